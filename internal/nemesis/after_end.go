@@ -6,14 +6,15 @@ import (
 	"time"
 )
 
-// lingerSlack is for how long a lock may be in Redis after its lease must be over, beside what was
-// broken.
+// lingerSlack is how long a lock may stay in Redis after its lease must have expired. Time in which
+// something was broken is added to it.
 const lingerSlack = 2 * time.Second
 
-// longestAfterEnd compares the ends of holds with when Redis had them last: nothing that was
-// released comes back, and nothing stays for longer than its lease. It returns the longest time
-// that a lock stayed after its holder's end, and the longest when what was broken does not count.
-// Whoever wrote the history must have ended.
+// longestAfterEnd compares the end of each hold with the last time that Redis had it. A released
+// lock must not come back, and no lock may stay longer than its lease. longest is the longest time
+// that a lock stayed after its hold ended. smooth is the same without the time in which something
+// was broken, and without the time by which a clock was set back. Call it when nothing writes to
+// the history any more.
 func (h *history) longestAfterEnd() (longest, smooth time.Duration, err error) {
 	var wrong []string
 	blame := func(k *kept, from time.Time, format string, args ...any) {
@@ -24,16 +25,16 @@ func (h *history) longestAfterEnd() (longest, smooth time.Duration, err error) {
 		wrong = append(wrong, text)
 	}
 	for _, k := range h.kept {
-		// a late copy of an acquire takes the same permit again, and is undone
+		// A late copy of an acquire takes the same permit again. Leash then gives the permit back.
 		forgotten := kindOf(k.key) == "sem"
 		for _, f := range h.forgets {
 			forgotten = forgotten || f.failover && h.at(k.sent) <= f.to
 		}
-		if !k.back.IsZero() && !forgotten { // a failover may also forget releases
+		if !k.back.IsZero() && !forgotten { // a failover may forget a release
 			blame(k, k.released, "was released before %v and is in Redis at %v", h.when(k.released), h.when(k.back))
 		}
 		from, base := k.over(), k.base
-		if k.hold == 0 { // nobody was told of it: it is taken back, or runs out
+		if k.hold == 0 { // no client was told of it: Leash releases it, or it expires
 			from, base = k.sent, 2*ttl
 		}
 		if from.IsZero() || !k.seen.After(from) {

@@ -17,44 +17,45 @@ import (
 
 const (
 	auditEvery = 100 * time.Millisecond
-	// idleTolerance is for how long a lock may be free while somebody waits for it, beside what was
-	// broken and the graces of new masters: waiters look every 1.2 s.
+	// idleTolerance is how long a lock may be free while a client waits for it. Time in which
+	// something was broken and grace periods of new masters are added to it. A waiting client asks
+	// every 1.2 s.
 	idleTolerance = 4 * time.Second
-	// fairTolerance is the same where the first in the queue may be the waiter of a Leash that was
-	// killed, who counts for 10 s.
+	// fairTolerance is the same for fair locks. The first in the queue may be a waiter of a Leash
+	// that was killed. It stays in the queue for 10 s.
 	fairTolerance = 15 * time.Second
 )
 
-// audit looks into Redis, past Leash and its network, and compares what is there with who waits and
-// with who has ended. It is safe for concurrent use.
+// audit reads the locks from Redis directly, not through Leash or the proxies. It compares them
+// with the clients that wait and with the holds that have ended. It is safe for concurrent use.
 type audit struct {
 	bed     *testbed
 	history *history
 	tally   *tally
-	grace   time.Duration // for which Leash grants nothing after a failover, at most
+	grace   time.Duration // the longest time after a failover in which Leash grants nothing
 
 	mu    sync.Mutex
-	waits map[string]map[int]time.Time // by lock, since when each waits
-	next  int                          // numbers those who wait
-	free  map[string]time.Time         // by lock, since when it is free
-	// for which a lock was free while somebody waited, and nothing was broken
+	waits map[string]map[int]time.Time // by lock and number, the start of each wait
+	next  int                          // the number of the last wait
+	free  map[string]time.Time         // by lock, the time since when it is free
+	// the longest time that a lock was free while a client waited and nothing was broken
 	longest time.Duration
-	fairest time.Duration           // the same of those with fairTolerance
-	sights  map[string]*sighting    // by lock, the latest
-	seats   map[string][]mastership // by lock, which master had it
+	fairest time.Duration           // the same for fair locks
+	sights  map[string]*sighting    // by lock, the latest one
+	seats   map[string][]mastership // by lock, the masters that had it
 }
 
-// sighting is what some node had of a lock, as long as that is the same.
+// sighting is what a node had of a lock, for as long as that did not change.
 type sighting struct {
 	what  string
-	again bool          // more than once
-	at    time.Time     // last
-	left  time.Duration // how much longer the lock would have lasted by itself then
+	again bool          // it was seen more than once
+	at    time.Time     // when it was seen last
+	left  time.Duration // how much longer the lock would have lasted at that time
 }
 
-// living are the records of a read-write lock's holds that hold it. Where others read on, the field
-// of a reader that has ended without a word stays, and nobody minds it: its hold lasted as long as
-// a timeout key of one of its counts, as Redisson's do.
+// living returns the records of the holds that hold a read-write lock. The field of a reader that
+// has expired stays while other readers hold the lock. Such a field counts for nothing. As in
+// Redisson, a reader holds the lock while one of its counts has a timeout key.
 const living = `
 local held, out = redis.call('HGETALL', KEYS[2]), {}
 for i = 1, #held, 2 do
@@ -75,7 +76,7 @@ func newAudit(b *testbed, h *history, t *tally, grace time.Duration) *audit {
 	}
 }
 
-// waiting notes that somebody waits for a lock, until done is called.
+// waiting notes that a client waits for a lock, until done is called.
 func (a *audit) waiting(key string) (done func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -92,7 +93,8 @@ func (a *audit) waiting(key string) (done func()) {
 	}
 }
 
-// run looks until ctx ends, at each node by itself: one that does not answer holds nobody up.
+// run reads the locks until ctx ends. It reads each node separately, so that a node that does not
+// answer does not delay the others.
 func (a *audit) run(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, n := range a.bed.cluster.Nodes {
@@ -111,8 +113,8 @@ func (a *audit) run(ctx context.Context) {
 	wg.Wait()
 }
 
-// look asks a node for all locks. For those that are not its own, or when it does not answer, there
-// is an error and nothing is said.
+// look asks a node for all locks. It ignores a lock if the reply is an error. That is so for a lock
+// of another node, and if the node does not answer.
 func (a *audit) look(ctx context.Context, n *redistest.Node) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -156,7 +158,7 @@ func (a *audit) look(ctx context.Context, n *redistest.Node) {
 	}
 }
 
-// seen is what a node, asked at a time, had of a lock.
+// seen is what a node had of a lock when it was asked.
 type seen struct {
 	node  *redistest.Node
 	key   string
@@ -175,7 +177,7 @@ func (a *audit) sawPermits(s seen, available *redis.StringCmd, out *redis.String
 	a.sighted(s, tokens, err, out.Err())
 }
 
-// saw reads the records of a lock.
+// saw reads the tokens from the records of a lock, and notes them.
 func (a *audit) saw(s seen, records []string, errs ...error) {
 	var tokens []string
 	for _, r := range records {
@@ -186,7 +188,8 @@ func (a *audit) saw(s seen, records []string, errs ...error) {
 	a.sighted(s, tokens, errs...)
 }
 
-// sighted notes what Redis had.
+// sighted notes the tokens that Redis had of a lock. It reports a lock that is free for too long
+// while a client waits for it.
 func (a *audit) sighted(s seen, tokens []string, errs ...error) {
 	for _, err := range errs {
 		if err != nil {
@@ -222,18 +225,18 @@ func (a *audit) sighted(s seen, tokens []string, errs ...error) {
 	idle, tolerance, longest := asked.Sub(since)-a.history.faults.disturbedOrInGrace(since, asked, a.grace), idleTolerance, &a.longest
 	if kindOf(key) == "fair" {
 		tolerance, longest = fairTolerance, &a.fairest
-		// such a waiter, too, counts by Redis's clock
+		// Redis's clock also says when such a waiter leaves the queue.
 		idle -= a.history.lengthened(key, since.Add(-fairTolerance), asked)
 	}
 	*longest = max(*longest, idle)
 	if idle > tolerance {
 		a.tally.violation(key, 0, "%s has been free for %v while somebody waits", key, round(asked.Sub(since)))
-		a.free[key] = asked // once is enough
+		a.free[key] = asked // report it only once
 	}
 }
 
-// recount mentions what was seen of a lock if that is not what was seen before, which it mentions
-// too. a.mu is held.
+// recount notes what was seen of a lock if it differs from what was seen before. It also notes when
+// the earlier state was seen last. a.mu must be held.
 func (a *audit) recount(s seen, tokens []string) {
 	slices.Sort(tokens)
 	what := fmt.Sprintf("redis at %s has of %s: %v, and it lasts for", s.node.Announced(), s.key, tokens)

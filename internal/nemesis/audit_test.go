@@ -10,8 +10,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestIdle: with a grace, too, a lock is not free for long while somebody waits, but after a
-// failover.
+// TestIdle: a lock must not be free for long while a client waits for it. The grace period allows a
+// longer time only after a failover.
 func TestIdle(t *testing.T) {
 	for _, crowned := range []bool{false, true} {
 		start := time.Now()
@@ -25,16 +25,16 @@ func TestIdle(t *testing.T) {
 		}
 		look(0)
 		if n := look(7); crowned && n > 0 || !crowned && n == 0 {
-			t.Errorf("a master is new: %v; a lock that is free for 7s is blamed %d times", crowned, n)
+			t.Errorf("new master: %v; a lock that was free for 7 s: got %d violations", crowned, n)
 		}
 		if look(12) == 0 {
-			t.Errorf("a master is new: %v; a lock that is free for 12s is not blamed", crowned)
+			t.Errorf("new master: %v; a lock that was free for 12 s: got no violation", crowned)
 		}
 	}
 }
 
-// TestLiving: of a read-write lock those count who hold it, and no reader whose time is over while
-// others go on to read.
+// TestLiving: living returns the holds that hold a read-write lock. It leaves out a reader that has
+// expired while other readers hold the lock.
 func TestLiving(t *testing.T) {
 	rdb := redistest.Start(t).Client()
 	ctx := t.Context()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// belief is a hold that a client believes in.
+// belief is a hold that a client believes that it has.
 type belief struct {
 	history *history
 	key     string
@@ -16,27 +16,27 @@ type belief struct {
 	owner   string // "" for an owner of its own
 	token   string
 	hold    int
-	parts   []*kept // what is in Redis of it
+	parts   []*kept // what Redis has of it
 	since   time.Time
 	ttl     time.Duration
-	silent  bool          // ONLOSS ERROR: that the connection is open proves nothing
+	silent  bool          // ONLOSS ERROR: an open connection proves nothing
 	stays   bool          // ONCLOSE EXPIRE
-	vague   bool          // Leash may deny it though Redis has it
-	count   int           // of its owner's acquires; 0 when nobody knows
-	lease   time.Time     // when it is over by itself; zero when it is renewed
-	limit   time.Time     // when MAXHOLD is over; zero without
-	idle    time.Duration // 0 for none: then it is over without a word to Leash
-	last    time.Time     // when the last question was sent that was answered as to a holder
-	certain time.Time     // what Leash has said, or the lease, is good until then
-	until   time.Time     // and what a sign of life is good for
-	// when its owner took it up anew, whose connection had ended when it was not certain any more;
-	// zero for never
+	vague   bool          // Leash may call it lost while Redis has it
+	count   int           // how many acquires its owner has; 0 if unknown
+	lease   time.Time     // when its lease expires; zero if it is renewed
+	limit   time.Time     // when MAXHOLD is over; zero if there is none
+	idle    time.Duration // it ends if its client sends nothing for so long; 0 if there is none
+	last    time.Time     // when the last request was sent whose reply proved the hold
+	certain time.Time     // until then it is certain, by what Leash said or by the lease
+	until   time.Time     // until then the replies to any requests prove it
+	// when its owner attached it again after its connection ended, if it was not certain any more
+	// at that time; zero for never
 	revived time.Time
 	over    bool
-	told    atomic.Pointer[endNotice] // of its end
+	told    atomic.Pointer[endNotice] // what LOCK.AWAITLOSS said of its end; nil for nothing
 }
 
-// believe notes a grant that happened between sent and got, and begins the belief in it.
+// believe notes a grant that happened between sent and got. The belief in it begins.
 func (h *history) believe(r *request, key, token string, number int64, sent, got time.Time) *belief {
 	b := &belief{
 		history: h, key: key, mode: r.mode, owner: r.owner, token: token, ttl: r.ttl, silent: r.silent, count: 1, idle: r.idle,
@@ -60,12 +60,12 @@ func (h *history) believe(r *request, key, token string, number int64, sent, got
 	return b
 }
 
-// keep says that the hold, or a part of it, is in Redis under a key.
+// keep notes that the hold, or a part of it, is in Redis under a key.
 func (b *belief) keep(r *request, key, token string, sent, got time.Time) {
 	b.parts = append(b.parts, b.history.keep(r, key, token, b.hold, sent, got))
 }
 
-// noteHold writes down what happened to the hold, for whoever looks for the reason of a clash.
+// tell notes what happened to the hold, for reports.
 func (b *belief) tell(format string, args ...any) {
 	b.history.noteHold(b.hold, fmt.Sprintf(format, args...))
 }
@@ -86,8 +86,8 @@ func (b *belief) cap() {
 	}
 }
 
-// answered says that a question sent at a time was answered on the connection that carries the
-// hold: it lasts for half a TTL more (R1).
+// answered notes that a request was answered on the connection that carries the hold. The reply
+// proves the hold until half a TTL after the request was sent (R1).
 func (b *belief) answered(sent time.Time) {
 	b.last = sent
 	if until := sent.Add(b.ttl / 2); until.After(b.until) {
@@ -96,8 +96,8 @@ func (b *belief) answered(sent time.Time) {
 	b.cap()
 }
 
-// confirmed says that LOCK.TTL, asked at a time, said for how long the hold is certain. A lease
-// lasts from the grant on, which may have been long after the question.
+// confirmed notes a reply to LOCK.TTL: from sent on, the hold is certain for d. A lease lasts from
+// the grant on. The grant may have been long after the client sent the acquire.
 func (b *belief) confirmed(sent time.Time, d time.Duration) {
 	b.last, b.certain, b.until = sent, sent.Add(d), sent.Add(d)
 	b.tell("asked %v ago, certain for %v", time.Since(sent), d)
@@ -107,7 +107,7 @@ func (b *belief) confirmed(sent time.Time, d time.Duration) {
 	b.cap()
 }
 
-// extended says that EXTEND set the lease at some time after sent.
+// extended notes that LOCK.EXTEND set the lease to d, at some time after sent.
 func (b *belief) extended(sent time.Time, d time.Duration) {
 	b.last, b.lease = sent, sent.Add(d)
 	b.tell("extended %v ago, for %v", time.Since(sent), d)
@@ -118,7 +118,7 @@ func (b *belief) extended(sent time.Time, d time.Duration) {
 	}
 }
 
-// ends ends the belief at a time; a nonzero done is when the lock was certainly free of it.
+// ends ends the belief at a time. If done is not zero, the hold was certainly released by done.
 func (b *belief) ends(at, done time.Time) {
 	if b.over {
 		return
@@ -133,22 +133,23 @@ func (b *belief) ends(at, done time.Time) {
 	}
 }
 
-// connectionEnded ends the belief of a client that finds its connection ended, or is told of the
+// connectionEnded ends the belief of a client whose connection has ended, or that was told of the
 // loss. A client that reads all the time would have seen that earlier, at some time after the last
-// proof.
+// proof. So the belief ends at the last proof.
 func (b *belief) connectionEnded() { b.ends(b.last, time.Time{}) }
 
-// expire ends the belief of a client that has heard nothing for too long.
+// expire ends the belief of a client that got no reply for too long.
 func (b *belief) expire() { b.ends(earlier(b.until, time.Now()), time.Time{}) }
 
-// proved is until when a client that believes until a time could, by what it had heard. A sign of
-// life is good for half a TTL only while Redis answers Leash (R1): else Leash gives the hold up
-// when its lease may be over, and the end of the connection, by which it tells, may still be on its
-// way while the client sends a release. What Leash has said for certain is good in any case.
+// proved returns the time until which the replies to a client proved its hold. The client ends its
+// belief at the given time. A reply proves the hold for half a TTL only while Redis answers Leash
+// (R1). If Redis does not answer, Leash gives the hold up when its lease may have expired. Leash
+// then closes the connection, but the client may send a release before it sees that. What Leash
+// called certain counts in any case.
 func (b *belief) proved(at time.Time) time.Time {
 	end := later(b.until, b.certain)
 	if !b.history.faults.answering(b.last.Add(-b.ttl), earlier(at, end)) {
-		// what was answered after the end of a lease is no proof
+		// A reply after the end of a lease proves nothing.
 		return earlier(end, later(b.certain, b.last))
 	}
 	return end

@@ -16,22 +16,23 @@ func fresh(t *testing.T, r *request) (*history, *belief, time.Time) {
 	return h, h.believe(r, "lock:1", "7", 7, sent, sent.Add(10*time.Millisecond)), sent
 }
 
-// TestBeliefEnds: by its lease, by MAXHOLD, by silence, by what LOCK.TTL said, and not twice.
+// TestBeliefEnds: a belief ends by its lease, by MAXHOLD, by IDLE, by silence, or when the time
+// that LOCK.TTL said is over. It ends only once.
 func TestBeliefEnds(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		r    *request
 		with func(b *belief, sent time.Time)
-		want time.Duration // after the grant was asked for
+		want time.Duration // after the acquire was sent
 	}{
 		{"a lease", &request{lease: time.Second}, func(*belief, time.Time) {}, time.Second},
 		{"MAXHOLD", &request{most: time.Second}, func(*belief, time.Time) {}, time.Second},
 		{"IDLE", &request{idle: time.Second}, func(b *belief, sent time.Time) { b.answered(sent.Add(time.Second)) }, 2 * time.Second},
-		{"a grant without a word more", &request{}, func(*belief, time.Time) {}, ttl},
-		{"a sign of life", &request{}, func(b *belief, sent time.Time) { b.answered(sent.Add(2 * time.Second)) }, 2*time.Second + ttl/2},
+		{"a grant, and no reply after it", &request{}, func(*belief, time.Time) {}, ttl},
+		{"a reply", &request{}, func(b *belief, sent time.Time) { b.answered(sent.Add(2 * time.Second)) }, 2*time.Second + ttl/2},
 		{"LOCK.TTL", &request{}, func(b *belief, sent time.Time) { b.confirmed(sent.Add(time.Second), 500*time.Millisecond) }, 1500 * time.Millisecond},
 		{"a lease that was made shorter", &request{lease: time.Minute}, func(b *belief, sent time.Time) { b.extended(sent.Add(time.Second), time.Second) }, 2 * time.Second},
-		{"a lease and a sign of life", &request{lease: time.Second}, func(b *belief, sent time.Time) { b.answered(sent) }, time.Second},
+		{"a lease and a reply", &request{lease: time.Second}, func(b *belief, sent time.Time) { b.answered(sent) }, time.Second},
 	} {
 		h, b, sent := fresh(t, row.r)
 		row.with(b, sent)
@@ -44,8 +45,9 @@ func TestBeliefEnds(t *testing.T) {
 	}
 }
 
-// TestBeliefOfWhoIsCutOff: a sign of life is good for half a TTL, but not while Redis is broken;
-// what LOCK.TTL said is. It is the same for one who hears nothing and for one who releases.
+// TestBeliefOfWhoIsCutOff: a reply proves a hold for half a TTL, but not while Redis is broken.
+// What LOCK.TTL said counts also then. Both are so for a client that gets no more replies and for a
+// client that releases.
 func TestBeliefOfWhoIsCutOff(t *testing.T) {
 	for _, row := range []struct {
 		name     string
@@ -59,7 +61,7 @@ func TestBeliefOfWhoIsCutOff(t *testing.T) {
 		{"redis may not answer, and it is released", true, true, ttl},
 	} {
 		h, b, sent := fresh(t, &request{})
-		sent = sent.Add(-time.Hour) // so that it is over now
+		sent = sent.Add(-time.Hour) // so that the belief is over now
 		b.since, b.last, b.certain, b.until = sent, sent, sent.Add(ttl), sent.Add(ttl/2)
 		if row.broken {
 			h.faults.spells = []*faultPeriod{{upstream: true, from: sent.Add(time.Second), to: sent.Add(time.Second)}}
@@ -76,7 +78,8 @@ func TestBeliefOfWhoIsCutOff(t *testing.T) {
 	}
 }
 
-// TestBeliefEndsWithItsLease: also when its client hears something later, and Redis is broken.
+// TestBeliefEndsWithItsLease: a belief ends with its lease, also when its client gets a reply later
+// and Redis is broken.
 func TestBeliefEndsWithItsLease(t *testing.T) {
 	h, b, sent := fresh(t, &request{lease: time.Second})
 	h.faults.spells = []*faultPeriod{{upstream: true, from: sent, to: sent.Add(time.Minute)}}
@@ -87,7 +90,7 @@ func TestBeliefEndsWithItsLease(t *testing.T) {
 	}
 }
 
-// TestRough adds up the times in which something was broken, each once.
+// TestRough: disturbed sums the times in which something was broken. It counts each time once.
 func TestRough(t *testing.T) {
 	start := time.Now()
 	after := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
@@ -98,12 +101,12 @@ func TestRough(t *testing.T) {
 		}
 	}
 	if !w.answering(after(0), after(29)) || w.answering(after(0), after(31)) || w.answering(after(40), after(41)) {
-		t.Error("redis was silent from 30 s on, and only then")
+		t.Error("redis does not answer from 30 s on, and only then")
 	}
 }
 
-// TestBarred adds the grace of a new master, which begins when Leash has looked at it: not before
-// what else is broken is mended.
+// TestBarred: disturbedOrInGrace adds the grace period of a new master. The grace period begins
+// when Leash has looked at the master. Leash cannot do that while something else is broken.
 func TestBarred(t *testing.T) {
 	start := time.Now()
 	after := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
@@ -113,13 +116,13 @@ func TestBarred(t *testing.T) {
 		from, to int
 		want     int
 	}{
-		{"no master is new", []*faultPeriod{{from: after(10), to: after(12)}}, 0, 40, 4},
-		{"one is", []*faultPeriod{{crowns: true, from: after(10), to: after(12)}}, 0, 40, 9},
-		{"and its grace is over", []*faultPeriod{{crowns: true, from: after(10), to: after(12)}}, 19, 40, 0},
-		{"it does not answer until 18", []*faultPeriod{{crowns: true, from: after(10), to: after(12)}, {from: after(13), to: after(18)}}, 0, 40, 15},
-		{"and once more not from 24", []*faultPeriod{{crowns: true, from: after(10), to: after(12)}, {from: after(13), to: after(18)}, {from: after(24), to: after(26)}}, 0, 40, 19},
-		{"it does not answer yet", []*faultPeriod{{crowns: true, from: after(10), to: after(12)}, {from: after(13)}}, 0, 40, 30},
-		{"there is none yet", []*faultPeriod{{crowns: true, from: after(10)}}, 0, 40, 30},
+		{"no new master", []*faultPeriod{{from: after(10), to: after(12)}}, 0, 40, 4},
+		{"a new master", []*faultPeriod{{crowns: true, from: after(10), to: after(12)}}, 0, 40, 9},
+		{"a new master, and its grace period is over", []*faultPeriod{{crowns: true, from: after(10), to: after(12)}}, 19, 40, 0},
+		{"a new master does not answer until 18 s", []*faultPeriod{{crowns: true, from: after(10), to: after(12)}, {from: after(13), to: after(18)}}, 0, 40, 15},
+		{"a new master does not answer until 18 s, nor from 24 s to 26 s", []*faultPeriod{{crowns: true, from: after(10), to: after(12)}, {from: after(13), to: after(18)}, {from: after(24), to: after(26)}}, 0, 40, 19},
+		{"a new master does not answer", []*faultPeriod{{crowns: true, from: after(10), to: after(12)}, {from: after(13)}}, 0, 40, 30},
+		{"the failover goes on", []*faultPeriod{{crowns: true, from: after(10)}}, 0, 40, 30},
 	} {
 		w := &faultTimeline{spells: row.spells}
 		if got := w.disturbedOrInGrace(after(row.from), after(row.to), 5*time.Second); got != time.Duration(row.want)*time.Second {
@@ -128,8 +131,8 @@ func TestBarred(t *testing.T) {
 	}
 }
 
-// TestLingered: what was released must not come back, as a renewal without a look at the owner
-// brings it; and nothing outlives its lease.
+// TestLingered: a released lock must not come back. A renewal that does not check the owner would
+// bring it back. No lock may stay longer than its lease.
 func TestLingered(t *testing.T) {
 	start := time.Now()
 	after := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
@@ -141,11 +144,11 @@ func TestLingered(t *testing.T) {
 		want     string
 	}{
 		{"released, and gone", kept{ended: after(1), released: after(2)}, []int{0, 1}, false, ""},
-		{"renew after release", kept{ended: after(1), released: after(2)}, []int{1, 3}, false, "was released before"},
+		{"renewed after the release", kept{ended: after(1), released: after(2)}, []int{1, 3}, false, "was released before"},
 		{"a failover forgot the release", kept{ended: after(1), released: after(2)}, []int{1, 3}, true, ""},
-		{"runs out", kept{ended: after(1)}, []int{1, 3, 4}, false, ""},
-		{"never ends", kept{ended: after(1)}, []int{1, 4, 8}, false, "is in Redis 7s later"},
-		{"waited for until long after the last that its client heard", kept{ended: after(1), got: after(4)}, []int{4, 8}, false, ""},
+		{"expires", kept{ended: after(1)}, []int{1, 3, 4}, false, ""},
+		{"does not expire", kept{ended: after(1)}, []int{1, 4, 8}, false, "is in Redis 7s later"},
+		{"the grant came long after the belief in it had ended", kept{ended: after(1), got: after(4)}, []int{4, 8}, false, ""},
 	} {
 		h := newHistory(&faultTimeline{})
 		if row.failover {
@@ -163,7 +166,7 @@ func TestLingered(t *testing.T) {
 	}
 }
 
-// TestOrphanRunsOut: of what nobody was told it is asked, too, that it goes.
+// TestOrphanRunsOut: a grant that no client was told of must expire as well.
 func TestOrphanRunsOut(t *testing.T) {
 	h := newHistory(&faultTimeline{})
 	start := time.Now()
@@ -174,6 +177,6 @@ func TestOrphanRunsOut(t *testing.T) {
 	}
 	h.sight("lock:1", "9", start.Add(time.Minute))
 	if _, _, err := h.longestAfterEnd(); err == nil {
-		t.Error("it was there for a minute")
+		t.Error("a lock was there for a minute: got no error")
 	}
 }

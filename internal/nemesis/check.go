@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	checkTimeout = time.Minute     // of one aspect of one lock's history
-	partTimeout  = 2 * time.Second // of a part of a history that is wrong; a dozen parts are checked
+	checkTimeout = time.Minute     // for one aspect of one lock's history
+	partTimeout  = 2 * time.Second // for one part of a wrong history; a dozen parts are checked
 )
 
-// check is an error for each aspect of a lock whose history fits no order. What a forgotten lock
-// explains is excepted and counted. Whoever wrote the history must have ended. What is excepted is
-// logged with its story, for whoever wants to know all.
+// check returns an error for each aspect of a lock for which no order of the operations fits the
+// model. It excepts a history that a forgotten lock or a stepped clock explains, and counts it. At
+// the debug level it logs each such history. Call it when nothing writes to the history any more.
 func (h *history) check(out io.Writer, log *slog.Logger) error {
 	var errs []error
 	excepted, moved := 0, shortened{}
@@ -32,7 +32,7 @@ func (h *history) check(out io.Writer, log *slog.Logger) error {
 		for _, a := range aspectsOf(key) {
 			ops := a.of(all)
 			result := a.check(ops, checkTimeout)
-			// a search that does not end may be one of what does not fit
+			// If the search took too long, there may be no order that fits.
 			if result != porcupine.Ok {
 				var n shortened
 				clash := ops
@@ -65,7 +65,7 @@ func (h *history) check(out io.Writer, log *slog.Logger) error {
 	return errors.Join(errs...)
 }
 
-// of is the operations that the aspect is about.
+// of returns the operations that the aspect is about.
 func (a aspect) of(ops []porcupine.Operation) (out []porcupine.Operation) {
 	for _, o := range ops {
 		if a.about(o.Input.(op)) {
@@ -82,12 +82,12 @@ func (a aspect) check(ops []porcupine.Operation, timeout time.Duration) porcupin
 	return porcupine.CheckOperationsTimeout(a.model, ops, timeout)
 }
 
-// besides is for how long before a clash a hold is of interest that was over by then.
+// besides is how long before a wrong operation a hold may have ended that a report still lists.
 const besides = 3 * time.Second
 
-// clash names the operation with which a history cannot be explained any more, the holds beside it,
-// and what happened then. A part that takes too long to check counts as explained, so it may name a
-// later operation than the first.
+// clash reports the first operation with which no order of the history fits the model. It lists the
+// holds of the same time and what happened then. A part of the history that takes too long to check
+// counts as right. So clash may report a later operation than the first.
 func (h *history) clash(key string, a aspect, ops []porcupine.Operation) string {
 	byReturn := slices.SortedFunc(slices.Values(ops), func(a, b porcupine.Operation) int { return cmp.Compare(a.Return, b.Return) })
 	first := sort.Search(len(byReturn), func(i int) bool { return a.check(until(ops, byReturn[i].Return), partTimeout) == porcupine.Illegal })
@@ -107,10 +107,10 @@ func (h *history) clash(key string, a aspect, ops []porcupine.Operation) string 
 	return b.String()
 }
 
-// beside are the holds that had not been over for long when o began, and had begun when it was
-// over.
+// beside returns the holds of about the same time as o. They began before o returned, and they had
+// not ended long before o began.
 func beside(o porcupine.Operation, ops []porcupine.Operation) (holds []int) {
-	long := make(map[int]bool) // over by then
+	long := make(map[int]bool) // the holds that ended long before o
 	for _, other := range ops {
 		if in := other.Input.(op); in.action == end && other.Call < o.Call-int64(besides) {
 			long[in.hold] = true
@@ -124,8 +124,8 @@ func beside(o porcupine.Operation, ops []porcupine.Operation) (holds []int) {
 	return holds
 }
 
-// until is what had certainly happened at a time, and the ends, and what became of counters, that
-// may have.
+// until returns the operations that had certainly happened at a time. It adds the ends and the
+// changes of counters that may have happened by that time.
 func until(ops []porcupine.Operation, at int64) (out []porcupine.Operation) {
 	granted := make(map[int]bool)
 	for _, o := range ops {

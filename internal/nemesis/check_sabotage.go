@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// checkSabotage lets Leash run with broken scripts, and returns an error when that is not found
-// out.
+// checkSabotage runs Leash with scripts or code broken on purpose. It returns an error when the
+// check does not find that.
 func checkSabotage(ctx context.Context, opt options, log *slog.Logger, out io.Writer) error {
 	names := opt.sabotage
 	if names[0] == "all" {
@@ -31,11 +31,11 @@ func checkSabotage(ctx context.Context, opt options, log *slog.Logger, out io.Wr
 }
 
 const (
-	sabotageLength = 6 * time.Second // of a trial
-	sabotageTrials = 30              // two or three are enough, as a rule
+	sabotageLength = 6 * time.Second // of one trial
+	sabotageTrials = 30              // two or three are usually enough
 )
 
-// find runs trials of the sabotage until one finds it out.
+// find runs trials of the sabotage until the check of one trial finds it.
 func (s *sabotage) find(ctx context.Context, opt options, log *slog.Logger, out io.Writer) error {
 	opt.length, opt.kinds, opt.faults = cmp.Or(s.length, sabotageLength), s.kinds, s.faults
 	b, err := setUp(ctx, keysOf(s.kinds), opt.race, s, log)

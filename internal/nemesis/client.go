@@ -10,11 +10,11 @@ import (
 	"leash/internal/redistest"
 )
 
-// client is a connection of a worker's, from this process or from one of its own.
+// client is a connection of a worker. It belongs to this process or to a process of its own.
 type client struct {
 	*redistest.Client
-	process *process // nil for this one
-	leash   string   // that it goes to, for stories
+	process *process // nil for this process
+	leash   string   // the Leash that it is connected to, for reports
 }
 
 func (c *client) String() string {
@@ -24,7 +24,7 @@ func (c *client) String() string {
 	return fmt.Sprintf("%v at %s", c.Conn().LocalAddr(), c.leash)
 }
 
-// do sends a command, and waits for its reply no longer than until.
+// do sends a command. It waits for the reply until the given time.
 func (c *client) do(until time.Time, args ...string) (reply string, sent time.Time, err error) {
 	c.Timeout = max(time.Until(until), time.Millisecond)
 	sent = time.Now()
@@ -32,8 +32,8 @@ func (c *client) do(until time.Time, args ...string) (reply string, sent time.Ti
 	return strings.TrimSuffix(reply, "\r\n"), sent, err
 }
 
-// ended reports whether the other side has ended the connection, as a client knows that reads all
-// the time.
+// ended reports whether the other side has ended the connection. It stands for a client that reads
+// all the time and so would see the end at once.
 func (c *client) ended() (yes bool) {
 	socket, ok := c.Conn().(syscall.Conn)
 	if !ok {
@@ -50,7 +50,7 @@ func (c *client) ended() (yes bool) {
 	return yes || err != nil
 }
 
-// dial connects to some Leash. It returns nil after a while when that is not possible.
+// dial connects to a random Leash. If that fails, it waits for a moment and returns nil.
 func (w *worker) dial() *client {
 	i := w.rnd.IntN(len(w.bed.fronts))
 	if w.rnd.IntN(12) == 0 {
@@ -77,7 +77,8 @@ func (b *testbed) dial(i int) (*client, error) {
 	return &client{c, nil, leashName(i)}, nil
 }
 
-// leave ends a connection: in order, now and then by RST, or with kill -9.
+// leave ends a connection. It closes the connection, sometimes by RST, or it kills the client's
+// process with kill -9.
 func (w *worker) leave(c *client) {
 	if c.process != nil {
 		w.bed.processes.remove(c.process)
@@ -86,7 +87,7 @@ func (w *worker) leave(c *client) {
 			w.tally.add("leave", "kill -9")
 		}
 		_ = c.Close()
-		c.process.kill() // it may be stopped
+		c.process.kill() // it may be stopped and would not end by itself
 		return
 	}
 	if tcp, ok := c.Conn().(*net.TCPConn); ok && w.rnd.IntN(8) == 0 {

@@ -8,7 +8,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestClientEnded: the end of a connection is seen without reading from it, however it came.
+// TestClientEnded: a client sees the end of a connection without reading from it, both after a
+// close and after a reset.
 func TestClientEnded(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -27,7 +28,7 @@ func TestClientEnded(t *testing.T) {
 			t.Fatal(err)
 		}
 		if c.ended() {
-			t.Error("got an end of a connection that is there")
+			t.Error("the connection is open: got an end")
 		}
 		if reset {
 			other.(*net.TCPConn).SetLinger(0)
@@ -35,7 +36,7 @@ func TestClientEnded(t *testing.T) {
 		other.Close()
 		for until := time.Now().Add(5 * time.Second); !c.ended(); time.Sleep(time.Millisecond) {
 			if time.Now().After(until) {
-				t.Fatalf("no end was seen, by a reset: %v", reset)
+				t.Fatalf("the other side ended the connection (reset: %v): got no end", reset)
 			}
 		}
 	}

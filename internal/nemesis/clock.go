@@ -10,8 +10,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// What happens to the clocks of Redis's hosts. Each is set right again by a step to the other side,
-// as a time service does it.
+// clockFaults are the faults of the clocks of Redis's hosts. At the end of each fault, a step in
+// the other direction sets the clock right, as a time service does it.
 var clockFaults = []fault{
 	{"clock: a moment off", true, false, func(l *injector) error {
 		return l.offWhile(l.anyNode(), l.between(time.Millisecond, moment), (*injector).shortPause)
@@ -24,15 +24,15 @@ var clockFaults = []fault{
 }
 
 const (
-	// moment is a step that is within what Leash holds back of a lease (renewal.Until), for the
-	// shortest there is: nothing excuses it.
+	// moment is a step that is within the margin that Leash takes off the shortest lease
+	// (renewal.Until). Such a step excuses no error.
 	moment = 20 * time.Millisecond
-	// farthest is the longest step but that of an hour: for so long a lock may stay when everything
-	// has been mended.
+	// farthest is the longest step, except for the step of an hour. A lock may stay for so long
+	// after all faults have ended.
 	farthest = 2 * ttl
 )
 
-// anyNode is mostly a master, and now and then some node.
+// anyNode returns a master most of the time, and sometimes any node.
 func (l *injector) anyNode() *redistest.Node {
 	if l.rnd.IntN(4) > 0 {
 		return l.master()
@@ -42,12 +42,12 @@ func (l *injector) anyNode() *redistest.Node {
 	return n
 }
 
-// either is d, or the same back.
+// either returns d or -d.
 func either(rnd *rand.Rand, d time.Duration) time.Duration {
 	return []time.Duration{d, -d}[rnd.IntN(2)]
 }
 
-// offWhile lets a node's clock be off by d, to one side or the other.
+// offWhile sets a node's clock forward or back by d, runs while, and sets the clock right.
 func (l *injector) offWhile(n *redistest.Node, d time.Duration, while func(*injector)) error {
 	d = either(l.rnd, d)
 	if err := l.step(n, d); err != nil {
@@ -57,9 +57,9 @@ func (l *injector) offWhile(n *redistest.Node, d time.Duration, while func(*inje
 	return l.step(n, -d)
 }
 
-// hourBack sets a clock back and forth, not forth and back: what was done meanwhile would last for
-// an hour. When an hour passes at once Redis takes the others of the cluster for dead until it
-// hears of them.
+// hourBack sets a clock back by an hour, and then forward. In the other order, what Redis stores
+// between the two steps would last for an hour. After a step forward by an hour, Redis takes the
+// other nodes of the cluster for dead until it gets a message from them.
 func (l *injector) hourBack() error {
 	n := l.anyNode()
 	if err := l.step(n, -time.Hour); err != nil {
@@ -69,8 +69,8 @@ func (l *injector) hourBack() error {
 	return errors.Join(l.step(n, time.Hour), l.bed.cluster.AwaitStable(20*time.Second))
 }
 
-// failoverToOther makes a replica the master whose clock is ahead or behind, and sets it right
-// then.
+// failoverToOther makes a replica the master while its clock is ahead or behind. Then it sets the
+// clock right.
 func (l *injector) failoverToOther() error {
 	slot := l.slot()
 	master, replica := l.bed.cluster.MasterOf(slot), l.bed.cluster.ReplicaOf(slot)
@@ -89,7 +89,7 @@ func (l *injector) failoverToOther() error {
 	return errors.Join(err, l.step(replica, -d))
 }
 
-// step sets a node's clock forward by d, or back.
+// step sets a node's clock forward by d, or back if d is negative.
 func (l *injector) step(n *redistest.Node, d time.Duration) error {
 	if n.Clock == nil {
 		return errNone
@@ -101,7 +101,7 @@ func (l *injector) step(n *redistest.Node, d time.Duration) error {
 	return err
 }
 
-// served are the locks that a node serves.
+// served returns the locks that a node serves.
 func (l *injector) served(n *redistest.Node) (keys []string) {
 	for _, key := range l.bed.realKeys() {
 		if l.bed.cluster.MasterOf(redistest.Slot(key)) == n {

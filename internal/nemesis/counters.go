@@ -8,31 +8,31 @@ import (
 	"time"
 )
 
-// counterKinds are the kinds of what has no owners: SEM.TAKE's counters, and latches.
+// counterKinds are the kinds that have no owners: the counters of SEM.TAKE, and latches.
 var counterKinds = []string{"count", "latch"}
 
-// isCounter reports whether a name is that of a counter or a latch, or of all of a kind.
+// isCounter reports whether a name is that of a counter or a latch, or of one of these kinds.
 func isCounter(key string) bool { return slices.Contains(counterKinds, kindOf(key)) }
 
-// counterUses is how many clients use a counter before there is another.
+// counterUses is how many clients use a counter before it is retired.
 const counterUses = 60
 
-// counter is a counter or a latch. Nobody can find out what became of a request about one that was
-// not answered, so when there is such a request nobody begins to use it any more: then few requests
-// of a history have more than one outcome, and it can be checked.
+// counter is a counter or a latch. If a request about it gets no reply, no client can find out
+// whether it was done. The counter is retired then: no other client begins to use it. So few
+// requests of a history have more than one possible outcome, and the history can be checked.
 type counter struct {
 	kind, key string
-	most      int // as many as anybody takes at once
+	most      int // how many a client takes at once, at most
 
 	// The mutex of the counters guards these.
-	uses    int       // how many clients have used it
-	users   int       // and do
-	retired bool      // nobody more may
-	opened  time.Time // by then the latch was at zero; zero when that is not known
+	uses    int       // how many clients have begun to use it
+	users   int       // how many clients use it now
+	retired bool      // no other client may begin to use it
+	opened  time.Time // the latch was at zero at this time; zero if unknown
 }
 
-// counters are those in use: one of each kind, and those that are retired and not yet left. They
-// are safe for concurrent use; renew must be called first.
+// counters are the counters in use: the current one of each kind, and others that clients still
+// use. They are safe for concurrent use. renew must be called first.
 type counters struct {
 	mu   sync.Mutex
 	made int
@@ -40,14 +40,15 @@ type counters struct {
 	used map[string]*counter // by name
 }
 
-// renew is for another history: what was done to the counters that there are is not in it.
+// renew forgets all counters. Call it for a new history, because the new history does not contain
+// what was done to them.
 func (cs *counters) renew() {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	cs.now, cs.used = make(map[string]*counter), make(map[string]*counter)
 }
 
-// enter lets a client use the counter of a kind; it is nil when there is none.
+// enter lets a client use the current counter of a kind. It returns nil if there is none.
 func (cs *counters) enter(kind string) *counter {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -61,7 +62,7 @@ func (cs *counters) enter(kind string) *counter {
 	return c
 }
 
-// make names a counter, which its client uses.
+// make makes a counter with a new name. Only the client that made it uses it until publish.
 func (cs *counters) make(kind string, most int) *counter {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -71,7 +72,7 @@ func (cs *counters) make(kind string, most int) *counter {
 	return c
 }
 
-// publish lets others use a counter, instead of another one.
+// publish lets other clients use a counter, in place of the current one of its kind.
 func (cs *counters) publish(c *counter) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -87,7 +88,7 @@ func (cs *counters) retire(c *counter) {
 	c.retired = true
 }
 
-// open says that a latch is at zero.
+// open notes that a latch is at zero.
 func (cs *counters) open(c *counter) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -97,14 +98,15 @@ func (cs *counters) open(c *counter) {
 	}
 }
 
-// openedAt is by when a latch was at zero; zero when that is not known.
+// openedAt returns a time at which a latch was at zero. It returns zero if none is known.
 func (cs *counters) openedAt(c *counter) time.Time {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	return c.opened
 }
 
-// leave ends a client's use. It reports whether nobody uses the counter any more, nor will.
+// leave ends a client's use of a counter. It reports whether no client uses the counter any more
+// and no other client will.
 func (cs *counters) leave(c *counter) (last bool) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
@@ -116,7 +118,7 @@ func (cs *counters) leave(c *counter) (last bool) {
 	return last
 }
 
-// keys are the names of the counters in use.
+// keys returns the names of the counters in use.
 func (cs *counters) keys() []string {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()

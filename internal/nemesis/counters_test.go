@@ -7,30 +7,31 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// TestCounters: one is used by all until it is retired, and the last who leaves it is told so.
+// TestCounters: all clients use the same counter until it is retired. The last client that leaves
+// it is told so.
 func TestCounters(t *testing.T) {
 	var all counters
 	all.renew()
 	if c := all.enter("count"); c != nil {
-		t.Fatalf("there is a counter before anybody has made one: %v", c)
+		t.Fatalf("no counter was made: got %v", c)
 	}
 	first := all.make("count", 1)
 	if all.enter("count") != nil {
-		t.Error("others use what may not be there")
+		t.Error("other clients use a counter that is not published")
 	}
 	all.publish(first)
 	if all.enter("count") != first || all.enter("latch") != nil {
-		t.Error("a counter is for those who count")
+		t.Error("want the published counter for its own kind only")
 	}
 	for range 2 {
 		if all.leave(first) {
-			t.Error("who leaves is the last, and others may come")
+			t.Error("a client left a counter that is not retired: got the last use")
 		}
 	}
 	all.enter("count")
 	all.retire(first)
 	if all.enter("count") != nil {
-		t.Error("a retired counter is used")
+		t.Error("a client began to use a retired counter")
 	}
 	if got := all.keys(); !slices.Equal(got, []string{first.key}) {
 		t.Errorf("in use: got %v", got)
@@ -38,28 +39,28 @@ func TestCounters(t *testing.T) {
 	second := all.make("count", 1)
 	all.publish(second)
 	if !all.leave(first) || all.leave(second) {
-		t.Error("the first is left for ever, and the second is not")
+		t.Error("want the last use of the retired counter, and not of the current one")
 	}
 	for range counterUses {
 		all.enter("count")
 	}
 	if all.enter("count") != nil {
-		t.Error("a counter is used for ever")
+		t.Error("a counter is not retired after counterUses uses")
 	}
 	if got := all.keys(); !slices.Equal(got, []string{second.key}) {
 		t.Errorf("in use: got %v", got)
 	}
 	all.renew()
 	if c := all.enter("count"); c != nil || len(all.keys()) > 0 {
-		t.Errorf("another history has %v", c)
+		t.Errorf("a new history has the counter %v", c)
 	}
 	if c := all.make("count", 1); c.key == first.key {
-		t.Errorf("another history has one of the same name, %s", c.key)
+		t.Errorf("a new history has a counter of the same name, %s", c.key)
 	}
 }
 
-// TestLostCount: only what Redis may have forgotten while a counter was in use is a reason not to
-// check it.
+// TestLostCount: the check leaves a counter out only if Redis may have forgotten it while it was in
+// use.
 func TestLostCount(t *testing.T) {
 	ops := scene{asked(set, 1, 1, 10, 11), unknown(give, 1, 1, 20), asked(read, 0, 1, 25, 30)}
 	for _, row := range []struct {
@@ -78,7 +79,7 @@ func TestLostCount(t *testing.T) {
 	}
 }
 
-// TestWithout takes one word out of a list.
+// TestWithout: without takes one word out of a list.
 func TestWithout(t *testing.T) {
 	for _, row := range []struct {
 		list, word, want string

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// count uses the counter, or the latch, that there is, or makes one.
+// count uses the current counter or latch. If there is none, it makes one.
 func (w *worker) count(kind string) {
 	all := &w.bed.counters
 	c := all.enter(kind)
@@ -23,8 +23,8 @@ func (w *worker) count(kind string) {
 	}
 }
 
-// create makes a counter, now and then once more, which has no effect. If it is known to be there
-// others use it from then on.
+// create makes a counter. Sometimes it sends a second request to make it, which has no effect. If
+// the counter is known to exist, other clients use it from then on.
 func (w *worker) create(kind string) *counter {
 	c := w.bed.counters.make(kind, 1+w.rnd.IntN(2))
 	name := "SEM.INIT"
@@ -44,7 +44,7 @@ func (w *worker) create(kind string) *counter {
 	return c
 }
 
-// take takes from a counter, and gives back.
+// take takes from a counter and gives back what it took.
 func (w *worker) take(c *counter) {
 	if w.one(8) {
 		w.read(c)
@@ -58,7 +58,9 @@ func (w *worker) take(c *counter) {
 		args = append(args, "BLOCK", ms(wait))
 	}
 	done := func() {}
-	if wait > 0 && c.most == 1 { // else it may wait behind one who wants more than there is
+	// If clients take more than one, this one may wait behind a client that wants more than is
+	// left.
+	if wait > 0 && c.most == 1 {
 		done = w.audit.waiting(c.key)
 	}
 	taken, ok := w.ask(c, op{action: take, n: int64(n)}, wait, args...)
@@ -70,7 +72,7 @@ func (w *worker) take(c *counter) {
 	w.ask(c, op{action: give, n: int64(n)}, 0, "SEM.GIVE", c.key, count)
 }
 
-// latch counts a latch down, or waits until others have.
+// latch counts a latch down, waits for it to be at zero, or reads it.
 func (w *worker) latch(c *counter) {
 	switch {
 	case w.one(8):
@@ -84,8 +86,8 @@ func (w *worker) latch(c *counter) {
 	}
 }
 
-// await waits for a latch. Who waits must be told soon when it is at zero, and at once when it is
-// already.
+// await waits for a latch. When the latch reaches zero, Leash must soon tell the client. If the
+// latch was at zero before the request, Leash must answer at once.
 func (w *worker) await(c *counter) {
 	args, wait := []string{"LATCH.AWAIT", c.key}, time.Duration(0)
 	if !w.one(4) {
@@ -95,7 +97,7 @@ func (w *worker) await(c *counter) {
 	sent := time.Now()
 	open, ok := w.ask(c, op{action: await}, wait, args...)
 	got, opened := time.Now(), w.bed.counters.openedAt(c)
-	// a new master may not know of it
+	// A new master may not know that the latch was at zero.
 	if !ok || opened.IsZero() || got.Before(opened) || w.history.explained(c.key, opened, got) {
 		return
 	}
@@ -118,8 +120,8 @@ func (w *worker) read(c *counter) {
 	w.ask(c, op{action: read}, 0, args...)
 }
 
-// ask sends a request about a counter and writes down what is known of it. ok is false when that is
-// nothing.
+// ask sends a request about a counter. It adds what is known of the request to the history. ok is
+// false if the reply is not a number.
 func (w *worker) ask(c *counter, o op, wait time.Duration, args ...string) (n int64, ok bool) {
 	kind := c.kind + " " + o.action.String()
 	o.hold = w.history.newRequest()
@@ -138,7 +140,7 @@ func (w *worker) ask(c *counter, o op, wait time.Duration, args ...string) (n in
 		w.tally.errored(kind, reply)
 	case wrong != nil || reply[0] != ':':
 		w.tally.violation(c.key, 0, "%v was answered %q", args, reply)
-	case n == 0 && (o.action == take || o.action == await): // the wait is over
+	case n == 0 && (o.action == take || o.action == await): // the wait timed out
 		w.tally.add(kind, "0")
 		return 0, true
 	default:
@@ -153,7 +155,7 @@ func (w *worker) ask(c *counter, o op, wait time.Duration, args ...string) (n in
 	w.bed.counters.retire(c)
 	o.unknown = true
 	w.history.add(c.key, o, sent, time.Time{})
-	if o.action == take { // for a client that has gone, Leash gives back
+	if o.action == take { // if the client is gone, Leash gives back what it took
 		o.action = back
 		w.history.add(c.key, o, sent, time.Time{})
 	}

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// rare is how often each kind of lock, counter and latch must have been had at least: they are many
-// times as often where a run is worth anything.
+// rare is the longest mean time between two uses of a kind of lock, counter or latch. A useful run
+// uses each kind many times as often.
 const rare = 5 * time.Second
 
-// coverage is an error when a run proves less than it seems to: a fault was tried and never struck,
-// or hardly anybody had locks of some kind.
+// coverage returns an error when a run proves less than it seems to. That is so when a fault was
+// tried and never happened, or when clients used some kind of lock too rarely.
 func (h *history) coverage(opt options, missed []string) error {
 	var errs []error
 	for _, name := range missed {

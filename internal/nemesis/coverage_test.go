@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// TestWorth: a run in which nothing happened is no proof.
+// TestWorth: coverage returns an error for a run in which too little happened.
 func TestWorth(t *testing.T) {
 	h := newHistory(&faultTimeline{})
 	for i := range 20 {
 		h.add("lock:1", op{action: grant, hold: i}, h.start, h.start)
-		h.add("sem:1", op{action: end, hold: i}, h.start, h.start) // which is nobody's grant
+		h.add("sem:1", op{action: end, hold: i}, h.start, h.start) // an end is not a grant
 	}
 	h.add("count:7", op{action: take}, h.start, h.start)
 	opt := options{length: time.Minute, kinds: []string{"lock"}}
@@ -21,7 +21,7 @@ func TestWorth(t *testing.T) {
 	opt.kinds = []string{"lock", "sem", "count", "rw"}
 	err := h.coverage(opt, []string{"network: cut"})
 	if err == nil {
-		t.Fatal("a run with nothing of three kinds is worth something")
+		t.Fatal("a run with too few uses of three kinds: got no error")
 	}
 	for _, want := range []string{`0 times somebody had something of the kind "sem"`, `1 times somebody had something of the kind "count"`, `of the kind "rw"`, `"network: cut" was tried`} {
 		if !strings.Contains(err.Error(), want) {
@@ -29,6 +29,6 @@ func TestWorth(t *testing.T) {
 		}
 	}
 	if strings.Contains(err.Error(), `"lock"`) {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want nothing about locks", err)
 	}
 }

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// idOf finds the id and the last command of a client in what CLIENT LIST says.
+// idOf finds the id and the last command of each client in a reply to CLIENT LIST.
 var idOf = regexp.MustCompile(`(?m)^id=(\d+) .* cmd=(\S+)`)
 
-// waits are the commands of clients that may be waiting.
+// waits finds the commands of clients that may be waiting.
 var waits = regexp.MustCompile(`acquire|await|sem\.take`)
 
-// disturbOther does to some other client of the same Leash what an operator may: it ends its wait,
-// or its connection.
+// disturbOther ends the wait or the connection of another client of the same Leash, as an operator
+// may do.
 func (w *worker) disturbOther() {
 	list, _, err := w.conn.do(time.Now().Add(replyPatience), "CLIENT", "LIST")
 	if err != nil {
@@ -24,7 +24,7 @@ func (w *worker) disturbOther() {
 		w.tally.errored("meddle", list)
 		return
 	}
-	var waiting [][]string // or so it seems
+	var waiting [][]string // clients that seem to wait
 	for _, m := range idOf.FindAllStringSubmatch(list, -1) {
 		if waits.MatchString(m[2]) {
 			waiting = append(waiting, m)
@@ -40,7 +40,7 @@ func (w *worker) disturbOther() {
 	case w.one(4):
 		args = []string{"CLIENT", "KILL", "ID", m[1]}
 	case w.one(2) && m[2] != "lock.awaitloss":
-		// which would be told of the end of a hold that goes on
+		// TIMEOUT would make LOCK.AWAITLOSS report the end of a hold that goes on.
 		args[3] = "TIMEOUT"
 	}
 	reply, _, err := w.conn.do(time.Now().Add(replyPatience), args...)

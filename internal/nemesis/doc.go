@@ -2,11 +2,12 @@
 //
 //	go run ./internal/nemesis [flags]    --help lists the flags and the faults
 //
-// It runs a Redis Cluster with replicas and two Leashes. Dozens of clients take, hold and release
-// locks in every way there is. Meanwhile it breaks whatever it can: connections, the network, Redis
-// and its clocks, the Leashes, the clients. What the clients saw becomes histories of operations.
-// Porcupine (https://github.com/anishathalye/porcupine) checks them against models of a mutex, a
-// re-entrant mutex, a read-write lock, a semaphore, rising tokens, a counter and a latch.
+// It runs a Redis Cluster with replicas and two Leashes. Dozens of clients acquire, hold and
+// release locks in all ways that Leash offers. Meanwhile Nemesis breaks connections, the network,
+// Redis and its clocks, the Leashes and the clients. It records what the clients saw as histories
+// of operations. Porcupine (https://github.com/anishathalye/porcupine) checks them against models
+// of a mutex, a re-entrant mutex, a read-write lock, a semaphore, rising tokens, a counter and a
+// latch.
 //
 // # Beliefs
 //
@@ -29,46 +30,49 @@
 //
 // # Exceptions
 //
-// What Leash does not promise is excepted and counted, for no longer than it may last
-// (exceptions.go):
+// The check excepts what Leash does not promise, and counts it. Each exception is limited to the
+// time that it may last (exceptions.go):
 //
 //   - A master that dies forgets what no replica has confirmed.
 //   - A master that is flushed forgets everything.
 //   - LOCK.BREAK may end a lock though its holder was not told.
 //   - A clock of Redis that is stepped forward ends locks early.
-//   - A sign of life is good for half a TTL only while Redis answers Leash and this machine runs.
+//   - A reply proves a hold for half a TTL only while Redis answers Leash and this machine runs.
 //
 // # What else must hold
 //
-// An auditor reads the locks in Redis, past Leash:
+// An auditor reads the locks from Redis directly, not through Leash:
 //
-//   - What was released never comes back.
-//   - Nothing stays longer than its lease after its holder's end.
-//   - No lock is free while a client waits for it.
+//   - A released lock never comes back.
+//   - No lock stays longer than its lease after its hold has ended.
+//   - No lock is free for long while a client waits for it.
 //
 // Time in which something was broken does not count for these, nor does the grace period of a new
-// master. So there is a calm after each fault. Some clients wait without end.
+// master. So there is a time without faults after each fault. Some clients wait without a limit.
+//
+// There are more checks:
 //
 //   - What LOCK.TTL and LOCK.AWAITLOSS say is compared with what becomes of the hold.
 //   - A lock may be lost for silence only at a master where something was broken.
-//   - When all clients have gone, every lock can be had. The Leashes then use as little as before.
+//   - When all clients are gone, every lock can be acquired. The Leashes then use as little as
+//     before.
 //   - Counters and latches have no holders: what is given and taken must add up. A request without
-//     a reply was done once or not at all. So no history has more than a few of them.
+//     a reply was done once or not at all. So a history may contain only a few such requests.
 //   - Clients end each other's waits and connections (CLIENT UNBLOCK, CLIENT KILL). The client and
 //     Redis must agree whether a grant or the end came first.
 //
 // Clients leave by closing, QUIT, RESET, RST or kill -9.
 //
-// # The check is checked
+// # Tests of the check
 //
 // With --sabotage, Leash is built with a script or with code that is broken on purpose. The run
-// fails if the check does not find that.
+// fails if the check does not find the error.
 //
 // # Reports
 //
-// A fault is reported with everything that is needed to judge it: the holds beside it, what their
-// clients sent and received and until when they might believe, the faults, each LOCK.BREAK, what
-// Redis had of the lock, and what the Leashes logged.
+// The report of an error contains what is needed to judge it: the holds of the same time, what
+// their clients sent and received, until when the clients might believe, the faults, each
+// LOCK.BREAK, what Redis had of the lock, and what the Leashes logged.
 //
 // # Not broken
 //

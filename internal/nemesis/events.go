@@ -10,22 +10,23 @@ import (
 )
 
 const (
-	storyBefore = 6 * time.Second // for which a story begins before what it is told for, and
-	storyAfter  = time.Second     // goes on after it
-	storyLines  = 400             // of one story at most
-	storiesTold = 3               // of all that is wrong in one way
+	storyBefore = 6 * time.Second // how long before an error its report begins
+	storyAfter  = time.Second     // how long after an error its report ends
+	storyLines  = 400             // the most lines of one report
+	storiesTold = 3               // the most reports for errors of one kind
 )
 
-// event is something that happened, for whoever looks for the reason of what is wrong.
+// event is something that happened, for the report of an error.
 type event struct {
 	at   int64 // ns since the start
 	what string
 }
 
-// maxTrail bounds what is kept of one hold.
+// maxTrail is how many events of one hold are kept at most.
 const maxTrail = 40
 
-// noteHold writes down what happened to a hold. The latest counts.
+// noteHold notes what happened to a hold. If there are too many events, it keeps the first one and
+// the latest ones.
 func (h *history) noteHold(hold int, text string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -36,16 +37,16 @@ func (h *history) noteHold(hold int, text string) {
 	h.trails[hold] = trail
 }
 
-// noteLock writes down what happened to a lock, whoever held it.
+// noteLock notes what happened to a lock, whichever client held it.
 func (h *history) noteLock(key string, at time.Time, format string, args ...any) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.words[key] = append(h.words[key], event{h.at(at), fmt.Sprintf(format, args...)})
 }
 
-// eventsOf is what happened about a lock between two times: to some of its holds, which is told
-// from their beginning on, to the lock, in Redis, and what was broken. It is in the order of time.
-// h.mu is not held.
+// eventsOf returns what happened to a lock between two times, in the order of time. It includes
+// what Redis had of the lock, what was broken, and what the Leashes logged. It also includes all
+// events of the given holds, from their beginning on. h.mu must not be held.
 func (h *history) eventsOf(key string, holds []int, from, to int64) string {
 	keys := []string{key}
 	if key == quorumKey {
@@ -77,7 +78,7 @@ func (h *history) eventsOf(key string, holds []int, from, to int64) string {
 	return b.String()
 }
 
-// granted are the holds of a lock that somebody was told of between two times.
+// granted returns the holds of a lock whose grants were received between two times.
 func (h *history) granted(key string, from, to int64) (holds []int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -89,7 +90,7 @@ func (h *history) granted(key string, from, to int64) (holds []int) {
 	return holds
 }
 
-// events are what was broken between two times, and when it was mended.
+// events returns what was broken between two times. It says when each fault began and ended.
 func (w *faultTimeline) events(start time.Time, from, to int64) (events []event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -110,8 +111,8 @@ func (w *faultTimeline) events(start time.Time, from, to int64) (events []event)
 	return events
 }
 
-// logged is what a Leash wrote into its log between two times, but for what it wrote of other
-// locks.
+// logged returns what a Leash logged between two times. It leaves out lines about locks that are
+// not in keys.
 func (h *history) logged(name, file string, keys []string, from, to int64) (events []event) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -131,5 +132,5 @@ func (h *history) logged(name, file string, keys []string, from, to int64) (even
 	return events
 }
 
-// leashName is what a story calls the Leash with an index.
+// leashName returns the name in reports of the Leash with an index.
 func leashName(i int) string { return fmt.Sprintf("leash %d", i+1) }

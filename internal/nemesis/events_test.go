@@ -12,8 +12,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// TestStory: what is wrong is told with all that was going on, in the order of time, and without
-// what was long ago or elsewhere.
+// TestStory: the report of an error lists what happened around it, in the order of time. It leaves
+// out what happened long before or after it, and what happened to other locks.
 func TestStory(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	sky := &faultTimeline{}
@@ -37,20 +37,20 @@ func TestStory(t *testing.T) {
 
 	err = h.check(io.Discard, slog.New(slog.DiscardHandler))
 	if err == nil {
-		t.Fatal("there is nothing wrong")
+		t.Fatal("two holds at once: got no error")
 	}
 	_, story, _ := strings.Cut(err.Error(), "in the order of time")
 	last := -1
 	for _, want := range []string{"granted long ago", "FAULT network cut, leash 1", "LOCK.BREAK", "leash 1 logs: level=WARN", "ended", "MENDED network cut"} {
 		i := strings.Index(story, want)
 		if i <= last {
-			t.Errorf("%q is not there, or not in its place", want)
+			t.Errorf("%q is missing in the report, or not in its place", want)
 		}
 		last = i
 	}
 	for _, not := range []string{"long mended", "much later", "another's", "key=other", "msg=later"} {
 		if strings.Contains(story, not) {
-			t.Errorf("it has %q", not)
+			t.Errorf("the report has %q", not)
 		}
 	}
 	if t.Failed() {

@@ -9,39 +9,39 @@ import (
 	"leash/renewal"
 )
 
-// What may end a hold before its time, and is excepted: locks that Redis forgot (span), and clocks
-// that were stepped forward (jump).
+// Some events may end a hold early, and the check excepts that: Redis forgot the lock (interval),
+// or a clock was stepped forward (jump).
 //
-// Redis keeps for how long a lock lasts as a time of its own clock. So when that is stepped forward
-// by d, every lock that is there has d less, and what has no more than d left is over at once. That
-// is so, too, when a replica whose clock is ahead by d becomes the master, for it was told the time
-// and not for how long. Nobody can know of it before he asks Redis, and then Leash tells its
-// holder. What is excepted is this and no more:
+// Redis stores the end of a lock as a time of its own clock. When that clock is stepped forward by
+// d, every lock there has d less left. A lock with no more than d left expires at once. The same
+// happens when a replica whose clock is ahead by d becomes the master, because replicas store the
+// same end. Leash cannot know of it before it asks Redis. Then Leash tells the holder. Only this is
+// excepted:
 //
-//   - A hold of a lock that this server had then, granted before the step was over. One that is
-//     granted afterwards is told its time by the new clock; and a renewal that finds the lock sets
-//     that right, after which none of this can be seen.
-//   - By d at most, and not to before the step. Leash and its client believe in a hold for no
-//     longer than Redis, as told last, would have kept it (R25, R1): a third of a TTL passes until
-//     Leash asks, and who cannot be told then has half of one left. Now Redis keeps it for d less.
-//     Forward and back by the same is nothing (shorter).
-//   - Until it must have been found out, told or given up: a TTL after the step, since what was
-//     told to Redis before is over then.
-//   - Not for a step within what Leash holds back of the TTL (renewal.Until), if the hold is
-//     renewed. For a lease it is excepted, by as little, since its client counts that by itself and
-//     to its end.
+//   - A hold that this server had at the time of the step, and that was granted before the step was
+//     over. The end of a later grant is set by the new clock. A renewal that finds the lock sets
+//     its end by the new clock as well. After that the step has no effect.
+//   - By at most d, and not to a time before the step. Leash and its client believe in a hold for
+//     no longer than Redis would have kept it without the step (R25, R1). A third of a TTL passes
+//     until Leash asks. A client that cannot be told then has half a TTL left. With the step, Redis
+//     keeps the lock for d less. A step forward and the same step back cancel out (shorter).
+//   - Until the client must have been told, or must have given the hold up. That is a TTL after the
+//     step, because every end that was set before the step has passed then.
+//   - Not for a step within the margin that Leash takes off the TTL (renewal.Until), if the hold is
+//     renewed. For a lease such a step is excepted too, by as little. The client counts the lease
+//     itself, up to its end.
 //
-// A clock that is stepped back by d ends nothing, but what is there lasts for d longer. Nobody's
-// belief is harmed by that. When nobody holds it any more it may stay for its time, the usual
-// slack, and d; but only if it was told its time before the step (longer). As every clock is set
-// right in the end, that is d after one that was ahead.
+// A clock that is stepped back by d ends no hold, but the locks there last for d longer. That does
+// no harm to a client that believes in its hold. A lock without a holder may stay for its TTL or
+// lease, the usual slack, and d. That is so only if its end was set before the step (longer). Every
+// clock is set right in the end. So a clock that was ahead by d is stepped back by d.
 //
-// No token may fall behind by it: they count on from the last one, unless that is forgotten while
-// the clock is behind what it was (recounted). What is asked for by a monotonic clock, ours or
-// Leash's, is as it was: waits and their ends, MAXHOLD, IDLE.
+// A step must not make a token fall. Tokens count on from the last one, unless Redis forgets the
+// last one while its clock is behind what it was (recounted). A step does not change what Nemesis
+// or Leash measure by a monotonic clock: waits and their ends, MAXHOLD, IDLE.
 
-// reportTolerance is what a client that is told late of a loss may have been late by, beside what
-// was broken.
+// reportTolerance is how late a client may be told of a loss. Time in which something was broken is
+// added to it.
 const reportTolerance = time.Second
 
 // shortened counts beliefs that ended early.
@@ -49,10 +49,10 @@ type shortened struct {
 	forgotten, stepped int
 }
 
-// withExceptions is ops on key with the holds ended, as far as the models are concerned, when they
-// may have been forgotten or a clock may have ended them, and how many were. Only for a time: Leash
-// finds out at the next renewal and tells the client, and who cannot be told stops believing by
-// itself.
+// withExceptions returns ops on key, with earlier ends of some holds. Redis may have forgotten
+// these holds, or a clock may have ended them. n says how many they are. A hold is excepted for a
+// short time only. Leash finds the loss at the next renewal and tells the client. A client that
+// cannot be told stops believing by itself.
 func (h *history) withExceptions(key string, ops []porcupine.Operation) (out []porcupine.Operation, n shortened) {
 	out = append([]porcupine.Operation(nil), ops...)
 	granted, holds := make(map[int]int64), make(map[int]*kept)
@@ -82,14 +82,14 @@ func (h *history) withExceptions(key string, ops []porcupine.Operation) (out []p
 	return out, n
 }
 
-// forgotten is when a hold, believed in between two times, may have been forgotten; the latter when
-// it was not.
+// forgotten returns when Redis may have forgotten a hold that its client believed in from granted
+// to ended. It returns ended if Redis cannot have forgotten it.
 func (h *history) forgotten(key string, k *kept, granted, ended int64) int64 {
 	at := ended
 	for _, f := range h.forgets {
 		switch {
 		case f.told && (k == nil || !k.silent):
-			// who hears only when he asks may end his belief before he has
+			// The client was told. One with ONLOSS ERROR is not told before it asks.
 			continue
 		case f.key != "" && f.key != key, granted > f.to, ended < f.from:
 			continue
@@ -103,8 +103,8 @@ func (h *history) forgotten(key string, k *kept, granted, ended int64) int64 {
 	return at
 }
 
-// cut is when a hold, believed in between two times, may have been over as its clock was stepped
-// forward; the latter when it was not.
+// cut returns when a step of the clock may have ended a hold that its client believed in from
+// granted to ended. It returns ended if no step can have ended it.
 func (h *history) cut(key string, k *kept, granted, ended int64) int64 {
 	if k == nil {
 		return ended
@@ -112,7 +112,8 @@ func (h *history) cut(key string, k *kept, granted, ended int64) int64 {
 	h.mu.Lock()
 	jumps := h.jumpsLocked(key, granted, ended)
 	h.mu.Unlock()
-	for len(jumps) > 0 && ended > jumps[0].to+int64(k.base+reportTolerance) { // whatever was broken
+	// A step counts only until the client must have been told, whatever was broken.
+	for len(jumps) > 0 && ended > jumps[0].to+int64(k.base+reportTolerance) {
 		jumps = jumps[1:]
 	}
 	by, since := shorter(jumps)
@@ -123,24 +124,25 @@ func (h *history) cut(key string, k *kept, granted, ended int64) int64 {
 	return max(since, granted, ended-int64(by))
 }
 
-// told is when the client of a hold that was forgotten must have been told, or must have stopped
-// believing.
+// told returns when the client of a forgotten hold must have been told, or must have stopped
+// believing in it.
 func (h *history) told(f *interval, k *kept) int64 {
 	to := h.start.Add(time.Duration(f.to))
 	limit := to.Add(k.base*3/2 + reportTolerance)
 	return h.at(limit.Add(h.faults.disturbed(to, limit)))
 }
 
-// recounted is ops with the tokens raised that were given after their counter was forgotten, by as
-// much as its clock had gone back until then: Leash has nothing but that clock to go on from (R6).
-// A grant in that very moment is left out. changed is false when there was no such moment.
+// recounted returns ops with higher tokens after Redis forgot the token counter. It adds the time
+// by which the clock had gone back until then, because Leash then makes tokens from that clock
+// alone (R6). It leaves out grants of the time in which Redis forgot the counter. changed is false
+// if Redis never forgot the counter while the clock was back.
 func (h *history) recounted(key string, ops []porcupine.Operation) (out []porcupine.Operation, changed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	out = append(out, ops...)
 	for _, f := range h.forgets {
 		back := longer(h.jumpsLocked(key, 0, f.to))
-		if f.key != "" || back == 0 { // LOCK.BREAK leaves the counter
+		if f.key != "" || back == 0 { // LOCK.BREAK keeps the counter
 			continue
 		}
 		changed = true

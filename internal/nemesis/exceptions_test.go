@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestForgottenAndTold: a LOCK.BREAK that answers 1 has told the holder, but one with ONLOSS ERROR
-// hears of it when it asks.
+// TestForgottenAndTold: a LOCK.BREAK that answers 1 has told the holder. A holder with ONLOSS ERROR
+// learns of the loss only when it asks.
 func TestForgottenAndTold(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	for _, row := range []struct {
@@ -16,9 +16,9 @@ func TestForgottenAndTold(t *testing.T) {
 		told, silent bool
 		want         int64 // ms
 	}{
-		{"nobody confirmed that it was told", false, false, 500},
-		{"it was told", true, false, 800},
-		{"it hears when it asks", true, true, 500},
+		{"the holder may not have been told", false, false, 500},
+		{"the holder was told", true, false, 800},
+		{"the holder learns of it when it asks", true, true, 500},
 	} {
 		h := newHistory(&faultTimeline{})
 		h.forgets = []*interval{{key: "k", from: 500 * ms, to: 510 * ms, told: row.told}}
@@ -30,8 +30,8 @@ func TestForgottenAndTold(t *testing.T) {
 	}
 }
 
-// TestForgottenTokens: a token may be below an earlier one only where the counter was forgotten
-// since, and by as much as the clock had gone back.
+// TestForgottenTokens: a token may be below an earlier one only if Redis forgot the counter between
+// them. It must be lower by less than the clock had gone back.
 func TestForgottenTokens(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	step := func(at int64, by time.Duration) *jump {
@@ -43,19 +43,19 @@ func TestForgottenTokens(t *testing.T) {
 		name    string
 		jumps   []*jump
 		forgets []*interval
-		second  int64 // the token at 200 ms, in ms; at 50 it was 3050
+		second  int64 // the token at 200 ms, in ms; the token at 50 ms is 3050
 		ok      bool
 	}{
 		{"nothing happened", nil, nil, 200, false},
-		{"forgotten, by a clock that was not stepped", nil, []*interval{flush}, 200, false},
+		{"forgotten, and the clock was not stepped", nil, []*interval{flush}, 200, false},
 		{"stepped, and not forgotten", []*jump{forth, back}, nil, 200, false},
 		{"stepped back and forgotten", []*jump{forth, back}, []*interval{flush}, 200, true},
-		{"that explains no more", []*jump{forth, back}, []*interval{flush}, 50, false},
+		{"stepped back by no more than the token fell", []*jump{forth, back}, []*interval{flush}, 50, false},
 		{"the clock is still ahead", []*jump{forth}, []*interval{flush}, 200, false},
 		{"stepped back later", []*jump{forth, step(150, -3*time.Second)}, []*interval{flush}, 200, false},
 		{"forgotten before", []*jump{forth, back}, []*interval{{from: ms, to: 2 * ms}}, 200, false},
-		{"another lock's clock", []*jump{{keys: []string{"other"}, by: time.Second, to: ms}, {keys: []string{"other"}, by: -time.Second, to: ms}}, []*interval{flush}, 200, false},
-		{"broken", []*jump{forth, back}, []*interval{{key: "k", from: 100 * ms, to: 101 * ms}}, 200, false},
+		{"the clock of another lock was stepped", []*jump{{keys: []string{"other"}, by: time.Second, to: ms}, {keys: []string{"other"}, by: -time.Second, to: ms}}, []*interval{flush}, 200, false},
+		{"ended by LOCK.BREAK, which keeps the counter", []*jump{forth, back}, []*interval{{key: "k", from: 100 * ms, to: 101 * ms}}, 200, false},
 	} {
 		h := newHistory(&faultTimeline{})
 		h.jumps, h.forgets = row.jumps, row.forgets
