@@ -17,33 +17,33 @@ import (
 )
 
 const (
-	stormLength = 20 * time.Second // in which things are broken
-	calmLength  = 8 * time.Second  // after each: then everything must go on as if nothing had been
+	stormLength = 20 * time.Second // a time with faults
+	calmLength  = 8 * time.Second  // the time without faults after it: everything must work again
 )
 
-// fault is one way to break something, and to mend it again before it returns.
+// fault is one kind of fault. strike causes it, and ends it before it returns.
 type fault struct {
 	name     string
-	upstream bool // Redis may not answer Leash meanwhile
-	forget   bool // Redis may forget locks by it
+	upstream bool // Redis may not answer Leash during the fault
+	forget   bool // Redis may lose locks by the fault
 	strike   func(l *injector) error
 }
 
-// nemesis breaks things: the clients and the Leashes in one lane, Redis and the way to it in
-// another.
+// nemesis causes the faults. One injector causes those of the clients and of the Leashes. Another
+// causes those of Redis and of the network to Redis.
 type nemesis struct {
 	bed     *testbed
 	history *history
 	weather *faultTimeline
 	tally   *tally
 	log     *slog.Logger
-	faults  []fault // those to choose from
-	grace   bool    // a failover makes nobody forget a lock
+	faults  []fault // the faults that this run may cause
+	grace   bool    // Leash has a grace period, so that no lock is lost by a failover
 	seed    uint64
 
 	mu     sync.Mutex
-	struck map[string]int // how often, by name
-	// how often one could not be struck: the machine is too busy, or Redis will not
+	struck map[string]int // how often each fault happened, by name
+	// how often each fault could not be caused, by name: the machine was too busy, or Redis refused
 	refused map[string]int
 }
 
@@ -55,12 +55,12 @@ func newNemesis(b *testbed, h *history, opt options, log *slog.Logger) *nemesis 
 	}
 }
 
-// newInjector strikes one fault after the other.
+// injector causes one fault after another.
 type injector struct {
 	*nemesis
 	rnd   *rand.Rand
 	deck  faultOrder
-	spell *faultPeriod // of the fault that it strikes
+	spell *faultPeriod // the time of the current fault
 }
 
 func (n *nemesis) newInjector(number uint64) *injector {
@@ -72,8 +72,8 @@ func allFaults() []fault {
 	return slices.Concat(clientFaults, leashFaults, networkFaults, redisFaults, clockFaults)
 }
 
-// chosen are the faults whose names hold one of these words; all if there are none. Those by which
-// Redis forgets are among them only when that is wanted.
+// chosen returns the faults whose names contain one of the words. Without words it returns all
+// faults. It returns the faults by which Redis loses locks only if forget is set.
 func chosen(words []string, forget bool) (faults []fault) {
 	for _, f := range allFaults() {
 		named := slices.ContainsFunc(words, func(word string) bool { return strings.Contains(f.name, word) })
@@ -84,7 +84,8 @@ func chosen(words []string, forget bool) (faults []fault) {
 	return faults
 }
 
-// run breaks things until ctx ends: storms, with a calm after each. Everything is mended then.
+// run causes faults until ctx ends: storms of faults, each with a calm after it. All faults have
+// ended when it returns.
 func (n *nemesis) run(ctx context.Context) error {
 	front, back := n.newInjector(0), n.newInjector(1)
 	for _, f := range n.faults {
@@ -110,8 +111,8 @@ func (n *nemesis) run(ctx context.Context) error {
 	return nil
 }
 
-// calm is for how long nothing is broken after a storm: for longer where nothing may be granted at
-// first.
+// calm returns how long no fault happens after a storm. It is longer with a grace period, since
+// Leash may grant nothing in that period.
 func (n *nemesis) calm() time.Duration {
 	if n.grace {
 		return calmLength + longestTTL
@@ -119,7 +120,7 @@ func (n *nemesis) calm() time.Duration {
 	return calmLength
 }
 
-// run strikes until ctx ends.
+// run causes faults until ctx ends.
 func (l *injector) run(ctx context.Context) error {
 	for ctx.Err() == nil && len(l.deck.all) > 0 {
 		f := l.deck.next()
@@ -130,7 +131,7 @@ func (l *injector) run(ctx context.Context) error {
 		switch {
 		case err == nil:
 			l.count(l.struck, f)
-		case strings.HasPrefix(f.name, "leash"): // it must end in order, and start
+		case strings.HasPrefix(f.name, "leash"): // Leash must stop properly, and start again
 			return fmt.Errorf("%s: %w", f.name, err)
 		default:
 			l.deck.refused(f)
@@ -148,10 +149,10 @@ func (n *nemesis) count(how map[string]int, f fault) {
 	how[f.name]++
 }
 
-// missedTries is how often a fault must have been refused before it is told that it never struck.
+// missedTries is how often a fault must be refused before it is reported as missed.
 const missedTries = 1 + redeals
 
-// missed are the faults that were tried and never struck: a run is worth less without them.
+// missed returns the faults that were tried and never happened. A run without them tests less.
 func (n *nemesis) missed() (names []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -176,39 +177,39 @@ func (l *injector) between(least, most time.Duration) time.Duration {
 	return least + time.Duration(l.rnd.Int64N(int64(most-least)))
 }
 
-// longest is for how long anything stays broken at most.
+// longest is the longest time that any fault lasts.
 const longest = 5 * time.Second
 
-// longPause is for how long something stays broken: often for less than a lease, often for more.
+// longPause waits for the length of a fault. It is often shorter than a lease, and often longer.
 func (l *injector) longPause() { time.Sleep(l.between(200*time.Millisecond, longest)) }
 
-// shortPause is for how long something small stays broken.
+// shortPause waits for the length of a small fault.
 func (l *injector) shortPause() { time.Sleep(l.between(200*time.Millisecond, 3*time.Second)) }
 
 func pick[T any](rnd *rand.Rand, list []T) T { return list[rnd.IntN(len(list))] }
 
-// front is the way to some Leash.
+// front returns the proxy before a random Leash.
 func (l *injector) front() *faultproxy.Proxy {
 	i := l.rnd.IntN(len(l.bed.fronts))
 	l.weather.setPlace(l.spell, leashName(i))
 	return l.bed.fronts[i]
 }
 
-// leash is some Leash.
+// leash returns a random Leash.
 func (l *injector) leash() *leashtest.Leash {
 	i := l.rnd.IntN(len(l.bed.leashes))
 	l.weather.setPlace(l.spell, leashName(i))
 	return l.bed.leashes[i]
 }
 
-// master is some master, and the way to it.
+// master returns a random master, with its proxy.
 func (l *injector) master() *redistest.Node {
 	n := pick(l.rnd, l.bed.cluster.Masters())
 	l.weather.setPlace(l.spell, n.Announced())
 	return n
 }
 
-// slot is that of some lock, counter or latch.
+// slot returns the hash slot of a random lock, counter or latch.
 func (l *injector) slot() int {
 	key := pick(l.rnd, append(l.bed.realKeys(), l.bed.counters.keys()...))
 	l.weather.setPlace(l.spell, "the slot of "+key)

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// options are the command line.
+// options holds the command-line flags.
 type options struct {
 	length   time.Duration
 	seed     uint64
@@ -38,7 +38,8 @@ Usage: go run ./internal/nemesis [flags]
 
 `
 
-// parseOptions returns pflag.ErrHelp when it has printed the help to out.
+// parseOptions parses the command line. It returns pflag.ErrHelp after it has printed the help to
+// out.
 func parseOptions(args []string, out io.Writer) (options, error) {
 	var opt options
 	fs := pflag.NewFlagSet("nemesis", pflag.ContinueOnError)
@@ -69,7 +70,7 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 	return opt, opt.validate()
 }
 
-// graceTime is Leash's --failover-grace; 0 without.
+// graceTime returns the value of Leash's --failover-grace, or 0 without a grace period.
 func (o options) graceTime() time.Duration {
 	if !o.grace {
 		return 0

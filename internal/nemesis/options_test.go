@@ -20,7 +20,7 @@ func TestParseOptions(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"--for", "0s"}, {"--clients", "0"}, {"--kinds", "lock,no"}, {"--faults", "no such"}, {"--sabotage", "owner,none"}, {"--no"}, {"word"},
-		{"--faults", "flushall"}, // which is one of --forget
+		{"--faults", "flushall"}, // it needs --forget
 	} {
 		if _, err := parseOptions(args, io.Discard); err == nil || errors.Is(err, pflag.ErrHelp) {
 			t.Errorf("%v: got %v, want an error", args, err)
@@ -28,7 +28,7 @@ func TestParseOptions(t *testing.T) {
 	}
 }
 
-// TestHelp: it says what the program does, and what it breaks.
+// TestHelp: the help says what the program does, and lists the faults.
 func TestHelp(t *testing.T) {
 	var out strings.Builder
 	if _, err := parseOptions([]string{"--help"}, &out); !errors.Is(err, pflag.ErrHelp) {
@@ -36,7 +36,7 @@ func TestHelp(t *testing.T) {
 	}
 	for _, want := range []string{"two clients believe", "--sabotage", "\n  network: cut\n", "\n  redis: flushall (with --forget)\n", "\n  clock: stepped\n"} {
 		if !strings.Contains(out.String(), want) {
-			t.Errorf("it has no %q: %s", want, out.String())
+			t.Errorf("the help has no %q: %s", want, out.String())
 		}
 	}
 }

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// useHold is what a client can do beside with a lock that it holds.
+// useHold does one more thing with a held lock. It extends the lease, downgrades a write hold,
+// acquires the lock again, or moves the hold.
 func (w *worker) useHold(b *belief) {
 	switch {
 	case !b.lease.IsZero() && w.one(2):
@@ -22,7 +23,8 @@ func (w *worker) useHold(b *belief) {
 	}
 }
 
-// extend sets how long a lease lasts: more, or less.
+// extend sets the remaining time of a lease. The new time may be longer or shorter than the old
+// one.
 func (w *worker) extend(b *belief) {
 	d := w.millis(200, 2000)
 	reply, sent, err := w.conn.do(time.Now().Add(5*time.Second), "LOCK.EXTEND", b.key, ms(d), "TOKEN", b.token)
@@ -30,7 +32,7 @@ func (w *worker) extend(b *belief) {
 	switch {
 	case err == nil && wrong == nil && left > 0:
 		w.tally.add("extend", "done")
-		// Leash had let go of it, and Redis had not
+		// Leash may have dropped the hold just before, while Redis still had it.
 		b.vague = b.vague || sent.Add(margin).After(b.lease)
 		b.extended(sent, time.Duration(left)*time.Millisecond)
 		w.hold(holdGroup{b})
@@ -42,7 +44,7 @@ func (w *worker) extend(b *belief) {
 		w.tally.add("extend", "no reply")
 		w.drop()
 	}
-	// it may have been extended, and that may have made it shorter
+	// Nobody knows whether the lease was extended. The extension may have shortened it.
 	b.lease = earlier(b.lease, sent.Add(d))
 	b.cap()
 	if w.conn == nil {
@@ -50,17 +52,18 @@ func (w *worker) extend(b *belief) {
 	}
 }
 
-// enterLease is the lease with which a lease is taken once more.
+// enterLease is the lease with which an owner acquires its lock again.
 const enterLease = 300 * time.Millisecond
 
-// enter takes the lock once more, or twice, and gives those counts back but now and then one.
+// enter acquires the lock once or twice more for the same owner. It releases these counts again.
+// Sometimes it stops before all of them are released.
 func (w *worker) enter(b *belief) {
 	args := []string{"LOCK.ACQUIRE", b.key, "OWNER", b.owner}
 	if b.mode != "plain" {
 		args = append(args, strings.ToUpper(b.mode))
 	}
 	if !b.lease.IsZero() {
-		args = append(args, "LEASE", ms(enterLease)) // which does not shorten what remains
+		args = append(args, "LEASE", ms(enterLease)) // it does not shorten the remaining time
 	}
 	for range 1 + w.rnd.IntN(2) {
 		if !w.counts(b, again, ":"+b.token, args...) {
@@ -77,8 +80,8 @@ func (w *worker) enter(b *belief) {
 	}
 }
 
-// counts sends what changes the count of a hold. It returns false when nobody knows whether it has;
-// then the count is not known.
+// counts sends a command that changes the count of a hold. It reports whether the command was
+// carried out. If nobody knows that, the count stays 0, which means unknown.
 func (w *worker) counts(b *belief, a action, want string, args ...string) bool {
 	name := "enter"
 	if a == inner {
@@ -97,19 +100,19 @@ func (w *worker) counts(b *belief, a action, want string, args ...string) bool {
 		w.reattach(holdGroup{b})
 		return false
 	case a == again && reply[0] != '-' && reply != want && time.Now().Add(margin).After(b.certain):
-		// its lease was over
+		// The lease had expired.
 		b.connectionEnded()
 		if reply[0] == ':' {
 			w.releaseNewHold(b, reply, sent)
 		}
 		return false
 	case a == again && reply == "$-1" && w.history.faults.slotMoving(b.key, sent, time.Now()):
-		// nothing was done
+		// The command changed nothing.
 		w.tally.add(name, "nil while the slot moves")
 		b.count = was
 		return false
 	case a == inner && reply == ":1" && !b.lease.IsZero() && time.Now().Add(margin).After(b.lease):
-		// when Redis answered at last, the lease was over
+		// The lease expired before Redis answered.
 		w.tally.add(name, "over by then")
 		b.connectionEnded()
 		return false
@@ -120,7 +123,7 @@ func (w *worker) counts(b *belief, a action, want string, args ...string) bool {
 		w.tally.errored(name, reply)
 		switch {
 		case strings.HasPrefix(reply, "-ERR"), strings.HasPrefix(reply, "-NOREPLICAS"):
-			// nothing was done
+			// The command changed nothing.
 			b.count = was
 		case !strings.HasPrefix(reply, "-LOCKTIMEOUT"):
 			w.premature(b, args[0], reply)
@@ -141,8 +144,8 @@ func (w *worker) counts(b *belief, a action, want string, args ...string) bool {
 	return true
 }
 
-// releaseNewHold is what an owner does that took a lock once more when its lease was just over, and
-// so has a new hold: it gives it back.
+// releaseNewHold is for an owner that acquired its lock again just after its lease had expired. The
+// owner has a new hold then. It releases this hold.
 func (w *worker) releaseNewHold(b *belief, reply string, sent time.Time) {
 	w.tally.add("enter", "anew")
 	number, _ := strconv.ParseInt(reply[1:], 10, 64)
@@ -153,14 +156,14 @@ func (w *worker) releaseNewHold(b *belief, reply string, sent time.Time) {
 	w.release(holdGroup{w.history.believe(r, b.key, reply[1:], number, sent, time.Now())})
 }
 
-// moveHold takes the hold along to another connection, which is the worker's from then on.
+// moveHold moves the hold to a new connection. The worker uses this connection from then on.
 func (w *worker) moveHold(b *belief) {
 	other := w.dial()
 	if other == nil {
 		return
 	}
 	if w.attach(other, b, "attach") {
-		w.drop() // Leash closes it, too
+		w.drop() // Leash closes this connection, too
 		w.conn = other
 		w.hold(holdGroup{b})
 		return
@@ -169,7 +172,7 @@ func (w *worker) moveHold(b *belief) {
 	w.prove(holdGroup{b})
 }
 
-// downgrade takes the lock for reading, too, and gives the writing up.
+// downgrade acquires the lock for reading as well, and then releases the write hold.
 func (w *worker) downgrade(b *belief) {
 	r := &request{mode: "read", owner: b.owner, ttl: ttl, key: b.key}
 	reply, sent, err := w.conn.do(time.Now().Add(5*time.Second), "LOCK.ACQUIRE", b.key, "READ", "OWNER", b.owner)
@@ -201,7 +204,8 @@ func (w *worker) downgrade(b *belief) {
 	}
 }
 
-// upgrade asks what is refused: who reads would wait for itself.
+// upgrade asks for the write lock with a read hold. Leash must refuse: the reader would wait for
+// itself.
 func (w *worker) upgrade(b *belief) {
 	reply, _, err := w.conn.do(time.Now().Add(5*time.Second), "LOCK.ACQUIRE", b.key, "WRITE", "OWNER", b.owner)
 	switch {
@@ -209,7 +213,7 @@ func (w *worker) upgrade(b *belief) {
 		b.connectionEnded()
 		w.drop()
 	case strings.HasPrefix(reply, ":") && w.history.explained(b.key, b.since, time.Now()):
-		// it was no reader any more
+		// The read hold was already lost.
 		w.tally.add("upgrade", "anew")
 		b.connectionEnded()
 		w.drop()
@@ -221,7 +225,7 @@ func (w *worker) upgrade(b *belief) {
 	}
 }
 
-// nextID is an ID that no request of any worker had.
+// nextID returns an ID that no request of any worker has used.
 func (w *worker) nextID() string {
 	w.owners++
 	return fmt.Sprintf("request:%d.%d", w.number, w.owners)

@@ -8,7 +8,7 @@ import (
 	"leash/internal/redistest"
 )
 
-// answering is a connection on which every command has the same answer.
+// answering returns a client that gets the same reply to every command.
 func answering(t *testing.T, reply string) *client {
 	mine, its := net.Pipe()
 	done := make(chan struct{})
@@ -16,7 +16,7 @@ func answering(t *testing.T, reply string) *client {
 	go func() { // ends with the connection
 		defer close(done)
 		defer its.Close()
-		for commands := redistest.NewClient(its); ; { // which have the form of replies
+		for commands := redistest.NewClient(its); ; { // commands have the form of replies
 			if _, err := commands.Read(); err != nil {
 				return
 			}
@@ -28,19 +28,19 @@ func answering(t *testing.T, reply string) *client {
 	return &client{Client: redistest.NewClient(mine)}
 }
 
-// TestInnerRelease: who gives one of several counts back keeps the rest, unless the lease was over
-// when that was answered.
+// TestInnerRelease: a client that releases one of several counts keeps the rest. If the lease
+// expired before the reply, it keeps nothing.
 func TestInnerRelease(t *testing.T) {
 	for _, row := range []struct {
 		name  string
-		lease time.Duration // since the grant, a second ago; 0 for none
+		lease time.Duration // counted from the grant, a second ago; 0 for none
 		reply string
 		want  int
 	}{
 		{"done", time.Minute, ":0", 0},
-		{"ended, it says", time.Minute, ":1", 1},
-		{"over by then", time.Second / 2, ":1", 0},
-		{"a renewed one ended, it says", 0, ":1", 1},
+		{"the reply says that the hold ended", time.Minute, ":1", 1},
+		{"the lease expired before the reply", time.Second / 2, ":1", 0},
+		{"the reply says that a renewed hold ended", 0, ":1", 1},
 	} {
 		now := time.Now()
 		w := &worker{tally: newTally(), history: newHistory(&faultTimeline{}), conn: answering(t, row.reply)}
@@ -48,7 +48,7 @@ func TestInnerRelease(t *testing.T) {
 		b.count = 2
 		done := w.counts(b, inner, ":0", "LOCK.RELEASE", "lock:1", "TOKEN", "7")
 		if got := len(w.tally.wrong); got != row.want || done != (row.reply == ":0") || b.over != (row.reply == ":1" && row.want == 0) {
-			t.Errorf("%s: blamed %d times, done %v, over %v", row.name, got, done, b.over)
+			t.Errorf("%s: got %d violations, done %v, over %v", row.name, got, done, b.over)
 		}
 	}
 }

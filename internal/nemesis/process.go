@@ -11,11 +11,12 @@ import (
 	"syscall"
 )
 
-// relayVariable makes this program a client's process: its value is where to connect to.
+// relayVariable is the environment variable that makes this program a client's process. Its value
+// is the address to connect to.
 const relayVariable = "LEASH_NEMESIS_RELAY"
 
-// relay passes bytes between file descriptor 3 and a connection to addr until one of them ends. To
-// Leash it is a client like any other: it can be killed and stopped.
+// relay copies bytes between file descriptor 3 and a connection to addr until one of them ends. To
+// Leash it is an ordinary client. Its process can be killed and stopped.
 func relay(addr string) error {
 	file := os.NewFile(3, "nemesis")
 	owner, err := net.FileConn(file)
@@ -34,17 +35,17 @@ func relay(addr string) error {
 			done <- err
 		}()
 	}
-	return <-done // the process ends, and with it all that is open
+	return <-done // the process ends then, which closes both
 }
 
-// process is a client in a process of its own.
+// process is a client that runs in its own process.
 type process struct {
 	cmd  *exec.Cmd
-	done chan struct{} // closed when it has ended
+	done chan struct{} // closed when the process has ended
 }
 
-// startProcess starts one that connects to addr, and returns what the client writes to and reads
-// from.
+// startProcess starts a client process that connects to addr. It also returns the connection on
+// which the client writes and reads.
 func startProcess(addr string) (*process, net.Conn, error) {
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -71,19 +72,18 @@ func startProcess(addr string) (*process, net.Conn, error) {
 	}
 	go func() { // ends with the process
 		defer close(p.done)
-		_ = p.cmd.Wait() // killed, as a rule
+		_ = p.cmd.Wait() // an error is normal: the process was killed
 	}()
 	return p, conn, nil
 }
 
-// kill ends the process as kill -9 does, stopped or not.
+// kill ends the process with SIGKILL, even if it is stopped.
 func (p *process) kill() {
-	_ = p.cmd.Process.Kill() // it may have ended
+	_ = p.cmd.Process.Kill() // it may have ended already
 	<-p.done
 }
 
-// processes are the clients in processes of their own that there are now. It is safe for concurrent
-// use.
+// processes is the set of the running client processes. It is safe for concurrent use.
 type processes struct {
 	mu  sync.Mutex
 	all map[*process]bool
@@ -104,7 +104,7 @@ func (ps *processes) remove(p *process) {
 	delete(ps.all, p)
 }
 
-// signal sends a signal to about half of them, and returns to which.
+// signal sends a signal to about half of the processes, and returns these.
 func (ps *processes) signal(sig syscall.Signal, rnd *rand.Rand) (hit []*process) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()

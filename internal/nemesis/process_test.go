@@ -21,8 +21,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestClientInAProcess: what it is told passes, it can be stopped, and when it is killed both ends
-// hear of it.
+// TestClientInAProcess: bytes pass through the process in both directions. The process can be
+// stopped. When it is killed, the connections at both ends are closed.
 func TestClientInAProcess(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -59,7 +59,7 @@ func TestClientInAProcess(t *testing.T) {
 	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	p.kill() // stopped as it is
+	p.kill() // it is still stopped
 	if got, err := there.Read(); got != "" || !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("there: got %q, %v", got, err)
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// release ends what is held in one of the ways there are.
+// release ends the holds in a random way.
 func (w *worker) release(g holdGroup) {
 	b := g[0]
 	if b.over || w.conn == nil {
@@ -19,7 +19,7 @@ func (w *worker) release(g holdGroup) {
 		return
 	}
 	args := w.releaseArgs(g)
-	if portable(args) && w.one(4) { // from another connection, perhaps of the other Leash
+	if portable(args) && w.one(4) { // on another connection, perhaps to the other Leash
 		other := w.dial()
 		if other != nil {
 			w.give(other, g, args...)
@@ -30,7 +30,7 @@ func (w *worker) release(g holdGroup) {
 	w.give(w.conn, g, args...)
 }
 
-// part ends what is held with the connection, or with all that it had (RESET).
+// part ends the holds without a release. It closes the connection, or sends QUIT or RESET.
 func (w *worker) part(g holdGroup) {
 	at, word := time.Now(), pick(w.rnd, []string{"", "QUIT", "RESET"})
 	if word == "" {
@@ -61,16 +61,16 @@ func (w *worker) part(g holdGroup) {
 	}
 }
 
-// resetSoon is how soon RESET is answered by a Leash that need not give up waiting for the
-// releases.
+// resetSoon is the limit for a fast reply to RESET. Before a slower reply, Leash may have stopped
+// waiting for the releases.
 const resetSoon = 500 * time.Millisecond
 
-// portable reports whether a release may come from any connection.
+// portable reports whether a release may be sent on any connection.
 func portable(args []string) bool {
 	return args[0] == "SEM.RELEASE" || slices.Contains(args, "TOKEN") || slices.Contains(args, "TOKENS") || slices.Contains(args, "OWNER")
 }
 
-// releaseArgs is a command that releases g.
+// releaseArgs returns a command that releases g.
 func (w *worker) releaseArgs(g holdGroup) []string {
 	b := g[0]
 	switch {
@@ -102,8 +102,8 @@ func (w *worker) releaseArgs(g holdGroup) []string {
 	return args
 }
 
-// give sends a release on c, with an ID more than once if need be. The belief is over when it is
-// sent.
+// give sends a release on c. A release with an ID is sent again if no reply comes. The belief ends
+// when the release is sent first.
 func (w *worker) give(c *client, g holdGroup, args ...string) {
 	b, at := g[0], time.Now()
 	b.tell("released by %s with %q", c, args)
@@ -122,11 +122,12 @@ func (w *worker) give(c *client, g holdGroup, args ...string) {
 	}
 	got := time.Now()
 	b.tell("that was answered %q, %v", reply, err)
-	ended := c != w.conn && w.conn.ended() // then its own Leash has released the hold
+	// If the worker's own connection has ended, Leash may have released the hold already.
+	ended := c != w.conn && w.conn.ended()
 	want := ":" + strconv.Itoa(released(g))
 	switch {
 	case err != nil:
-		// if it was not carried out, the hold lasts as long as the connection that carries it
+		// If Leash did not carry out the release, the hold lasts as long as its connection.
 		w.tally.add("release", "no reply")
 		w.drop()
 	case reply == want:
@@ -140,7 +141,7 @@ func (w *worker) give(c *client, g holdGroup, args ...string) {
 		}
 	default:
 		w.tally.add("release", reply)
-		if b.mode == "permit" && !ended { // fewer than there were
+		if b.mode == "permit" && !ended { // fewer permits than the client held
 			w.premature(b, args[0], reply)
 		}
 		if b.mode != "quorum" && len(g) == 1 && b.mode != "permit" {
@@ -150,7 +151,7 @@ func (w *worker) give(c *client, g holdGroup, args ...string) {
 	g.ends(at, time.Time{})
 }
 
-// released is what a release of g is answered.
+// released returns the reply to a release of the whole of g.
 func released(g holdGroup) int {
 	if g[0].mode == "quorum" {
 		return len(g[0].parts)

@@ -8,15 +8,16 @@ import (
 	"time"
 )
 
-// quorumKey is what those hold who have a quorum of quorumKeys.
+// quorumKey stands for a quorum of quorumKeys in the history.
 const quorumKey = "quo"
 
 var quorumKeys = []string{"quo:1", "quo:2", "quo:3", "quo:4", "quo:5"}
 
-// allKinds are the kinds of locks that there are.
+// allKinds lists the kinds of locks.
 var allKinds = append([]string{"lock", "fair", "rw", "sem", quorumKey}, counterKinds...)
 
-// keysOf are the locks of a run, of these kinds: few, so that they are contended.
+// keysOf returns the locks of a run that are of these kinds. There are few locks, so that clients
+// compete for them.
 func keysOf(kinds []string) (keys []string) {
 	for _, key := range []string{"lock:1", "lock:2", "lock:3", "lock:4", "fair:1", "fair:2", "rw:1", "rw:2", "sem:1", "sem:2", quorumKey, "count", "latch"} {
 		if slices.Contains(kinds, kindOf(key)) {
@@ -26,33 +27,33 @@ func keysOf(kinds []string) (keys []string) {
 	return keys
 }
 
-// longestTTL is the longest lease of any hold.
+// longestTTL is the longest TTL of any hold.
 const longestTTL = 5 * time.Second
 
-// request is an ACQUIRE to be sent.
+// request is an acquire command to be sent.
 type request struct {
 	args     []string
 	key      string
 	mode     string
 	owner    string
 	id       string
-	count    int           // of permits, or 0
-	ttl      time.Duration // of the renewal
-	lease    time.Duration // 0 for none
+	count    int           // number of permits; 0 for none
+	ttl      time.Duration // the TTL of a renewed hold
+	lease    time.Duration // LEASE, 0 for none
 	most     time.Duration // MAXHOLD, 0 for none
-	idle     time.Duration // 0 for none
+	idle     time.Duration // IDLE, 0 for none
 	wait     time.Duration
-	endless  bool // BLOCK 0: wait is for how long its client does
+	endless  bool // BLOCK 0: wait is then how long the client waits
 	replicas bool
 	silent   bool   // ONLOSS ERROR
-	repeated bool   // under its ID
-	by       string // whose connection it was granted on, for stories
+	repeated bool   // sent again with the same ID
+	by       string // the worker and the connection of the grant, for reports
 }
 
-// one is true once in n times.
+// one returns true with a chance of 1 in n.
 func (w *worker) one(n int) bool { return w.rnd.IntN(n) == 0 }
 
-// millis is a random time of at least one of these and less than the other.
+// millis returns a random time in milliseconds, from least up to but not including most.
 func (w *worker) millis(least, most int) time.Duration {
 	return time.Duration(least+w.rnd.IntN(most-least)) * time.Millisecond
 }
@@ -61,7 +62,7 @@ func (r *request) with(args ...string) { r.args = append(r.args, args...) }
 
 func ms(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// request makes one for a single lock or semaphore.
+// request returns a random request for a single lock or semaphore.
 func (w *worker) request(key string) *request {
 	r := &request{key: key, mode: "plain", ttl: ttl, args: []string{"LOCK.ACQUIRE", key}}
 	switch kind := kindOf(key); {
@@ -101,12 +102,13 @@ func (w *worker) request(key string) *request {
 	return r
 }
 
-// terms adds how long to wait, and how the hold is kept.
+// terms adds random options: how long to wait, and how long the hold may last.
 func (w *worker) terms(r *request) {
 	switch {
 	case w.one(4):
 	case r.mode != "several" && w.one(12):
-		// several may have some in hand while they wait for the rest
+		// A request for several locks may hold some while it waits for the rest. So it does not
+		// wait without end.
 		r.wait, r.endless = endlessPatience, true
 		r.with("BLOCK", "0")
 	default:
@@ -142,7 +144,7 @@ func (w *worker) terms(r *request) {
 	}
 }
 
-// tolerance is for how long the request may be unanswered, beside what was broken.
+// tolerance returns how long the reply may take, not counting the time of faults.
 func (r *request) tolerance() time.Duration {
 	if r.endless {
 		return endlessSlack
@@ -150,7 +152,7 @@ func (r *request) tolerance() time.Duration {
 	return r.wait + replySlack
 }
 
-// kind is what the tally calls the request.
+// kind returns the name of the request in the tally.
 func (r *request) kind() string {
 	switch {
 	case strings.HasPrefix(r.args[0], "LOCK.MACQUIRE"):

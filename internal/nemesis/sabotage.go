@@ -12,32 +12,34 @@ import (
 	"time"
 )
 
-// sabotage is a Leash that is deliberately broken: the check must find it out.
+// sabotage is a Leash with a deliberate bug. The check must find the bug.
 type sabotage struct {
 	name   string
 	edits  []edit
-	kinds  []string      // of locks that it shows in
-	faults []string      // and what makes it show
-	length time.Duration // of a trial; 0 for sabotageLength
-	caught []string      // what the check says, one of these
+	kinds  []string      // the kinds of locks that show the bug
+	faults []string      // the faults that make the bug visible
+	length time.Duration // the length of a trial; 0 for sabotageLength
+	caught []string      // the check must report one of these
 }
 
-// edit is what is broken in a file.
+// edit replaces code in a file.
 type edit struct {
-	file string // of lockcmd
-	from string // the code that is replaced, which must be there once; "" for all of it
-	to   string // by this
+	file string // a file in lockcmd
+	from string // the code to replace, which must occur once; "" for the whole file
+	to   string // the new code
 }
 
-// sabotages are the mistakes that those make who write such locks for the first time.
+// sabotages are mistakes that are easy to make in the first version of such a lock.
 var sabotages = []sabotage{
 	{
-		name:  "owner", // never mind who holds it
+		name:  "owner", // a lock is granted although another owner holds it
 		edits: []edit{{"scripts/acquire.lua", "local free = left == -2 or orphan", "local free = true"}},
 		kinds: []string{"lock"}, faults: []string{"network: slow"}, caught: []string{"is no mutex", "was certain for"},
 	},
 	{
-		name: "release", // whoever holds it: a copy that comes late or twice ends another's hold
+		// The script does not check the holder: a late or repeated release ends another client's
+		// hold.
+		name: "release",
 		edits: []edit{{
 			"scripts/release.lua", "if not h[1] or r[TOKEN] ~= ARGV[2] or r[CARRIER] ~= ARGV[3] then return -1 end",
 			"if not h[2] then return -1 end h[1] = h[1] or '1'",
@@ -45,7 +47,7 @@ var sabotages = []sabotage{
 		kinds: []string{"lock"}, faults: []string{"replies of scripts lost", "scripts late"}, caught: []string{"is no mutex", "was certain for"},
 	},
 	{
-		// renews what is not there any more: a renewal that comes late brings a released lock back
+		// The script renews a lock that does not exist: a late renewal brings a released lock back.
 		name: "renew",
 		edits: []edit{{file: "scripts/renew.lua", to: `local out = {}
 for i, key in ipairs(KEYS) do
@@ -58,34 +60,36 @@ return out
 		kinds: []string{"lock", "fair"}, faults: []string{"scripts"}, caught: []string{"was released before"},
 	},
 	{
-		name:  "writer", // is let in beside readers
+		name:  "writer", // a writer is granted the lock beside readers
 		edits: []edit{{"scripts/rw_acquire.lua", "if writing > 0 or MINE == 'write' and most > 0 then", "if writing > 0 then"}},
 		kinds: []string{"rw"}, faults: []string{"network: slow"}, caught: []string{"is no read-write lock", "was certain for"},
 	},
 	{
-		name:  "permits", // two more than there are
+		name:  "permits", // two more permits are granted than there are
 		edits: []edit{{"scripts/permit_acquire.lua", "if have < #missing then", "if have + 2 < #missing then"}},
 		kinds: []string{"sem"}, faults: []string{"network: slow"}, caught: []string{"is no semaphore"},
 	},
 	{
-		name: "token", // the same one, as long as the clock's second is
+		name: "token", // the token stays the same for one second of the clock
 		edits: []edit{{
 			"scripts/prelude.lua", "tonumber(now[1]) * 1000000 + tonumber(now[2]))", "0) * 0 + tonumber(now[1]) * 1000000",
 		}},
 		kinds: []string{"lock"}, faults: []string{"network: slow"}, caught: []string{"is no fencing tokens"},
 	},
 	{
-		name:  "again", // sends once more what was not answered, though that counts twice
+		// A command without a reply is sent again, although it then counts twice.
+		name:  "again",
 		edits: []edit{{"script_call.go", "			if call.runsOnce {", "			if s == nil {"}},
 		kinds: []string{"count"}, faults: []string{"replies of scripts lost"}, caught: []string{"is no counter"},
 	},
 	{
-		name:  "latch", // opens before its time
+		name:  "latch", // the latch opens with one count left
 		edits: []edit{{"latch.go", "	case n > 0:", "	case n > 1:"}},
 		kinds: []string{"latch"}, faults: []string{"network: slow"}, caught: []string{"is no latch"},
 	},
 	{
-		name: "waiter", // tells the waiters of other Leashes nothing, and lets nobody look again
+		// The waiters of other Leashes are not notified, and no waiter tries again.
+		name: "waiter",
 		edits: []edit{
 			{"scripts/prelude.lua", "local function publish(channel, mode, word)", "local function publish(channel, mode, word) mode = ''"},
 			{"acquire.go", "	return pause\n}", "	return time.Hour\n}"},
@@ -101,7 +105,7 @@ func sabotageNames() (names []string) {
 	return names
 }
 
-// sabotageNamed is the one of that name.
+// sabotageNamed returns the sabotage with this name.
 func sabotageNamed(name string) (*sabotage, error) {
 	i := slices.IndexFunc(sabotages, func(s sabotage) bool { return s.name == name })
 	if i < 0 {
@@ -110,8 +114,8 @@ func sabotageNamed(name string) (*sabotage, error) {
 	return &sabotages[i], nil
 }
 
-// overlay writes what go build's flag -overlay wants: Leash with the broken files instead of its
-// own. It is "" for no sabotage.
+// overlay writes the changed files, and the file that go build's flag -overlay needs. It returns ""
+// for no sabotage.
 func (s *sabotage) overlay(ctx context.Context, dir string) (path string, err error) {
 	if s == nil {
 		return "", nil
@@ -120,7 +124,7 @@ func (s *sabotage) overlay(ctx context.Context, dir string) (path string, err er
 	if err != nil {
 		return "", fmt.Errorf("find lockcmd: %w", err)
 	}
-	texts := make(map[string]string) // by file
+	texts := make(map[string]string) // the text of each file
 	for _, e := range s.edits {
 		original := filepath.Join(strings.TrimSpace(string(out)), filepath.FromSlash(e.file))
 		text, ok := texts[original]
@@ -150,7 +154,7 @@ func (s *sabotage) overlay(ctx context.Context, dir string) (path string, err er
 	return path, os.WriteFile(path, list, 0o600)
 }
 
-// apply breaks the text of the file.
+// apply returns the text with the edit made.
 func (e edit) apply(text string) (string, error) {
 	if e.from == "" {
 		return e.to, nil

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestSabotagesFit: each changes the script that there is, and the build takes it in its place.
+// TestSabotagesFit: each sabotage fits the current code, and the overlay replaces the changed
+// files.
 func TestSabotagesFit(t *testing.T) {
 	for _, s := range sabotages {
 		path, err := s.overlay(t.Context(), t.TempDir())
@@ -24,6 +25,6 @@ func TestSabotagesFit(t *testing.T) {
 		t.Errorf("no sabotage: got %q, %v", path, err)
 	}
 	if _, err := sabotageNamed("none"); err == nil {
-		t.Error("there is a sabotage of any name")
+		t.Error("there is no error for an unknown name")
 	}
 }

@@ -12,19 +12,18 @@ import (
 	"leash/internal/redistest"
 )
 
-// settleTimeout is for how long Leash may take to put everything away once the last client has
-// gone.
+// settleTimeout is how long Leash may take to clean up after the last client has left.
 const settleTimeout = 20 * time.Second
 
-// settled is an error when, everything mended and every client gone, a lock cannot be had within
-// the TTL of whoever had it last, and what a clock that was set back added to it, or a Leash keeps
-// anything of its clients'.
+// settled checks the Leashes after all faults have ended and all clients have left. Each lock must
+// be free soon: within the TTL of its last holder, plus the time by which a clock was set back. A
+// Leash must keep nothing of its clients, and must not have crashed.
 func (b *testbed) settled(before usage) error {
 	for _, l := range b.leashes {
 		if l.Crashed() {
 			return fmt.Errorf("a leash has crashed: %s", l.LogTail())
 		}
-		// also before it was restarted
+		// The log includes the time before a restart.
 		if said, err := l.Said("panic", "DATA RACE"); err != nil || said != "" {
 			return errors.Join(err, fmt.Errorf("a leash has said: %s", said))
 		}
@@ -42,13 +41,13 @@ func (b *testbed) settled(before usage) error {
 	return errors.Join(append(errs, b.leaks(before))...)
 }
 
-// rested lets leases of the last trial run out before the next.
+// rested waits until the leases of the last trial have expired.
 func (b *testbed) rested() error {
 	time.Sleep(ttl)
 	return nil
 }
 
-// takeAll takes every lock once, one after the other.
+// takeAll acquires every lock once, one after the other.
 func (b *testbed) takeAll() error {
 	c, err := redistest.Dial(b.leashes[0].Addr)
 	if err != nil {
@@ -110,7 +109,7 @@ func (b *testbed) usage() (u usage, err error) {
 	return u, nil
 }
 
-// ask is the number that a pattern finds in the reply to a command.
+// ask sends a command, and returns the number that a pattern finds in the reply.
 func ask(addr string, pattern *regexp.Regexp, args ...string) (int, error) {
 	c, err := redistest.Dial(addr)
 	if err != nil {
@@ -129,15 +128,16 @@ func ask(addr string, pattern *regexp.Regexp, args ...string) (int, error) {
 }
 
 const (
-	// more than before: those of connections that are kept for later
+	// This many more goroutines are allowed. They belong to pooled connections.
 	goroutineSlack = 30
-	// each Leash keeps up to so many connections to a node for its scripts
+	// Each Leash keeps up to 64 connections to a node for its scripts.
 	upstreamSlack = 2 * 64
-	// for Leash to end connections, too, that it keeps for 30 s for who wants one to himself
+	// Leash keeps a pinned connection open for 30 s after its use. It must be closed within this
+	// time.
 	leakTimeout = 45 * time.Second
 )
 
-// leaks is an error when the Leashes use more than before they had clients.
+// leaks returns an error if the Leashes use more than before they had clients.
 func (b *testbed) leaks(before usage) error {
 	for deadline := time.Now().Add(leakTimeout); ; time.Sleep(200 * time.Millisecond) {
 		now, err := b.usage()
@@ -151,7 +151,7 @@ func (b *testbed) leaks(before usage) error {
 	}
 }
 
-// goroutines ends the Leashes, and says what each of their goroutines was at.
+// goroutines ends the Leashes, and returns the stacks of their goroutines.
 func (b *testbed) goroutines() string {
 	var text strings.Builder
 	for i, l := range b.leashes {

@@ -2,7 +2,7 @@ package main
 
 import "strconv"
 
-// several takes more than one lock, all or none.
+// several acquires more than one lock: all or none.
 func (w *worker) several() {
 	var keys []string
 	for _, key := range w.bed.keys {
@@ -45,8 +45,8 @@ func (w *worker) several() {
 	}
 }
 
-// quorum takes most of the locks that are there for that. What it holds then is one thing: nobody
-// else may have a quorum.
+// quorum acquires most of quorumKeys. They count as one hold: no other client may have a quorum at
+// the same time.
 func (w *worker) quorum() {
 	keys := append([]string(nil), quorumKeys...)
 	w.rnd.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
@@ -66,7 +66,7 @@ func (w *worker) quorum() {
 	for i, token := range tokens {
 		number, err := strconv.ParseInt(token, 10, 64)
 		if err != nil {
-			continue // a nil
+			continue // nil: this lock was not granted
 		}
 		w.history.add(keys[i], op{action: grant, mode: r.mode, hold: b.hold, token: number}, sent, got)
 		b.keep(r, keys[i], token, sent, got)
@@ -79,7 +79,7 @@ func (w *worker) quorum() {
 	}
 }
 
-// mrelease is a command that releases several locks.
+// mrelease returns a command that releases several locks.
 func (w *worker) mrelease(g holdGroup) []string {
 	var keys, tokens []string
 	for _, b := range g {

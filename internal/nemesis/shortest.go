@@ -6,31 +6,34 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// A search for an order tries everything. A reader that is gone without a word may have let go of
-// its lock at any time since, and one that waited has had it from some time within its wait on:
-// with twenty of them beside each other there are a million states to try, and as all of them fit
-// until something does not, the search does not end within a minute.
+// The search for a valid order tries all orders. A reader that ended without a release may have
+// ended at any later time. A reader that waited may have acquired its lock at any time of its wait.
+// Twenty such readers at the same time have a million states. All of these states fit the model,
+// until one operation does not. So the search does not end within a minute.
 //
-// Where all that a hold does is to keep others out, it need not be searched for: who fits beside a
-// hold fits as well where that hold is shorter. So it is taken to begin as late, and to be over as
-// early, as it may have. That changes no verdict:
+// The only effect of many holds is to keep others out. If another hold fits beside such a hold, it
+// also fits beside a shorter one. So shortest moves the grant to its latest possible time, and the
+// end to its earliest possible time. This changes no verdict:
 //
-//   - An order that fits the brief times fits the others, which they are part of.
-//   - Of an order that fits the others, the end of a hold can be moved to the front, to the last of
-//     what must come before it: to when it began, and to what its own client did with it. Nothing
-//     of any other hold minds that it is gone. And its grant can be moved back, to the first of
-//     what must come after it: who would be in its way there was so where it stood, or was let in
-//     beside it, and those are let in by a model only if they do not mind whether it is there, but
-//     for one kind.
-//   - That is a reader with the owner of a writer, who is let in beside it, but not the writer
-//     beside the reader. A writer is left alone, therefore, where there is such a reader.
+//   - An order that fits the short times also fits the long times. The short times lie within the
+//     long times.
+//   - In an order that fits the long times, the end of a hold can move to an earlier place. It
+//     moves to just after the last operation that must come before it. That is the grant, or
+//     another operation of the same client on this hold. No other hold needs this hold.
+//   - In such an order, the grant can move to a later place, just before the first operation that
+//     must come after it. A hold that conflicts with it at the new place either conflicts at the
+//     old place as well, or was granted beside it. A model grants a hold beside it only if the
+//     order of the two grants does not matter, with one exception.
+//   - The exception is a reader with the same owner as a writer. It is granted beside the writer,
+//     but the writer is not granted beside the reader. So the grant of a writer does not move if
+//     there is such a reader.
 
-// shortest is ops with each hold as brief as it may have been.
+// shortest returns ops with each hold as short as it may have been.
 func shortest(ops []porcupine.Operation) []porcupine.Operation {
-	// by hold, the last return of what its end comes after, the first call of what its grant comes
-	// before
+	// before has the last return of the operations that come before the end of a hold. after has
+	// the first call of the operations that come after its grant. The key of both is the hold.
 	before, after := make(map[int]int64), make(map[int]int64)
-	readers := make(map[string]bool) // by owner
+	readers := make(map[string]bool) // the key is the owner
 	for _, o := range ops {
 		in := o.Input.(op)
 		if in.action != end {

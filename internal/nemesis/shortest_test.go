@@ -7,12 +7,13 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// TestBriefHoldsChangeNoVerdict: whatever the history, fitting or not.
+// TestBriefHoldsChangeNoVerdict: shortest does not change the verdict of any random history. Some
+// of these fit the model, and some do not.
 func TestBriefHoldsChangeNoVerdict(t *testing.T) {
 	for _, row := range []struct {
 		aspect aspect
 		modes  []string
-		most   int // holds
+		most   int // number of holds
 	}{
 		{mutex, []string{"plain"}, 6},
 		{reentrant, []string{"plain"}, 4},
@@ -32,12 +33,13 @@ func TestBriefHoldsChangeNoVerdict(t *testing.T) {
 			}
 		}
 		if fits < histories/10 || fits > histories*9/10 {
-			t.Errorf("%s: %d of %d histories fit: give more of the other kind", row.aspect.name, fits, histories)
+			t.Errorf("%s: %d of %d histories fit: want between a tenth and nine tenths", row.aspect.name, fits, histories)
 		}
 	}
 }
 
-// anyScene is a few holds at times so close together that many orders fit, or none.
+// anyScene returns a few random holds. Their times are so close together that many orders fit, or
+// none.
 func anyScene(rnd *rand.Rand, modes []string, holds int) (s scene) {
 	length := 8 + rnd.Int64N(40)
 	within := func(from, to int64) int64 { return from + rnd.Int64N(max(1, to-from+1)) }
@@ -55,7 +57,7 @@ func anyScene(rnd *rand.Rand, modes []string, holds int) (s scene) {
 			add(pick(rnd, []action{again, inner}), over, over+within(0, 2))
 		}
 		switch over = within(over, over+length/3); rnd.IntN(8) {
-		case 0: // it is held to the end
+		case 0: // it is never released
 		case 1, 2, 3:
 			add(end, within(sent, over), never)
 		default:
@@ -72,8 +74,8 @@ func lines(ops []porcupine.Operation) (text string) {
 	return text
 }
 
-// TestManyReadersAreChecked: forty at a time that had waited, and went without a word, before each
-// writer. A search would have a trillion states to try.
+// TestManyReadersAreChecked: before each writer, forty readers wait, hold the lock together, and
+// end without a release. Without shortest, the search would try a trillion states.
 func TestManyReadersAreChecked(t *testing.T) {
 	const readers, writers = 40, 20
 	var s scene
@@ -89,7 +91,7 @@ func TestManyReadersAreChecked(t *testing.T) {
 	if got := readWrite.check(s, checkTimeout); got != porcupine.Ok {
 		t.Errorf("got %v, want %v", got, porcupine.Ok)
 	}
-	last := len(s) - 2 // the last writer's grant, before the last reader can have gone
+	last := len(s) - 2 // the grant of the last writer is before the last reader can have ended
 	s[last] = granted("write", writers*(readers+1), 0, (writers-1)*1000+100, (writers-1)*1000+200)
 	if got := readWrite.check(s, checkTimeout); got != porcupine.Illegal {
 		t.Errorf("with a writer beside readers: got %v, want %v", got, porcupine.Illegal)

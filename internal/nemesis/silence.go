@@ -9,13 +9,14 @@ import (
 	"time"
 )
 
-// mastership is from when on a lock was seen at a master.
+// mastership says that a lock was seen at a master from a time on.
 type mastership struct {
 	node string
 	from time.Time
 }
 
-// masterAt is the master that had a lock at a time, if it had for a while.
+// masterAt returns the master of a lock at a time. It returns false if the lock had not been there
+// for as long as since.
 func masterAt(seats []mastership, at time.Time, since time.Duration) (node string, ok bool) {
 	i := len(seats) - 1
 	for ; i >= 0 && seats[i].from.After(at); i-- {
@@ -26,9 +27,9 @@ func masterAt(seats []mastership, at time.Time, since time.Duration) (node strin
 	return seats[i].node, true
 }
 
-// excuses reports whether something that was broken between from and to may have kept a Leash from
-// hearing of a node: that node, or the way to it, or that Leash, or what is everywhere, or where
-// nobody knows. What is broken of another node is no excuse.
+// excuses reports whether a fault between from and to may explain that a Leash got no reply from a
+// node. Such a fault is one of the node, of the way to it, of this Leash, of everything, or of an
+// unknown place. A fault of another node explains nothing.
 func (w *faultTimeline) excuses(from, to time.Time, node, leash string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -36,7 +37,7 @@ func (w *faultTimeline) excuses(from, to time.Time, node, leash string) bool {
 		if s.from.After(to) || !s.to.IsZero() && s.to.Add(aftermath).Before(from) {
 			continue
 		}
-		elsewhere := !s.upstream // a client's, or another Leash's
+		elsewhere := !s.upstream // a fault of clients or of another Leash
 		for _, where := range s.where {
 			switch {
 			case where == node, where == leash && strings.HasPrefix(s.name, "leash"), strings.HasPrefix(where, "the slot of"):
@@ -51,9 +52,9 @@ func (w *faultTimeline) excuses(from, to time.Time, node, leash string) bool {
 	return false
 }
 
-// silenced is an error when a Leash lost a lock since its master did not answer, and nothing was
-// broken there: as when one master that is silent holds up the renewals at others. Nobody is harmed
-// by that but the holder, who is told.
+// silenced returns an error if a Leash lost a lock because its master did not answer, although that
+// master had no fault. This happens if one silent master delays the renewals at others. It harms
+// only the holder, and Leash tells the holder.
 func (h *history) silenced(seats map[string][]mastership) error {
 	var wrong []string
 	for i, file := range h.logs {
@@ -83,7 +84,8 @@ func (h *history) silenced(seats map[string][]mastership) error {
 	return errors.New(strings.Join(slices.Insert(wrong, 0, fmt.Sprintf("%d locks were lost for nothing:", len(wrong))), "\n  "))
 }
 
-// lostBySilence reads a line of a Leash's log.
+// lostBySilence parses a line of a Leash's log. If a lock was lost by silence, it returns the lock
+// and the time.
 func lostBySilence(line string) (key string, at time.Time, ok bool) {
 	stamp, rest, _ := strings.Cut(strings.TrimPrefix(line, "time="), " ")
 	at, err := time.Parse(time.RFC3339, stamp)

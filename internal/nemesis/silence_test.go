@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestSilenced: a lock may be lost by silence only where something was broken.
+// TestSilenced: a lock may be lost by silence only where there was a fault.
 func TestSilenced(t *testing.T) {
 	start := time.Now().Truncate(time.Second)
 	after := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
@@ -27,19 +27,19 @@ func TestSilenced(t *testing.T) {
 		wrong  bool
 	}{
 		{"nothing was broken", stayed, nil, true},
-		{"its master", stayed, []*faultPeriod{cut("network: cut", true, "here")}, false},
-		{"another master", stayed, []*faultPeriod{cut("network: cut", true, "there")}, true},
-		{"another, and its own", stayed, []*faultPeriod{cut("network: cut", true, "there"), cut("redis: stopped", true, "here")}, false},
-		{"long before", stayed, []*faultPeriod{{upstream: true, where: []string{"here"}, from: after(1), to: after(14)}}, false},
-		{"too long before", stayed, []*faultPeriod{{upstream: true, where: []string{"here"}, from: after(1), to: after(2)}}, true},
-		{"nobody knows where", stayed, []*faultPeriod{cut("this machine stalled", true)}, false},
-		{"a slot", stayed, []*faultPeriod{cut("redis: slot moved", true, "the slot of lock:2", "there")}, false},
-		{"its Leash", stayed, []*faultPeriod{cut("leash: stopped", false, "leash 1")}, false},
-		{"another Leash", stayed, []*faultPeriod{cut("leash: stopped", false, "leash 2")}, true},
-		{"its clients", stayed, []*faultPeriod{cut("clients: network cut", false, "leash 1")}, true},
-		{"it was elsewhere before", []mastership{{"there", start}, {"here", after(18)}}, nil, false},
-		{"it has been elsewhere since", []mastership{{"here", start}, {"there", after(21)}}, []*faultPeriod{cut("network: cut", true, "there")}, true},
-		{"it was never seen", nil, nil, false},
+		{"a fault of its master", stayed, []*faultPeriod{cut("network: cut", true, "here")}, false},
+		{"a fault of another master", stayed, []*faultPeriod{cut("network: cut", true, "there")}, true},
+		{"faults of another master and of its own", stayed, []*faultPeriod{cut("network: cut", true, "there"), cut("redis: stopped", true, "here")}, false},
+		{"a fault of its master, shortly before", stayed, []*faultPeriod{{upstream: true, where: []string{"here"}, from: after(1), to: after(14)}}, false},
+		{"a fault of its master, too long before", stayed, []*faultPeriod{{upstream: true, where: []string{"here"}, from: after(1), to: after(2)}}, true},
+		{"a fault of an unknown place", stayed, []*faultPeriod{cut("this machine stalled", true)}, false},
+		{"a fault of a slot", stayed, []*faultPeriod{cut("redis: slot moved", true, "the slot of lock:2", "there")}, false},
+		{"a fault of its Leash", stayed, []*faultPeriod{cut("leash: stopped", false, "leash 1")}, false},
+		{"a fault of another Leash", stayed, []*faultPeriod{cut("leash: stopped", false, "leash 2")}, true},
+		{"a fault of its clients", stayed, []*faultPeriod{cut("clients: network cut", false, "leash 1")}, true},
+		{"the lock was at another master before", []mastership{{"there", start}, {"here", after(18)}}, nil, false},
+		{"the lock was at another master afterwards", []mastership{{"here", start}, {"there", after(21)}}, []*faultPeriod{cut("network: cut", true, "there")}, true},
+		{"the lock was never seen", nil, nil, false},
 	} {
 		h := newHistory(&faultTimeline{spells: row.spells}, log)
 		if err := h.silenced(map[string][]mastership{"lock:1": row.seats}); (err != nil) != row.wrong {
@@ -47,6 +47,6 @@ func TestSilenced(t *testing.T) {
 		}
 	}
 	if _, _, ok := lostBySilence(`time=2026-01-02T03:04:05Z level=WARN msg="lock lost" key=a db=0 reason=gone client=1`); ok {
-		t.Error("gone is no silence")
+		t.Error("a loss with the reason gone was taken for silence")
 	}
 }

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// tally counts what the workers met. It is safe for concurrent use.
+// tally counts the outcomes of the workers' commands. It is safe for concurrent use.
 type tally struct {
 	mu    sync.Mutex
 	count map[string]map[string]int // by kind of operation and outcome
-	waits []time.Duration           // of those who had to wait for a grant
-	wrong []violation               // what no fault explains
+	waits []time.Duration           // the times that clients waited for a grant
+	wrong []violation               // outcomes that no fault explains
 }
 
 func newTally() *tally { return &tally{count: make(map[string]map[string]int)} }
@@ -35,7 +35,7 @@ func (t *tally) waited(d time.Duration) {
 	t.waits = append(t.waits, d)
 }
 
-// violation is something that no fault explains.
+// violation is an outcome that no fault explains.
 type violation struct {
 	at   time.Time
 	key  string // "" for none
@@ -43,14 +43,14 @@ type violation struct {
 	text string
 }
 
-// violation notes what no fault explains, of a lock and a hold, if it is of any.
+// violation records an outcome that no fault explains. key and hold are empty if it is about none.
 func (t *tally) violation(key string, hold int, format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.wrong = append(t.wrong, violation{time.Now(), key, hold, fmt.Sprintf(format, args...)})
 }
 
-// errored counts an error reply, and blames Leash for one that no fault explains.
+// errored counts an error reply. It records a violation if no fault explains the reply.
 func (t *tally) errored(kind, reply string) {
 	word, _, _ := strings.Cut(strings.TrimPrefix(reply, "-"), " ")
 	t.add(kind, word)
@@ -59,8 +59,7 @@ func (t *tally) errored(kind, reply string) {
 	}
 }
 
-// verdict is an error when something was answered that no fault explains, with the stories of the
-// first.
+// verdict returns an error if there are violations. It shows the events around the first ones.
 func (t *tally) verdict(h *history) error {
 	t.mu.Lock()
 	wrong := slices.Clone(t.wrong)
@@ -81,7 +80,8 @@ func (t *tally) verdict(h *history) error {
 	return errors.New(b.String())
 }
 
-// String is the counts, a line for each kind, and how long those waited who had to.
+// String returns the counts, with a line for each kind, and the times that clients waited for a
+// grant.
 func (t *tally) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

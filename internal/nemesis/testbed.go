@@ -18,22 +18,22 @@ import (
 // ttl is the watchdog timeout of the Leashes.
 const ttl = 3 * time.Second
 
-// testbed is what is tested: a cluster whose nodes are reached through proxies, and two Leashes
-// before it, with a proxy before each.
+// testbed is the system under test: a cluster and two Leashes. There is a proxy before each node
+// and before each Leash.
 type testbed struct {
-	keys      []string // of the locks
+	keys      []string // the locks
 	cluster   *redistest.Cluster
-	clocks    bool // can be stepped
+	clocks    bool // the clocks of Redis can be stepped
 	leashes   []*leashtest.Leash
-	fronts    []*faultproxy.Proxy // where clients connect to, one a Leash
+	fronts    []*faultproxy.Proxy // clients connect to these; there is one for each Leash
 	processes processes
 	counters  counters
 	log       *slog.Logger
 	closers   []func() error
 }
 
-// setUp builds Leash, broken as sabotage says, and starts everything, each Leash with some flags
-// more.
+// setUp builds Leash with the sabotage, and starts everything. It adds the extra flags to those of
+// each Leash.
 func setUp(ctx context.Context, keys []string, race bool, sabotage *sabotage, log *slog.Logger, extra ...string) (_ *testbed, err error) {
 	b := &testbed{keys: keys, log: log}
 	defer func() {
@@ -54,13 +54,13 @@ func setUp(ctx context.Context, keys []string, race bool, sabotage *sabotage, lo
 	if err != nil {
 		return nil, err
 	}
-	// A node that is silent for less than the node timeout is not failed over: what Redis forgets
-	// is then our doing.
 	noClocks := redistest.ClocksWork()
 	if noClocks != nil {
 		log.Warn("no clock can be stepped here", "err", noClocks)
 	}
 	b.clocks = noClocks == nil
+	// The cluster does not fail over a node that is silent for less than the node timeout. So Redis
+	// loses locks only because of the faults.
 	b.cluster, err = redistest.LaunchCluster(redistest.ClusterOptions{
 		Replicas: 1, NodeTimeout: 15 * time.Second, FaultProxy: true, Clock: b.clocks, Args: []string{"--enable-debug-command", "yes"},
 	})
@@ -86,7 +86,7 @@ func setUp(ctx context.Context, keys []string, race bool, sabotage *sabotage, lo
 	return b, b.prepare()
 }
 
-// close ends everything, last things first.
+// close ends everything, in reverse order.
 func (b *testbed) close() error {
 	var errs []error
 	for i := len(b.closers) - 1; i >= 0; i-- {
@@ -96,7 +96,7 @@ func (b *testbed) close() error {
 	return errors.Join(errs...)
 }
 
-// prepare makes the semaphores that are not there.
+// prepare creates the semaphores that do not exist.
 func (b *testbed) prepare() error {
 	c, err := redistest.Dial(b.leashes[0].Addr)
 	if err != nil {
@@ -114,7 +114,7 @@ func (b *testbed) prepare() error {
 	return nil
 }
 
-// logs are the files of the Leashes' logs.
+// logs returns the log files of the Leashes.
 func (b *testbed) logs() (files []string) {
 	for _, l := range b.leashes {
 		files = append(files, l.Log)
@@ -122,13 +122,13 @@ func (b *testbed) logs() (files []string) {
 	return files
 }
 
-// realKeys are the names in Redis of the locks.
+// realKeys returns the locks' keys in Redis.
 func (b *testbed) realKeys() (keys []string) {
 	for _, key := range b.keys {
 		switch {
 		case key == quorumKey:
 			keys = append(keys, quorumKeys...)
-		case !isCounter(key): // which have other names as time goes on
+		case !isCounter(key): // the keys of counters and latches change during the run
 			keys = append(keys, key)
 		}
 	}

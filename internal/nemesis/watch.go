@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// watch waits on another connection, perhaps of the other Leash, for the loss of b.
+// watch waits for the loss of b with LOCK.AWAITLOSS. It does so on another connection, perhaps to
+// the other Leash.
 func (w *worker) watch(b *belief) {
 	leash := w.rnd.IntN(len(w.bed.fronts))
 	block := w.millis(500, 5000)
@@ -41,14 +42,14 @@ func (w *worker) watch(b *belief) {
 	})
 }
 
-// endNotice is how a hold has ended, as AWAITLOSS said.
+// endNotice is what AWAITLOSS replied about the end of a hold.
 type endNotice struct {
 	what string
 	at   time.Time
 }
 
-// overdue blames Leash when AWAITLOSS, asked at sent, has said nothing until got, though its time
-// or the hold's was over long ago.
+// overdue records a violation if a reply to AWAITLOSS was late. The reply was due when block was
+// over, or when the hold had ended. AWAITLOSS was sent at sent, and its reply came at got.
 func (w *worker) overdue(b *belief, sent, got time.Time, block time.Duration) {
 	since := sent.Add(block)
 	if gone := w.history.goneBy(b.parts[0]); !gone.IsZero() {
@@ -60,17 +61,20 @@ func (w *worker) overdue(b *belief, sent, got time.Time, block time.Duration) {
 	}
 }
 
-// silent is how AWAITLOSS tells of a hold that Leash let go of since Redis did not answer until its
-// lease might be over.
+// silent is the reply of AWAITLOSS if Redis did not answer Leash for so long that the lease might
+// be over. Leash drops the hold then.
 const silent = "lost: silence"
 
-// contradict blames Leash when it said that b has ended, and what was asked at sent proves b. That
-// Leash lets go of a lease a little before Redis does is none, also when the lease is extended in
-// that moment (vague); nor is it that the owner, whose connection Leash closed then, took the hold
-// up anew in that moment, with which it is certain for longer again.
+// contradict records a violation if AWAITLOSS said that b has ended, and the reply to a question
+// sent at sent proves that b is held. Two cases are no violation:
+//
+//   - Leash drops a lease a little before Redis does. This is so even if the lease is extended at
+//     that moment (vague).
+//   - Leash closed the owner's connection when it dropped the hold. The owner reattached at that
+//     moment, and the hold is certain for longer again (revived).
 func (w *worker) contradict(b *belief, sent time.Time) {
 	n := b.told.Load()
-	// it may have been late by a clock, and in time by the next step
+	// One step of a clock may have ended the lease, and the next step may have undone that.
 	if n == nil || b.vague || !sent.After(n.at) || w.history.explained(b.key, b.since, sent) {
 		return
 	}

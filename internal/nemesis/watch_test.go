@@ -5,26 +5,26 @@ import (
 	"time"
 )
 
-// TestContradict: what AWAITLOSS said of a hold's end must be true of a hold that is certain, but
-// where its owner took it up anew.
+// TestContradict: AWAITLOSS must not report the end of a hold that is certain. The exception is a
+// hold to which its owner reattached.
 func TestContradict(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		what    string
-		at      time.Duration // when that was said, since the grant
+		at      time.Duration // when AWAITLOSS replied, counted from the grant
 		revived time.Duration // 0 for never
 		asked   time.Duration
 		want    int
 	}{
-		{"the hold is there", "lost: gone", 0, 0, time.Second, 1},
-		{"it was asked before", "lost: gone", time.Second, 0, time.Second / 2, 0},
-		{"its lease was nearly over", "lost: silence", ttl - margin/2, 0, ttl, 0},
-		{"nothing was heard, and it is there", "lost: silence", time.Second, 0, 2 * time.Second, 1},
-		{"nothing was heard, and it was taken up anew", "lost: silence", time.Second, time.Second + time.Millisecond, 2 * time.Second, 0},
-		{"that was told late", "lost: silence", time.Second + time.Millisecond, time.Second, 2 * time.Second, 0},
-		{"nothing was heard since then", "lost: silence", 2*time.Second + time.Millisecond, time.Second, 3 * time.Second, 1},
-		{"its lease was nearly over, and was extended", "extended", time.Second, 0, 2 * time.Second, 0},
-		{"it has ended, and was taken up anew", "ended", time.Second, time.Second + time.Millisecond, 2 * time.Second, 1},
+		{"still held", "lost: gone", 0, 0, time.Second, 1},
+		{"the question was sent before the reply", "lost: gone", time.Second, 0, time.Second / 2, 0},
+		{"the lease was nearly over", "lost: silence", ttl - margin/2, 0, ttl, 0},
+		{"lost by silence, and still held", "lost: silence", time.Second, 0, 2 * time.Second, 1},
+		{"lost by silence, and the owner reattached", "lost: silence", time.Second, time.Second + time.Millisecond, 2 * time.Second, 0},
+		{"the owner reattached, and AWAITLOSS replied late", "lost: silence", time.Second + time.Millisecond, time.Second, 2 * time.Second, 0},
+		{"lost by silence after the owner reattached", "lost: silence", 2*time.Second + time.Millisecond, time.Second, 3 * time.Second, 1},
+		{"the lease was nearly over, and was extended", "extended", time.Second, 0, 2 * time.Second, 0},
+		{"the hold ended, and the owner reattached", "ended", time.Second, time.Second + time.Millisecond, 2 * time.Second, 1},
 	} {
 		start := time.Now()
 		w := &worker{tally: newTally(), history: newHistory(&faultTimeline{})}
@@ -37,7 +37,7 @@ func TestContradict(t *testing.T) {
 		w.contradict(b, start.Add(row.asked))
 		w.contradict(b, start.Add(row.asked))
 		if got := len(w.tally.wrong); got != row.want {
-			t.Errorf("%s: blamed %d times, want %d", row.name, got, row.want)
+			t.Errorf("%s: got %d violations, want %d", row.name, got, row.want)
 		}
 	}
 }

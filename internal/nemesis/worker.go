@@ -13,15 +13,16 @@ import (
 )
 
 const (
-	replyPatience = 10 * time.Second // beyond the BLOCK of a request: then its client gives up
-	replySlack    = 4 * time.Second  // for which a reply may be late, beside what was broken
+	replyPatience = 10 * time.Second // a client gives up this long after its BLOCK time
+	replySlack    = 4 * time.Second  // a reply may be late by this, not counting the time of faults
 
-	endlessPatience = 50 * time.Second // of one who waits without end
-	// for which that may be, beside what was broken: when the others go, it must end
+	endlessPatience = 50 * time.Second // how long a client waits with BLOCK 0
+	// A request with BLOCK 0 must be answered within this time, not counting faults. The other
+	// clients release their locks much sooner.
 	endlessSlack = 20 * time.Second
 )
 
-// worker is a client that takes, holds and releases locks until it is told to stop.
+// worker is a client that acquires, holds and releases locks until its context ends.
 type worker struct {
 	number  int
 	bed     *testbed
@@ -30,8 +31,8 @@ type worker struct {
 	tally   *tally
 	audit   *audit
 	owners  int
-	conn    *client        // the connection that it uses; nil for none
-	watches sync.WaitGroup // of those who wait for the loss of what it holds
+	conn    *client        // the connection in use; nil for none
+	watches sync.WaitGroup // the goroutines that wait for the loss of a hold
 }
 
 func (w *worker) run(ctx context.Context) {
@@ -48,7 +49,7 @@ func (w *worker) run(ctx context.Context) {
 	}
 }
 
-// drop ends the connection.
+// drop ends the connection, if there is one.
 func (w *worker) drop() {
 	if w.conn != nil {
 		w.leave(w.conn)
@@ -56,7 +57,7 @@ func (w *worker) drop() {
 	}
 }
 
-// round takes a lock once, holds and releases it.
+// round does one thing. Usually it acquires a lock, holds it and releases it.
 func (w *worker) round() {
 	key := pick(w.rnd, w.bed.keys)
 	kind := kindOf(key)
@@ -76,7 +77,7 @@ func (w *worker) round() {
 	}
 }
 
-// single takes, holds and releases one lock, or permits of one semaphore.
+// single acquires, holds and releases one lock, or permits of one semaphore.
 func (w *worker) single(r *request) {
 	reply, sent, got := w.acquire(r)
 	if !strings.HasPrefix(reply, ":") && !strings.HasPrefix(reply, "$") && !strings.HasPrefix(reply, "*") {
@@ -93,8 +94,8 @@ func (w *worker) single(r *request) {
 		g = append(g, w.history.believe(r, r.key, token, number, sent, got))
 	}
 	if r.repeated {
-		// The first copy may come to Leash later than the second, and takes the hold along to a
-		// connection that is gone.
+		// Leash may receive the first copy after the second. The first copy then moves the hold to
+		// a connection that has ended.
 		w.tally.add(r.kind(), "repeated, and granted")
 		g.connectionEnded()
 		w.drop()
@@ -109,9 +110,10 @@ func (w *worker) single(r *request) {
 	w.release(g)
 }
 
-// begin holds what was granted for a while. It reports whether it is still believed in.
+// begin holds what was granted for a while. It reports whether the client still believes in the
+// hold.
 func (w *worker) begin(g holdGroup) bool {
-	// the grant may be old
+	// The reply to the grant may have come late.
 	if now := time.Now(); (now.After(g[0].last.Add(g[0].ttl/4)) || now.After(g[0].until)) && !w.prove(g) {
 		return false
 	}
@@ -121,7 +123,8 @@ func (w *worker) begin(g holdGroup) bool {
 	return w.hold(g)
 }
 
-// tokensOf are the words of a reply: an integer, a bulk, or an array of them. A nil is "".
+// tokensOf returns the values in a reply: an integer, a bulk string, or an array of them. A nil is
+// "".
 func tokensOf(reply string) (tokens []string) {
 	lines := strings.Split(reply, "\r\n")
 	for i := 0; i < len(lines); i++ {
@@ -138,10 +141,10 @@ func tokensOf(reply string) (tokens []string) {
 	return tokens
 }
 
-// acquire sends r and returns a reply that grants something, or "". One with an ID it may repeat on
-// another connection; sent is when it was sent first.
+// acquire sends r. It returns the reply if that grants something, and "" if not. A request with an
+// ID may be sent again on another connection. sent is when it was sent first.
 func (w *worker) acquire(r *request) (reply string, sent, got time.Time) {
-	// else it may wait though this one is free
+	// Other requests may wait although this lock is free.
 	if r.wait > 0 && r.mode != "quorum" && r.mode != "several" && r.count == 0 {
 		defer w.audit.waiting(r.key)()
 	}
@@ -167,15 +170,15 @@ func (w *worker) acquire(r *request) (reply string, sent, got time.Time) {
 	return "", sent, got
 }
 
-// checkLateness blames Leash when what was sent at a time was not answered within slack, beside
-// what was broken.
+// checkLateness records a violation if the reply took longer than the tolerance, not counting the
+// time of faults.
 func (w *worker) checkLateness(key string, args []string, tolerance time.Duration, sent, got time.Time, err error) {
 	if late := got.Sub(sent) - tolerance; late > 0 && late > w.history.faults.disturbed(sent, got) && (err == nil || isTimeout(err)) {
 		w.tally.violation(key, 0, "%v was not answered for %v", args, round(got.Sub(sent)))
 	}
 }
 
-// granted is reply if it grants something, else "".
+// granted returns reply if it grants something, and "" if not.
 func (w *worker) granted(r *request, reply string, sent, got time.Time) string {
 	switch {
 	case reply == "$-1", reply == "*-1":
@@ -197,11 +200,11 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// breaks ends whatever hold of key there is: its holder must have been told before. What Leash has
-// told a holder may not arrive, or not at once, while something is broken: its connection is cut
-// one way, say, and it goes on to believe what LOCK.TTL said before. When Leash does not know
-// whether the break was carried out, a copy of it may come to Redis when what holds it up is
-// mended.
+// breaks ends any hold of key with LOCK.BREAK. Leash must tell the holder before.
+//
+// During a fault, the holder may get this message late or never. For example, its connection is cut
+// in one direction, and it still believes an earlier reply to LOCK.TTL. If Leash does not know
+// whether the break was carried out, a copy of it may reach Redis after the fault.
 func (w *worker) breaks(key string) {
 	began, by := time.Now(), w.conn.String()
 	done := w.history.forget(key, false)
@@ -211,7 +214,7 @@ func (w *worker) breaks(key string) {
 	case err != nil || reply[0] == '-':
 		done(false, longest)
 	default:
-		// else nobody confirmed that the holder was told
+		// Otherwise nobody has confirmed that the holder was told.
 		done(reply == ":0" || reply == ":1" && arrived, 0)
 	}
 	w.history.noteLock(key, began, "LOCK.BREAK by %s is sent; %v later: %q, %v", by, time.Since(began), reply, err)
