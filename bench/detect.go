@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"leash/bench/detection"
 )
@@ -22,10 +21,9 @@ func runDetection(ctx context.Context, args []string, out io.Writer) (err error)
 	}
 	b := &testbed{}
 	defer func() { err = errors.Join(err, b.close()) }()
-	if b.dir, err = os.MkdirTemp("", "leash-bench-"); err != nil {
+	if err = b.makeDir(); err != nil {
 		return err
 	}
-	b.closers = append(b.closers, func() error { return os.RemoveAll(b.dir) })
 	binary, err := b.leashBinary(ctx, options{leash: opt.Leash})
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"os"
 	"strconv"
 	"strings"
 
@@ -30,10 +29,9 @@ func setUpEnvironment(ctx context.Context, opt lockOptions, name string) (_ *env
 			err = errors.Join(err, g.close())
 		}
 	}()
-	if g.dir, err = os.MkdirTemp("", "leash-bench-"); err != nil {
+	if err = g.makeDir(); err != nil {
 		return nil, err
 	}
-	g.closers = append(g.closers, func() error { return os.RemoveAll(g.dir) })
 	if g.opt.leash, err = g.leashBinary(ctx, opt.options); err != nil {
 		return nil, err
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -77,10 +76,9 @@ func runStalls(ctx context.Context, args []string, out io.Writer) (err error) {
 	}
 	b := &testbed{}
 	defer func() { err = errors.Join(err, b.close()) }()
-	if b.dir, err = os.MkdirTemp("", "leash-bench-"); err != nil {
+	if err = b.makeDir(); err != nil {
 		return err
 	}
-	b.closers = append(b.closers, func() error { return os.RemoveAll(b.dir) })
 	if opt.leash, err = b.leashBinary(ctx, opt.options); err != nil {
 		return err
 	}

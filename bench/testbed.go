@@ -38,10 +38,9 @@ func setUp(ctx context.Context, opt options) (_ *testbed, err error) {
 			err = errors.Join(err, b.close())
 		}
 	}()
-	if b.dir, err = os.MkdirTemp("", "leash-bench-"); err != nil {
+	if err = b.makeDir(); err != nil {
 		return nil, err
 	}
-	b.closers = append(b.closers, func() error { return os.RemoveAll(b.dir) })
 
 	if opt.wants(toLeash) || opt.wants(toLeashCluster) {
 		if opt.leash, err = b.leashBinary(ctx, opt); err != nil {
@@ -62,6 +61,14 @@ func setUp(ctx context.Context, opt options) (_ *testbed, err error) {
 		return nil, errors.New("nothing to measure")
 	}
 	return b, nil
+}
+
+// makeDir makes the temporary directory, which close removes.
+func (b *testbed) makeDir() (err error) {
+	if b.dir, err = os.MkdirTemp("", "leash-bench-"); err == nil {
+		b.closers = append(b.closers, func() error { return os.RemoveAll(b.dir) })
+	}
+	return err
 }
 
 // close ends everything, in the reverse order of starting.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -50,10 +49,9 @@ func setUpWatch(ctx context.Context, opt watchOptions) (_ *watch, err error) {
 			err = errors.Join(err, w.close())
 		}
 	}()
-	if w.dir, err = os.MkdirTemp("", "leash-bench-"); err != nil {
+	if err = w.makeDir(); err != nil {
 		return nil, err
 	}
-	w.closers = append(w.closers, func() error { return os.RemoveAll(w.dir) })
 	binary, err := w.leashBinary(ctx, opt.options)
 	if err != nil {
 		return nil, err
