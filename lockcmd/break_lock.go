@@ -139,7 +139,10 @@ func (b *breakRequest) step(info inspection) (over bool, err error) {
 		}
 	}
 	b.begun = b.begun || len(unmarked) > 0
-	return over, errors.Join(b.forEach(unmarked, b.markBroken), b.forEach(overdue, b.force))
+	if err = b.forEach(unmarked, b.markBroken); err == nil {
+		err = b.forEach(overdue, b.force)
+	}
+	return over, err
 }
 
 // forEach runs do for several holds at a time, and begins no more after an error.

@@ -36,7 +36,7 @@ if not h[1] or r[TOKEN] ~= ARGV[2] or r[CARRIER] ~= ARGV[3] then return -1 end
 local stone, breaks = KEYS[2] and redis.pcall('GET', KEYS[2]), ARGV[11] == 'broken'
 -- Its holder is being told of the loss.
 if stone == 'broken' and not breaks then return -1 end
--- Its holder has been told. What is left of the hold is ended all the same.
+-- Its holder has been told. The rest of the hold still has to end.
 local lost = not breaks and type(stone) == 'string' and string.find(stone, '^lost ')
 if tonumber(h[1]) > 1 and ARGV[4] ~= 'all' and not lost then
   needs('HINCRBY', 'SET')

@@ -73,7 +73,7 @@ local function holdLeft(key, leash, field, n)
     local over = endAge(r)
     return math.max(over and math.min(left, over - age(r)) or left, 0)
   end
-  -- This is nobody's hold.
+  -- No real hold has that many counts.
   if n > 10000 then return left end
   for i = 1, n do
     local ms = redis.pcall('PTTL', timeoutKey(leash, field, i))

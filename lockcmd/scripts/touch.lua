@@ -7,7 +7,7 @@
 -- Replies
 --   1: done
 --   0: there is no such key
--- Atomic: a key that lasts for ever gets a TTL for a moment, and loses it in the same script.
+-- Atomic: a key without a TTL gets a TTL for a moment, and loses it in the same script.
 -- Rules: R32.
 local left = redis.call('PTTL', KEYS[1])
 if left == -2 then return 0 end
