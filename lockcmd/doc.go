@@ -72,7 +72,7 @@
 //	break_lock.go                     LOCK.BREAK
 //	lease_end.go                      its LEASE is over
 //	unreported_loss.go                losses that the client has not been told of yet
-//	notify.go, wanted.go, successor.go   pushes (LOCK.NOTIFY)
+//	notify.go, wanted.go              pushes (LOCK.NOTIFY)
 //	awaitloss.go, end_watch.go        commands that wait for the end of a hold
 //	tombstone.go, recent_ends.go      how a hold ended, for other Leashes
 //	hold_event.go                     messages between Leashes

@@ -88,7 +88,6 @@ func (c *Carrier) attachHold(ctx context.Context, h *hold, id string, counts boo
 	if ok && fresh {
 		s.deliverPendingEvents(h)
 		h.checkWanted()
-		s.reportSuccessor(h)
 	}
 	if !ok || !fresh {
 		c.guard(-1)

@@ -281,11 +281,7 @@ func (h *hold) Ended(how renewal.Outcome) {
 	if how == renewal.Moved || how == renewal.Repeated {
 		h.reportEnd(movedText)
 	}
-	if !h.forget(held, decrementing, releasing) || !there || how != renewal.Moved && how != renewal.Repeated {
-		return
-	}
-	h.push(grantedNotice, h.token)
-	if how == renewal.Moved {
+	if h.forget(held, decrementing, releasing) && there && how == renewal.Moved {
 		h.carrier.host.Moved([]byte(h.key()))
 	}
 }

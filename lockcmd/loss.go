@@ -50,13 +50,10 @@ func (h *hold) lose(to state, reason string) (from state, ok bool) {
 	}
 	c.mu.Unlock()
 	if f.reported {
-		h.push(lostNotice, h.token)
+		h.push(lostNotice)
 	}
-	switch {
-	case closes:
+	if closes {
 		c.host.Lost([]byte(h.key()), reason)
-	case f.reported:
-		c.service.awaitSuccessor(h)
 	}
 	if !f.unreported {
 		c.service.recordLoss(h, reason)

@@ -11,9 +11,6 @@ const notifyName = "LOCK.NOTIFY"
 // words, the key and the token. A permit of a semaphore takes the place of the token.
 const (
 	lostNotice = "lost" // the hold with this token was lost
-	// another connection has the lock now: it moved the hold, which keeps its token, or it got the
-	// lock after a loss
-	grantedNotice = "granted"
 	// somebody waits for the lock of the hold with this token; pushed once for each hold
 	wantedNotice = "wanted"
 )
@@ -119,13 +116,13 @@ func (h *hold) reportWanted() {
 	h.wanted = h.wanted || say
 	c.mu.Unlock()
 	if say {
-		h.push(wantedNotice, h.token)
+		h.push(wantedNotice)
 	}
 }
 
 // push sends a notice about h, after the answer that tells of h. The caller does not hold the
 // carrier's mu.
-func (h *hold) push(what string, token int64) {
+func (h *hold) push(what string) {
 	c := h.carrier
 	if !c.notifies.Load() {
 		return
@@ -135,7 +132,7 @@ func (h *hold) push(what string, token int64) {
 	if h.mode() == permit {
 		frame = appendBulk(frame, h.owner())
 	} else {
-		frame = appendInt(frame, token)
+		frame = appendInt(frame, h.token)
 	}
 	c.mu.Lock()
 	later := h.unanswered

@@ -56,7 +56,6 @@ func (o *orderRecorder) Lost(key []byte, reason string) {
 	o.conn.Lost(key, reason)
 	o.order <- "closed"
 }
-func (o *orderRecorder) Moved(key []byte) { o.conn.Moved(key); o.order <- "closed" }
 func (o *orderRecorder) wantOrder(events ...string) {
 	o.t.Helper()
 	for _, event := range events {
@@ -199,7 +198,6 @@ func TestNotifyReportsExistingWaiters(t *testing.T) {
 		d := connectNotified(t, s)
 		want(t, d.do("LOCK.ATTACH", key, "OWNER", "b", "TOKEN", strconv.FormatInt(token, 10)), ":"+strconv.FormatInt(token, 10))
 		d.wantNotice("wanted", key, token)
-		b.wantNotice("granted", key, token)
 		want(t, d.do("LOCK.NOTIFY", "OFF"), "+OK")
 		want(t, d.do("lock.notify", "on"), "+OK")
 		d.wantNotice("wanted", key, token)
@@ -290,69 +288,6 @@ func TestNotifyMacquire(t *testing.T) {
 		want(t, a.do("LOCK.MRELEASE", "2", first, second), ":2")
 		tokenOf(t, woken(t, waits))
 		a.wantNoNotice()
-	})
-}
-
-// TestNotifyReportsTheNextHolder: The old holder is told of the new one after a move or a loss,
-// through this Leash, another one or Redisson.
-func TestNotifyReportsTheNextHolder(t *testing.T) {
-	t.Parallel()
-	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, elsewhere := leash(t, rdb, Config{}), leash(t, rdb, Config{})
-		for _, other := range []*Service{s, elsewhere} {
-			a, key := newOrderRecorder(t, s), newKey()
-			token := a.token(key, "OWNER", "me")
-			text := strconv.FormatInt(token, 10)
-			b := connect(t, other)
-			want(t, b.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", text), ":"+text)
-			a.wantOrder("told", "closed")
-			a.wantNotice("granted", key, token)
-
-			repeated := connectNotified(t, s)
-			key = newKey()
-			token = repeated.token(key, "OWNER", "me", "ID", "1")
-			if got := b.token(key, "OWNER", "me", "ID", "1"); got != token {
-				t.Fatalf("got %d, want the token %d", got, token)
-			}
-			repeated.wantNotice("granted", key, token)
-
-			for _, mode := range [][]string{{}, {"WRITE"}, {"READ"}} {
-				a, b, key := connectNotified(t, s), connect(t, other), newKey()
-				token := a.token(append([]string{key, "ONLOSS", "ERROR"}, mode...)...)
-				want(t, b.do("LOCK.BREAK", key), ":1")
-				a.wantNotice("lost", key, token)
-				if len(mode) == 1 {
-					mode = []string{"WRITE"}
-				}
-				a.wantNotice("granted", key, b.token(append([]string{key}, mode...)...))
-				a.wantNoNotice()
-			}
-		}
-		a, key := connectNotified(t, s), newKey()
-		token := a.token(key, "ONLOSS", "ERROR")
-		want(t, connect(t, s).do("LOCK.BREAK", key), ":1")
-		a.wantNotice("lost", key, token)
-		rdb.HSet(context.Background(), key, newUUID()+":1", 1)
-		rdb.PExpire(context.Background(), key, time.Minute)
-		a.wantNotice("granted", key, 0)
-
-		a.token(newKey(), "ONLOSS", "ERROR") // an owner that acquires it again itself gets no notice
-		again := newKey()
-		token = a.token(again, "ONLOSS", "ERROR")
-		want(t, connect(t, elsewhere).do("LOCK.BREAK", again), ":1")
-		a.wantNotice("lost", again, token)
-		want(t, a.do("LOCK.TTL", again), "-"+msgLost(again, "broken"))
-		a.token(again)
-		if n := s.successorWaits.Load(); n != 0 {
-			t.Errorf("%d are looked for, want none", n)
-		}
-		a.wantNoNotice()
-		again = newKey()
-		a.token(again, "ONLOSS", "ERROR")
-		want(t, connect(t, s).do("LOCK.BREAK", again), ":1")
-		woken(t, a.pushes)
-		a.carrier.End(Release)
-		eventually(t, 5*time.Second, "nobody is looked for", func() bool { return s.successorWaits.Load() == 0 })
 	})
 }
 

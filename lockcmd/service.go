@@ -46,16 +46,15 @@ type Service struct {
 	carriers atomic.Int64 // number of the last carrier
 	draining atomic.Bool
 	// lossWaitsEnd is done after EndLossWaits.
-	lossWaitsEnd   context.Context
-	endLossWaits   context.CancelFunc
-	notifying      atomic.Int64 // carriers with LOCK.NOTIFY on
-	successorWaits atomic.Int64 // holds in awaitingSuccessor; changed with mu held
-	waitClients    waitClients
-	graces         *gracePeriods // nil without Config.FailoverGrace
-	recentEnds     recentEnds
-	limits         *limits
-	refusals       refusals
-	stats          counters
+	lossWaitsEnd context.Context
+	endLossWaits context.CancelFunc
+	notifying    atomic.Int64 // carriers with LOCK.NOTIFY on
+	waitClients  waitClients
+	graces       *gracePeriods // nil without Config.FailoverGrace
+	recentEnds   recentEnds
+	limits       *limits
+	refusals     refusals
+	stats        counters
 
 	// tasks are goroutines that outlive their command. stop tells them that the Service ends. Run
 	// waits for them.
@@ -67,11 +66,10 @@ type Service struct {
 	lossesDone chan struct{} // closed by Run after the last loss
 
 	// mu guards the fields below.
-	mu                sync.Mutex
-	holds             *index                    // the present holds of this Leash
-	pendingEvents     map[holdRef]pendingEvents // events of holds that are not registered yet
-	awaitingSuccessor map[lockID][]*hold        // lost holds whose clients want to know the next holder
-	closed            bool                      // no more tasks begin
+	mu            sync.Mutex
+	holds         *index                    // the present holds of this Leash
+	pendingEvents map[holdRef]pendingEvents // events of holds that are not registered yet
+	closed        bool                      // no more tasks begin
 }
 
 // New makes a Service. rdb is a *redis.Client or *redis.ClusterClient that speaks RESP2, does not
@@ -85,7 +83,6 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber Subscriber, log *slog
 	s := &Service{
 		cfg: cfg, rdb: rdb, log: log, uuid: newUUID(), fairBit: newFairBit(), fairTimeout: fairTimeout, fairHeartbeat: fairHeartbeat, attemptInterval: attemptInterval, breakTimeout: breakTimeout, maxSeeks: maxSeeks,
 		stop: make(chan struct{}), lossesDone: make(chan struct{}), losses: make(chan loss, maxLosses), holds: newIndex(), pendingEvents: make(map[holdRef]pendingEvents),
-		awaitingSuccessor: make(map[lockID][]*hold),
 	}
 	switch c := rdb.(type) {
 	case *redis.ClusterClient:

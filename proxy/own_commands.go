@@ -75,7 +75,7 @@ var ownCommands = parseUsages([]ownCommand{
 	{usage: "LOCK.AWAITLOSS key TOKEN token BLOCK milliseconds",
 		use: readsHash, blocks: true, summary: "Waits until a hold is lost, and returns why"},
 	{usage: "LOCK.NOTIFY <ON | OFF>",
-		use: fromMemory, summary: "Tells by pushes of RESP3 when a lock of this connection is lost, granted elsewhere or wanted"},
+		use: fromMemory, summary: "Tells by pushes of RESP3 when a lock of this connection is lost or wanted"},
 	{usage: "LOCK.BREAK key",
 		use: deletesHash, summary: "Ends a lock against its holder's will"},
 	{usage: "LOCK.CHECK key TOKEN token",
