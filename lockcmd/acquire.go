@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"leash/lockcmd/script"
 )
 
 // acquire runs LOCK.ACQUIRE.
@@ -28,7 +30,7 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 		s.awaitRenewals(ctx)
 	}
 	asked := opts.ttl
-	if opts.lease && own != nil {
+	if opts.Lease && own != nil {
 		opts.ttl = own.capLease(opts.ttl)
 	}
 	a := c.newAcquisition(opts, own)
@@ -65,7 +67,7 @@ func (s *Service) awaitRenewals(ctx context.Context) {
 // (R5). That is so when another owner has h and the two modes cannot be held together. The caller
 // holds the carrier's mu.
 func (opts acquireOptions) waitsForHold(h *hold) bool {
-	return h.mode() != permit && !h.isOf(opts.owner) && h.state != releasing && !(h.mode().shared && opts.mode.shared)
+	return h.mode() != script.Permit && !h.isOf(opts.owner) && h.state != releasing && !(h.mode().Shared && opts.mode.Shared)
 }
 
 // waitsForItself reports whether the command would wait for a hold of its own connection. It asks
@@ -99,7 +101,7 @@ func (s *Service) isHeld(h *hold) bool {
 // hold that its owner has already. For a shared mode such a hold must be known here or in Redis.
 // Otherwise new readers would overtake a waiting writer.
 func (c *Carrier) skipsQueue(opts acquireOptions) bool {
-	if !opts.mode.shared {
+	if !opts.mode.Shared {
 		return opts.owner != ""
 	}
 	own := c.service.find(opts.lock(), func(h *hold) bool { return h.carrier == c || h.isOf(opts.owner) })
@@ -125,7 +127,7 @@ func (c *Carrier) lockOwnHold(opts acquireOptions) (own *hold, ok bool) {
 		return nil, false
 	}
 	for {
-		h := c.newest(opts.lock(), func(h *hold) bool { return h.isOf(opts.owner) && h.mode().sameInRedis(opts.mode) })
+		h := c.newest(opts.lock(), func(h *hold) bool { return h.isOf(opts.owner) && h.mode().SameInRedis(opts.mode) })
 		if h == nil {
 			return nil, true
 		}

@@ -3,19 +3,21 @@ package lockcmd
 import (
 	"strconv"
 	"time"
+
+	"leash/lockcmd/script"
 )
 
 // acquireOptions is what an ACQUIRE asks for, parsed and checked.
 type acquireOptions struct {
 	db    int
 	key   string
-	mode  *mode
+	mode  *script.Mode
 	owner string // "" for a generated owner
 	id    string
 	wait  bool
 	block time.Duration // how long to wait; 0 for no limit
 	ttl   time.Duration // TTL or LEASE
-	holdTerms
+	script.Terms
 	replicas int64 // that must have the grant
 	token    int64 // ATTACH: the token of the hold; else 0
 }
@@ -59,34 +61,34 @@ func (s *Service) acquireOptionsOf(command string, o options) (opts acquireOptio
 		if ms == nil {
 			continue
 		}
-		if *ms < 1 || *ms > maxTTL.Milliseconds() {
+		if *ms < 1 || *ms > script.MaxTTL.Milliseconds() {
 			return opts, msgExpire(command)
 		}
 		opts.ttl = time.Duration(*ms) * time.Millisecond
 	}
 	opts.replicas = o.replicas
-	opts.lease, opts.stayOnClose, opts.errorOnLoss, opts.fair, opts.maxHold = o.lease != nil, o.stayOnClose, o.errorOnLoss, m.fair, s.cfg.MaxHold
+	opts.Lease, opts.StayOnClose, opts.ErrorOnLoss, opts.Fair, opts.MaxHold = o.lease != nil, o.stayOnClose, o.errorOnLoss, m.Fair, s.cfg.MaxHold
 	if command == semAcquireName {
-		opts.maxHold = 0 // MAXHOLD is for locks only
+		opts.MaxHold = 0 // MAXHOLD is for locks only
 	}
 	if o.maxHold != nil {
-		if *o.maxHold < 1 || *o.maxHold > maxTTL.Milliseconds() {
+		if *o.maxHold < 1 || *o.maxHold > script.MaxTTL.Milliseconds() {
 			return opts, msgExpire(command)
 		}
-		if asked := millis(*o.maxHold); opts.maxHold == 0 || asked < opts.maxHold {
-			opts.maxHold = asked
+		if asked := script.Millis(*o.maxHold); opts.MaxHold == 0 || asked < opts.MaxHold {
+			opts.MaxHold = asked
 		}
 	}
 	if o.idle != nil {
-		if *o.idle < 1 || *o.idle > maxTTL.Milliseconds() {
+		if *o.idle < 1 || *o.idle > script.MaxTTL.Milliseconds() {
 			return opts, msgExpire(command)
 		}
-		opts.idle = millis(*o.idle)
+		opts.Idle = script.Millis(*o.idle)
 	}
-	if opts.lease && opts.maxHold > 0 {
-		opts.ttl = capLease(opts.ttl, opts.maxHold)
+	if opts.Lease && opts.MaxHold > 0 {
+		opts.ttl = capLease(opts.ttl, opts.MaxHold)
 	}
-	if !opts.lease && opts.ttl < MinTTL {
+	if !opts.Lease && opts.ttl < MinTTL {
 		return opts, "ERR invalid TTL: the minimum is " + strconv.FormatInt(MinTTL.Milliseconds(), 10) + " ms"
 	}
 	return opts, ""
@@ -99,16 +101,16 @@ func (o options) parseBlock() (wait bool, block time.Duration, msg string) {
 		return false, 0, ""
 	case *o.block < 0:
 		return false, 0, msgBlockNegative
-	case *o.block > maxTTL.Milliseconds():
+	case *o.block > script.MaxTTL.Milliseconds():
 		return false, 0, msgBlockRange
 	}
-	return true, millis(*o.block), ""
+	return true, script.Millis(*o.block), ""
 }
 
 // requestedMode returns the mode that the options of an ACQUIRE name.
-func (o options) requestedMode() (m *mode, msg string) {
-	for _, m := range modes {
-		if m.option == o.mode {
+func (o options) requestedMode() (m *script.Mode, msg string) {
+	for _, m := range script.Modes {
+		if m.Option == o.mode {
 			return m, ""
 		}
 	}
@@ -117,15 +119,17 @@ func (o options) requestedMode() (m *mode, msg string) {
 
 // meansMode reports whether the options of a command about an existing hold allow mode m. Without a
 // mode they allow every mode of a lock.
-func (o options) meansMode(m *mode) bool { return o.mode == "" && m != permit || o.mode == m.option }
+func (o options) meansMode(m *script.Mode) bool {
+	return o.mode == "" && m != script.Permit || o.mode == m.Option
+}
 
 // keyError refuses two kinds of keys: one whose helper keys would be in another slot of Redis
 // Cluster (R10), and one that belongs to another lock. It returns "" for other keys.
 func (s *Service) keyError(key string) string {
-	if isHelper(key) {
+	if script.IsHelper(key) {
 		return msgHelper
 	}
-	if s.cluster && !oneSlot(key) {
+	if s.cluster && !script.OneSlot(key) {
 		return msgSlots
 	}
 	return ""

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script"
 )
 
 func TestAcquireAndReleaseOfAPlainLock(t *testing.T) {
@@ -21,14 +23,14 @@ func TestAcquireAndReleaseOfAPlainLock(t *testing.T) {
 		if err != nil || len(fields) != 2 {
 			t.Fatalf("got fields %v, %v, want owner and record", fields, err)
 		}
-		r, ok := parseRecord(fields["leash"])
-		if !ok || r.token != token || r.carrier != a.carrier.name || r.client != "127.0.0.1:5000 test" || r.ttl != 30000 {
+		r, ok := script.ParseRecord(fields["leash"])
+		if !ok || r.Token != token || r.Carrier != a.carrier.name || r.Client != "127.0.0.1:5000 test" || r.TTL != 30000 {
 			t.Fatalf("got record %q", fields["leash"])
 		}
 		if left := rdb.PTTL(ctx, key).Val(); left < 29*time.Second || left > 30*time.Second {
 			t.Errorf("got TTL %v, want 30s", left)
 		}
-		if left := rdb.PTTL(ctx, tokenKey(key)).Val(); left < 59*time.Minute {
+		if left := rdb.PTTL(ctx, script.TokenKey(key)).Val(); left < 59*time.Minute {
 			t.Errorf("got token TTL %v, want 1h", left)
 		}
 		if !a.guarded.Load() || a.carrier.Holds() != 1 {
@@ -54,26 +56,26 @@ func TestR6TokensRise(t *testing.T) {
 			if token <= last {
 				t.Fatalf("got token %d after %d", token, last)
 			}
-			if stored := rdb.Get(ctx, tokenKey(key)).Val(); stored != strconv.FormatInt(token, 10) {
+			if stored := rdb.Get(ctx, script.TokenKey(key)).Val(); stored != strconv.FormatInt(token, 10) {
 				t.Fatalf("got counter %q, want %d", stored, token)
 			}
 			last = token
 			want(t, a.do("LOCK.RELEASE", key), ":1")
 		}
-		rdb.Del(ctx, tokenKey(key)) // a failover may lose the counter
+		rdb.Del(ctx, script.TokenKey(key)) // a failover may lose the counter
 		if token := a.token(key); token <= last {
 			t.Fatalf("got token %d after %d, though the counter was lost", token, last)
 		}
 		want(t, a.do("LOCK.RELEASE", key), ":1")
-		rdb.Set(ctx, tokenKey(key), "9007199254740000", 0) // a counter ahead of the clock
+		rdb.Set(ctx, script.TokenKey(key), "9007199254740000", 0) // a counter ahead of the clock
 		if token := a.token(key); token != 9007199254740001 {
 			t.Fatalf("got token %d, want the counter's next", token)
 		}
-		if left := rdb.PTTL(ctx, tokenKey(key)).Val(); left != -1 {
+		if left := rdb.PTTL(ctx, script.TokenKey(key)).Val(); left != -1 {
 			t.Errorf("a counter without TTL got one: %v", left)
 		}
 		want(t, a.do("LOCK.RELEASE", key), ":1")
-		rdb.Set(ctx, tokenKey(key), "9007199254740991", 0)
+		rdb.Set(ctx, script.TokenKey(key), "9007199254740991", 0)
 		wantPrefix(t, a.do("LOCK.ACQUIRE", key), "-ERR the token counter")
 		if exists(t, rdb, key) {
 			t.Error("an acquire without a token left a lock")
@@ -119,7 +121,7 @@ func TestR6TokensRiseOnEveryPath(t *testing.T) {
 			want(t, far.do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(last, 10)), ":1")
 			want(t, far.do("LOCK.RELEASE", key), ":1")
 			want(t, far.do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(last, 10)), ":0")
-			java, err := rdb.Incr(t.Context(), tokenKey(key)).Result() // RFencedLock counts this way
+			java, err := rdb.Incr(t.Context(), script.TokenKey(key)).Result() // RFencedLock counts this way
 			if err != nil {
 				t.Fatal(err)
 			}

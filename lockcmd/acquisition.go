@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/lockcmd/script"
 	"leash/renewal"
 )
 
@@ -52,7 +53,7 @@ type result struct {
 	// For a hold that was moved here:
 	count  int64
 	age    time.Duration
-	record record
+	record script.Record
 }
 
 type kind int
@@ -90,17 +91,17 @@ func (a *acquisition) buildCall() {
 		want = strconv.FormatInt(a.own.token, 10)
 	}
 	m, key := a.options.mode, a.options.key
-	script := m.acquire
+	acquire := m.Acquire
 	if a.options.replicas > 0 {
-		script = m.acquireReplicated
+		acquire = m.AcquireReplicated
 	}
 	a.call = &scriptCall{
-		script: script, db: a.options.db, keys: m.keys(key, a.owner, tokenKey(key)),
+		script: acquire, db: a.options.db, keys: m.Keys(key, a.owner, script.TokenKey(key)),
 		args: a.appendGrantArgs(append(make([]string, 0, 11), a.owner, a.carrier.name, decimal(a.number), want)),
 	}
-	if m.fair {
-		a.call.keys = append(a.call.keys, m.queue(key)...)
-		a.call.args = append(a.call.args, a.fairTimeoutArg(), m.channel(key), a.carrier.service.cfg.publishMode(), a.carrier.service.fairBit)
+	if m.Fair {
+		a.call.keys = append(a.call.keys, m.Queue(key)...)
+		a.call.args = append(a.call.args, a.fairTimeoutArg(), m.Channel(key), a.carrier.service.cfg.publishMode(), a.carrier.service.fairBit)
 	}
 }
 
@@ -108,7 +109,7 @@ func (a *acquisition) buildCall() {
 func (a *acquisition) appendGrantArgs(args []string) []string {
 	opts, s := &a.options, a.carrier.service
 	return append(args,
-		millisText(opts.ttl), opts.optionLetters(), millisText(s.cfg.TokenTTL), recordID(opts.id), recordClient(a.carrier.host.Client()), opts.ext(),
+		millisText(opts.ttl), opts.OptionLetters(), millisText(s.cfg.TokenTTL), script.RecordID(opts.id), script.RecordClient(a.carrier.host.Client()), opts.Ext(),
 		s.graces.grantingMaster(opts.key),
 	)
 }
@@ -138,14 +139,14 @@ func (a *acquisition) sendOnce(until time.Time) result {
 	n := integersOf(reply)
 	switch {
 	case n[0] == 0 && len(n) > 1:
-		r := result{kind: taken, left: millis(n[1])}
+		r := result{kind: taken, left: script.Millis(n[1])}
 		if len(n) > 2 {
 			r.token = n[2]
 		}
 		return r
 	case n[0] == 1 && len(n) > 2:
 		again := len(n) > 3 && n[3] == 1
-		return result{kind: granted, token: n[1], left: millis(n[2]), sent: a.call.sent, replicas: a.call.gotReplicas, repeated: again}
+		return result{kind: granted, token: n[1], left: script.Millis(n[2]), sent: a.call.sent, replicas: a.call.gotReplicas, repeated: again}
 	case n[0] == 2:
 		return a.ownerElsewhere(textAt(reply, 1), textAt(reply, 2), textAt(reply, 3), until)
 	case n[0] == 3:
@@ -177,33 +178,26 @@ func (a *acquisition) refusedInGrace(replid string, until time.Time) result {
 // maxGraceRetries is how often in a row one acquisition may probe a new master and try again.
 const maxGraceRetries = 3
 
-func millis(n int64) time.Duration {
-	return time.Duration(max(min(n, maxMillis), -maxMillis)) * time.Millisecond
-}
-
-// maxMillis keeps a number from Redis within a time.Duration. It is 34 years.
-const maxMillis = 1 << 40
-
 // failure converts an error of ask to a result.
 func failure(err error) result {
 	switch {
-	case errors.Is(err, errUnknown):
+	case errors.Is(err, script.ErrUnknown):
 		return result{kind: unknown}
-	case errors.Is(err, errRefused):
+	case errors.Is(err, script.ErrRefused):
 		return result{kind: busy, text: refusedText(err)}
 	}
-	return result{kind: failed, text: scriptError(err)}
+	return result{kind: failed, text: script.ErrorText(err)}
 }
 
 // refusedText keeps Redis's own words unless clients would retry blindly because of them. It is ""
 // for a slot migration: a lock that cannot be granted now counts as taken (R14).
 func refusedText(err error) string {
-	if keysSplit(err) {
+	if script.KeysSplit(err) {
 		return ""
 	}
 	var reply redis.Error
 	if errors.As(err, &reply) && redis.HasErrorPrefix(reply, "NOREPLICAS") {
-		return scriptError(reply)
+		return script.ErrorText(reply)
 	}
 	return msgRefused
 }
@@ -212,7 +206,7 @@ func refusedText(err error) string {
 // request moves it here (R4).
 func (a *acquisition) ownerElsewhere(token, carrier, id string, until time.Time) (r result) {
 	n, err := strconv.ParseInt(token, 10, 64)
-	back := err == nil && a.options.id != "" && id == recordID(a.options.id)
+	back := err == nil && a.options.id != "" && id == script.RecordID(a.options.id)
 	if a.own != nil {
 		if r, lost := a.ownElsewhere(n, back, until); lost {
 			return r

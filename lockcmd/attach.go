@@ -3,6 +3,8 @@ package lockcmd
 import (
 	"context"
 	"time"
+
+	"leash/lockcmd/script"
 )
 
 const attachName = "LOCK.ATTACH"
@@ -88,7 +90,7 @@ func (c *Carrier) tryAttach(opts acquireOptions, o options, until time.Time) (r 
 	a := c.newAcquisition(opts, own)
 	defer a.unlockOwn()
 	switch {
-	case f.record.carrier != c.name:
+	case f.record.Carrier != c.name:
 	case own != nil && own.token == opts.token:
 		return result{kind: granted, token: opts.token}, false
 	default: // a release, an undo or an ATTACH of it is in progress
@@ -106,14 +108,14 @@ func (c *Carrier) tryAttach(opts acquireOptions, o options, until time.Time) (r 
 // attach moves the hold that was found to this carrier. An unknown outcome is repeated in the
 // background, because a moved hold must have a carrier that knows of it.
 func (a *acquisition) attach(f found, until time.Time) (r result, again bool) {
-	m := a.newMove(a.options.token, f.record.carrier, f.record.request)
+	m := a.newMove(a.options.token, f.record.Carrier, f.record.Request)
 	r = m.send(until)
 	switch r.kind {
 	case unknown:
 		moveDone := a.carrier.beginMove(a.options.lock(), a.options.mode, a.owner)
 		a.carrier.service.spawn(func() {
 			defer moveDone()
-			m.finish(time.Now().Add(max(millis(f.record.ttl), a.options.ttl)))
+			m.finish(time.Now().Add(max(script.Millis(f.record.TTL), a.options.ttl)))
 		})
 		return r, false
 	case moved:
@@ -161,7 +163,7 @@ func (a *acquisition) carry(r result) (h *hold, msg string) {
 	if !time.Now().Before(until) {
 		return nil, msgShort
 	}
-	if c.attachHold(context.Background(), h, r.record.lastID(), true, until) {
+	if c.attachHold(context.Background(), h, r.record.LastID(), true, until) {
 		return h, ""
 	}
 	c.mu.Lock()

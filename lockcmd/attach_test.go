@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/faultproxy"
+	"leash/lockcmd/script"
 )
 
 // attach runs an ATTACH that must succeed.
@@ -141,9 +142,9 @@ func TestR11OldCarrierReleasesNothing(t *testing.T) {
 		// The old carrier sent a release and a renewal before ATTACH. They reach Redis after it.
 		c, key := connect(t, s), newKey()
 		token = c.token(key, "OWNER", "me")
-		renew := &scriptCall{script: renewScript, keys: []string{key}, args: scriptArgs(90000, "me", recordPrefix(token, c.carrier.name))}
+		renew := &scriptCall{script: script.RenewScript, keys: []string{key}, args: scriptArgs(90000, "me", script.RecordPrefix(token, c.carrier.name))}
 		release := &scriptCall{
-			script: releaseScript, keys: []string{key}, args: scriptArgs("me", token, c.carrier.name, 99, "all", lockChannel(key), "p"),
+			script: script.ReleaseScript, keys: []string{key}, args: scriptArgs("me", token, c.carrier.name, 99, "all", script.LockChannel(key), "p"),
 		}
 		d := connect(t, where)
 		d.attach(key, "me", token)
@@ -161,7 +162,7 @@ func TestR11OldCarrierReleasesNothing(t *testing.T) {
 		// The old connection ends, and its release is still in progress when ATTACH starts.
 		e, key := connect(t, s), newKey()
 		token = e.token(key, "OWNER", "me")
-		fault := p.HoldBefore(running(releaseScript, key))
+		fault := p.HoldBefore(running(script.ReleaseScript, key))
 		ended := make(chan struct{})
 		go func() { e.carrier.End(Release); close(ended) }()
 		receive(t, fault.Triggered(), time.Second)
@@ -188,7 +189,7 @@ func TestR7LostReplyOfAttach(t *testing.T) {
 		for _, from := range []*Service{s, straight} {
 			a, b, key := connect(t, from), connect(t, s), newKey()
 			token := a.token(key, "OWNER", "me")
-			fault := arm(running(moveScript, key))
+			fault := arm(running(script.MoveScript, key))
 			b.attach(key, "me", token)
 			if fault.Count() != 1 {
 				t.Fatal("nothing was lost")
@@ -207,7 +208,7 @@ func TestR26UnansweredAttachIsRepeated(t *testing.T) {
 			for _, from := range []*Service{s, straight} {
 				a, b, key := connect(t, from), connect(t, s), newKey()
 				token := a.token(key, "OWNER", "me")
-				fault := arm(running(moveScript, key), faultproxy.Always())
+				fault := arm(running(script.MoveScript, key), faultproxy.Always())
 				want(t, b.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", strconv.FormatInt(token, 10)), "-"+msgAttachLater)
 				if end {
 					b.carrier.End(Release)
@@ -231,7 +232,7 @@ func TestR7LateAttachDoesNothing(t *testing.T) {
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 2 * time.Second})
 	a, b, key := connect(t, straight), connect(t, s), newKey()
 	token := a.token(key, "OWNER", "me")
-	late := p.HoldBefore(running(moveScript, key))
+	late := p.HoldBefore(running(script.MoveScript, key))
 	b.attach(key, "me", token) // the repeated ATTACH
 	<-late.Triggered()
 	a.carrier = straight.NewCarrier(lastConn.Add(1), a)

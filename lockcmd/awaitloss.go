@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"leash/internal/guard"
+	"leash/lockcmd/script"
 	"leash/renewal"
 )
 
@@ -38,7 +39,7 @@ func (c *Carrier) awaitLoss(ctx context.Context, dst []byte, args [][]byte) []by
 	}
 	defer c.endWait()
 	if block == 0 {
-		block = maxTTL
+		block = script.MaxTTL
 	}
 	ctx, cancel := context.WithTimeout(ctx, block)
 	defer cancel()
@@ -54,10 +55,10 @@ func (c *Carrier) awaitLoss(ctx context.Context, dst []byte, args [][]byte) []by
 		return appendError(dst, msgDraining)
 	case errors.Is(err, errAbsent):
 		return appendError(dst, msgNotHeld)
-	case errors.Is(err, errUnknown), errors.Is(err, errRefused):
+	case errors.Is(err, script.ErrUnknown), errors.Is(err, script.ErrRefused):
 		return c.timeout(dst, msgRefused)
 	case err != nil:
-		return appendError(dst, scriptError(err))
+		return appendError(dst, script.ErrorText(err))
 	case reason == "":
 		return appendNil(dst)
 	}
@@ -86,8 +87,8 @@ type lossWait struct {
 }
 
 // run waits at most until ctx ends. The reason is "" when the hold was not lost. There is an error
-// only when the hold was never seen: errAbsent, errUnknown, errRefused or Redis's answer about the
-// key.
+// only when the hold was never seen: errAbsent, script.ErrUnknown, script.ErrRefused or Redis's
+// answer about the key.
 func (w *lossWait) run(ctx context.Context) (reason string, err error) {
 	s := w.service
 	defer w.unsubscribe()
@@ -100,7 +101,7 @@ func (w *lossWait) run(ctx context.Context) (reason string, err error) {
 						return reason, nil
 					}
 					w.missingSince, w.broken, w.leaseEnd = time.Time{}, false, time.Time{}
-					w.seen = &found{mode: h.mode(), owner: h.owner(), record: record{token: h.token, carrier: h.carrier.name}}
+					w.seen = &found{mode: h.mode(), owner: h.owner(), record: script.Record{Token: h.token, Carrier: h.carrier.name}}
 				case <-ctx.Done():
 					h.unwatch(told)
 					return "", nil
@@ -140,8 +141,8 @@ func (w *lossWait) nextCheck() time.Duration {
 // hold's TTL, would be gone by then.
 func (w *lossWait) checkInterval() time.Duration {
 	d := w.service.nextAttempt(result{}, rand.Float64())
-	if w.seen != nil && w.seen.record.ttl > 0 {
-		d = min(d, millis(w.seen.record.ttl)/4)
+	if w.seen != nil && w.seen.record.TTL > 0 {
+		d = min(d, script.Millis(w.seen.record.TTL)/4)
 	}
 	return max(d, lossPause)
 }
@@ -168,7 +169,7 @@ func (w *lossWait) sleep(ctx context.Context) bool {
 // subscribe wakes this wait when the lock is released, which may be the end of the hold.
 func (w *lossWait) subscribe() {
 	if w.cancelSubscription == nil {
-		w.subscribed, w.wake, w.cancelSubscription = w.service.subscriber.subscribeWaiter(w.seen.mode.channel(w.lock.key), w.lock)
+		w.subscribed, w.wake, w.cancelSubscription = w.service.subscriber.subscribeWaiter(w.seen.mode.Channel(w.lock.key), w.lock)
 	}
 }
 
@@ -184,12 +185,12 @@ func (w *lossWait) check() (reason string, over bool, err error) {
 	w.lastCheck = time.Now()
 	until := w.lastCheck.Add(time.Second)
 	info, err := w.service.inspect(w.lock, until)
-	silent := err != nil && !strings.HasPrefix(scriptError(err), "WRONGTYPE")
+	silent := err != nil && !strings.HasPrefix(script.ErrorText(err), "WRONGTYPE")
 	f, ok := info.find(w.options)
 	switch {
 	case w.seen == nil && err != nil:
 		w.unseenErr = err
-		return "", !errors.Is(err, errUnknown) && !errors.Is(err, errRefused), err
+		return "", !errors.Is(err, script.ErrUnknown) && !errors.Is(err, script.ErrRefused), err
 	case silent:
 		return "", false, nil
 	case !ok && w.seen == nil:
@@ -201,11 +202,11 @@ func (w *lossWait) check() (reason string, over bool, err error) {
 		return reason, over, nil
 	}
 	w.seen, w.missingSince, w.broken, w.leaseEnd = &f, time.Time{}, false, time.Time{}
-	if f.record.terms().lease {
+	if f.record.Terms().Lease {
 		w.leaseEnd = time.Now().Add(info.left)
 	}
 	w.subscribe()
-	if text, err := w.service.value(w.lock.db, tombstoneKey(w.lock.key, f.record.token, f.record.carrier), until); err == nil {
+	if text, err := w.service.value(w.lock.db, script.TombstoneKey(w.lock.key, f.record.Token, f.record.Carrier), until); err == nil {
 		// The holder has been told, and the hold is about to be ended.
 		if how, reason, _ := strings.Cut(text, " "); how == lostText {
 			return reason, true, nil
@@ -221,7 +222,7 @@ func (w *lossWait) requestReport() {
 	s, r := w.service, w.seen.record
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	s.database(w.lock.db).Publish(ctx, carrierChannel(r.carrier), holdEventText(watchedEvent, r.token, r.carrier, w.lock.key))
+	s.database(w.lock.db).Publish(ctx, script.CarrierChannel(r.Carrier), holdEventText(watchedEvent, r.Token, r.Carrier, w.lock.key))
 }
 
 // endReason finds out how a hold ended that Redis does not have. It spends at most the time of one
@@ -230,9 +231,9 @@ func (w *lossWait) requestReport() {
 func (w *lossWait) endReason(until time.Time) (reason string, over bool) {
 	s, r := w.service, &w.seen.record
 	for time.Now().Before(until) {
-		key := tombstoneKey(w.lock.key, r.token, r.carrier)
+		key := script.TombstoneKey(w.lock.key, r.Token, r.Carrier)
 		text, err := s.value(w.lock.db, key, until)
-		if errors.Is(err, errRefused) {
+		if errors.Is(err, script.ErrRefused) {
 			break
 		}
 		how, more, _ := strings.Cut(text, " ")
@@ -249,7 +250,7 @@ func (w *lossWait) endReason(until time.Time) (reason string, over bool) {
 		case strings.HasSuffix(more, perhapsSuffix): // the tombstone will become definite soon
 			return "", false
 		case how == movedText, how == repeatedText:
-			r.carrier, w.missingSince, w.broken, w.leaseEnd = more, time.Time{}, false, time.Time{}
+			r.Carrier, w.missingSince, w.broken, w.leaseEnd = more, time.Time{}, false, time.Time{}
 			continue
 		case how == extendedText:
 			ctx, cancel := context.WithDeadline(context.Background(), until)

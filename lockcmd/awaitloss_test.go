@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/lockcmd/script"
 	"leash/renewal"
 )
 
@@ -165,7 +166,7 @@ func TestAwaitLossOfALeftHoldThatIsBroken(t *testing.T) {
 				waitUntilWatched(t, s, key)
 			}
 			a.carrier.End(Release)
-			tombstone := tombstoneKey(key, token, a.carrier.name)
+			tombstone := script.TombstoneKey(key, token, a.carrier.name)
 			eventually(t, 5*time.Second, "the tombstone says that it was left", func() bool {
 				return rdb.Get(t.Context(), tombstone).Val() == leftText
 			})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/lockcmd/script"
 	"leash/renewal"
 )
 
@@ -42,7 +43,7 @@ func TestR27AwaitLossOnAnotherLeashIsWokenByTheEnd(t *testing.T) {
 				default:
 					next = b.await(carrier, 1, key, "BLOCK", "0")
 				}
-				eventually(t, soon, "it listens", func() bool { return other.subscriber.lastMessage(lockMode(mode).channel(key)) != 0 })
+				eventually(t, soon, "it listens", func() bool { return other.subscriber.lastMessage(lockMode(mode).Channel(key)) != 0 })
 				if got := end(a, key); got != ":1" {
 					t.Fatalf("%s %s: %s", name, mode, got)
 				}
@@ -66,9 +67,9 @@ func TestR27AwaitLossOnAnotherLeashIsWokenByTheEnd(t *testing.T) {
 	})
 }
 
-func lockMode(option string) *mode {
-	for _, m := range modes {
-		if m.option == option {
+func lockMode(option string) *script.Mode {
+	for _, m := range script.Modes {
+		if m.Option == option {
 			return m
 		}
 	}

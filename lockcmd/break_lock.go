@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"leash/lockcmd/script"
 	"leash/renewal"
 )
 
@@ -42,13 +43,13 @@ func (c *Carrier) breakLock(_ context.Context, dst []byte, args [][]byte) []byte
 	switch {
 	case err == nil:
 		return appendInt(dst, b.answer())
-	case errors.Is(err, errUnknown), errors.Is(err, errRefused):
+	case errors.Is(err, script.ErrUnknown), errors.Is(err, script.ErrRefused):
 		if b.begun {
 			return c.timeout(dst, msgBreakUnknown)
 		}
 		return c.timeout(dst, msgRefused)
 	}
-	return appendError(dst, scriptError(err))
+	return appendError(dst, script.ErrorText(err))
 }
 
 // breakRequest ends all holds of a lock against their owners' will, in the order of R27:
@@ -93,7 +94,7 @@ func (b *breakRequest) answer() int64 {
 func (b *breakRequest) run() error {
 	info, err := b.service.inspect(b.lock, b.until)
 	// Leash may have holds beside readers of Redisson.
-	if err == nil && len(info.holds) == 0 && (info.owner == "" || info.mode != plain.name) {
+	if err == nil && len(info.holds) == 0 && (info.owner == "" || info.mode != script.Plain.Name) {
 		info, _, _, err = b.service.seek(b.lock, options{}, b.until)
 	}
 	for _, f := range info.others {
@@ -102,7 +103,7 @@ func (b *breakRequest) run() error {
 		}
 	}
 	for _, f := range info.holds {
-		b.targets[f.record.token] = true
+		b.targets[f.record.Token] = true
 	}
 	b.forceAfter = time.Now().Add(b.service.breakTimeout)
 	for pause := 2 * time.Millisecond; err == nil; pause = min(2*pause, 50*time.Millisecond) {
@@ -111,7 +112,7 @@ func (b *breakRequest) run() error {
 			break
 		}
 		if b.service.stoppedWithin(pause) || time.Now().After(b.until) {
-			return errRefused
+			return script.ErrRefused
 		}
 		info, err = b.service.inspect(b.lock, b.until)
 	}
@@ -126,11 +127,11 @@ func (b *breakRequest) step(info inspection) (over bool, err error) {
 	var unmarked, overdue []found
 	over = true
 	for _, f := range info.holds {
-		if !b.targets[f.record.token] { // granted after the command began
+		if !b.targets[f.record.Token] { // granted after the command began
 			continue
 		}
 		over = false
-		switch mark := recordPrefix(f.record.token, f.record.carrier); {
+		switch mark := script.RecordPrefix(f.record.Token, f.record.Carrier); {
 		case !b.marked[mark]:
 			b.marked[mark] = true
 			unmarked = append(unmarked, f)
@@ -164,11 +165,11 @@ func (b *breakRequest) forEach(holds []found, do func(found) error) error {
 
 // markBroken tells the Leash of a hold that the hold is to be broken.
 func (b *breakRequest) markBroken(f found) error {
-	s, token, carrier := b.service, f.record.token, f.record.carrier
-	tombstone := tombstoneKey(b.lock.key, token, carrier)
+	s, token, carrier := b.service, f.record.Token, f.record.Carrier
+	tombstone := script.TombstoneKey(b.lock.key, token, carrier)
 	n, err := s.askInt(&scriptCall{
-		script: markBrokenScript, db: b.lock.db, keys: []string{tombstone},
-		args: scriptArgs(b.keepMillis(f), carrierChannel(carrier), holdEventText(brokenText, token, carrier, b.lock.key)),
+		script: script.MarkBrokenScript, db: b.lock.db, keys: []string{tombstone},
+		args: scriptArgs(b.keepMillis(f), script.CarrierChannel(carrier), holdEventText(brokenText, token, carrier, b.lock.key)),
 	}, b.until)
 	if n != 1 {
 		return err
@@ -225,17 +226,17 @@ func (b *breakRequest) readReport(token int64) {
 // final, so that the Leash finds the reason.
 func (b *breakRequest) force(f found) error {
 	s, r := b.service, f.record
-	own := f.mode.keys(b.lock.key, f.owner)
+	own := f.mode.Keys(b.lock.key, f.owner)
 	n, err := s.askIntThroughMigration(&scriptCall{
-		script: f.mode.revoke, db: b.lock.db, minKeys: len(own),
-		keys: f.mode.endKeys(b.lock.key, f.owner, tombstoneKey(b.lock.key, r.token, r.carrier), answerKey(b.lock.key, s.newRequestID())),
-		args: scriptArgs(f.owner, r.token, r.carrier, "all", f.mode.channel(b.lock.key), s.cfg.publishMode(), b.keepMillis(f), "", "", "", brokenText),
+		script: f.mode.Revoke, db: b.lock.db, minKeys: len(own),
+		keys: f.mode.EndKeys(b.lock.key, f.owner, script.TombstoneKey(b.lock.key, r.Token, r.Carrier), script.AnswerKey(b.lock.key, s.newRequestID())),
+		args: scriptArgs(f.owner, r.Token, r.Carrier, "all", f.mode.Channel(b.lock.key), s.cfg.publishMode(), b.keepMillis(f), "", "", "", brokenText),
 	}, b.until)
 	if err == nil && n == holdEnded {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.forced = true
-		delete(b.awaitingReport, r.token)
+		delete(b.awaitingReport, r.Token)
 	}
 	return err
 }
@@ -244,10 +245,10 @@ func (b *breakRequest) force(f found) error {
 func (b *breakRequest) forceOther(f found) error {
 	b.begun = true
 	s := b.service
-	own := f.mode.keys(b.lock.key, f.owner)
+	own := f.mode.Keys(b.lock.key, f.owner)
 	n, err := s.askIntThroughMigration(&scriptCall{
-		script: f.mode.breakOther, db: b.lock.db, minKeys: len(own), keys: f.mode.endKeys(b.lock.key, f.owner, answerKey(b.lock.key, s.newRequestID())),
-		args: scriptArgs(f.owner, f.mode.channel(b.lock.key), s.cfg.publishMode(), b.keepMillis(f)),
+		script: f.mode.BreakOther, db: b.lock.db, minKeys: len(own), keys: f.mode.EndKeys(b.lock.key, f.owner, script.AnswerKey(b.lock.key, s.newRequestID())),
+		args: scriptArgs(f.owner, f.mode.Channel(b.lock.key), s.cfg.publishMode(), b.keepMillis(f)),
 	}, b.until)
 	b.forced = b.forced || err == nil && n == holdEnded
 	return err
@@ -255,13 +256,13 @@ func (b *breakRequest) forceOther(f found) error {
 
 // keepMillis is how long marks and answers about a hold live, in ms.
 func (b *breakRequest) keepMillis(f found) int64 {
-	return max(f.record.ttl, b.service.cfg.WatchdogTimeout.Milliseconds())
+	return max(f.record.TTL, b.service.cfg.WatchdogTimeout.Milliseconds())
 }
 
 // obeyBreak ends a hold after a break event, if Redis has the mark too, and reports in the
 // tombstone how it ended.
 func (s *Service) obeyBreak(h *hold) {
-	text, err := s.value(int(h.db), tombstoneKey(h.key(), h.token, h.carrier.name), s.deadline())
+	text, err := s.value(int(h.db), script.TombstoneKey(h.key(), h.token, h.carrier.name), s.deadline())
 	if err != nil || text != brokenText {
 		return
 	}
@@ -284,7 +285,7 @@ func (s *Service) reportExpired(h *hold) {
 		if err != nil {
 			continue
 		}
-		if f, ok := info.find(options{token: h.token}); !ok || f.record.carrier != h.carrier.name {
+		if f, ok := info.find(options{token: h.token}); !ok || f.record.Carrier != h.carrier.name {
 			h.writeTombstone(releasedText)
 			return
 		}

@@ -10,6 +10,7 @@ import (
 
 	"leash/internal/faultproxy"
 	"leash/internal/redistest"
+	"leash/lockcmd/script"
 )
 
 func TestR30BreakTellsTheHolderFirst(t *testing.T) {
@@ -139,7 +140,7 @@ func TestR30BreakFollowsAHoldThatMoves(t *testing.T) {
 	a, b := connect(t, s), connect(t, other)
 	token := a.token(key, "OWNER", "me")
 	broken := connect(t, other).start("LOCK.BREAK", key)
-	eventually(t, time.Second, "it is marked", func() bool { return exists(t, rdb, tombstoneKey(key, token, a.carrier.name)) })
+	eventually(t, time.Second, "it is marked", func() bool { return exists(t, rdb, script.TombstoneKey(key, token, a.carrier.name)) })
 	b.attach(key, "me", token)
 	want(t, receive(t, broken, 3*time.Second), ":1")
 	want(t, receive(t, b.losses, time.Second), key+" broken")
@@ -191,7 +192,7 @@ func TestR7LostReplyOfBreak(t *testing.T) {
 		longBreakTimeout(s)
 		a, key := connect(t, straight), newKey()
 		token := a.token(key)
-		fault := arm(running(markBrokenScript, tombstoneKey(key, token, a.carrier.name)))
+		fault := arm(running(script.MarkBrokenScript, script.TombstoneKey(key, token, a.carrier.name)))
 		want(t, connect(t, s).do("LOCK.BREAK", key), ":1")
 		if fault.Count() != 1 {
 			t.Fatal("nothing was lost")
@@ -203,7 +204,7 @@ func TestR7LostReplyOfBreak(t *testing.T) {
 		b.token(key)
 		kill()
 		defaultBreakTimeout(s)
-		fault = arm(running(revokeScript, key))
+		fault = arm(running(script.RevokeScript, key))
 		want(t, connect(t, s).do("LOCK.BREAK", key), ":2")
 		if fault.Count() != 1 || exists(t, straight.rdb, key) {
 			t.Fatal("not ended")
@@ -211,7 +212,7 @@ func TestR7LostReplyOfBreak(t *testing.T) {
 
 		key = newKey()
 		straight.rdb.HSet(t.Context(), key, "0a1b:7", "1")
-		fault = arm(running(breakScript, key))
+		fault = arm(running(script.BreakScript, key))
 		want(t, connect(t, s).do("LOCK.BREAK", key), ":2")
 		if fault.Count() != 1 || exists(t, straight.rdb, key) {
 			t.Fatal("not ended")
@@ -224,7 +225,7 @@ func TestR30UnansweredBreak(t *testing.T) {
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond})
 	a, b, key := connect(t, s), connect(t, s), newKey()
 	a.token(key)
-	fault := p.DropBefore(running(releaseScript, key), faultproxy.Always())
+	fault := p.DropBefore(running(script.ReleaseScript, key), faultproxy.Always())
 	want(t, b.do("LOCK.BREAK", key), "-"+msgBreakUnknown)
 	want(t, receive(t, a.losses, time.Second), key+" broken") // the reported hold is still ended
 	fault.Disarm()

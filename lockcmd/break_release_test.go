@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/redistest"
+	"leash/lockcmd/script"
 	"leash/renewal"
 )
 
@@ -21,7 +22,7 @@ func breakInSteps(t *testing.T, s *Service, key string) (b *breakRequest, seen i
 	if err != nil || len(seen.holds) != 1 {
 		t.Fatalf("the hold is not seen: %v, %v", seen, err)
 	}
-	b.targets[seen.holds[0].record.token] = true
+	b.targets[seen.holds[0].record.Token] = true
 	b.forceAfter = time.Now().Add(s.breakTimeout)
 	return b, seen
 }
@@ -128,7 +129,7 @@ func TestR30BreakOfAHoldThatIsBeingEnded(t *testing.T) {
 				t.Fatal(over, err)
 			}
 			want(t, receive(t, a.losses, soon), key+" "+renewal.ReasonBroken)
-			tombstone := tombstoneKey(key, token, a.carrier.name)
+			tombstone := script.TombstoneKey(key, token, a.carrier.name)
 			eventually(t, soon, "it is written down", func() bool { return rdb.Get(t.Context(), tombstone).Val() == "lost broken" })
 			if how, err := s.readTombstone(h, s.deadline()); how != renewal.Broken || err != nil {
 				t.Errorf("%s: the Leash that carries it reads %v, %v", mode, how, err)
@@ -159,7 +160,7 @@ func TestR30BreakWhileRedisIsSilent(t *testing.T) {
 	a.token(key)
 	b, seen := breakInSteps(t, other, key)
 	b.targets = nil // the holds have ended
-	b.awaitingReport[seen.holds[0].record.token] = tombstoneKey(key, 1, "x")
+	b.awaitingReport[seen.holds[0].record.Token] = script.TombstoneKey(key, 1, "x")
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +223,7 @@ func TestR30BreakOfALeaseThatEnds(t *testing.T) {
 				t.Fatal(err)
 			}
 			b.awaitReports()
-			text := rdb.Get(t.Context(), tombstoneKey(key, token, a.carrier.name)).Val()
+			text := rdb.Get(t.Context(), script.TombstoneKey(key, token, a.carrier.name)).Val()
 			switch how := fmt.Sprintf("BREAK %d, %q, %d losses", b.answer(), text, len(a.losses)); how {
 			case `BREAK 0, "released", 0 losses`:
 			case `BREAK 1, "lost broken", 1 losses`:
@@ -246,7 +247,7 @@ func TestR30ReleaseOfALostHoldFreesTheLock(t *testing.T) {
 			for range 2 {
 				token = a.token(append([]string{key, "OWNER", "me"}, strings.Fields(mode)...)...)
 			}
-			tombstone := tombstoneKey(key, token, a.carrier.name)
+			tombstone := script.TombstoneKey(key, token, a.carrier.name)
 			rdb.Set(t.Context(), tombstone, lostText+" "+renewal.ReasonSilence, time.Minute)
 			want(t, connect(t, other).do("LOCK.RELEASE", key, "TOKEN", decimal(token)), "-"+msgNotHeld)
 			if exists(t, rdb, key) {
@@ -268,12 +269,12 @@ func TestR30ForcedBreakIsFinal(t *testing.T) {
 			a := connect(t, s)
 			token := a.token(append([]string{key, "TTL", "600000"}, strings.Fields(mode)...)...)
 			reply := connect(t, third).start("LOCK.AWAITLOSS", key, "TOKEN", decimal(token), "BLOCK", "0")
-			eventually(t, soon, "it listens", func() bool { return third.subscriber.lastMessage(lockMode(mode).channel(key)) != 0 })
+			eventually(t, soon, "it listens", func() bool { return third.subscriber.lastMessage(lockMode(mode).Channel(key)) != 0 })
 			want(t, connect(t, other).do("LOCK.BREAK", key), ":2")
 			if got := receive(t, reply, soon); !strings.Contains(got, renewal.ReasonBroken) {
 				t.Errorf("%s: got %q", mode, got)
 			}
-			want(t, rdb.Get(t.Context(), tombstoneKey(key, token, a.carrier.name)).Val(), forcedText)
+			want(t, rdb.Get(t.Context(), script.TombstoneKey(key, token, a.carrier.name)).Val(), forcedText)
 			s.RenewAll(t.Context())
 			want(t, receive(t, a.losses, soon), key+" "+renewal.ReasonBroken)
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"leash/internal/faultproxy"
+	"leash/lockcmd/script"
 )
 
 func TestR11CarrierNamesAreNeverUsedAgain(t *testing.T) {
@@ -33,7 +34,7 @@ func TestR11ReleaseOfAnEndedCarrierLeavesTheNextOneAlone(t *testing.T) {
 	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Minute})
 	a, key := connect(t, s), newKey()
 	a.token(key, "OWNER", "x")
-	late := p.HoldBefore(running(releaseScript, key), faultproxy.Always())
+	late := p.HoldBefore(running(script.ReleaseScript, key), faultproxy.Always())
 	began := time.Now()
 	a.carrier.End(Release)
 	if took := time.Since(began); took < endTimeout || took > soon {
@@ -55,7 +56,7 @@ func TestNewestHoldOfACarrierAndKey(t *testing.T) {
 	s := idleService(t)
 	a, b, until := connect(t, s), connect(t, s), time.Now().Add(time.Minute)
 	take := func(c *conn, key string, db int) *hold {
-		opts := acquireOptions{key: key, db: db, mode: read, ttl: time.Minute}
+		opts := acquireOptions{key: key, db: db, mode: script.Read, ttl: time.Minute}
 		h, _ := c.carrier.newAcquisition(opts, nil).hold(result{kind: granted, token: 1, left: opts.ttl, sent: time.Now()})
 		if !c.carrier.attachHold(t.Context(), h, "", true, until) {
 			t.Fatal("it is not held")
@@ -110,7 +111,7 @@ func BenchmarkNewest(b *testing.B) {
 			s := idleService(b)
 			c := connect(b, s)
 			for i := range holds {
-				opts := acquireOptions{key: strconv.Itoa(i), mode: plain, ttl: time.Minute}
+				opts := acquireOptions{key: strconv.Itoa(i), mode: script.Plain, ttl: time.Minute}
 				h, until := c.carrier.newAcquisition(opts, nil).hold(result{kind: granted, token: 1, left: opts.ttl, sent: time.Now()})
 				c.carrier.attachHold(b.Context(), h, "", true, until)
 			}

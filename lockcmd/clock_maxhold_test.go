@@ -4,18 +4,20 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"leash/lockcmd/script"
 )
 
 // TestR12ExtendIsNeverNegative: By Redis's clock, MAXHOLD ended long ago. EXTEND through another
 // Leash returns 0, and the lock ends shortly after.
 func TestR12ExtendIsNeverNegative(t *testing.T) {
 	t.Parallel()
-	for _, m := range modes {
-		t.Run(m.option, func(t *testing.T) {
+	for _, m := range script.Modes {
+		t.Run(m.Option, func(t *testing.T) {
 			rdb, step := startWithClock(t)
 			s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 			a, key := connect(t, s), newKey()
-			token := strconv.FormatInt(a.hold(key, m.option, "LEASE", "7200000", "MAXHOLD", "3600000"), 10)
+			token := strconv.FormatInt(a.hold(key, m.Option, "LEASE", "7200000", "MAXHOLD", "3600000"), 10)
 			step(time.Hour + 50*time.Second)
 			// the hold's own Leash does not measure MAXHOLD with Redis's clock
 			want(t, a.do("LOCK.EXTEND", key, "60000"), ":60000")

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/redistest"
+	"leash/lockcmd/script"
 )
 
 // startWithClock starts a Redis whose clock the test can change.
@@ -37,13 +38,13 @@ func TestR22DeadWaitersAreReapedAfterAClockStepBack(t *testing.T) {
 	holder, a := connect(t, s), connect(t, s)
 	holder.token(key)
 	for range 3 { // waiters that send nothing more
-		connect(t, s).carrier.newAcquisition(acquireOptions{mode: fair, key: key, wait: true, ttl: 30 * time.Second}, nil).send(s.deadline())
+		connect(t, s).carrier.newAcquisition(acquireOptions{mode: script.Fair, key: key, wait: true, ttl: 30 * time.Second}, nil).send(s.deadline())
 	}
 	reply := a.waitFair(rdb, 4, key, "BLOCK", "0")
 	want(t, holder.do("LOCK.RELEASE", key), ":1")
 	step(-time.Hour)
 	eventually(t, 5*time.Second, "they count as dead soon", func() bool {
-		most := rdb.ZRangeWithScores(t.Context(), queueKeys(key)[2], -1, -1).Val()
+		most := rdb.ZRangeWithScores(t.Context(), script.QueueKeys(key)[2], -1, -1).Val()
 		return int64(most[0].Score) <= rdb.Time(t.Context()).Val().Add(2*fairTimeout).UnixMilli()
 	})
 	step(2 * fairTimeout)
@@ -103,30 +104,30 @@ func TestR25ClockSteps(t *testing.T) {
 			t.Parallel()
 			rdb, step := startWithClock(t)
 			s := leash(t, rdb, Config{WatchdogTimeout: ttl})
-			holders, keys := make(map[*mode]*conn), make(map[*mode]string)
-			for _, m := range modes {
+			holders, keys := make(map[*script.Mode]*conn), make(map[*script.Mode]string)
+			for _, m := range script.Modes {
 				holders[m], keys[m] = connect(t, s), newKey()
-				holders[m].hold(keys[m], m.option, "OWNER", "me")
+				holders[m].hold(keys[m], m.Option, "OWNER", "me")
 			}
 			permits, holder := semaphore(t, s, 1), connect(t, s)
 			permit := holder.permit(permits)
 			for _, d := range row.steps {
 				step(d)
-				for _, m := range modes { // an expired hold is detected in every mode
+				for _, m := range script.Modes { // an expired hold is detected in every mode
 					rdb.Exists(t.Context(), keys[m])
 				}
 				connect(t, s).do("SEM.ACQUIRE", permits)
 			}
 			renewed := s.watchdog.Stats.Renewals.Load()
 			if row.lost {
-				for _, m := range modes {
+				for _, m := range script.Modes {
 					want(t, receive(t, holders[m].losses, ttl/3+time.Second), keys[m]+" gone")
 				}
 				want(t, receive(t, holder.losses, ttl/3+time.Second), permits+" gone")
 				return
 			}
-			eventually(t, 2*ttl, "all are renewed twice", func() bool { return s.watchdog.Stats.Renewals.Load() > renewed+int64(2*len(modes)+2) })
-			for _, m := range modes {
+			eventually(t, 2*ttl, "all are renewed twice", func() bool { return s.watchdog.Stats.Renewals.Load() > renewed+int64(2*len(script.Modes)+2) })
+			for _, m := range script.Modes {
 				want(t, connect(t, s).do(append([]string{"LOCK.ACQUIRE", keys[m]}, exclusiveOptions(m)...)...), "$-1")
 				want(t, holders[m].do("LOCK.RELEASE", keys[m], "OWNER", "me"), ":1")
 				wantNothing(t, rdb, keys[m], holders[m])
@@ -141,14 +142,14 @@ func TestR25ClockSteps(t *testing.T) {
 // EXTEND still gives the lease its new length.
 func TestR12LeaseIsExtendedAfterAClockStepBack(t *testing.T) {
 	t.Parallel()
-	for _, m := range modes {
+	for _, m := range script.Modes {
 		for ms, back := range map[string]bool{"600": false, "5000": true, "20000": true} {
-			t.Run(m.option+" to "+ms, func(t *testing.T) {
+			t.Run(m.Option+" to "+ms, func(t *testing.T) {
 				rdb, step := startWithClock(t)
 				s := leash(t, rdb, Config{})
 				step(10 * time.Second)
 				a, key := connect(t, s), newKey()
-				token := strconv.FormatInt(a.hold(key, m.option, "LEASE", "30000"), 10)
+				token := strconv.FormatInt(a.hold(key, m.Option, "LEASE", "30000"), 10)
 				step(-10 * time.Second)
 				want(t, a.do("LOCK.EXTEND", key, ms), ":"+ms)
 				want(t, connect(t, s).do("LOCK.CHECK", key, "TOKEN", token), ":1")
@@ -209,13 +210,13 @@ func TestR2GraceAfterAClockStepBack(t *testing.T) {
 // The lease is restored there.
 func TestR2LeaseIsRestoredWhereTheClockIsBehind(t *testing.T) {
 	t.Parallel()
-	for _, m := range modes {
-		t.Run(m.option, func(t *testing.T) {
+	for _, m := range script.Modes {
+		t.Run(m.Option, func(t *testing.T) {
 			rdb, step := startWithClock(t)
 			s := leash(t, rdb, graceConfig(), graceful)
 			step(10 * time.Second)
 			a, key := connect(t, s), newKey()
-			token := strconv.FormatInt(a.hold(key, m.option, "LEASE", "5000"), 10)
+			token := strconv.FormatInt(a.hold(key, m.Option, "LEASE", "5000"), 10)
 			step(-10 * time.Second)
 			defer s.graces.begin(t, key)()
 			forget(t, rdb, key)
@@ -232,13 +233,13 @@ func TestR2LeaseIsRestoredWhereTheClockIsBehind(t *testing.T) {
 // Redis before it ends in Leash. A release then restores nothing and does not wait.
 func TestR2ReleaseWhenRedisEndsTheGrace(t *testing.T) {
 	t.Parallel()
-	for _, m := range modes {
-		t.Run(m.option, func(t *testing.T) {
+	for _, m := range script.Modes {
+		t.Run(m.Option, func(t *testing.T) {
 			rdb, step := startWithClock(t)
 			s := leash(t, rdb, graceConfig(), graceful)
 			a, lost, key := connect(t, s), connect(t, s), newKey()
-			a.hold(key, m.option, "LEASE", "36000000")
-			lost.hold(key+" lost", m.option)
+			a.hold(key, m.Option, "LEASE", "36000000")
+			lost.hold(key+" lost", m.Option)
 			defer s.graces.begin(t, key)()
 			step(2 * time.Hour)
 			want(t, a.do("LOCK.RELEASE", key), ":1")
@@ -256,24 +257,24 @@ func TestR2ReleaseWhenRedisEndsTheGrace(t *testing.T) {
 // of the time. The restored record must still have a start in the past.
 func TestR2RestoredHoldBeganBeforeNow(t *testing.T) {
 	t.Parallel()
-	for _, m := range modes {
-		t.Run(m.option, func(t *testing.T) {
+	for _, m := range script.Modes {
+		t.Run(m.Option, func(t *testing.T) {
 			rdb, step := startWithClock(t)
 			s, key := leash(t, rdb, graceConfig(), graceful), newKey()
 			step(time.Hour)
 			ahead := connect(t, s)
-			ahead.hold(key, m.option)
+			ahead.hold(key, m.Option)
 			want(t, ahead.do("LOCK.RELEASE", key), ":1")
 			step(-time.Hour)
 			a := connect(t, s)
-			a.hold(key, m.option)
+			a.hold(key, m.Option)
 			defer s.graces.begin(t, key)()
 			forget(t, rdb, key)
 			s.watchdog.CheckAll()
 			eventually(t, soon, "the hold is restored", func() bool { return rdb.PTTL(t.Context(), key).Val() > 0 })
 			r, ok := recordOf(t, rdb, a.carrier.last(func(*hold) bool { return true }))
-			if now := rdb.Time(t.Context()).Val().UnixMilli(); !ok || r.since > now || r.since < now-60_000 {
-				t.Errorf("it is said to have begun %d ms from now", r.since-now)
+			if now := rdb.Time(t.Context()).Val().UnixMilli(); !ok || r.Since > now || r.Since < now-60_000 {
+				t.Errorf("it is said to have begun %d ms from now", r.Since-now)
 			}
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/faultproxy"
+	"leash/lockcmd/script"
 )
 
 // unblock ends the wait of the command in progress, as CLIENT UNBLOCK does.
@@ -174,10 +175,10 @@ func TestR19UnblockWhileAHandOverIsUnanswered(t *testing.T) {
 	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
 		a, b, key := connect(t, s), connect(t, s), newKey()
 		// b makes no second attempt, during which a release would pass it over
-		subscribeFirst(t, s, lockChannel(key), key)
+		subscribeFirst(t, s, script.LockChannel(key), key)
 		a.token(key)
 		reply := b.await(s, 1, key, "BLOCK", "0")
-		fault := arm(running(handoverScript, key), faultproxy.Always())
+		fault := arm(running(script.HandoverScript, key), faultproxy.Always())
 		release := a.start("LOCK.RELEASE", key)
 		eventually(t, 5*time.Second, "the hand-over is in progress", func() bool { return fault.Count() > 0 })
 		b.unblock(true)

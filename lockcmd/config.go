@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script"
 )
 
 // Values of Config.Publish: how wake-ups are published and received.
@@ -58,9 +60,6 @@ type Config struct {
 // MinTTL is the shortest TTL of a renewed hold. Three renewals must fit in it.
 const MinTTL = 100 * time.Millisecond
 
-// maxTTL is a limit that Redis can add to its clock and a time.Duration can hold.
-const maxTTL = 100 * 365 * 24 * time.Hour
-
 func (c Config) withDefaults() Config {
 	if c.WatchdogTimeout == 0 {
 		c.WatchdogTimeout = 30 * time.Second
@@ -79,14 +78,14 @@ func (c Config) withDefaults() Config {
 
 func (c Config) validate() error {
 	switch {
-	case c.WatchdogTimeout < MinTTL || c.WatchdogTimeout > maxTTL:
-		return fmt.Errorf("lockcmd: watchdog timeout %v, want %v to %v", c.WatchdogTimeout, MinTTL, maxTTL)
-	case c.TokenTTL < 0 || c.TokenTTL > maxTTL || c.TokenTTL > 0 && c.TokenTTL < time.Millisecond:
-		return fmt.Errorf("lockcmd: token TTL %v, want 0 or 1ms to %v", c.TokenTTL, maxTTL)
+	case c.WatchdogTimeout < MinTTL || c.WatchdogTimeout > script.MaxTTL:
+		return fmt.Errorf("lockcmd: watchdog timeout %v, want %v to %v", c.WatchdogTimeout, MinTTL, script.MaxTTL)
+	case c.TokenTTL < 0 || c.TokenTTL > script.MaxTTL || c.TokenTTL > 0 && c.TokenTTL < time.Millisecond:
+		return fmt.Errorf("lockcmd: token TTL %v, want 0 or 1ms to %v", c.TokenTTL, script.MaxTTL)
 	case c.MaxWaiters < 1:
 		return fmt.Errorf("lockcmd: max waiters %d, want at least 1", c.MaxWaiters)
-	case c.MaxHold < 0 || c.MaxHold > maxTTL || c.MaxHold > 0 && c.MaxHold < time.Millisecond:
-		return fmt.Errorf("lockcmd: max hold %v, want 0 or 1ms to %v", c.MaxHold, maxTTL)
+	case c.MaxHold < 0 || c.MaxHold > script.MaxTTL || c.MaxHold > 0 && c.MaxHold < time.Millisecond:
+		return fmt.Errorf("lockcmd: max hold %v, want 0 or 1ms to %v", c.MaxHold, script.MaxTTL)
 	case c.UpstreamTimeout < time.Millisecond:
 		return fmt.Errorf("lockcmd: upstream timeout %v, want at least 1ms", c.UpstreamTimeout)
 	case c.FailoverGrace != GraceAuto && c.FailoverGrace != 0 && c.FailoverGrace < c.WatchdogTimeout:

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math"
 	"time"
+
+	"leash/lockcmd/script"
 )
 
 // The plain counter is Redisson's RSemaphore: permits without owners. Redis does not keep who took
@@ -70,7 +72,7 @@ func (c *Carrier) take(ctx context.Context, dst []byte, args [][]byte) []byte {
 		return appendInt(dst, 1)
 	}
 	lock := c.id(string(args[1]))
-	id := queueID{lock, permitChannel(lock.key)}
+	id := queueID{lock, script.PermitChannel(lock.key)}
 	attempt := func(until time.Time) result { return s.takePermits(lock, n, until) }
 	r := c.attemptOrWait(ctx, id, blockOption{wait, block}, false, attempt)
 	if r.kind == granted && !c.canAnswer(ctx) {
@@ -82,7 +84,7 @@ func (c *Carrier) take(ctx context.Context, dst []byte, args [][]byte) []byte {
 
 // takePermits takes n permits once, if that many are available.
 func (s *Service) takePermits(lock lockID, n int64, until time.Time) result {
-	call := &scriptCall{script: takeScript, db: lock.db, keys: []string{lock.key}, args: scriptArgs(n), runsOnce: true}
+	call := &scriptCall{script: script.TakeScript, db: lock.db, keys: []string{lock.key}, args: scriptArgs(n), runsOnce: true}
 	reply, err := s.ask(call, until)
 	if err != nil {
 		return failure(err)
@@ -121,7 +123,7 @@ func (c *Carrier) give(ctx context.Context, dst []byte, args [][]byte) []byte {
 // giveCall adds n permits to the counter. It returns how many there are.
 func (s *Service) giveCall(lock lockID, n int64) *scriptCall {
 	return &scriptCall{
-		script: giveScript, db: lock.db, keys: []string{lock.key}, args: scriptArgs(n, permitChannel(lock.key), s.cfg.publishMode()),
+		script: script.GiveScript, db: lock.db, keys: []string{lock.key}, args: scriptArgs(n, script.PermitChannel(lock.key), s.cfg.publishMode()),
 		runsOnce: n > 0,
 	}
 }
@@ -131,10 +133,10 @@ func (c *Carrier) replyNumber(dst []byte, n int64, err error) []byte {
 	switch {
 	case err == nil:
 		return appendInt(dst, n)
-	case errors.Is(err, errUnknown):
+	case errors.Is(err, script.ErrUnknown):
 		return c.timeout(dst, msgUnknown)
-	case errors.Is(err, errRefused):
+	case errors.Is(err, script.ErrRefused):
 		return c.timeout(dst, msgRefused)
 	}
-	return appendError(dst, scriptError(err))
+	return appendError(dst, script.ErrorText(err))
 }

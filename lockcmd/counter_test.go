@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/redistest"
+	"leash/lockcmd/script"
 )
 
 // startInQueue starts a command that waits, and returns when it is the n-th in the queue.
@@ -21,8 +22,8 @@ func (c *conn) startInQueue(s *Service, n int, id queueID, args ...string) <-cha
 	return reply
 }
 
-func permitsOf(key string) queueID { return queueID{lockID{0, key}, permitChannel(key)} }
-func latchOf(key string) queueID   { return queueID{lockID{0, key}, latchChannel(key)} }
+func permitsOf(key string) queueID { return queueID{lockID{0, key}, script.PermitChannel(key)} }
+func latchOf(key string) queueID   { return queueID{lockID{0, key}, script.LatchChannel(key)} }
 
 // listenTo subscribes to a channel in both ways that Redisson uses.
 func listenTo(t testing.TB, rdb redis.UniversalClient, channel string) []*redis.PubSub {
@@ -106,7 +107,7 @@ func TestCounterWakesWaiters(t *testing.T) {
 		s, other, key := leash(t, rdb, Config{}, slowRetries), leash(t, rdb, Config{}, slowRetries), newKey()
 		a, b := connect(t, s), connect(t, other)
 		reply := b.startInQueue(other, 1, permitsOf(key), "SEM.TAKE", key, "2", "BLOCK", "0")
-		eventually(t, 5*time.Second, "b listens", func() bool { return listeners(t, rdb, permitChannel(key)) == 1 })
+		eventually(t, 5*time.Second, "b listens", func() bool { return listeners(t, rdb, script.PermitChannel(key)) == 1 })
 		if b.waits.Load() != 1 || !b.guarded.Load() || other.Stats().Waiters != 1 {
 			t.Error("the host was not told of the wait")
 		}
@@ -188,7 +189,7 @@ func TestR18OneGiveServesManyInOrder(t *testing.T) {
 				order <- i
 			})
 		}
-		eventually(t, 5*time.Second, "they listen", func() bool { return listeners(t, rdb, permitChannel(key)) == 1 })
+		eventually(t, 5*time.Second, "they listen", func() bool { return listeners(t, rdb, script.PermitChannel(key)) == 1 })
 		began := time.Now()
 		connect(t, s).do("SEM.GIVE", key, strconv.Itoa(n))
 		wg.Wait()
@@ -244,13 +245,13 @@ func TestR7CountersAreNotCountedTwice(t *testing.T) {
 		rdb.Set(t.Context(), key, "5", 0)
 		rdb.Set(t.Context(), latch, "5", 0)
 		for _, row := range []struct {
-			sc      *script
+			sc      *script.Script
 			command []string
 			key     string
 			left    string
 		}{
-			{takeScript, []string{"SEM.TAKE", key}, key, left}, {giveScript, []string{"SEM.GIVE", key}, key, "5"},
-			{countDownScript, []string{"LATCH.DOWN", latch}, latch, left},
+			{script.TakeScript, []string{"SEM.TAKE", key}, key, left}, {script.GiveScript, []string{"SEM.GIVE", key}, key, "5"},
+			{script.CountDownScript, []string{"LATCH.DOWN", latch}, latch, left},
 		} {
 			// Redis knows the script
 			want(t, connect(t, straight).do(row.command[0], newKey())[:1], ":")
@@ -405,9 +406,9 @@ func TestPermitsWokenByRedisson(t *testing.T) {
 			for _, command := range []string{"SEM.TAKE", "SEM.ACQUIRE"} {
 				key := newKey()
 				reply := connect(t, s).startInQueue(s, 1, permitsOf(key), command, key, "BLOCK", "0")
-				eventually(t, 5*time.Second, "it listens", func() bool { return listeners(t, rdb, permitChannel(key)) == 1 })
+				eventually(t, 5*time.Second, "it listens", func() bool { return listeners(t, rdb, script.PermitChannel(key)) == 1 })
 				rdb.IncrBy(ctx, key, 1)
-				publish(ctx, permitChannel(key), "1")
+				publish(ctx, script.PermitChannel(key), "1")
 				if got := woken(t, reply); got != ":1" && !permitReply.MatchString(got) {
 					t.Fatalf("got reply %q", got)
 				}

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/faultproxy"
+	"leash/lockcmd/script"
 )
 
 // enterTwice acquires a lock twice. It then lowers the count in Redis without an event, as if
@@ -30,7 +31,7 @@ func enterTwice(t testing.TB, a *conn, rdb redis.UniversalClient, key string, op
 func TestR26LostReplyOfALastReleaseTakenForOneOfSeveral(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second})
-	for mode, script := range map[string]*script{"": releaseScript, "WRITE": write.release} {
+	for mode, release := range map[string]*script.Script{"": script.ReleaseScript, "WRITE": script.Write.Release} {
 		var options []string
 		if mode != "" {
 			options = []string{mode}
@@ -39,15 +40,15 @@ func TestR26LostReplyOfALastReleaseTakenForOneOfSeveral(t *testing.T) {
 		a.token(append([]string{key}, options...)...) // Redis knows the script now
 		want(t, a.do("LOCK.RELEASE", key), ":1")
 		enterTwice(t, a, straight.rdb, key, options...)
-		fault := p.DropAfter(running(script, key))
+		fault := p.DropAfter(running(release, key))
 		want(t, a.do("LOCK.RELEASE", key), ":1")
 		if fault.Count() != 1 || len(a.losses) != 0 || a.carrier.Holds() != 0 {
 			t.Fatalf("%s: %d faults, %d losses, %d holds", mode, fault.Count(), len(a.losses), a.carrier.Holds())
 		}
 
 		token := enterTwice(t, a, straight.rdb, key, options...)
-		straight.rdb.Set(context.Background(), tombstoneKey(key, token, a.carrier.name), brokenText, time.Minute)
-		p.DropAfter(running(script, key))
+		straight.rdb.Set(context.Background(), script.TombstoneKey(key, token, a.carrier.name), brokenText, time.Minute)
+		p.DropAfter(running(release, key))
 		want(t, a.do("LOCK.RELEASE", key), "-"+msgLost(key, "broken"))
 		want(t, receive(t, a.losses, time.Second), key+" broken")
 	}
@@ -60,7 +61,7 @@ func TestR26RenewalBesideALastReleaseTakenForOneOfSeveral(t *testing.T) {
 	a, key := connect(t, s), newKey()
 	during := func(arm func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault, lose bool) string {
 		t.Helper()
-		fault := arm(running(releaseScript, key))
+		fault := arm(running(script.ReleaseScript, key))
 		reply := a.start("LOCK.RELEASE", key)
 		receive(t, fault.Triggered(), time.Second)
 		if lose {
@@ -100,7 +101,7 @@ func TestR25LossDuringAnUnknownReleaseIsReportedInTime(t *testing.T) {
 	a, key := connect(t, s), newKey()
 	a.token(key, "OWNER", "me")
 	a.token(key, "OWNER", "me")
-	p.DropBefore(running(releaseScript, key), faultproxy.Always())
+	p.DropBefore(running(script.ReleaseScript, key), faultproxy.Always())
 	want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
 	straight.rdb.Del(context.Background(), key)
 	want(t, receive(t, a.losses, 6*time.Second), key+" gone")

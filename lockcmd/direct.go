@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script"
 )
 
 // SendScript sends one command, in RESP2, to the node that owns a slot, on a connection that many
@@ -45,25 +47,25 @@ func (s *Service) runDirect(until time.Time, writeBy *time.Time, call *scriptCal
 	buf := scriptBuffers.Get().(*scriptBuffer)
 	defer buf.free()
 	buf.command = call.append(buf.command[:0])
-	text, sent, err := s.cfg.SendScript(until, writeBy, call.db, slotOf(call.keys[0]), buf.command, buf.reply[:0])
+	text, sent, err := s.cfg.SendScript(until, writeBy, call.db, script.SlotOf(call.keys[0]), buf.command, buf.reply[:0])
 	buf.reply = text
 	switch {
 	case err != nil && !sent && !time.Now().Before(until):
-		return nil, errRefused, true // no time is left
+		return nil, script.ErrRefused, true // no time is left
 	case err != nil:
 		return nil, err, sent
 	}
-	if n, ok := integers(text); ok && call.script.shape.fits(n) {
+	if n, ok := integers(text); ok && call.script.Shape.Fits(n) {
 		return n, nil, true
 	}
 	reply, rest, err := decode(string(text))
 	switch {
-	case err != nil || rest != "" || !isError(reply) && !call.script.shape.fits(reply):
-		s.dropConnection(call.db, slotOf(call.keys[0]))
-		return nil, errors.Join(errUnknown, errShape, err), true
+	case err != nil || rest != "" || !isError(reply) && !call.script.Shape.Fits(reply):
+		s.dropConnection(call.db, script.SlotOf(call.keys[0]))
+		return nil, errors.Join(script.ErrUnknown, script.ErrShape, err), true
 	case isError(reply):
 		err := reply.(replyError)
-		return nil, err, judge(err) == answered && !redis.HasErrorPrefix(err, "NOSCRIPT")
+		return nil, err, script.Judge(err) == script.Answered && !redis.HasErrorPrefix(err, "NOSCRIPT")
 	}
 	return reply, nil, true
 }
@@ -79,7 +81,7 @@ func (s *Service) dropConnection(db, slot int) {
 // append writes the call as EVALSHA.
 func (call *scriptCall) append(dst []byte) []byte {
 	dst = appendArray(dst, 3+len(call.keys)+len(call.args))
-	dst = appendBulk(appendBulk(dst, "EVALSHA"), call.script.sha)
+	dst = appendBulk(appendBulk(dst, "EVALSHA"), call.script.SHA)
 	dst = appendBulk(dst, decimal(len(call.keys)))
 	for _, key := range call.keys {
 		dst = appendBulk(dst, key)

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script"
 )
 
 func TestDecode(t *testing.T) {
@@ -81,7 +83,7 @@ func TestIntegers(t *testing.T) {
 
 func TestEncode(t *testing.T) {
 	t.Parallel()
-	call := &scriptCall{script: &script{sha: "abc"}, keys: []string{"k", "{k}:x"}, args: scriptArgs("me", int64(-5), 7)}
+	call := &scriptCall{script: &script.Script{SHA: "abc"}, keys: []string{"k", "{k}:x"}, args: scriptArgs("me", int64(-5), 7)}
 	want := "*8\r\n$7\r\nEVALSHA\r\n$3\r\nabc\r\n$1\r\n2\r\n$1\r\nk\r\n$5\r\n{k}:x\r\n$2\r\nme\r\n$2\r\n-5\r\n$1\r\n7\r\n"
 	if got := call.append([]byte("+OK\r\n")); string(got) != "+OK\r\n"+want {
 		t.Errorf("got %q, want %q behind what was there", got, want)
@@ -110,21 +112,21 @@ func TestR7WhenTheDirectPathFallsBack(t *testing.T) {
 		{"on its way", soon, "-ASK 1 127.0.0.1:1\r\n", true, nil, false, nil},
 		{"loading", soon, "-LOADING no\r\n", true, nil, false, nil},
 		{"not sent", soon, "", false, broken, false, nil},
-		{"not sent, and no time left", over, "", false, os.ErrDeadlineExceeded, true, errRefused},
+		{"not sent, and no time left", over, "", false, os.ErrDeadlineExceeded, true, script.ErrRefused},
 		{"sent and lost", soon, "", true, broken, true, broken},
-		{"no reply of Redis", soon, "what\r\n", true, nil, true, errUnknown},
-		{"more than a reply", soon, ":1\r\n:2\r\n", true, nil, true, errUnknown},
+		{"no reply of Redis", soon, "what\r\n", true, nil, true, script.ErrUnknown},
+		{"more than a reply", soon, ":1\r\n:2\r\n", true, nil, true, script.ErrUnknown},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := &Service{cfg: Config{SendScript: func(_ time.Time, _ *time.Time, _, _ int, _, dst []byte) ([]byte, bool, error) {
 				return append(dst, c.reply...), c.sent, c.err
 			}}}
-			_, err, done := s.runDirect(c.until, nil, &scriptCall{script: releaseScript, keys: []string{"k"}})
+			_, err, done := s.runDirect(c.until, nil, &scriptCall{script: script.ReleaseScript, keys: []string{"k"}})
 			if done != c.done || done && !errors.Is(err, c.want) {
 				t.Errorf("got %v, done %v, want %v, %v", err, done, c.want, c.done)
 			}
-			if c.done && c.sent && c.err == broken && judge(err) != ambiguous {
-				t.Errorf("judged %v", judge(err))
+			if c.done && c.sent && c.err == broken && script.Judge(err) != script.Ambiguous {
+				t.Errorf("judged %v", script.Judge(err))
 			}
 		})
 	}

@@ -13,8 +13,8 @@
 // Inside the package:
 //
 //	hold                a lock that somebody has through this Leash       hold.go
-//	mode                plain, FAIR, READ, WRITE or permit                mode.go
-//	record              what Redis keeps of a hold                        record.go
+//	mode                plain, FAIR, READ, WRITE or permit                script/mode.go
+//	record              what Redis keeps of a hold                        script/record.go
 //	acquisition         one LOCK.ACQUIRE in progress                      acquisition.go
 //	permitAcquisition   one SEM.ACQUIRE in progress                       permit_acquisition.go
 //	multiAcquisition    one LOCK.MACQUIRE in progress                     multi_acquisition.go
@@ -31,13 +31,13 @@
 //   - A plain lock is a hash. The owner's id is a field with the count of its acquires. The TTL of
 //     the key is the lease. Leash adds the field "leash" with the record.
 //   - A read-write lock is a hash with the field "mode". Its records are in a second hash,
-//     {name}:leash. A hold that is over may still have its field there (scripts/rw.lua).
+//     {name}:leash. A hold that is over may still have its field there (script/lua/rw.lua).
 //   - Semaphores (permit.go), counters (counter.go) and latches (latch.go) have Redisson's keys.
 //     Counters and latches have no owners, so there are no holds of them and nothing to undo.
 //
-// The scripts in scripts/ make all changes. An acquire that nobody disputes takes one call, and so
-// does its release. script.go loads the scripts, shape.go describes their replies, and names.go
-// makes the names of the keys. direct.go sends them on links of Leash's own, past go-redis.
+// Lua scripts make all changes. An acquire that nobody disputes takes one call, and so does its
+// release. The package script has the scripts, the names of the keys and the record. direct.go
+// sends the scripts on links of Leash's own, past go-redis.
 //
 // # Unknown outcomes
 //

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script"
 )
 
 // TestR24ACheckEndsNoLockWithoutATTL: Somebody removed the TTL of a lease in Redis. The watchdog's
@@ -41,11 +43,11 @@ func TestR7RepeatOfAnUndoneAcquireCounts(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{})
-		for _, m := range []*mode{plain, read, write} {
+		for _, m := range []*script.Mode{script.Plain, script.Read, script.Write} {
 			a, key := connect(t, s), newKey()
 			args := []string{key, "OWNER", "me"}
-			if m != plain {
-				args = append(args, m.option)
+			if m != script.Plain {
+				args = append(args, m.Option)
 			}
 			a.token(args...)
 			first := s.find(lockID{0, key}, func(*hold) bool { return true })
@@ -93,11 +95,11 @@ func TestR21NoHandOverWithoutAToken(t *testing.T) {
 				}
 				a.token(args...)
 				waiting := b.await(s, 1, key, append(args[1:], "BLOCK", "0")...)
-				rdb.Del(ctx, tokenKey(key))
+				rdb.Del(ctx, script.TokenKey(key))
 				if counter == "list" {
-					rdb.RPush(ctx, tokenKey(key), "x")
+					rdb.RPush(ctx, script.TokenKey(key), "x")
 				} else {
-					rdb.Set(ctx, tokenKey(key), counter, 0)
+					rdb.Set(ctx, script.TokenKey(key), counter, 0)
 				}
 				want(t, a.do("LOCK.RELEASE", key), ":1")
 				if got := receive(t, waiting, 5*time.Second); got[0] != '-' {
@@ -125,7 +127,7 @@ func TestR27ExtendLeavesTheMarkOfABreak(t *testing.T) {
 				args = append(args, option)
 			}
 			token := a.token(args...)
-			mark := tombstoneKey(key, token, a.carrier.name)
+			mark := script.TombstoneKey(key, token, a.carrier.name)
 			rdb.Set(ctx, mark, brokenText, time.Minute)
 			want(t, connect(t, s).do("LOCK.EXTEND", key, "30000", "TOKEN", strconv.FormatInt(token, 10)), "-"+msgRefused)
 			if got := rdb.Get(ctx, mark).Val(); got != brokenText {
@@ -145,7 +147,7 @@ func TestMaxHoldDoesNotLimitPermits(t *testing.T) {
 	if got := a.do("SEM.ACQUIRE", key, "LEASE", "600000"); got[0] != '$' || got == "$-1" {
 		t.Fatalf("got %q", got)
 	}
-	ends := rdb.ZRangeWithScores(context.Background(), suffixName(key, "timeout"), 0, -1).Val()
+	ends := rdb.ZRangeWithScores(context.Background(), script.SuffixName(key, "timeout"), 0, -1).Val()
 	if len(ends) != 1 || time.Until(time.UnixMilli(int64(ends[0].Score))) < 500*time.Second {
 		t.Errorf("got %v, want one that ends in 600 s", ends)
 	}

@@ -3,6 +3,8 @@ package lockcmd
 import (
 	"slices"
 	"time"
+
+	"leash/lockcmd/script"
 )
 
 // endWatcher waits for the end of a hold of this Leash. It gets one value: the reason of a loss, ""
@@ -79,7 +81,7 @@ func (h *hold) reportEnd(reason string) {
 // regularly, unless BREAK says otherwise. A lease goes on as before, and its watchers see its end.
 func (h *hold) reportLeft() {
 	h.carrier.mu.Lock()
-	lease := h.lease
+	lease := h.Lease
 	h.carrier.mu.Unlock()
 	text := leftText
 	if lease {
@@ -105,7 +107,7 @@ func (h *hold) takeEndWatchers(text string) (watchers []endWatcher, seeks bool) 
 		return nil, false
 	}
 	h.remoteWatch = watchAnswered
-	if text != "" && h.mode() != permit {
+	if text != "" && h.mode() != script.Permit {
 		h.carrier.service.recentEnds.add(recentEnd{h.lock(), holdRef{h.token, h.carrier.name}, text})
 	}
 	watchers = h.readExtra().endWatchers
@@ -123,7 +125,7 @@ func (h *hold) writeTombstone(text string) {
 	keep := 2 * max(h.ttl, s.cfg.WatchdogTimeout)
 	h.carrier.mu.Unlock()
 	s.spawn(func() {
-		s.writeTombstone(h.lock(), holdRef{h.token, h.carrier.name}, text, keep, h.mode().channel(h.key()), s.cfg.publishMode())
+		s.writeTombstone(h.lock(), holdRef{h.token, h.carrier.name}, text, keep, h.mode().Channel(h.key()), s.cfg.publishMode())
 	})
 }
 
@@ -132,18 +134,18 @@ func (h *hold) writeTombstone(text string) {
 // otherwise it was lost, and its Leash has not noticed yet. A mark of BREAK would stay, so Leash
 // does not inspect the lock for it: a BREAK of n READ holds would inspect n holds n times.
 func (s *Service) writeTombstone(lock lockID, of holdRef, text string, keep time.Duration, tells ...string) {
-	until, key := time.Now().Add(maxAttempt), tombstoneKey(lock.key, of.token, of.carrier)
+	until, key := time.Now().Add(maxAttempt), script.TombstoneKey(lock.key, of.token, of.carrier)
 	if text == leftText {
 		if present, _ := s.value(lock.db, key, until); present == brokenText {
 			return
 		}
 		info, err := s.inspect(lock, until)
-		if f, ok := info.find(options{token: of.token}); err != nil || !ok || f.record.carrier != of.carrier {
+		if f, ok := info.find(options{token: of.token}); err != nil || !ok || f.record.Carrier != of.carrier {
 			return
 		}
 	}
 	s.askInt(&scriptCall{
-		script: tombstoneScript, db: lock.db, keys: []string{key},
+		script: script.TombstoneScript, db: lock.db, keys: []string{key},
 		args: append(scriptArgs(text, keep.Milliseconds()), tells...),
 	}, until)
 }

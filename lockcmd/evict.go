@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"leash/internal/guard"
+	"leash/lockcmd/script"
 )
 
 // evict takes a hold from its owner. It reports the loss first and then ends the hold, whatever
@@ -45,20 +46,20 @@ func capLease(lease, left time.Duration) time.Duration {
 
 // capLease shortens a lease of h by what is left of its own MAXHOLD.
 func (h *hold) capLease(lease time.Duration) time.Duration {
-	if left := h.maxHoldLeft(time.Now()); left < maxTTL {
+	if left := h.maxHoldLeft(time.Now()); left < script.MaxTTL {
 		return capLease(lease, left)
 	}
 	return lease
 }
 
-// maxHoldLeft is what is left of MAXHOLD; maxTTL without one.
+// maxHoldLeft is what is left of MAXHOLD; script.MaxTTL without one.
 func (h *hold) maxHoldLeft(now time.Time) time.Duration {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
 	if limit := h.readExtra().maxHoldEnd; !limit.IsZero() {
 		return limit.Sub(now)
 	}
-	return maxTTL
+	return script.MaxTTL
 }
 
 // startTimerLocked starts the time of MAXHOLD.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"leash/lockcmd/script"
 	"leash/renewal"
 )
 
@@ -27,7 +28,7 @@ func (c *Carrier) extend(_ context.Context, dst []byte, args [][]byte) []byte {
 		return appendError(dst, msgNotInteger)
 	}
 	o, msg := parseOptions(args[3:], ttlWords)
-	if msg == "" && (ms < 1 || ms > maxTTL.Milliseconds()) {
+	if msg == "" && (ms < 1 || ms > script.MaxTTL.Milliseconds()) {
 		msg = msgExpire(extendName)
 	}
 	if msg == "" {
@@ -55,12 +56,12 @@ func (c *Carrier) extend(_ context.Context, dst []byte, args [][]byte) []byte {
 			return c.replyAbsent(dst, key, o, until)
 		case errors.Is(err, errIsRenewed):
 			return appendError(dst, msgIsRenewed)
-		case errors.Is(err, errUnknown):
+		case errors.Is(err, script.ErrUnknown):
 			return c.timeout(dst, msgExtendUnknown)
-		case errors.Is(err, errRefused):
+		case errors.Is(err, script.ErrRefused):
 			return c.timeout(dst, msgRefused)
 		}
-		return appendError(dst, scriptError(err))
+		return appendError(dst, script.ErrorText(err))
 	}
 	return c.timeout(dst, msgRefused)
 }
@@ -82,39 +83,39 @@ func (c *Carrier) tryExtend(lock lockID, o options, ms int64, until time.Time) (
 	if !ok {
 		return 0, errAbsent
 	}
-	if !f.record.terms().lease {
+	if !f.record.Terms().Lease {
 		return 0, errIsRenewed
 	}
-	rest := maxTTL
-	h := s.find(lock, func(h *hold) bool { return h.token == f.record.token && h.carrier.name == f.record.carrier })
-	if most := f.record.terms().maxHold; h != nil {
+	rest := script.MaxTTL
+	h := s.find(lock, func(h *hold) bool { return h.token == f.record.Token && h.carrier.name == f.record.Carrier })
+	if most := f.record.Terms().MaxHold; h != nil {
 		rest = h.maxHoldLeft(heard)
 	} else if most > 0 {
 		// The age is negative after a step back of Redis's clock.
-		rest = most - max(millis(info.now-f.record.since), 0)
+		rest = most - max(script.Millis(info.now-f.record.Since), 0)
 	}
-	if rest < maxTTL {
-		ms = capLease(millis(ms), rest).Milliseconds()
+	if rest < script.MaxTTL {
+		ms = capLease(script.Millis(ms), rest).Milliseconds()
 	}
 	channel, event := "", ""
 	if h == nil {
-		channel, event = carrierChannel(f.record.carrier), holdEventText("extended", f.record.token, f.record.carrier, lock.key)
+		channel, event = script.CarrierChannel(f.record.Carrier), holdEventText("extended", f.record.Token, f.record.Carrier, lock.key)
 	}
 	call := &scriptCall{
-		script: f.mode.extend, db: lock.db, minKeys: len(f.mode.keys(lock.key, f.owner)),
-		keys: f.mode.keys(lock.key, f.owner, tombstoneKey(lock.key, f.record.token, f.record.carrier)),
+		script: f.mode.Extend, db: lock.db, minKeys: len(f.mode.Keys(lock.key, f.owner)),
+		keys: f.mode.Keys(lock.key, f.owner, script.TombstoneKey(lock.key, f.record.Token, f.record.Carrier)),
 		args: scriptArgs(f.owner, f.text, extendedRecord(f.text, ms, s.newRequestID()), ms, channel, event, s.cfg.WatchdogTimeout.Milliseconds()),
 	}
 	switch {
 	case h == nil:
 		left, err = s.askIntThroughMigration(call, until)
 	case !h.lockRequests(until):
-		return 0, errRefused
+		return 0, script.ErrRefused
 	default:
 		defer h.unlockRequests()
-		left, err = h.extend(call, millis(ms), until)
+		left, err = h.extend(call, script.Millis(ms), until)
 	}
-	if rest < maxTTL {
+	if rest < script.MaxTTL {
 		left = min(left, max(rest-time.Since(heard), 0).Milliseconds())
 	}
 	return left, err
@@ -132,7 +133,7 @@ func (h *hold) extend(call *scriptCall, ttl time.Duration, until time.Time) (lef
 	case err != nil || left < 0:
 		w.Check(&h.watch) // Redis will tell how long h lasts
 	default:
-		h.setLease(ttl, renewal.Until(call.sent, millis(left)))
+		h.setLease(ttl, renewal.Until(call.sent, script.Millis(left)))
 	}
 	return left, err
 }
@@ -142,7 +143,7 @@ func (h *hold) setLease(ttl time.Duration, until time.Time) {
 	w := h.carrier.service.watchdog
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
-	if !h.lease || h.state != held {
+	if !h.Lease || h.state != held {
 		return
 	}
 	h.ttl = ttl
@@ -158,7 +159,7 @@ func (h *hold) switchToLease(of *holdGroup, ttl time.Duration, until time.Time) 
 		return nil
 	}
 	if !h.lockRequests(until) {
-		return errRefused
+		return script.ErrRefused
 	}
 	defer h.unlockRequests()
 	if !h.markAsLease(of) {
@@ -169,18 +170,18 @@ func (h *hold) switchToLease(of *holdGroup, ttl time.Duration, until time.Time) 
 		return err
 	}
 	f, ok := info.find(options{token: h.token})
-	if !ok || f.record.carrier != h.carrier.name {
+	if !ok || f.record.Carrier != h.carrier.name {
 		h.forget(held) // it was lost
 		return nil
 	}
 	ms := ttl.Milliseconds()
 	call := &scriptCall{
-		script: f.mode.extend, db: int(h.db), keys: f.mode.keys(h.key(), f.owner, tombstoneKey(h.key(), f.record.token, f.record.carrier)),
+		script: f.mode.Extend, db: int(h.db), keys: f.mode.Keys(h.key(), f.owner, script.TombstoneKey(h.key(), f.record.Token, f.record.Carrier)),
 		args: scriptArgs(f.owner, f.text, leaseRecord(extendedRecord(f.text, ms, s.newRequestID())), ms, "", "", s.cfg.WatchdogTimeout.Milliseconds()),
 	}
 	left, err := h.extend(call, ttl, until)
 	if err == nil && left < 0 {
-		err = errRefused
+		err = script.ErrRefused
 	}
 	return err
 }

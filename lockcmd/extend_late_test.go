@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"leash/internal/faultproxy"
+	"leash/lockcmd/script"
 )
 
 // delayedLease returns a connection with a lease of 2 s on key. Redis received the acquire 1 s
@@ -17,12 +18,12 @@ func delayedLease(t *testing.T, s *Service, p *faultproxy.Proxy, key string, mod
 	a.token(append([]string{key + ":first", "LEASE", "20000"}, mode...)...)
 	a.ms(20000, "LOCK.EXTEND", key+":first", "20000")
 	want(t, a.do("LOCK.RELEASE", key+":first"), ":1")
-	script, check := acquireScript, renewScript
+	acquire, check := script.AcquireScript, script.RenewScript
 	if len(mode) > 0 {
-		script, check = read.acquire, read.renew
+		acquire, check = script.Read.Acquire, script.Read.Renew
 	}
 	results = p.HoldBefore(running(check, key), faultproxy.Always())
-	late := p.HoldBefore(running(script, key))
+	late := p.HoldBefore(running(acquire, key))
 	sent = time.Now()
 	reply := a.start(append([]string{"LOCK.ACQUIRE", key, "OWNER", "me", "LEASE", "2000"}, mode...)...)
 	<-late.Triggered()
@@ -45,16 +46,16 @@ func TestR24LateReplyOfALeaseExtension(t *testing.T) {
 				key := newKey()
 				a, sent, _ := delayedLease(t, s, p, key, mode...)
 				args[1] = key
-				script := extendScript
+				delayed := script.ExtendScript
 				switch {
 				case args[0] == "LOCK.ACQUIRE" && mode == nil:
-					script = acquireScript
+					delayed = script.AcquireScript
 				case args[0] == "LOCK.ACQUIRE":
-					script, args = read.acquire, append(args[:len(args):len(args)], "READ")
+					delayed, args = script.Read.Acquire, append(args[:len(args):len(args)], "READ")
 				case mode != nil:
-					script = read.extend
+					delayed = script.Read.Extend
 				}
-				late := p.HoldAfter(running(script, key))
+				late := p.HoldAfter(running(delayed, key))
 				reply := a.start(args...)
 				<-late.Triggered()
 				time.Sleep(time.Until(sent.Add(2100 * time.Millisecond)))
@@ -88,7 +89,7 @@ func TestR24UnknownExtendOfALeaseThatIsOver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			key := newKey()
 			a, _, results := delayedLease(t, s, p, key)
-			fault := arm(running(extendScript, key), faultproxy.Always())
+			fault := arm(running(script.ExtendScript, key), faultproxy.Always())
 			want(t, a.do("LOCK.EXTEND", key, "20000"), "-"+msgExtendUnknown)
 			want(t, a.do("LOCK.TTL", key), ":-2") // the outcome is unknown
 			fault.Disarm()
@@ -115,9 +116,9 @@ func TestR24ALateCheckDoesNotShortenALease(t *testing.T) {
 	t.Parallel() // mostly waiting
 	s, _, p := faulty(t, Config{UpstreamTimeout: 10 * time.Second})
 	for _, mode := range [][]string{nil, {"READ"}} {
-		a, key, check := connect(t, s), newKey(), renewScript
+		a, key, check := connect(t, s), newKey(), script.RenewScript
 		if mode != nil {
-			check = read.renew
+			check = script.Read.Renew
 		}
 		a.token(append([]string{key, "LEASE", "60000"}, mode...)...)
 		h := a.carrier.ownHold(key, options{})

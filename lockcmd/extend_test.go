@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/faultproxy"
+	"leash/lockcmd/script"
 )
 
 // ms runs a command whose reply must be a number of milliseconds, at most most and not much less.
@@ -120,7 +121,7 @@ func TestR7LostReplyOfExtend(t *testing.T) {
 		for _, from := range []*Service{s, straight} {
 			a, b, key := connect(t, from), connect(t, s), newKey()
 			token := strconv.FormatInt(a.token(key, "LEASE", "60000"), 10)
-			fault := arm(running(extendScript, key))
+			fault := arm(running(script.ExtendScript, key))
 			b.ms(5000, "LOCK.EXTEND", key, "5000", "TOKEN", token)
 			if fault.Count() != 1 {
 				t.Fatal("nothing was lost")
@@ -135,7 +136,7 @@ func TestR7LateExtendDoesNothing(t *testing.T) {
 	for _, between := range [][]string{{"LOCK.EXTEND", "%", "60000"}, {"LOCK.ACQUIRE", "%", "OWNER", "me", "LEASE", "60000"}} {
 		a, key := connect(t, s), newKey()
 		a.token(key, "OWNER", "me", "LEASE", "60000")
-		late := p.HoldBefore(running(extendScript, key))
+		late := p.HoldBefore(running(script.ExtendScript, key))
 		a.ms(3000, "LOCK.EXTEND", key, "3000") // the repeated EXTEND
 		<-late.Triggered()
 		between[1] = key
@@ -154,10 +155,10 @@ func TestR24UnknownExtendIsNotBelievedForLonger(t *testing.T) {
 	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
 		a, key := connect(t, s), newKey()
 		a.token(key, "LEASE", "60000")
-		fault := arm(running(extendScript, key), faultproxy.Always())
+		fault := arm(running(script.ExtendScript, key), faultproxy.Always())
 		// the hold may be checked together with others
 		checks := func(request []byte) bool {
-			return bytes.Contains(request, []byte(renewScript.sha)) || bytes.Contains(request, []byte(renewScript.source))
+			return bytes.Contains(request, []byte(script.RenewScript.SHA)) || bytes.Contains(request, []byte(script.RenewScript.Source))
 		}
 		results := p.DropBefore(checks, faultproxy.Always())
 		want(t, a.do("LOCK.EXTEND", key, "5000"), "-"+msgExtendUnknown)
@@ -169,7 +170,7 @@ func TestR24UnknownExtendIsNotBelievedForLonger(t *testing.T) {
 		left := straight.rdb.PTTL(t.Context(), key).Val()
 		eventually(t, 2*time.Second, "Redis is believed", func() bool {
 			ms, _ := strconv.Atoi(a.do("LOCK.TTL", key)[1:])
-			return millis(int64(ms)) <= left && millis(int64(ms)) > left-4*time.Second
+			return script.Millis(int64(ms)) <= left && script.Millis(int64(ms)) > left-4*time.Second
 		})
 	}
 }
@@ -252,7 +253,7 @@ func TestR12ExtendReturnsNoMoreThanMaxHoldLeaves(t *testing.T) {
 		}
 		began := time.Now()
 		token := strconv.FormatInt(a.token(key, "LEASE", "20000", "MAXHOLD", "10000"), 10)
-		late := p.HoldBefore(running(inspectScript, key))
+		late := p.HoldBefore(running(script.InspectScript, key))
 		go func() {
 			<-late.Triggered()
 			time.Sleep(time.Second) // the reply is that late

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"leash/internal/redistest"
+	"leash/lockcmd/script"
 )
 
 // TestMasterDies: A master dies. Its holds continue on its replica, and the other masters serve
@@ -18,10 +19,10 @@ func TestMasterDies(t *testing.T) {
 	// an attempt that the kill interrupts ends in LOCKTIMEOUT
 	s := leash(t, rdb, Config{WatchdogTimeout: 15 * time.Second, UpstreamTimeout: 2 * time.Second}, slowRetries)
 	key := newKey()
-	elsewhere := redistest.KeyIn((slotOf(key)+slots/3)%slots, "other")
+	elsewhere := redistest.KeyIn((script.SlotOf(key)+script.Slots/3)%script.Slots, "other")
 	a, b := connect(t, s), connect(t, s)
 	a.token(key)
-	channel := plain.channel(key)
+	channel := script.Plain.Channel(key)
 	<-s.subscriber.subscribe(channel, lockID{0, key}) // b needs no second attempt after it has subscribed
 	defer s.subscriber.unsubscribe(channel, true)
 	waiting := b.await(s, 1, key, "BLOCK", "0")
@@ -29,10 +30,10 @@ func TestMasterDies(t *testing.T) {
 		t.Fatal("no replica")
 	}
 	eventually(t, 5*time.Second, "the replica has the hold", func() bool {
-		n, err := cluster.ReplicaOf(slotOf(key)).Client().DBSize(t.Context()).Result()
+		n, err := cluster.ReplicaOf(script.SlotOf(key)).Client().DBSize(t.Context()).Result()
 		return err == nil && n >= 1
 	})
-	if err := cluster.MasterOf(slotOf(key)).Server.Kill(); err != nil {
+	if err := cluster.MasterOf(script.SlotOf(key)).Server.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	connect(t, s).token(elsewhere)
@@ -72,7 +73,7 @@ func TestSickReplicasHoldUpNoScript(t *testing.T) {
 	for i := range 8 { // each client asks nodes at random
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 		key := redistest.KeyIn(i*2000, "lock")
-		reply, err := releaseScript.run(ctx, dialCluster(t, masters...), plain.endKeys(key, "me"), scriptArgs("me", 1, "nobody", 1, "", lockChannel(key), "p"))
+		reply, err := script.ReleaseScript.Run(ctx, dialCluster(t, masters...), script.Plain.EndKeys(key, "me"), scriptArgs("me", 1, "nobody", 1, "", script.LockChannel(key), "p"))
 		cancel()
 		if err != nil || integersOf(reply)[0] != noSuchHold {
 			t.Fatalf("client %d: %v %v", i, reply, err)

@@ -27,7 +27,7 @@ func newFairBit() string { return strconv.Itoa(1 << rand.IntN(10)) }
 
 // waitsFair reports whether the acquisition has, or may have, a place in the queue in Redis until
 // it is granted or over.
-func (a *acquisition) waitsFair() bool { return a.options.mode.fair && a.options.wait }
+func (a *acquisition) waitsFair() bool { return a.options.mode.Fair && a.options.wait }
 
 // fairTimeoutArg is how long a FAIR waiter stays alive, in ms; "" without BLOCK.
 func (a *acquisition) fairTimeoutArg() string {

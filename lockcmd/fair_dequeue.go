@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"leash/lockcmd/script"
 )
 
 // A FAIR waiter that gives up is taken out of the queue in Redis. The cost depends on how many wait
@@ -122,7 +124,7 @@ func (s *Service) dequeueAgain(lock lockID, list []*dequeueRequest) {
 func (s *Service) dequeueSome(lock lockID, list []*dequeueRequest, heartbeat time.Duration) (stay bool) {
 	for limit := time.Now().Add(maxLate); ; {
 		stay, err := s.dequeueOnce(lock, list, heartbeat)
-		if !errors.Is(err, errUnknown) && !errors.Is(err, errRefused) || time.Now().After(limit) || s.stoppedWithin(time.Second) {
+		if !errors.Is(err, script.ErrUnknown) && !errors.Is(err, script.ErrRefused) || time.Now().After(limit) || s.stoppedWithin(time.Second) {
 			return stay
 		}
 	}
@@ -131,7 +133,7 @@ func (s *Service) dequeueSome(lock lockID, list []*dequeueRequest, heartbeat tim
 // dequeueOnce is one such call. A waiter whose owner waits by another command, through any Leash,
 // stays.
 func (s *Service) dequeueOnce(lock lockID, list []*dequeueRequest, heartbeat time.Duration) (stay bool, err error) {
-	args := scriptArgs(fair.channel(lock.key), s.cfg.publishMode(), s.fairBit, heartbeat.Milliseconds())
+	args := scriptArgs(script.Fair.Channel(lock.key), s.cfg.publishMode(), s.fairBit, heartbeat.Milliseconds())
 	named := len(args)
 	for _, r := range list {
 		if owner := r.acquisition.owner; !s.queues.waiting(r.acquisition.queueID()) && !slices.Contains(args[named:], owner) {
@@ -141,6 +143,6 @@ func (s *Service) dequeueOnce(lock lockID, list []*dequeueRequest, heartbeat tim
 	if len(args) == named {
 		return false, nil
 	}
-	reply, err := s.ask(&scriptCall{script: dequeueScript, db: lock.db, keys: fair.endKeys(lock.key, ""), args: args}, s.deadline())
+	reply, err := s.ask(&scriptCall{script: script.DequeueScript, db: lock.db, keys: script.Fair.EndKeys(lock.key, ""), args: args}, s.deadline())
 	return err == nil && reply == int64(0), err
 }

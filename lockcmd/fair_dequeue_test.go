@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/redistest"
+	"leash/lockcmd/script"
 )
 
 // fairQueue is the state in Redis of a FAIR queue.
@@ -30,13 +31,13 @@ func readFairQueue(rdb redis.UniversalClient, key string) fairQueue {
 		}
 		return all
 	}
-	return fairQueue{order(rdb, key), scores(queueKeys(key)[1]), scores(queueKeys(key)[2])}
+	return fairQueue{order(rdb, key), scores(script.QueueKeys(key)[1]), scores(script.QueueKeys(key)[2])}
 }
 
 // fillQueue adds n waiters to the queue of a key and returns their names. Every third one waits
 // without a Leash. Each adds step to the scores. Waiters of a Leash count as alive until alive.
 func fillQueue(rdb redis.UniversalClient, key string, n int, alive, first, step float64) (names []string) {
-	ctx, keys, pipe := context.Background(), queueKeys(key), rdb.Pipeline()
+	ctx, keys, pipe := context.Background(), script.QueueKeys(key), rdb.Pipeline()
 	for i := range n {
 		name := "me:" + strconv.Itoa(i)
 		if i%3 == 2 {
@@ -55,7 +56,7 @@ func fillQueue(rdb redis.UniversalClient, key string, n int, alive, first, step 
 // dequeueOwners runs the dequeue script once for all owners.
 func dequeueOwners(t *testing.T, rdb redis.UniversalClient, key string, owners ...string) {
 	t.Helper()
-	if _, err := dequeueScript.run(context.Background(), rdb.(processor), fair.endKeys(key, ""), append(scriptArgs(lockChannel(key), "p", 1, fairHeartbeat.Milliseconds()), owners...)); err != nil {
+	if _, err := script.DequeueScript.Run(context.Background(), rdb.(script.Processor), script.Fair.EndKeys(key, ""), append(scriptArgs(script.LockChannel(key), "p", 1, fairHeartbeat.Milliseconds()), owners...)); err != nil {
 		t.Error(err)
 	}
 }
@@ -79,13 +80,13 @@ func TestR22DequeueOfSeveralEqualsOneByOne(t *testing.T) {
 				dequeueOwners(t, rdb, ours, append(gone, "never-queued")...)
 				for _, name := range gone {
 					java(t, rdb, javas, name).giveUp()
-					rdb.ZRem(context.Background(), queueKeys(javas)[2], name)
+					rdb.ZRem(context.Background(), script.QueueKeys(javas)[2], name)
 				}
 				got, want := readFairQueue(rdb, ours), readFairQueue(rdb, javas)
 				if !slices.Equal(got.list, want.list) || !maps.Equal(got.timeouts, want.timeouts) || len(got.list) > 0 && !maps.Equal(got.alives, want.alives) {
 					t.Errorf("%d of %d left: got %v, want %v", many, n, got, want)
 				}
-				if exists(t, rdb, queueKeys(ours)[2]) && len(got.list) == 0 {
+				if exists(t, rdb, script.QueueKeys(ours)[2]) && len(got.list) == 0 {
 					t.Errorf("%d of %d left, and something remains of the queue", many, n)
 				}
 			}
@@ -134,7 +135,7 @@ func TestR22DequeueOfSeveralReapsNobody(t *testing.T) {
 // scriptCounter counts the calls of a script. It delays them until gate is closed, if there is a
 // gate.
 type scriptCounter struct {
-	script *script
+	script *script.Script
 	calls  atomic.Int64
 	gate   chan struct{}
 }
@@ -143,7 +144,7 @@ func (c *scriptCounter) DialHook(next redis.DialHook) redis.DialHook { return ne
 
 func (c *scriptCounter) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if len(cmd.Args()) > 1 && cmd.Args()[1] == c.script.sha {
+		if len(cmd.Args()) > 1 && cmd.Args()[1] == c.script.SHA {
 			c.calls.Add(1)
 			if c.gate != nil {
 				select {
@@ -166,7 +167,7 @@ func TestR22ManyDisconnectedWaitersAreDequeuedInFewCalls(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		const n = 300
-		calls := &scriptCounter{script: dequeueScript, gate: make(chan struct{})}
+		calls := &scriptCounter{script: script.DequeueScript, gate: make(chan struct{})}
 		rdb.(interface{ AddHook(redis.Hook) }).AddHook(calls)
 		s, key := leash(t, rdb, Config{SendScript: noDirectPath}), newKey()
 		holder, last := connect(t, s), connect(t, s)
@@ -217,7 +218,7 @@ func abandonAttempts(t *testing.T, s *Service, key string, owners ...string) {
 	t.Helper()
 	lock := lockID{0, key}
 	for _, owner := range owners {
-		late := connect(t, s).carrier.newAcquisition(acquireOptions{mode: fair, key: key, owner: owner, wait: true, ttl: 30 * time.Second}, nil)
+		late := connect(t, s).carrier.newAcquisition(acquireOptions{mode: script.Fair, key: key, owner: owner, wait: true, ttl: 30 * time.Second}, nil)
 		if r := late.send(s.deadline()); r.kind != taken {
 			t.Fatalf("got %+v", r)
 		}
@@ -279,14 +280,14 @@ func TestR22DeadWaitersAreReapedInBatches(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		const n = 2500 // one call reaps 1000 of them
-		calls := &scriptCounter{script: acquireFairScript}
+		calls := &scriptCounter{script: script.AcquireFairScript}
 		rdb.(interface{ AddHook(redis.Hook) }).AddHook(calls)
 		s, ctx, now := leash(t, rdb, Config{SendScript: noDirectPath}), context.Background(), float64(time.Now().UnixMilli())
 		for _, waits := range [][]string{nil, {"BLOCK", "0"}} {
 			key, a, before := newKey(), connect(t, s), calls.calls.Load()
 			dead := fillQueue(rdb, key, n, now-600e3, now-600e3, 1)
-			rdb.RPush(ctx, queueKeys(key)[0], "java:alive")
-			rdb.ZAdd(ctx, queueKeys(key)[1], redis.Z{Score: now + 3600e6, Member: "java:alive"})
+			rdb.RPush(ctx, script.QueueKeys(key)[0], "java:alive")
+			rdb.ZAdd(ctx, script.QueueKeys(key)[1], redis.Z{Score: now + 3600e6, Member: "java:alive"})
 			want(t, a.do("LOCK.ACQUIRE", key, "FAIR"), "$-1")
 			if got := order(rdb, key); !slices.Equal(got, []string{"java:alive"}) {
 				t.Errorf("%d of %d dead remain", len(got)-1, len(dead))
@@ -300,7 +301,7 @@ func TestR22DeadWaitersAreReapedInBatches(t *testing.T) {
 			if got, want := score(rdb, key, "java:alive"), int64(now+3600e6)-int64(ours)*300000; got != want {
 				t.Errorf("the score behind them is %d, want %d", got, want)
 			}
-			rdb.Del(ctx, queueKeys(key)...)
+			rdb.Del(ctx, script.QueueKeys(key)...)
 			fillQueue(rdb, key, n, now-600e3, now-600e3, 1)
 			a.token(append([]string{key, "FAIR"}, waits...)...)
 			if got := calls.calls.Load() - before; got < 6 { // a slow machine needs more calls

@@ -8,6 +8,7 @@ import (
 
 	"leash/internal/faultproxy"
 	"leash/internal/redistest"
+	"leash/lockcmd/script"
 )
 
 func TestR22UnknownEnqueueIsUndone(t *testing.T) {
@@ -16,7 +17,7 @@ func TestR22UnknownEnqueueIsUndone(t *testing.T) {
 	holder, a, key := connect(t, straight), connect(t, s), newKey()
 	holder.token(key)
 	connect(t, straight).token(newKey(), "FAIR") // Redis knows the script
-	fault := p.DropAfter(running(acquireFairScript, key), faultproxy.Always())
+	fault := p.DropAfter(running(script.AcquireFairScript, key), faultproxy.Always())
 	reply := a.start("LOCK.ACQUIRE", key, "FAIR", "BLOCK", "0")
 	eventually(t, 2*time.Second, "it is in the queue", func() bool { return len(order(straight.rdb, key)) == 1 })
 	want(t, receive(t, reply, 3*time.Second), "-"+msgTimeout)
@@ -35,7 +36,7 @@ func TestR22LostReplyOfEnqueueKeepsItsPlace(t *testing.T) {
 	holder, a, key := connect(t, straight), connect(t, s), newKey()
 	holder.token(key)
 	connect(t, straight).token(newKey(), "FAIR") // Redis knows the script
-	fault := p.DropAfter(running(acquireFairScript, key))
+	fault := p.DropAfter(running(script.AcquireFairScript, key))
 	reply := a.waitFair(straight.rdb, 1, key, "BLOCK", "0")
 	java(t, straight.rdb, key, "java:1").attempt()
 	eventually(t, 3*time.Second, "it is asked again", func() bool { return s.Stats().Waiters == 1 })
@@ -53,7 +54,7 @@ func TestR22LateCopyOfAnEnqueueIsReaped(t *testing.T) {
 	s, other, key := leash(t, rdb, Config{}, impatient), leash(t, rdb, Config{}), newKey()
 	holder, a := connect(t, s), connect(t, other)
 	holder.token(key)
-	late := connect(t, s).carrier.newAcquisition(acquireOptions{mode: fair, key: key, wait: true, ttl: 30 * time.Second}, nil)
+	late := connect(t, s).carrier.newAcquisition(acquireOptions{mode: script.Fair, key: key, wait: true, ttl: 30 * time.Second}, nil)
 	late.send(s.deadline()) // its sender has given up
 	if queue := order(rdb, key); !slices.Equal(queue, []string{late.owner}) {
 		t.Fatalf("got queue %v", queue)
@@ -101,8 +102,8 @@ func TestR22WaitersPassAtMaxmemory(t *testing.T) {
 	reply := a.waitFair(rdb, 1, key, "OWNER", "me", "BLOCK", "0")
 	rdb.ConfigSet(ctx, "maxmemory", "1")
 	want(t, b.do("LOCK.ACQUIRE", key, "FAIR", "BLOCK", "0"), "-OOM command not allowed when used memory > 'maxmemory'.")
-	heard := rdb.ZScore(ctx, queueKeys(key)[2], "me").Val()
-	eventually(t, 3*time.Second, "its heartbeat is renewed", func() bool { return rdb.ZScore(ctx, queueKeys(key)[2], "me").Val() > heard })
+	heard := rdb.ZScore(ctx, script.QueueKeys(key)[2], "me").Val()
+	eventually(t, 3*time.Second, "its heartbeat is renewed", func() bool { return rdb.ZScore(ctx, script.QueueKeys(key)[2], "me").Val() > heard })
 	eventually(t, time.Second, "the attempt has ended", func() bool {
 		s.queues.mu.Lock()
 		defer s.queues.mu.Unlock()

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script"
 )
 
 // These are scenarios of Redisson's own tests of its fair lock, with shorter times.
@@ -106,7 +108,7 @@ func TestFairScoresDoNotDrift(t *testing.T) {
 			t.Errorf("the score of the first is %d ms too far ahead", got-most+300000)
 		}
 		// its turn by the score
-		rdb.ZAdd(ctx, queueKeys(key)[1], redis.Z{Score: float64(time.Now().UnixMilli()), Member: "java:dead"})
+		rdb.ZAdd(ctx, script.QueueKeys(key)[1], redis.Z{Score: float64(time.Now().UnixMilli()), Member: "java:dead"})
 		java(t, rdb, key, "java:1").unlock()
 		tokenOf(t, receive(t, reply, 3*time.Second))
 		want(t, c.do("LOCK.RELEASE", key), ":1")

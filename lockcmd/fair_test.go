@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script"
 )
 
 func TestR22FirstComeFirstServedAcrossLeashes(t *testing.T) {
@@ -100,8 +102,8 @@ func TestR22TryNeverEnqueues(t *testing.T) {
 			t.Errorf("got queue %v", queue)
 		}
 		want(t, a.do("LOCK.RELEASE", key), ":1")
-		java(t, rdb, key, "java:1").rdb.RPush(context.Background(), queueKeys(key)[0], "java:1")
-		rdb.ZAdd(context.Background(), queueKeys(key)[1], redis.Z{Score: float64(time.Now().UnixMilli() + 60000), Member: "java:1"})
+		java(t, rdb, key, "java:1").rdb.RPush(context.Background(), script.QueueKeys(key)[0], "java:1")
+		rdb.ZAdd(context.Background(), script.QueueKeys(key)[1], redis.Z{Score: float64(time.Now().UnixMilli() + 60000), Member: "java:1"})
 		want(t, b.do("LOCK.ACQUIRE", key, "FAIR"), "$-1") // free, but another waiter is next
 		b.token(key)                                      // a plain acquire ignores the queue
 		want(t, b.do("LOCK.RELEASE", key), ":1")
@@ -197,7 +199,7 @@ func TestR22EveryReleaseWakesTheHead(t *testing.T) {
 			},
 			"undo": func(a *conn, key string, _ int64) {
 				call := &scriptCall{
-					script: undoScript, keys: plain.endKeys(key, "me"), args: scriptArgs("me", a.carrier.name, 1, 2, lockChannel(key), "ps", 0),
+					script: script.UndoScript, keys: script.Plain.EndKeys(key, "me"), args: scriptArgs("me", a.carrier.name, 1, 2, script.LockChannel(key), "ps", 0),
 				}
 				if _, err := s.ask(call, s.deadline()); err != nil {
 					t.Fatal(err)
@@ -217,7 +219,7 @@ func TestR22EveryReleaseWakesTheHead(t *testing.T) {
 					t.Errorf("%s %v: Java was told after %v", what, kind, took)
 				}
 				head.unlock()
-				rdb.Del(ctx, queueKeys(key)...)
+				rdb.Del(ctx, script.QueueKeys(key)...)
 			}
 		}
 	})
@@ -229,12 +231,12 @@ func TestR22DeadWaitersAreTakenOut(t *testing.T) {
 		s, ctx := leash(t, rdb, Config{}), context.Background()
 		now := float64(time.Now().UnixMilli())
 		stand := func(key, who string, score, alive float64) {
-			rdb.RPush(ctx, queueKeys(key)[0], who)
+			rdb.RPush(ctx, script.QueueKeys(key)[0], who)
 			if score != 0 {
-				rdb.ZAdd(ctx, queueKeys(key)[1], redis.Z{Score: score, Member: who})
+				rdb.ZAdd(ctx, script.QueueKeys(key)[1], redis.Z{Score: score, Member: who})
 			}
 			if alive != 0 {
-				rdb.ZAdd(ctx, queueKeys(key)[2], redis.Z{Score: alive, Member: who})
+				rdb.ZAdd(ctx, script.QueueKeys(key)[2], redis.Z{Score: alive, Member: who})
 			}
 		}
 		key := newKey()
@@ -285,12 +287,12 @@ func TestR22LiveWaiterIsNotReaped(t *testing.T) {
 		first := a.waitFair(rdb, 1, key, "OWNER", "me:1", "BLOCK", "0")
 		second := b.waitFair(rdb, 2, key, "OWNER", "me:2", "BLOCK", "0")
 		now := float64(time.Now().UnixMilli())
-		rdb.ZAdd(ctx, queueKeys(key)[1], redis.Z{Score: now + 1000, Member: "me:1"}, redis.Z{Score: now + 9e6, Member: "me:2"})
+		rdb.ZAdd(ctx, script.QueueKeys(key)[1], redis.Z{Score: now + 1000, Member: "me:1"}, redis.Z{Score: now + 9e6, Member: "me:2"})
 		eventually(t, 3*time.Second, "its score is raised", func() bool { return score(rdb, key, "me:1") >= int64(now)+60000 })
 		if got := score(rdb, key, "me:2"); got != int64(now)+9e6 {
 			t.Errorf("a score was changed to %d", got)
 		}
-		rdb.ZAdd(ctx, queueKeys(key)[1], redis.Z{Score: now, Member: "me:1"})
+		rdb.ZAdd(ctx, script.QueueKeys(key)[1], redis.Z{Score: now, Member: "me:1"})
 		// the waiter is reaped unless it has just made an attempt
 		if java(t, rdb, key, "java:2").tryLock(); len(order(rdb, key)) == 1 {
 			eventually(t, 3*time.Second, "it goes back to its place", func() bool {
@@ -314,7 +316,7 @@ func TestR22QueueKeysExpire(t *testing.T) {
 		a := connect(t, s)
 		reply := a.waitFair(rdb, 1, key, "BLOCK", "0")
 		java(t, rdb, key, "java:1").attempt()
-		for _, k := range queueKeys(key) {
+		for _, k := range script.QueueKeys(key) {
 			left := rdb.PTTL(ctx, k).Val()
 			if left < 24*time.Hour || left > 24*time.Hour+11*time.Minute {
 				t.Errorf("%s has a TTL of %v", k, left)
@@ -374,7 +376,7 @@ func TestR22OrderSurvivesAnAbsenceOfRedis(t *testing.T) {
 			replies[i] = conns[i].waitFair(rdb, i+1, key, "BLOCK", "0")
 		}
 		away := `for _, who in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do redis.call('ZINCRBY', KEYS[1], -12000, who) end`
-		rdb.Eval(ctx, away, queueKeys(key)[2:]) // as if no waiter had sent a heartbeat for long
+		rdb.Eval(ctx, away, script.QueueKeys(key)[2:]) // as if no waiter had sent a heartbeat for long
 		want(t, connect(t, s).do("LOCK.ACQUIRE", key, "FAIR"), "$-1")
 		want(t, holder.do("LOCK.RELEASE", key), ":1")
 		for i := range n {

@@ -8,13 +8,15 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script"
 )
 
 func withWay(way string) func(*Service) { return func(s *Service) { s.fairBit = way } }
 
 // waysOf returns through which Leashes a FAIR waiter waits, read from its score.
 func waysOf(rdb redis.UniversalClient, key, owner string) float64 {
-	_, part := math.Modf(rdb.ZScore(context.Background(), queueKeys(key)[2], owner).Val())
+	_, part := math.Modf(rdb.ZScore(context.Background(), script.QueueKeys(key)[2], owner).Val())
 	return part * 1024
 }
 
@@ -61,7 +63,7 @@ func TestR22WaiterOfTwoLeashesIsDequeuedByTheLast(t *testing.T) {
 			t.Errorf("got queue %v", got)
 		}
 		a.gone()
-		wantNothingLeft(t, rdb, queueKeys(key)[0])
+		wantNothingLeft(t, rdb, script.QueueKeys(key)[0])
 		want(t, holder.do("LOCK.RELEASE", key), ":1")
 		wantNothingLeft(t, rdb, key)
 	})
@@ -78,11 +80,11 @@ func TestR22DeadLeashKeepsNoPlace(t *testing.T) {
 		holder.token(key)
 		a.waitFair(rdb, 1, key, "OWNER", "me:1", "BLOCK", "0")
 		reply := b.waitFair(rdb, 2, key, "OWNER", "me:2", "BLOCK", "0")
-		rdb.ZIncrBy(ctx, queueKeys(key)[2], 0.5, "me:1")
+		rdb.ZIncrBy(ctx, script.QueueKeys(key)[2], 0.5, "me:1")
 		eventually(t, 5*time.Second, "its heartbeat is renewed", func() bool { return waysOf(rdb, key, "me:1") == 516 })
 		a.gone()
 		eventually(t, 5*time.Second, "it has left", func() bool { return waysOf(rdb, key, "me:1") == 512 })
-		if left := rdb.ZScore(ctx, queueKeys(key)[2], "me:1").Val() - float64(rdb.Time(ctx).Val().UnixMilli()); left > fairHeartbeat.Seconds()*1000+1 {
+		if left := rdb.ZScore(ctx, script.QueueKeys(key)[2], "me:1").Val() - float64(rdb.Time(ctx).Val().UnixMilli()); left > fairHeartbeat.Seconds()*1000+1 {
 			t.Errorf("it stands there for %v ms yet", left)
 		}
 		want(t, holder.do("LOCK.RELEASE", key), ":1")
@@ -101,8 +103,8 @@ func TestR22DeadLeashKeepsNoPlaceBeforeJava(t *testing.T) {
 		holder, a := connect(t, s), connect(t, s)
 		holder.token(key)
 		reply := a.waitFair(rdb, 1, key, "OWNER", "me:1", "BLOCK", "0")
-		queue, timeouts, waiters := queueKeys(key)[0], queueKeys(key)[1], queueKeys(key)[2]
-		java := rdb.Subscribe(ctx, lockChannel(key)+":java:1")
+		queue, timeouts, waiters := script.QueueKeys(key)[0], script.QueueKeys(key)[1], script.QueueKeys(key)[2]
+		java := rdb.Subscribe(ctx, script.LockChannel(key)+":java:1")
 		defer java.Close()
 		if _, err := java.Receive(ctx); err != nil {
 			t.Fatal(err)
@@ -120,7 +122,7 @@ func TestR22DeadLeashKeepsNoPlaceBeforeJava(t *testing.T) {
 		case <-time.After(5 * time.Second):
 			t.Error("Redisson's waiter was not told")
 		}
-		rdb.Del(ctx, queueKeys(key)...)
+		rdb.Del(ctx, script.QueueKeys(key)...)
 	})
 }
 
@@ -130,7 +132,7 @@ func TestR22WaiterOfALiveLeashStays(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		quick := func(s *Service) { s.fairHeartbeat = 4 * time.Second } // attempts come once a second
-		asked := &scriptCounter{script: dequeueScript}
+		asked := &scriptCounter{script: script.DequeueScript}
 		rdb.(interface{ AddHook(redis.Hook) }).AddHook(asked)
 		s, other, key := leash(t, rdb, Config{SendScript: noDirectPath}, withWay("4"), quick), leash(t, rdb, Config{}, withWay("1"), quick), newKey()
 		holder, a, b, c := connect(t, s), connect(t, s), connect(t, s), connect(t, other)
@@ -161,9 +163,9 @@ func TestR22ScoreCorrectionKeepsTheWays(t *testing.T) {
 		holder, a := connect(t, s), connect(t, s)
 		holder.token(key)
 		reply := a.waitFair(rdb, 1, key, "OWNER", "me:1", "BLOCK", "0")
-		waiters, now := queueKeys(key)[2], float64(time.Now().UnixMilli())
-		rdb.RPush(ctx, queueKeys(key)[0], "me:2")
-		rdb.ZAdd(ctx, queueKeys(key)[1], redis.Z{Score: now + 600000, Member: "me:2"})
+		waiters, now := script.QueueKeys(key)[2], float64(time.Now().UnixMilli())
+		rdb.RPush(ctx, script.QueueKeys(key)[0], "me:2")
+		rdb.ZAdd(ctx, script.QueueKeys(key)[1], redis.Z{Score: now + 600000, Member: "me:2"})
 		rdb.ZAdd(ctx, waiters, redis.Z{Score: now + 3.6e6 + 0.75, Member: "me:1"}, redis.Z{Score: now + 3.6e6 + 0.5, Member: "me:2"})
 		connect(t, s).do("LOCK.ACQUIRE", key, "FAIR", "OWNER", "me:3") // checks the first waiter
 		if got := waysOf(rdb, key, "me:2"); got != 512 || rdb.ZScore(ctx, waiters, "me:2").Val() > now+60000 {
@@ -179,6 +181,6 @@ func TestR22ScoreCorrectionKeepsTheWays(t *testing.T) {
 		a.gone()
 		a.carrier.End(Release)
 		receive(t, reply, 3*time.Second)
-		rdb.Del(ctx, queueKeys(key)...)
+		rdb.Del(ctx, script.QueueKeys(key)...)
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"leash/internal/faultproxy"
 	"leash/internal/redistest"
+	"leash/lockcmd/script"
 )
 
 // faulty returns a Leash whose connections to Redis go through a fault proxy, and another one
@@ -27,10 +28,10 @@ func faulty(t *testing.T, cfg Config, prepare ...func(*Service)) (s, straight *S
 }
 
 // running matches a script of Leash on a key, in whatever form it is sent.
-func running(sc *script, key string) faultproxy.Match {
+func running(sc *script.Script, key string) faultproxy.Match {
 	return func(request []byte) bool {
 		args := faultproxy.Args(request)
-		return len(args) > 3 && (string(args[1]) == sc.sha || string(args[1]) == sc.source) && string(args[3]) == key
+		return len(args) > 3 && (string(args[1]) == sc.SHA || string(args[1]) == sc.Source) && string(args[3]) == key
 	}
 }
 
@@ -46,21 +47,21 @@ func TestR7LostReplyOfAcquire(t *testing.T) {
 		if before {
 			arm = p.DropBefore
 		}
-		fault := arm(running(acquireScript, key))
+		fault := arm(running(script.AcquireScript, key))
 		token := a.token(key, "OWNER", "me")
 		if fault.Count() != 1 {
 			t.Fatal("no reply was lost")
 		}
 		want(t, count(rdb, key, "me"), "1")
-		fault = arm(running(acquireScript, key))
+		fault = arm(running(script.AcquireScript, key))
 		if again := a.token(key, "OWNER", "me"); again != token || fault.Count() != 1 {
 			t.Fatalf("got token %d, want %d", again, token)
 		}
 		want(t, count(rdb, key, "me"), "2")
-		fault = arm(running(releaseScript, key))
+		fault = arm(running(script.ReleaseScript, key))
 		want(t, a.do("LOCK.RELEASE", key), ":0")
 		want(t, count(rdb, key, "me"), "1")
-		again := arm(running(releaseScript, key))
+		again := arm(running(script.ReleaseScript, key))
 		want(t, a.do("LOCK.RELEASE", key), ":1")
 		if exists(t, rdb, key) || fault.Count()+again.Count() != 2 || len(a.losses) != 0 {
 			t.Error("the hold has not ended in order")
@@ -78,8 +79,8 @@ func TestR7ScriptsAreNeverSentTwiceByTheClientLibrary(t *testing.T) {
 	t.Cleanup(func() { p.Close() })
 	rdb, ctx := dialServer(t, p.Addr()), context.Background()
 	counter := newKey()
-	incr := &script{source: "return redis.call('INCR', KEYS[1])", sha: "e6ffc5fb7a1c50a5b9ad9ad66e1b2fd1e2b1b0a3"}
-	cmd := incr.command(ctx, "EVAL", []string{counter}, nil)
+	incr := &script.Script{Source: "return redis.call('INCR', KEYS[1])", SHA: "e6ffc5fb7a1c50a5b9ad9ad66e1b2fd1e2b1b0a3"}
+	cmd := incr.Command(ctx, "EVAL", []string{counter}, nil)
 	fault := p.DropAfter(faultproxy.Named("EVAL"), faultproxy.Always())
 	if err := rdb.Process(ctx, cmd); err == nil {
 		t.Error("want an error")
@@ -116,7 +117,7 @@ func lostHandOver(t *testing.T, before bool) bool {
 	if before {
 		arm = p.DropBefore
 	}
-	fault := arm(running(handoverScript, key))
+	fault := arm(running(script.HandoverScript, key))
 	want(t, a.do("LOCK.RELEASE", key), ":1")
 	if token := tokenOf(t, receive(t, reply, 3*time.Second)); token <= old || fault.Count() > 1 {
 		t.Errorf("got token %d after %d, %d faults", token, old, fault.Count())
@@ -133,7 +134,7 @@ func TestR26UnknownAcquireIsUndone(t *testing.T) {
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 400 * time.Millisecond}, slowRetries)
 	a, b, key := connect(t, s), connect(t, straight), newKey()
 	a.token(newKey())
-	fault := p.DropAfter(running(acquireScript, key), faultproxy.Always())
+	fault := p.DropAfter(running(script.AcquireScript, key), faultproxy.Always())
 	began := time.Now()
 	want(t, a.do("LOCK.ACQUIRE", key, "TTL", "60000"), "-"+msgTimeout)
 	if took := time.Since(began); took > soon {
@@ -157,7 +158,7 @@ func TestR26UndoLeavesTheHoldItEntered(t *testing.T) {
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 400 * time.Millisecond})
 	a, key := connect(t, s), newKey()
 	token := a.token(key, "OWNER", "me")
-	fault := p.DropAfter(running(acquireScript, key), faultproxy.Always())
+	fault := p.DropAfter(running(script.AcquireScript, key), faultproxy.Always())
 	want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "me"), "-"+msgTimeout)
 	fault.Disarm()
 	if again := a.token(key, "OWNER", "me"); again != token {
@@ -172,7 +173,7 @@ func TestR26UndoStopsALateAcquire(t *testing.T) {
 	t.Parallel()
 	s, _, _ := faulty(t, Config{}, slowRetries)
 	a, key := connect(t, s), newKey()
-	late := a.carrier.newAcquisition(acquireOptions{mode: plain, key: key, ttl: time.Minute}, nil)
+	late := a.carrier.newAcquisition(acquireOptions{mode: script.Plain, key: key, ttl: time.Minute}, nil)
 	// The second undo is due long before the requested TTL ends.
 	late.options.ttl = 3 * time.Second
 	receive(t, s.undo(late), time.Second)                // Redis has not seen the acquire
@@ -190,8 +191,8 @@ func TestR26UndoStopsALateAcquire(t *testing.T) {
 // hold is left to expire. The late undo does not end that hold. It ends what a late copy of the
 // acquire grants.
 func TestR28LateUndoLeavesAHoldToExpire(t *testing.T) {
-	for _, m := range []*mode{plain, fair, read, write} {
-		t.Run(m.name, func(t *testing.T) {
+	for _, m := range []*script.Mode{script.Plain, script.Fair, script.Read, script.Write} {
+		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
 			s, straight, _ := faulty(t, Config{}, slowRetries)
 			a, key := connect(t, s), newKey()
@@ -207,7 +208,7 @@ func TestR28LateUndoLeavesAHoldToExpire(t *testing.T) {
 			if left := straight.rdb.PTTL(t.Context(), key).Val(); left < 30*time.Second {
 				t.Fatalf("it has %v left", left)
 			}
-			straight.rdb.Del(t.Context(), key, recordsKey(key)) // as if it had expired
+			straight.rdb.Del(t.Context(), key, script.RecordsKey(key)) // as if it had expired
 			if r := late.send(s.deadline()); r.kind != granted {
 				t.Fatalf("the copy: got %+v", r)
 			}
@@ -223,7 +224,7 @@ func TestR28LateUndoLeavesPermitsToExpire(t *testing.T) {
 	t.Parallel()
 	s, straight, _ := faulty(t, Config{}, slowRetries)
 	key, a := semaphore(t, straight, 5), connect(t, s)
-	late := a.carrier.newPermitAcquisition(acquireOptions{mode: permit, key: key, ttl: time.Minute}, 2)
+	late := a.carrier.newPermitAcquisition(acquireOptions{mode: script.Permit, key: key, ttl: time.Minute}, 2)
 	late.options.ttl, late.copyPending = time.Second, true
 	sent := time.Now()
 	late.send(s.deadline())
@@ -244,7 +245,7 @@ func TestR26UnknownReleaseIsRepeated(t *testing.T) {
 	for range 2 {
 		a.token(key, "OWNER", "me")
 	}
-	fault := p.DropBefore(running(releaseScript, key), faultproxy.Always())
+	fault := p.DropBefore(running(script.ReleaseScript, key), faultproxy.Always())
 	want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
 	want(t, a.do("LOCK.RELEASE", key), "-"+msgRefused) // one request at a time
 	fault.Disarm()
@@ -361,7 +362,7 @@ func disconnectAtRandom(t *testing.T, options ...string) {
 	wg.Wait()
 	close(stop)
 	eventually(t, 5*time.Second, "nothing is left", func() bool {
-		return straight.rdb.Exists(context.Background(), append(queueKeys(key), key)...).Val() == 0
+		return straight.rdb.Exists(context.Background(), append(script.QueueKeys(key), key)...).Val() == 0
 	})
 	eventually(t, 5*time.Second, "nothing is counted", func() bool {
 		return s.Stats().Holds == 0 && straight.Stats().Holds == 0 && s.Stats().Waiters == 0
@@ -377,7 +378,7 @@ func TestR26UnknownRemoteReleaseIsRepeated(t *testing.T) {
 			for range count {
 				a.token(key, "OWNER", "me")
 			}
-			fault := arm(running(revokeScript, key), faultproxy.Always())
+			fault := arm(running(script.RevokeScript, key), faultproxy.Always())
 			want(t, b.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "r"), "-"+msgReleaseLater)
 			fault.Disarm()
 			eventually(t, 2*time.Second, "the answer is found", func() bool {

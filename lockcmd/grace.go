@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"leash/lockcmd/script"
 )
 
 // The grace period (Config.FailoverGrace) protects locks that a new master may have forgotten.
@@ -141,7 +143,7 @@ func newGracePeriods(s *Service) *gracePeriods {
 		probeLocks: make(map[int]chan struct{}), measured: make(map[string]bool),
 	}
 	if s.cluster {
-		g.slotOwners = make([]slotOwner, slots)
+		g.slotOwners = make([]slotOwner, script.Slots)
 	}
 	if s.cfg.FailoverGrace > 0 {
 		g.duration.Store(int64(s.cfg.FailoverGrace))
@@ -154,7 +156,7 @@ func (g *gracePeriods) slot(key string) int {
 	if len(g.slotOwners) == 1 {
 		return 0
 	}
-	return slotOf(key)
+	return script.SlotOf(key)
 }
 
 // grantingMaster is the replication id of the master that may grant a key, in the form for the
@@ -212,7 +214,7 @@ func (s *Service) refusedInGrace(key, replid string, until time.Time) (r result,
 	}
 	switch {
 	case !ok:
-		s.refreshTopologyAfter(refused)
+		s.refreshTopologyAfter(script.Refused)
 		return result{kind: busy, text: msgRefused}, false
 	case left > 0:
 		return result{kind: taken, left: left}, false

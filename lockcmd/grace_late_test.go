@@ -10,6 +10,7 @@ import (
 
 	"leash/internal/faultproxy"
 	"leash/internal/redistest"
+	"leash/lockcmd/script"
 )
 
 // TestR2GraceLateRestore: A restore request reaches Redis after its hold was released. It does
@@ -47,8 +48,8 @@ func TestR2GraceLateRestore(t *testing.T) {
 			}
 			tokenOf(t, ask(c.take))
 			h := a.carrier.last(func(*hold) bool { return true })
-			restore := h.mode().restore
-			rdb.ScriptLoad(t.Context(), restore.source)
+			restore := h.mode().Restore
+			rdb.ScriptLoad(t.Context(), restore.Source)
 			rdb.ConfigSet(t.Context(), "slowlog-log-slower-than", "0")
 			rdb.ConfigSet(t.Context(), "slowlog-max-len", "10000")
 			defer s.graces.begin(t, key)()
@@ -77,14 +78,14 @@ func TestR2GraceLateRestore(t *testing.T) {
 }
 
 // ran returns how often a script ran by its hash, according to the slow log.
-func ran(t testing.TB, rdb *redis.Client, sc *script) (n int) {
+func ran(t testing.TB, rdb *redis.Client, sc *script.Script) (n int) {
 	t.Helper()
 	entries, err := rdb.SlowLogGet(t.Context(), -1).Result()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		if len(e.Args) > 1 && strings.EqualFold(e.Args[0], "EVALSHA") && e.Args[1] == sc.sha {
+		if len(e.Args) > 1 && strings.EqualFold(e.Args[0], "EVALSHA") && e.Args[1] == sc.SHA {
 			n++
 		}
 	}
@@ -163,7 +164,7 @@ func TestR26BlocksNoOtherRestore(t *testing.T) {
 			if c.there != "" {
 				rdb.Set(t.Context(), key, c.there, 0)
 			}
-			code, err := s.askInt(&scriptCall{script: tombstoneScript, keys: []string{key}, args: scriptArgs(releasePendingText, c.ms)}, s.deadline())
+			code, err := s.askInt(&scriptCall{script: script.TombstoneScript, keys: []string{key}, args: scriptArgs(releasePendingText, c.ms)}, s.deadline())
 			if text := rdb.Get(t.Context(), key).Val(); err != nil || code != c.code || text != c.left {
 				t.Errorf("over %q, for %s ms: %d, %v, and it says %q", c.there, c.ms, code, err, text)
 			}

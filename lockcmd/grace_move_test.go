@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/redistest"
+	"leash/lockcmd/script"
 )
 
 // TestR2GraceOfMoves: A failover forgets that holds were moved to another connection. They are
@@ -23,7 +24,7 @@ func TestR2GraceOfMoves(t *testing.T) {
 	endGracePeriods(t, s)
 	endGracePeriods(t, other)
 	sem := newKey()
-	slot := slotOf(sem)
+	slot := script.SlotOf(sem)
 	// Each kind of hold has its own connections, because ATTACH closes the old one.
 	type moving struct {
 		key, mode string
@@ -66,7 +67,7 @@ func TestR2GraceOfMoves(t *testing.T) {
 		hanging := 0
 		for _, h := range other.heldIn(slot) {
 			r, ok := recordOf(t, rdb, h)
-			if ok && r.carrier == h.carrier.name && !other.graces.needsRepair(h) {
+			if ok && r.Carrier == h.carrier.name && !other.graces.needsRepair(h) {
 				hanging++
 			}
 		}
@@ -90,7 +91,7 @@ func (s *Service) heldIn(slot int) (holds []*hold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for h := range s.holds.all() {
-		if slotOf(h.key()) == slot {
+		if script.SlotOf(h.key()) == slot {
 			holds = append(holds, h)
 		}
 	}
@@ -98,16 +99,16 @@ func (s *Service) heldIn(slot int) (holds []*hold) {
 }
 
 // recordOf returns Redis's record of a hold.
-func recordOf(t testing.TB, rdb redis.UniversalClient, h *hold) (record, bool) {
+func recordOf(t testing.TB, rdb redis.UniversalClient, h *hold) (script.Record, bool) {
 	t.Helper()
-	key, field := recordsKey(h.key()), h.owner()
+	key, field := script.RecordsKey(h.key()), h.owner()
 	switch h.mode() {
-	case write:
+	case script.Write:
 		field += ":write"
-	case plain, fair:
-		key, field = h.key(), recordField
+	case script.Plain, script.Fair:
+		key, field = h.key(), script.RecordField
 	}
-	return parseRecord(rdb.HGet(t.Context(), key, field).Val())
+	return script.ParseRecord(rdb.HGet(t.Context(), key, field).Val())
 }
 
 // TestR2GraceCountsMoves: After a failover, two carriers have the same hold. The carrier of the
@@ -157,9 +158,9 @@ func TestR2GraceCountsMoves(t *testing.T) {
 					} else if len(c.asks) == 0 || c.asks[0] != "LOCK.RELEASE" {
 						eventually(t, soon, "its carrier is the one it was moved to", func() bool {
 							r, _ := recordOf(t, rdb, h)
-							return r.carrier == a.carrier.name
+							return r.Carrier == a.carrier.name
 						})
-						want(t, rdb.Get(t.Context(), tombstoneKey(key, token, "other:1.1")).Val(), movedText+" "+a.carrier.name)
+						want(t, rdb.Get(t.Context(), script.TombstoneKey(key, token, "other:1.1")).Val(), movedText+" "+a.carrier.name)
 					} else if exists(t, rdb, key) {
 						t.Error("it is there")
 					}
@@ -180,13 +181,13 @@ func writeMovedRecord(t testing.TB, rdb redis.UniversalClient, h *hold, moves st
 	if !ok {
 		t.Fatal("no record")
 	}
-	text := recordPrefix(r.token, "other:1.1") + "1 1 " + strconv.FormatInt(r.since, 10) + " " + strconv.FormatInt(r.ttl, 10) + " " + r.opts + " " + moves + " - -"
-	key, field := recordsKey(h.key()), h.owner()
+	text := script.RecordPrefix(r.Token, "other:1.1") + "1 1 " + strconv.FormatInt(r.Since, 10) + " " + strconv.FormatInt(r.TTL, 10) + " " + r.Options + " " + moves + " - -"
+	key, field := script.RecordsKey(h.key()), h.owner()
 	switch h.mode() {
-	case write:
+	case script.Write:
 		field += ":write"
-	case plain:
-		key, field = h.key(), recordField
+	case script.Plain:
+		key, field = h.key(), script.RecordField
 	}
 	if err := rdb.HSet(context.Background(), key, field, text).Err(); err != nil {
 		t.Fatal(err)

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script"
 )
 
 // TestR2GraceWaitsForARestore: A new master has forgotten a hold, and its Leash will restore it. A
@@ -33,7 +35,7 @@ func TestR2GraceWaitsForARestore(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			both(t, func(t *testing.T, rdb redis.UniversalClient) {
-				results := &scriptCounter{script: inspectScript}
+				results := &scriptCounter{script: script.InspectScript}
 				rdb.(interface{ AddHook(redis.Hook) }).AddHook(results)
 				cfg := graceConfig()
 				cfg.WatchdogTimeout = 10 * time.Minute // no renewal during the test
@@ -66,7 +68,7 @@ func TestR2GraceWaitsForARestore(t *testing.T) {
 func TestR2GraceDoesNotWaitForAnEndedHold(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		results, cfg := &scriptCounter{script: inspectScript}, graceConfig()
+		results, cfg := &scriptCounter{script: script.InspectScript}, graceConfig()
 		rdb.(interface{ AddHook(redis.Hook) }).AddHook(results)
 		cfg.SendScript = noDirectPath
 		s, key := leash(t, rdb, cfg, graceful), newKey()

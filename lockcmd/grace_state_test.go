@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script"
 )
 
 // TestR2GraceCorrectsCounts: A new master has a hold with an older count. Leash corrects the count.
@@ -74,7 +76,7 @@ func TestR2GraceCorrectsLeases(t *testing.T) {
 				token := tokenOf(t, a.do(args...))
 				defer s.graces.begin(t, key)()
 				for _, k := range keysOf(t, rdb, key) {
-					if k != tokenKey(key) {
+					if k != script.TokenKey(key) {
 						rdb.PExpire(t.Context(), k, 10*time.Second)
 					}
 				}
@@ -107,11 +109,11 @@ func TestR2RestoreBesideAnotherHoldWritesNothing(t *testing.T) {
 		a.token(key, "WRITE", "OWNER", "me")
 		before := writeRecord(t, rdb, key)
 		a.token(key, "READ", "OWNER", "me")
-		h := a.carrier.last(func(h *hold) bool { return h.mode() == read })
+		h := a.carrier.last(func(h *hold) bool { return h.mode() == script.Read })
 		defer s.graces.begin(t, key)()
 		m, _ := s.graces.masterOf(key, time.Time{}, time.Now().Add(soon))
 		rdb.HDel(t.Context(), key, "me") // the new master does not know it
-		rdb.HSet(t.Context(), recordsKey(key), "me:write", before)
+		rdb.HSet(t.Context(), script.RecordsKey(key), "me:write", before)
 		s.putOther(h, h.token+1)
 		call := s.restoreRequest(m, []*hold{h})
 		reply, err := s.ask(call, s.deadline())
@@ -124,7 +126,7 @@ func TestR2RestoreBesideAnotherHoldWritesNothing(t *testing.T) {
 // writeRecord returns the record of the WRITE hold of "me".
 func writeRecord(t testing.TB, rdb redis.UniversalClient, key string) string {
 	t.Helper()
-	text, err := rdb.HGet(t.Context(), recordsKey(key), "me:write").Result()
+	text, err := rdb.HGet(t.Context(), script.RecordsKey(key), "me:write").Result()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/redistest"
+	"leash/lockcmd/script"
 )
 
 // graceTTL is the TTL in tests where a master fails. It is long enough for renewals on a busy
@@ -27,7 +28,7 @@ type staleReplica struct {
 // cutReplica stops replication to the replica of the master of key.
 func cutReplica(t testing.TB, cluster *redistest.Cluster, key string) *staleReplica {
 	t.Helper()
-	f := &staleReplica{t: t, cluster: cluster, slot: slotOf(key), replica: cluster.ReplicaOf(slotOf(key))}
+	f := &staleReplica{t: t, cluster: cluster, slot: script.SlotOf(key), replica: cluster.ReplicaOf(script.SlotOf(key))}
 	c := f.replica.Client()
 	// replication cannot start again
 	if err := c.ConfigSet(t.Context(), "masterauth", "wrong").Err(); err != nil {
@@ -175,17 +176,17 @@ func TestR2GraceMovesWithItsSlot(t *testing.T) {
 	key := newKey()
 	end := s.graces.begin(t, key)
 	defer end()
-	elsewhere := redistest.KeyIn((slotOf(key)+slots/3)%slots, "other")
+	elsewhere := redistest.KeyIn((script.SlotOf(key)+script.Slots/3)%script.Slots, "other")
 	connect(t, s).token(elsewhere)
 	s.graces.mu.Lock()
-	other := s.graces.slotOwners[slotOf(elsewhere)].master
-	s.graces.setOwnerLocked(slotOf(key), other)
+	other := s.graces.slotOwners[script.SlotOf(elsewhere)].master
+	s.graces.setOwnerLocked(script.SlotOf(key), other)
 	s.graces.mu.Unlock()
 	if left := s.graces.left(key); left < time.Minute || s.graces.grantingMaster(key) != "-" {
 		t.Errorf("the slot's grace is over in %v, and %q may grant", left, s.graces.grantingMaster(key))
 	}
 	s.graces.mu.Lock()
-	s.graces.setOwnerLocked(slotOf(elsewhere), s.graces.slotOwners[(slotOf(elsewhere)+slots/3)%slots].master)
+	s.graces.setOwnerLocked(script.SlotOf(elsewhere), s.graces.slotOwners[(script.SlotOf(elsewhere)+script.Slots/3)%script.Slots].master)
 	s.graces.mu.Unlock()
 	if left := s.graces.left(elsewhere); left > 0 {
 		t.Errorf("a slot that moved is in grace for %v", left)
@@ -259,14 +260,14 @@ func TestR2NoGraceWithoutAFailover(t *testing.T) {
 		s := leash(t, dialCluster(t, cluster.Addrs()...), cfg)
 		a, key := connect(t, s), newKey()
 		for i := range 3 { // waits for the grace periods of the new servers
-			a.token(redistest.KeyIn(i*slots/3+1, "young"), "BLOCK", "0")
+			a.token(redistest.KeyIn(i*script.Slots/3+1, "young"), "BLOCK", "0")
 		}
-		from := cluster.MasterOf(slotOf(key))
+		from := cluster.MasterOf(script.SlotOf(key))
 		for _, n := range cluster.Masters() {
 			if n == from {
 				continue
 			}
-			m, err := cluster.BeginMove(slotOf(key), n)
+			m, err := cluster.BeginMove(script.SlotOf(key), n)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -295,7 +296,7 @@ func TestR2GraceAuto(t *testing.T) {
 			if err != nil || !ok {
 				t.Fatal(n, err)
 			}
-			more = millis(ms)
+			more = script.Millis(ms)
 		}
 		eventually(t, soon, "the grace is known", func() bool { return time.Duration(s.graces.duration.Load()) == time.Minute+more })
 	})
@@ -309,11 +310,11 @@ func TestR2GraceOfOlderHolds(t *testing.T) {
 	rdb := dialCluster(t, cluster.Addrs()...)
 	s := leash(t, rdb, Config{WatchdogTimeout: graceTTL, FailoverGrace: graceTTL})
 	a, key := connect(t, s), newKey()
-	twice := redistest.KeyIn(slotOf(key), "twice")
+	twice := redistest.KeyIn(script.SlotOf(key), "twice")
 	endGracePeriods(t, s)
 	a.token(key, "LEASE", "60000")
 	a.token(twice, "OWNER", "me")
-	replica := cluster.ReplicaOf(slotOf(key)).Client()
+	replica := cluster.ReplicaOf(script.SlotOf(key)).Client()
 	eventually(t, soon, "the replica has both", func() bool { return replica.DBSize(t.Context()).Val() >= 4 })
 	f := cutReplica(t, cluster, key)
 	want(t, a.do("LOCK.EXTEND", key, "600000"), ":600000")

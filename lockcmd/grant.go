@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"leash/lockcmd/script"
 	"leash/renewal"
 )
 
@@ -36,16 +37,16 @@ func (a *acquisition) accept(ctx context.Context, r result) (h *hold, msg string
 // renewLateGrant renews a grant whose answer took long. Otherwise half of its lease could be over
 // at the start.
 func (a *acquisition) renewLateGrant(r *result) {
-	s, ttl, lease := a.carrier.service, a.options.ttl, a.options.lease
+	s, ttl, lease := a.carrier.service, a.options.ttl, a.options.Lease
 	if r.kind == moved {
-		ttl, lease = max(ttl, millis(r.record.ttl)), r.record.terms().lease
+		ttl, lease = max(ttl, script.Millis(r.record.TTL)), r.record.Terms().Lease
 	}
 	if lease || renewal.Left(renewal.Until(r.sent, r.left)) > ttl/2 {
 		return
 	}
 	again := &scriptCall{
-		script: a.options.mode.renew, db: a.options.db, keys: a.options.mode.keys(a.options.key, a.owner),
-		args: scriptArgs(ttl.Milliseconds(), a.owner, recordPrefix(r.token, a.carrier.name)),
+		script: a.options.mode.Renew, db: a.options.db, keys: a.options.mode.Keys(a.options.key, a.owner),
+		args: scriptArgs(ttl.Milliseconds(), a.owner, script.RecordPrefix(r.token, a.carrier.name)),
 	}
 	reply, err := s.ask(again, s.deadline())
 	if n := integersOf(reply); err == nil && len(n) == 1 && n[0] > 0 {
@@ -105,27 +106,27 @@ func (a *acquisition) hold(r result) (*hold, time.Time) {
 		if r.repeated {
 			return h, until
 		}
-		if !opts.lease && h.lease {
-			h.lease, h.ttl = false, opts.ttl
-		} else if opts.lease == h.lease {
+		if !opts.Lease && h.Lease {
+			h.Lease, h.ttl = false, opts.ttl
+		} else if opts.Lease == h.Lease {
 			h.ttl = max(h.ttl, opts.ttl)
 		}
 		return h, until
 	}
 	h := &hold{
-		carrier: c, kind: opts.mode.id, db: int32(opts.db), naming: numbered(opts.key, a.ownerNumber), token: r.token, count: 1, holdFlags: opts.holdFlags, ttl: opts.ttl,
+		carrier: c, kind: opts.mode.ID, db: int32(opts.db), naming: numbered(opts.key, a.ownerNumber), token: r.token, count: 1, Flags: opts.Flags, ttl: opts.ttl,
 	}
 	if a.ownerNumber == 0 {
 		h.naming = named(opts.key, a.owner)
 	}
 	h.watch.Keeper = h
-	x := extra{maxHold: opts.maxHold, idle: opts.idle, group: a.group, handovers: r.handovers}
+	x := extra{maxHold: opts.MaxHold, idle: opts.Idle, group: a.group, handovers: r.handovers}
 	if r.kind == moved { // its owner knows of it already
-		terms := r.record.terms()
-		if opts.mode != permit {
+		terms := r.record.Terms()
+		if opts.mode != script.Permit {
 			h.remoteWatch = watched // somebody may be watching it
 		}
-		h.holdFlags, h.ttl, h.count, x = terms.holdFlags, millis(r.record.ttl), clampCount(r.count), extra{maxHold: terms.maxHold, idle: terms.idle, moves: r.record.moves()}
+		h.Flags, h.ttl, h.count, x = terms.Flags, script.Millis(r.record.TTL), clampCount(r.count), extra{maxHold: terms.MaxHold, idle: terms.Idle, moves: r.record.Moves()}
 	}
 	if x.maxHold > 0 && x.group == nil { // in a group MAXHOLD counts when the group is complete
 		x.maxHoldEnd = r.sent.Add(x.maxHold - r.age)

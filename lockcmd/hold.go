@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"leash/lockcmd/script"
 	"leash/renewal"
 )
 
@@ -26,7 +27,7 @@ type hold struct {
 	ttl            time.Duration // of a renewal, or the lease
 	count          int32         // its acquires, as far as this Leash knows
 	state          state
-	holdFlags                  // only lease ever changes
+	script.Flags               // only lease ever changes
 	requestLocked  bool        // a request about it is in progress
 	releaseWaiting bool        // a release waits for the request lock
 	remoteWatch    remoteWatch // waiters on other Leashes for its end
@@ -72,7 +73,7 @@ func (h *hold) writeExtra() *extra {
 	return h.extra
 }
 
-func (h *hold) mode() *mode { return modeOf(h.kind) }
+func (h *hold) mode() *script.Mode { return script.ModeOf(h.kind) }
 
 func (h *hold) lock() lockID { return lockID{int(h.db), h.key()} }
 
@@ -119,11 +120,11 @@ const (
 // plan is how the watchdog keeps h. A lease is checked as often as other holds are renewed, if it
 // lasts that long.
 func (h *hold) plan(until time.Time) renewal.Plan {
-	p := renewal.Plan{DB: int(h.db), Kind: int(h.kind), Slot: slotOf(h.key()), TTL: h.ttl, Lease: h.lease, Until: until}
+	p := renewal.Plan{DB: int(h.db), Kind: int(h.kind), Slot: script.SlotOf(h.key()), TTL: h.ttl, Lease: h.Lease, Until: until}
 	if p.Lease {
 		p.TTL = min(h.ttl, h.carrier.service.cfg.WatchdogTimeout)
 	}
-	if h.mode() == read {
+	if h.mode() == script.Read {
 		p.Every = readPace
 	}
 	if !h.carrier.service.cluster {
@@ -177,7 +178,7 @@ func (h *hold) inState(s state) bool {
 // endsWithLocked reports whether the hold is released when its connection ends in that way (R28). A
 // hold that its owner has not been told of is always released.
 func (h *hold) endsWithLocked(how Ending) bool {
-	return h.unreportedLocked() || h.readExtra().idleOver || how == Release && !h.lease && !h.stayOnClose
+	return h.unreportedLocked() || h.readExtra().idleOver || how == Release && !h.Lease && !h.StayOnClose
 }
 
 // ownerInformed reports whether the owner needs no report about h: its connection is gone, or it
@@ -194,7 +195,7 @@ func (h *hold) decrement(back string) {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
 	h.count = max(h.count-1, 1)
-	if h.extra != nil && recordID(h.extra.lastID) == back {
+	if h.extra != nil && script.RecordID(h.extra.lastID) == back {
 		h.extra.lastID = ""
 	}
 }
@@ -266,7 +267,7 @@ func (h *hold) recount() {
 	defer h.unlockRequests()
 	info, err := s.inspect(h.lock(), s.deadline())
 	f, ok := info.find(options{token: h.token})
-	if err != nil || !ok || f.record.carrier != h.carrier.name {
+	if err != nil || !ok || f.record.Carrier != h.carrier.name {
 		return
 	}
 	h.carrier.mu.Lock()

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"leash/lockcmd/script"
 )
 
 // Leashes send each other hold events on their own channels, about holds that they ended or moved.
@@ -61,7 +63,7 @@ func (s *Service) findHoldOrKeep(how string, of holdRef, key string) *hold {
 			return h
 		}
 	}
-	if carrierLeash(of.carrier) != s.uuid || how == wantedEvent && s.notifying.Load() == 0 {
+	if script.CarrierLeash(of.carrier) != s.uuid || how == wantedEvent && s.notifying.Load() == 0 {
 		return nil
 	}
 	for known, e := range s.pendingEvents {

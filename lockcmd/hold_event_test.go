@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/redistest"
+	"leash/lockcmd/script"
 )
 
 // TestR30EventThatOvertakesTheGrant: Another Leash ends a hold before its own Leash has received
@@ -129,8 +130,8 @@ func TestR14WriterHandsOverToAReaderInASlotThatMigrates(t *testing.T) {
 	a, b := connect(t, s), connect(t, s)
 	a.token(key, "WRITE")
 	waiting := b.await(s, 1, key, "READ", "BLOCK", "0")
-	slot := slotOf(key)
-	move, err := cluster.BeginMove(slot, cluster.MasterOf((slot+slots/2)%slots))
+	slot := script.SlotOf(key)
+	move, err := cluster.BeginMove(slot, cluster.MasterOf((slot+script.Slots/2)%script.Slots))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"leash/lockcmd/script"
 )
 
 const (
@@ -49,27 +51,27 @@ type inspection struct {
 	owner  string // "" when the lock is free
 	mode   string // as Redisson says: plain, read, write
 	count  int64
-	left   time.Duration // negative: no TTL
-	now    int64         // Redis's clock, ms
-	record *record       // nil when Leash does not hold it
-	queue  int           // FAIR waiters of all Leashes and Java; 0 in a slot migration
-	holds  []found       // held through any Leash
-	others []found       // held by others, without a record
+	left   time.Duration  // negative: no TTL
+	now    int64          // Redis's clock, ms
+	record *script.Record // nil when Leash does not hold it
+	queue  int            // FAIR waiters of all Leashes and Java; 0 in a slot migration
+	holds  []found        // held through any Leash
+	others []found        // held by others, without a record
 }
 
 // found is a hold as Redis has it.
 type found struct {
-	mode   *mode
+	mode   *script.Mode
 	owner  string
 	count  int64
-	record record
+	record script.Record
 	text   string // the record's bytes
 }
 
 // find returns the hold that the options mean.
 func (info inspection) find(o options) (f found, ok bool) {
 	for _, f := range info.holds {
-		if (o.token == 0 || f.record.token == o.token) && (o.owner == "" || f.owner == o.owner) && o.meansMode(f.mode) {
+		if (o.token == 0 || f.record.Token == o.token) && (o.owner == "" || f.owner == o.owner) && o.meansMode(f.mode) {
 			return f, true
 		}
 	}
@@ -79,23 +81,23 @@ func (info inspection) find(o options) (f found, ok bool) {
 // excludes reports whether the hold with the options' token ended before a present hold was
 // granted. Then no new master can have forgotten it.
 func (info inspection) excludes(o options) bool {
-	return o.token != 0 && slices.ContainsFunc(info.holds, func(f found) bool { return !f.mode.shared && f.record.token > o.token })
+	return o.token != 0 && slices.ContainsFunc(info.holds, func(f found) bool { return !f.mode.Shared && f.record.Token > o.token })
 }
 
 // inspect reads a lock.
 func (s *Service) inspect(lock lockID, until time.Time) (inspection, error) {
-	reply, err := s.ask(&scriptCall{script: inspectScript, db: lock.db, keys: []string{lock.key, queueKeys(lock.key)[0]}, minKeys: 1}, until)
+	reply, err := s.ask(&scriptCall{script: script.InspectScript, db: lock.db, keys: []string{lock.key, script.QueueKeys(lock.key)[0]}, minKeys: 1}, until)
 	if err != nil {
 		return inspection{}, err
 	}
 	n := integersOf(reply)
-	info := inspection{mode: "plain", left: millis(n[0]), now: n[1]*1000 + n[2]/1000, queue: int(n[3])}
+	info := inspection{mode: "plain", left: script.Millis(n[0]), now: n[1]*1000 + n[2]/1000, queue: int(n[3])}
 	text := ""
 	for i := 4; i+1 < len(n); i += 2 {
 		field, value := textAt(reply, i), textAt(reply, i+1)
 		switch field {
-		case recordField:
-			if r, ok := parseRecord(value); ok {
+		case script.RecordField:
+			if r, ok := script.ParseRecord(value); ok {
 				info.record, text = &r, value
 			}
 		case "mode":
@@ -105,19 +107,19 @@ func (s *Service) inspect(lock lockID, until time.Time) (inspection, error) {
 			info.count, _ = strconv.ParseInt(value, 10, 64)
 		}
 	}
-	if info.mode == read.name || info.mode == write.name {
+	if info.mode == script.Read.Name || info.mode == script.Write.Name {
 		return s.inspectRW(lock, until)
 	}
 	switch {
 	case info.owner == "":
 	case info.record == nil:
-		info.others = []found{{mode: plain, owner: info.owner}}
+		info.others = []found{{mode: script.Plain, owner: info.owner}}
 	default:
-		m := plain
-		if info.record.terms().fair {
-			m = fair
+		m := script.Plain
+		if info.record.Terms().Fair {
+			m = script.Fair
 		}
-		info.mode = m.name
+		info.mode = m.Name
 		info.holds = []found{{mode: m, owner: info.owner, count: info.count, record: *info.record, text: text}}
 	}
 	return info, nil
@@ -126,19 +128,19 @@ func (s *Service) inspect(lock lockID, until time.Time) (inspection, error) {
 // inspectRW reads a read-write lock. The inspection shows the writer, or the reader with the
 // longest hold and the sum of the readers' counts.
 func (s *Service) inspectRW(lock lockID, until time.Time) (inspection, error) {
-	reply, err := s.askThroughMigration(&scriptCall{script: inspectRWScript, db: lock.db, keys: read.keys(lock.key, "")}, until)
+	reply, err := s.askThroughMigration(&scriptCall{script: script.InspectRWScript, db: lock.db, keys: script.Read.Keys(lock.key, "")}, until)
 	if err != nil {
 		return inspection{}, err
 	}
 	n := integersOf(reply)
-	info := inspection{mode: read.name, left: millis(n[0]), now: n[1]*1000 + n[2]/1000}
+	info := inspection{mode: script.Read.Name, left: script.Millis(n[0]), now: n[1]*1000 + n[2]/1000}
 	for i := 3; i+2 < len(n); i += 3 {
-		f := found{mode: read, owner: textAt(reply, i), text: textAt(reply, i+2)}
+		f := found{mode: script.Read, owner: textAt(reply, i), text: textAt(reply, i+2)}
 		f.count, _ = strconv.ParseInt(textAt(reply, i+1), 10, 64)
 		if owner, ok := strings.CutSuffix(f.owner, ":write"); ok {
-			f.mode, f.owner = write, owner
+			f.mode, f.owner = script.Write, owner
 		}
-		r, ours := parseRecord(f.text)
+		r, ours := script.ParseRecord(f.text)
 		if f.record = r; ours {
 			info.holds = append(info.holds, f)
 		} else {
@@ -147,21 +149,21 @@ func (s *Service) inspectRW(lock lockID, until time.Time) (inspection, error) {
 		info.show(f, ours)
 	}
 	// newest first
-	slices.SortFunc(info.holds, func(a, b found) int { return cmp.Compare(b.record.token, a.record.token) })
+	slices.SortFunc(info.holds, func(a, b found) int { return cmp.Compare(b.record.Token, a.record.Token) })
 	return info, nil
 }
 
 // show makes f the hold that LOCK.INFO shows, if it ranks before the current one.
 func (info *inspection) show(f found, ours bool) {
-	writes := f.mode == write
-	if info.mode == write.name && !writes { // a read hold of the writer
+	writes := f.mode == script.Write
+	if info.mode == script.Write.Name && !writes { // a read hold of the writer
 		return
 	}
 	info.count += f.count
 	if writes {
-		info.mode, info.count = write.name, f.count
+		info.mode, info.count = script.Write.Name, f.count
 	}
-	if info.owner == "" || writes || ours && (info.record == nil || f.record.token < info.record.token) {
+	if info.owner == "" || writes || ours && (info.record == nil || f.record.Token < info.record.Token) {
 		info.owner, info.record = f.owner, nil
 		if ours {
 			info.record = &f.record
@@ -220,19 +222,19 @@ func (info inspection) append(dst []byte, waiters int) []byte {
 	}
 	known := r != nil
 	if !known {
-		r = &record{}
+		r = &script.Record{}
 	}
 	held := info.state == ""
 	text("state", cmp.Or(info.state, "held"), true)
 	text("mode", info.mode, held)
 	text("owner", info.owner, held)
-	number("token", r.token, known)
+	number("token", r.Token, known)
 	number("holds", info.count, true)
-	number("since-ms", r.since, known)
-	number("age-ms", max(info.now-r.since, 0), known)
+	number("since-ms", r.Since, known)
+	number("age-ms", max(info.now-r.Since, 0), known)
 	number("ttl-ms", info.left.Milliseconds(), true)
-	text("client", r.client, known && r.client != "-")
-	text("leash", carrierLeash(r.carrier), known)
+	text("client", r.Client, known && r.Client != "-")
+	text("leash", script.CarrierLeash(r.Carrier), known)
 	number("waiters", int64(waiters), true)
 	return dst
 }

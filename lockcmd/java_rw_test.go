@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script"
 )
 
 // javaRW acts like a thread of a Java service that uses Redisson's read-write lock. Its scripts do
@@ -22,16 +24,16 @@ func newJavaRW(t testing.TB, rdb redis.UniversalClient, key, thread string) *jav
 }
 
 // run runs a script. It returns nil for Lua's nil.
-func (j *javaRW) run(script string, keys []string, args ...any) any {
+func (j *javaRW) run(source string, keys []string, args ...any) any {
 	j.t.Helper()
-	reply, err := j.rdb.Eval(context.Background(), script, keys, args...).Result()
+	reply, err := j.rdb.Eval(context.Background(), source, keys, args...).Result()
 	if err != nil && err != redis.Nil {
 		j.t.Fatalf("java: %v", err)
 	}
 	return reply
 }
 
-func (j *javaRW) timeouts() string { return suffixName(j.key, j.owner+":rwlock_timeout") }
+func (j *javaRW) timeouts() string { return script.SuffixName(j.key, j.owner+":rwlock_timeout") }
 
 // read tries to acquire the read lock and reports whether it did.
 func (j *javaRW) read(lease time.Duration) bool {
@@ -113,7 +115,7 @@ func (j *javaRW) unread() any {
 		end
 		redis.call('DEL', KEYS[1])
 		redis.call('PUBLISH', KEYS[2], '0')
-		return 1`, []string{j.key, rwChannel(j.key), j.timeouts(), suffixName(j.key, "")[:len(suffixName(j.key, ""))-1]}, j.owner)
+		return 1`, []string{j.key, script.RWChannel(j.key), j.timeouts(), script.SuffixName(j.key, "")[:len(script.SuffixName(j.key, ""))-1]}, j.owner)
 }
 
 // unwrite releases the write lock. It returns nil if the thread does not hold it.
@@ -129,7 +131,7 @@ func (j *javaRW) unwrite() any {
 			redis.call('DEL', KEYS[1])
 			redis.call('PUBLISH', KEYS[2], '1')
 		else redis.call('HSET', KEYS[1], 'mode', 'read') end
-		return 1`, []string{j.key, rwChannel(j.key)}, 30_000, j.owner+":write")
+		return 1`, []string{j.key, script.RWChannel(j.key)}, 30_000, j.owner+":write")
 }
 
 // in checks that an acquire succeeded. out checks that one did not.
@@ -204,7 +206,7 @@ func TestReadWriteWithRedisson(t *testing.T) {
 		if j.unread() != int64(1) {
 			t.Error("java's was not the last")
 		}
-		if n := rdb.Exists(context.Background(), key, recordsKey(key)).Val(); n != 0 || len(a.losses) != 0 {
+		if n := rdb.Exists(context.Background(), key, script.RecordsKey(key)).Val(); n != 0 || len(a.losses) != 0 {
 			t.Errorf("%d keys are left, %d losses", n, len(a.losses))
 		}
 	})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"leash/internal/faultproxy"
+	"leash/lockcmd/script"
 )
 
 // killedLeash is a Leash that is killed while commands of its clients are in progress. straight is
@@ -21,7 +22,7 @@ type killedLeash struct {
 // pendingCommand is a command without a reply. Redis may have run it or not.
 type pendingCommand struct {
 	name    string
-	scripts []*script // the fault blocks one of these when it is sent for key
+	scripts []*script.Script // the fault blocks one of these when it is sent for key
 	key     string
 	c       *conn // a client of the killed Leash
 	args    []string
@@ -37,12 +38,12 @@ func (k *killedLeash) begin() {
 	k.t.Helper()
 	for _, u := range k.commands {
 		for _, sc := range u.scripts { // otherwise Redis would reply NOSCRIPT
-			if err := k.straight.rdb.ScriptLoad(k.t.Context(), sc.source).Err(); err != nil {
+			if err := k.straight.rdb.ScriptLoad(k.t.Context(), sc.Source).Err(); err != nil {
 				k.t.Fatal(err)
 			}
 		}
 		u.fault = k.arm(func(request []byte) bool {
-			return slices.ContainsFunc(u.scripts, func(sc *script) bool { return running(sc, u.key)(request) && !onlyAsksForTheOwner(sc, request) })
+			return slices.ContainsFunc(u.scripts, func(sc *script.Script) bool { return running(sc, u.key)(request) && !onlyAsksForTheOwner(sc, request) })
 		}, faultproxy.Always())
 	}
 	for _, u := range k.commands {
@@ -55,8 +56,8 @@ func (k *killedLeash) begin() {
 
 // onlyAsksForTheOwner reports whether the script only asks which carrier holds the permit to
 // release.
-func onlyAsksForTheOwner(sc *script, request []byte) bool {
-	return sc == permitRevokeScript && string(faultproxy.Args(request)[2]) == "3"
+func onlyAsksForTheOwner(sc *script.Script, request []byte) bool {
+	return sc == script.PermitRevokeScript && string(faultproxy.Args(request)[2]) == "3"
 }
 
 func (k *killedLeash) add(u pendingCommand) { k.commands = append(k.commands, &u) }
@@ -76,7 +77,7 @@ func TestKilledAtAnyPoint(t *testing.T) {
 			if ran {
 				k.arm = p.DropAfter
 			}
-			for _, m := range modes {
+			for _, m := range script.Modes {
 				k.ofMode(m, ran)
 			}
 			k.ofWaiters()
@@ -112,10 +113,10 @@ func (k *killedLeash) succeed() {
 			k.t.Errorf("%s: got %q", u.name, reply)
 		}
 		conns[i].carrier.End(Release)
-		names := append([]string{u.key, recordsKey(u.key)}, queueKeys(u.key)...)
+		names := append([]string{u.key, script.RecordsKey(u.key)}, script.QueueKeys(u.key)...)
 		if u.next[0] == "SEM.ACQUIRE" {
 			want(k.t, rdbGet(k.t, k.straight, u.key), "2")
-			names = append(names[1:], permitsKey(u.key))
+			names = append(names[1:], script.PermitsKey(u.key))
 		}
 		for _, name := range names {
 			eventually(k.t, 10*time.Second, u.name+": "+name+" is gone", func() bool { return !exists(k.t, k.straight.rdb, name) })
@@ -124,56 +125,56 @@ func (k *killedLeash) succeed() {
 }
 
 // ofMode adds commands about locks of one mode.
-func (k *killedLeash) ofMode(m *mode, ran bool) {
+func (k *killedLeash) ofMode(m *script.Mode, ran bool) {
 	t, next := k.t, func(key string) []string { return append([]string{"LOCK.ACQUIRE", key}, exclusiveOptions(m)...) }
 	acquire := func(key string, more ...string) []string {
-		return append([]string{"LOCK.ACQUIRE", key, m.option}, more...)
+		return append([]string{"LOCK.ACQUIRE", key, m.Option}, more...)
 	}
-	if m == plain {
+	if m == script.Plain {
 		acquire = func(key string, more ...string) []string { return append([]string{"LOCK.ACQUIRE", key}, more...) }
 	}
 	take := func(c *conn, key string, more ...string) string {
 		t.Helper()
 		return strconv.FormatInt(tokenOf(t, c.do(acquire(key, more...)...)), 10)
 	}
-	mine := func(what string, args func(c *conn, key string) []string, scripts ...*script) {
+	mine := func(what string, args func(c *conn, key string) []string, scripts ...*script.Script) {
 		c, key := connect(t, k.s), newKey()
-		k.add(pendingCommand{name: what + " " + m.name, scripts: scripts, key: key, c: c, args: args(c, key), next: next(key)})
+		k.add(pendingCommand{name: what + " " + m.Name, scripts: scripts, key: key, c: c, args: args(c, key), next: next(key)})
 	}
 	// the hold belongs to the other Leash
-	theirs := func(what string, sc *script, args func(key, token string) []string) {
+	theirs := func(what string, sc *script.Script, args func(key, token string) []string) {
 		holder, c, key := connect(t, k.straight), connect(t, k.s), newKey()
 		token := take(holder, key, "OWNER", "me")
 		after := func() {
 			reply, wanted := holder.do("LOCK.RELEASE", key), map[bool]string{false: ":1", true: "-" + msgNotHeld}[ran]
 			if reply != wanted || len(holder.losses) != 0 {
-				t.Errorf("%s %s: its holder was answered %q, want %q, and told of %d losses", what, m.name, reply, wanted, len(holder.losses))
+				t.Errorf("%s %s: its holder was answered %q, want %q, and told of %d losses", what, m.Name, reply, wanted, len(holder.losses))
 			}
 		}
-		k.add(pendingCommand{name: what + " " + m.name, scripts: []*script{sc}, key: key, c: c, args: args(key, token), next: next(key), after: after})
+		k.add(pendingCommand{name: what + " " + m.Name, scripts: []*script.Script{sc}, key: key, c: c, args: args(key, token), next: next(key), after: after})
 	}
-	mine("ACQUIRE", func(_ *conn, key string) []string { return acquire(key) }, m.acquire)
+	mine("ACQUIRE", func(_ *conn, key string) []string { return acquire(key) }, m.Acquire)
 	mine("ACQUIRE again", func(c *conn, key string) []string {
 		take(c, key, "OWNER", "me")
 		return acquire(key, "OWNER", "me")
-	}, m.acquire)
+	}, m.Acquire)
 	mine("RELEASE", func(c *conn, key string) []string {
 		take(c, key)
 		return []string{"LOCK.RELEASE", key}
-	}, m.release)
+	}, m.Release)
 	mine("RELEASE to a waiter", func(c *conn, key string) []string {
 		take(c, key)
 		waiter := connect(t, k.s)
 		waiter.await(k.s, 1, key, append(exclusiveOptions(m), "BLOCK", "0")...)
 		t.Cleanup(waiter.gone)
 		return []string{"LOCK.RELEASE", key}
-	}, m.release, m.handover)
+	}, m.Release, m.Handover)
 	mine("EXTEND", func(c *conn, key string) []string {
 		take(c, key, "LEASE", "8000")
 		return []string{"LOCK.EXTEND", key, "4000"}
-	}, m.extend)
-	theirs("RELEASE from elsewhere", m.revoke, func(key, token string) []string { return []string{"LOCK.RELEASE", key, "TOKEN", token} })
-	theirs("ATTACH", m.move, func(key, token string) []string { return []string{"LOCK.ATTACH", key, "OWNER", "me", "TOKEN", token} })
+	}, m.Extend)
+	theirs("RELEASE from elsewhere", m.Revoke, func(key, token string) []string { return []string{"LOCK.RELEASE", key, "TOKEN", token} })
+	theirs("ATTACH", m.Move, func(key, token string) []string { return []string{"LOCK.ATTACH", key, "OWNER", "me", "TOKEN", token} })
 }
 
 // ofWaiters adds commands that wait in a FAIR queue, or are about to enter it.
@@ -182,7 +183,7 @@ func (k *killedLeash) ofWaiters() {
 	holder.token(key)
 	after := func() { want(k.t, holder.do("LOCK.RELEASE", key), ":1") }
 	k.add(pendingCommand{
-		name: "FAIR waiter", scripts: []*script{acquireFairScript}, key: key, c: c, args: []string{"LOCK.ACQUIRE", key, "FAIR", "BLOCK", "0"},
+		name: "FAIR waiter", scripts: []*script.Script{script.AcquireFairScript}, key: key, c: c, args: []string{"LOCK.ACQUIRE", key, "FAIR", "BLOCK", "0"},
 		next: []string{"LOCK.ACQUIRE", key, "FAIR"}, after: after,
 	})
 }
@@ -191,13 +192,13 @@ func (k *killedLeash) ofWaiters() {
 func (k *killedLeash) ofSeveral() {
 	keys := newKeys(2)
 	take := several("LOCK.MACQUIRE", keys)
-	k.add(pendingCommand{name: "MACQUIRE", scripts: []*script{acquireScript}, key: keys[1], c: connect(k.t, k.s), args: take, next: take})
+	k.add(pendingCommand{name: "MACQUIRE", scripts: []*script.Script{script.AcquireScript}, key: keys[1], c: connect(k.t, k.s), args: take, next: take})
 	keys = newKeys(2)
 	c := connect(k.t, k.s)
 	take = several("LOCK.MACQUIRE", keys)
 	tokensOf(k.t, c.do(take...), 2)
 	k.add(pendingCommand{
-		name: "MRELEASE", scripts: []*script{releaseScript}, key: keys[1], c: c, args: several("LOCK.MRELEASE", keys), next: take,
+		name: "MRELEASE", scripts: []*script.Script{script.ReleaseScript}, key: keys[1], c: c, args: several("LOCK.MRELEASE", keys), next: take,
 	})
 }
 
@@ -205,16 +206,16 @@ func (k *killedLeash) ofSeveral() {
 func (k *killedLeash) ofPermits(ran bool) {
 	t, next := k.t, func(key string) []string { return []string{"SEM.ACQUIRE", key, "COUNT", "2"} }
 	key, c := semaphore(t, k.straight, 2), connect(t, k.s)
-	k.add(pendingCommand{name: "SEM.ACQUIRE", scripts: []*script{permitAcquireScript}, key: key, c: c, args: next(key), next: next(key)})
+	k.add(pendingCommand{name: "SEM.ACQUIRE", scripts: []*script.Script{script.PermitAcquireScript}, key: key, c: c, args: next(key), next: next(key)})
 	key, c = semaphore(t, k.straight, 2), connect(t, k.s)
 	c.permits(2, key, "COUNT", "2")
 	k.add(pendingCommand{
-		name: "SEM.RELEASE", scripts: []*script{permitReleaseScript}, key: key, c: c, args: []string{"SEM.RELEASE", key}, next: next(key),
+		name: "SEM.RELEASE", scripts: []*script.Script{script.PermitReleaseScript}, key: key, c: c, args: []string{"SEM.RELEASE", key}, next: next(key),
 	})
-	for what, sc := range map[string]*script{"SEM.RELEASE from elsewhere": permitRevokeScript, "SEM.ACQUIRE repeated elsewhere": permitMoveScript} {
+	for what, sc := range map[string]*script.Script{"SEM.RELEASE from elsewhere": script.PermitRevokeScript, "SEM.ACQUIRE repeated elsewhere": script.PermitMoveScript} {
 		key, holder, c := semaphore(t, k.straight, 2), connect(t, k.straight), connect(t, k.s)
 		args := []string{"SEM.RELEASE", key, holder.permit(key, "ID", "r")}
-		if sc == permitMoveScript {
+		if sc == script.PermitMoveScript {
 			args = []string{"SEM.ACQUIRE", key, "ID", "r"}
 		}
 		after := func() {
@@ -223,16 +224,16 @@ func (k *killedLeash) ofPermits(ran bool) {
 				t.Errorf("%s: its holder was answered %q, want %q, and told of %d losses", what, reply, wanted, len(holder.losses))
 			}
 		}
-		k.add(pendingCommand{name: what, scripts: []*script{sc}, key: key, c: c, args: args, next: next(key), after: after})
+		k.add(pendingCommand{name: what, scripts: []*script.Script{sc}, key: key, c: c, args: args, next: next(key), after: after})
 	}
 }
 
 // exclusiveOptions returns the options of an acquire that excludes every other holder.
-func exclusiveOptions(m *mode) []string {
+func exclusiveOptions(m *script.Mode) []string {
 	switch m {
-	case plain:
+	case script.Plain:
 		return nil
-	case fair:
+	case script.Fair:
 		return []string{"FAIR"}
 	}
 	return []string{"WRITE"}

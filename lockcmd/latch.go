@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"leash/lockcmd/script"
 )
 
 // The latch is Redisson's RCountDownLatch: a count that is set once and counted down by anybody. At
@@ -35,7 +37,7 @@ func (c *Carrier) setLatch(ctx context.Context, dst []byte, args [][]byte) []byt
 	if msg != "" {
 		return appendError(dst, msg)
 	}
-	return c.callLatch(ctx, dst, setLatchScript, string(args[1]), n)
+	return c.callLatch(ctx, dst, script.SetLatchScript, string(args[1]), n)
 }
 
 // countDown runs LATCH.DOWN.
@@ -43,13 +45,13 @@ func (c *Carrier) countDown(ctx context.Context, dst []byte, args [][]byte) []by
 	if msg := c.service.onlyKey(downName, args); msg != "" {
 		return appendError(dst, msg)
 	}
-	return c.callLatch(ctx, dst, countDownScript, string(args[1]))
+	return c.callLatch(ctx, dst, script.CountDownScript, string(args[1]))
 }
 
 // callLatch runs a script that changes a latch, and answers the number that it returns.
-func (c *Carrier) callLatch(ctx context.Context, dst []byte, sc *script, key string, args ...any) []byte {
+func (c *Carrier) callLatch(ctx context.Context, dst []byte, sc *script.Script, key string, args ...any) []byte {
 	return c.replyAsked(ctx, dst, &scriptCall{
-		script: sc, db: c.db, keys: []string{key}, args: scriptArgs(append(args, latchChannel(key), c.service.cfg.publishMode())...), runsOnce: true,
+		script: sc, db: c.db, keys: []string{key}, args: scriptArgs(append(args, script.LatchChannel(key), c.service.cfg.publishMode())...), runsOnce: true,
 	})
 }
 
@@ -102,7 +104,7 @@ func (c *Carrier) awaitLatch(ctx context.Context, dst []byte, args [][]byte) []b
 	}
 	lock := c.id(string(args[1]))
 	attempt := func(until time.Time) result { return s.latchOpen(lock, until) }
-	id := queueID{lock, latchChannel(lock.key)}
+	id := queueID{lock, script.LatchChannel(lock.key)}
 	return c.replyCount(dst, c.attemptOrWait(ctx, id, blockOption{wait, block}, true, attempt))
 }
 

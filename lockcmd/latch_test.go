@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script"
 )
 
 func TestLatchIsRedissonsCountDownLatch(t *testing.T) {
@@ -59,7 +61,7 @@ func TestLatchOpensForAllWaiters(t *testing.T) {
 				replies = append(replies, connect(t, s).startInQueue(s, i+1, latchOf(key), "LATCH.AWAIT", key, "BLOCK", "0"))
 			}
 		}
-		eventually(t, 5*time.Second, "both listen", func() bool { return listeners(t, rdb, latchChannel(key)) == 2 })
+		eventually(t, 5*time.Second, "both listen", func() bool { return listeners(t, rdb, script.LatchChannel(key)) == 2 })
 		want(t, a.do("LATCH.DOWN", key), ":1")
 		<-time.After(50 * time.Millisecond)
 		for _, r := range replies {
@@ -137,9 +139,9 @@ func TestLatchWokenByRedisson(t *testing.T) {
 			key := newKey()
 			rdb.Set(ctx, key, "1", 0)
 			reply := connect(t, s).startInQueue(s, 1, latchOf(key), "LATCH.AWAIT", key, "BLOCK", "0")
-			eventually(t, 5*time.Second, "it listens", func() bool { return listeners(t, rdb, latchChannel(key)) == 1 })
+			eventually(t, 5*time.Second, "it listens", func() bool { return listeners(t, rdb, script.LatchChannel(key)) == 1 })
 			rdb.Del(ctx, key)
-			publish(ctx, latchChannel(key), "0")
+			publish(ctx, script.LatchChannel(key), "0")
 			want(t, woken(t, reply), ":1")
 		}
 	})
@@ -154,7 +156,7 @@ func TestLatchOfANameWithBraces(t *testing.T) {
 		a := connect(t, s)
 		want(t, a.do("LATCH.SET", key, "1"), ":1")
 		reply := connect(t, other).startInQueue(other, 1, latchOf(key), "LATCH.AWAIT", key, "BLOCK", "0")
-		eventually(t, 5*time.Second, "it listens", func() bool { return listeners(t, rdb, latchChannel(key)) == 1 })
+		eventually(t, 5*time.Second, "it listens", func() bool { return listeners(t, rdb, script.LatchChannel(key)) == 1 })
 		want(t, a.do("LATCH.DOWN", key), ":0")
 		want(t, woken(t, reply), ":1")
 	})
@@ -187,7 +189,7 @@ func TestR8CountersLieInTheirDatabase(t *testing.T) {
 	want(t, b.do("SEM.TAKE", key), ":0")
 	want(t, b.do("LATCH.SET", "latch"+key, "1"), ":1")
 	want(t, a.do("LATCH.GET", "latch"+key), ":0")
-	reply := b.startInQueue(s, 1, queueID{lockID{3, key}, permitChannel(key)}, "SEM.TAKE", key, "BLOCK", "0")
+	reply := b.startInQueue(s, 1, queueID{lockID{3, key}, script.PermitChannel(key)}, "SEM.TAKE", key, "BLOCK", "0")
 	want(t, a.do("SEM.GIVE", key), ":2") // published on the same channel
 	want(t, connectTo(t, s, 3).do("SEM.GIVE", key), ":1")
 	want(t, receive(t, reply, 5*time.Second), ":1")

@@ -3,6 +3,7 @@ package lockcmd
 import (
 	"time"
 
+	"leash/lockcmd/script"
 	"leash/renewal"
 )
 
@@ -12,7 +13,7 @@ import (
 
 // leaseOverLocked reports whether h is a lease that is over as far as this Leash knows.
 func (h *hold) leaseOverLocked() bool {
-	if !h.lease {
+	if !h.Lease {
 		return false
 	}
 	until := h.carrier.service.watchdog.Until(&h.watch)
@@ -64,10 +65,10 @@ func (h *hold) dropIfLeaseOver() bool {
 func (h *hold) wasExtended(until time.Time) bool {
 	s, owner := h.carrier.service, h.owner()
 	inspect := &scriptCall{
-		script: h.mode().renew, db: int(h.db), keys: h.mode().keys(h.key(), owner), args: scriptArgs(0, owner, recordPrefix(h.token, h.carrier.name)),
+		script: h.mode().Renew, db: int(h.db), keys: h.mode().Keys(h.key(), owner), args: scriptArgs(0, owner, script.RecordPrefix(h.token, h.carrier.name)),
 	}
 	n, err := s.askIntThroughMigration(inspect, until)
-	left := millis(n - 1)
+	left := script.Millis(n - 1)
 	h.carrier.mu.Lock()
 	lasts := left > h.ttl/4
 	h.carrier.mu.Unlock()

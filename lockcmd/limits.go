@@ -63,7 +63,7 @@ func (c *Carrier) detachedHolds(holds []*hold, notBefore time.Time) (left []limi
 	defer c.mu.Unlock()
 	for _, h := range holds {
 		limit := h.readExtra().maxHoldEnd
-		if at := later(limit, notBefore); !limit.IsZero() && !h.lease && at.Before(now.Add(h.ttl)) {
+		if at := later(limit, notBefore); !limit.IsZero() && !h.Lease && at.Before(now.Add(h.ttl)) {
 			left = append(left, limitedHold{&hold{carrier: detached, naming: h.naming, token: h.token, db: h.db, kind: h.kind, ttl: h.ttl, count: 1, state: over}, at})
 		}
 	}

@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
-)
 
-var heldScript = loadScript("held", "rw_read", "rw")
+	"leash/lockcmd/script"
+)
 
 // Locks returns the names of locks and semaphores that somebody holds through any Leash, as far as
 // keys show: a plain lock's own key, or {name}:leash. It blocks until Redis answers.
@@ -21,18 +21,18 @@ func (s *Service) Locks(ctx context.Context, db int, keys []string) (names []str
 	pipe := s.database(db).Pipeline()
 	records, fields := make([]*redis.StringCmd, len(keys)), make([]*redis.IntCmd, len(keys))
 	for i, key := range keys {
-		records[i], fields[i] = pipe.HGet(ctx, key, recordField), pipe.HLen(ctx, key)
+		records[i], fields[i] = pipe.HGet(ctx, key, script.RecordField), pipe.HLen(ctx, key)
 	}
 	pipe.Exec(ctx) // each command has its own error
 	for i, key := range keys {
 		text, err := records[i].Result()
 		switch {
-		case err != nil && !errors.Is(err, redis.Nil) && judge(err) != answered:
+		case err != nil && !errors.Is(err, redis.Nil) && script.Judge(err) != script.Answered:
 			return nil, err
 		case err != nil:
 		default:
 			// Otherwise the field of the owner was deleted (R11).
-			if _, ours := parseRecord(text); ours && fields[i].Val() > 1 {
+			if _, ours := script.ParseRecord(text); ours && fields[i].Val() > 1 {
 				names = append(names, key)
 				continue
 			}
@@ -51,13 +51,13 @@ func (s *Service) Locks(ctx context.Context, db int, keys []string) (names []str
 	return names, nil
 }
 
-// recordsOf returns the name of the lock whose records may be in a key, see recordsKey.
+// recordsOf returns the name of the lock whose records may be in a key, see script.RecordsKey.
 func recordsOf(key string) (name string, ok bool) {
-	if name, ok = strings.CutSuffix(key, bracedRecords); ok && isBraced(name) {
+	if name, ok = strings.CutSuffix(key, script.BracedRecords); ok && script.IsBraced(name) {
 		return name, true
 	}
 	name, ok = strings.CutSuffix(key, ":leash")
-	if ok && isBraced(name) {
+	if ok && script.IsBraced(name) {
 		return name[1 : len(name)-1], true
 	}
 	return name, ok && strings.Contains(name, "{")
@@ -66,13 +66,13 @@ func recordsOf(key string) (name string, ok bool) {
 // heldByRecords reports whether somebody holds the lock, or a permit of the semaphore, that has its
 // records in {name}:leash.
 func (s *Service) heldByRecords(lock lockID) (bool, error) {
-	if s.cluster && !oneSlot(lock.key) {
+	if s.cluster && !script.OneSlot(lock.key) {
 		return false, nil
 	}
 	n, err := s.askInt(&scriptCall{
-		script: heldScript, db: lock.db, keys: []string{lock.key, permitsKey(lock.key), recordsKey(lock.key)},
+		script: script.HeldScript, db: lock.db, keys: []string{lock.key, script.PermitsKey(lock.key), script.RecordsKey(lock.key)},
 	}, s.deadline())
-	if keysSplit(err) { // in a slot migration, records are enough
+	if script.KeysSplit(err) { // in a slot migration, records are enough
 		return true, nil
 	}
 	return n == 1, err

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/faultproxy"
+	"leash/lockcmd/script"
 )
 
 func TestLocksAreFoundByTheirKeys(t *testing.T) {
@@ -30,16 +31,16 @@ func TestLocksAreFoundByTheirKeys(t *testing.T) {
 			}
 			id := "00112233445566778899aabbccddeeff"
 			rdb.Set(ctx, key, "3", 0)
-			rdb.ZAdd(ctx, permitsKey(key), redis.Z{Score: float64(end.UnixMilli()), Member: "\x00\x11\x22\x33\x44\x55\x66\x77\x88\x99\xaa\xbb\xcc\xdd\xee\xff"})
-			rdb.HSet(ctx, recordsKey(key), id, "L1 5 x:1.1 1 5 1 30000 w - - c")
+			rdb.ZAdd(ctx, script.PermitsKey(key), redis.Z{Score: float64(end.UnixMilli()), Member: "\x00\x11\x22\x33\x44\x55\x66\x77\x88\x99\xaa\xbb\xcc\xdd\xee\xff"})
+			rdb.HSet(ctx, script.RecordsKey(key), id, "L1 5 x:1.1 1 5 1 30000 w - - c")
 		}
 		rdb.Set(ctx, text, "v", 0)
 		rdb.HSet(ctx, orphan, "leash", "L1 5 x:1.1 1 5 1 30000 w - - c")
 		newJavaRW(t, rdb, java, "7").read(time.Minute)
-		rdb.HSet(ctx, recordsKey(java), "gone", "L1 5 x:1.1 1 5 1 30000 w - - c")
+		rdb.HSet(ctx, script.RecordsKey(java), "gone", "L1 5 x:1.1 1 5 1 30000 w - - c")
 		keys := []string{
-			plain, fair, read, recordsKey(read), write, recordsKey(write), recordsKey(tagged), permits, recordsKey(permits), recordsKey(lapsed),
-			text, orphan, java, recordsKey(java), newKey(), "x:leash", "a}b{:leash", "{}a:leash",
+			plain, fair, read, script.RecordsKey(read), write, script.RecordsKey(write), script.RecordsKey(tagged), permits, script.RecordsKey(permits), script.RecordsKey(lapsed),
+			text, orphan, java, script.RecordsKey(java), newKey(), "x:leash", "a}b{:leash", "{}a:leash",
 		}
 		got, err := s.Locks(ctx, 0, keys)
 		if want := []string{plain, fair, read, write, tagged, permits}; err != nil || !slices.Equal(got, want) {
@@ -57,14 +58,14 @@ func TestLocksAreNotKnownWithoutRedis(t *testing.T) {
 	a, plain, read := connect(t, s), newKey(), newKey()
 	a.token(plain)
 	a.token(read, "READ")
-	for _, keys := range [][]string{{plain}, {recordsKey(read)}} {
+	for _, keys := range [][]string{{plain}, {script.RecordsKey(read)}} {
 		if got, err := s.Locks(t.Context(), 0, keys); err != nil || len(got) != 1 {
 			t.Fatalf("got %q, %v", got, err)
 		}
 		fault := p.DropAfter(faultproxy.Named("HLEN"), faultproxy.Always())
 		if keys[0] != plain {
 			fault.Disarm()
-			fault = p.DropAfter(running(heldScript, read), faultproxy.Always())
+			fault = p.DropAfter(running(script.HeldScript, read), faultproxy.Always())
 		}
 		if got, err := s.Locks(t.Context(), 0, keys); err == nil {
 			t.Errorf("got %q, and no error", got)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script"
 )
 
 // These are scenarios of Redisson's own tests of RLock and of its fair lock. They have Redisson's
@@ -43,9 +45,9 @@ func TestLockScenariosOfRedisson(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		tests, s, other := make(map[string]func(*testing.T)), leash(t, rdb, Config{}), leash(t, rdb, Config{})
 		for name, scenario := range scenarios {
-			for _, m := range []*mode{plain, fair} {
-				tests[name+" "+m.name] = func(t *testing.T) {
-					sc := &lockScene{rdb: rdb, key: newKey(), mode: m.option, s: s, other: other}
+			for _, m := range []*script.Mode{script.Plain, script.Fair} {
+				tests[name+" "+m.Name] = func(t *testing.T) {
+					sc := &lockScene{rdb: rdb, key: newKey(), mode: m.Option, s: s, other: other}
 					sc.a, sc.b, sc.c = connect(t, sc.s), connect(t, sc.s), connect(t, sc.other)
 					scenario(t, sc)
 					wantNothingLeft(t, rdb, sc.key)

@@ -44,7 +44,7 @@ func (h *hold) lose(to state, reason string) (from state, ok bool) {
 	if b := h.readExtra().group; b != nil {
 		f = b.loseLocked(h, to == releasing)
 	}
-	closes := f.reported && (!h.errorOnLoss || len(c.unreportedLosses) >= maxUnreportedLosses)
+	closes := f.reported && (!h.ErrorOnLoss || len(c.unreportedLosses) >= maxUnreportedLosses)
 	if f.reported && !closes {
 		c.unreportedLosses = append(c.unreportedLosses, unreportedLoss{h.lock(), h.owner(), h.token, reason})
 	}

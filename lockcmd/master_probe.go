@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/guard"
+	"leash/lockcmd/script"
 )
 
 const (
@@ -21,8 +22,6 @@ const (
 	uptimeError   = 1000               // ms; Redis tells its uptime in whole seconds
 	maxMasters    = 64                 // with more, those not seen for an hour are forgotten
 )
-
-var probeScript = loadScript("probe")
 
 // watch probes the masters until ctx ends.
 func (g *gracePeriods) watch(ctx context.Context) {
@@ -64,7 +63,7 @@ func (g *gracePeriods) probeAll(since, until time.Time) {
 // probeFor probes the master of a key.
 func (g *gracePeriods) probeFor(key string, since, until time.Time) {
 	if err := g.probeOnce(g.slotsWith(g.slot(key)), since, until); err != nil {
-		g.service.refreshTopologyAfter(unsent)
+		g.service.refreshTopologyAfter(script.Unsent)
 	}
 }
 
@@ -121,7 +120,7 @@ func (g *gracePeriods) logProbeFailure(err error) {
 	g.failing = err != nil
 	g.mu.Unlock()
 	if err != nil {
-		g.service.refreshTopologyAfter(unsent)
+		g.service.refreshTopologyAfter(script.Unsent)
 	}
 	if begins {
 		g.service.log.Warn("cannot identify every master: the others grant no new locks", "err", err)
@@ -172,8 +171,8 @@ func (g *gracePeriods) probeMaster(ctx context.Context, own []int) error {
 		if slot >= 0 {
 			keys = []string{g.markKey(slot)}
 		}
-		reply, err = probeScript.run(ctx, node, keys, args)
-		if err == nil || judge(err) != refused {
+		reply, err = script.ProbeScript.Run(ctx, node, keys, args)
+		if err == nil || script.Judge(err) != script.Refused {
 			break
 		}
 	}
@@ -195,7 +194,7 @@ func (g *gracePeriods) node(ctx context.Context, slot int) (*redis.Client, error
 	case *redis.Client:
 		return c, nil
 	}
-	return nil, errRefused
+	return nil, script.ErrRefused
 }
 
 // markKey is the key of the mark of a master that has this slot.
@@ -224,7 +223,7 @@ func (g *gracePeriods) noteProbe(addr, id, replid string, since, now int64, own 
 	if longer || since < m.since {
 		m.since = min(since, m.since)
 		m.clockGraceEnd = m.since + lasts
-		ends := time.Now().Add(millis(min(m.clockGraceEnd-now, uptimeError+lasts)))
+		ends := time.Now().Add(script.Millis(min(m.clockGraceEnd-now, uptimeError+lasts)))
 		if longer || ends.Before(m.graceEnd) { // a clock that went back starts no new grace period
 			m.graceEnd, m.restoresStopped = ends, m.restoresStopped && !longer
 		}
@@ -281,7 +280,7 @@ func (g *gracePeriods) readGraceConfig(ctx context.Context, node *redis.Client) 
 		name, each, overlap = "cluster-node-timeout", time.Millisecond, 15*time.Second
 	}
 	config, err := node.ConfigGet(ctx, name).Result()
-	if err != nil && judge(err) != answered {
+	if err != nil && script.Judge(err) != script.Answered {
 		return err
 	}
 	n, told := parseInt([]byte(config[name]))

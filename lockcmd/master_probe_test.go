@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/redistest"
+	"leash/lockcmd/script"
 )
 
 // promoted returns a server that was a replica until now.
@@ -150,8 +151,8 @@ func TestR2GraceProbesEachMaster(t *testing.T) {
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
 	s := leash(t, dialCluster(t, cluster.Addrs()...), graceConfig(), graceful)
 	key := newKey()
-	elsewhere := redistest.KeyIn((slotOf(key)+slots/2)%slots, "other")
-	probeLock := s.graces.probeLock(s.graces.slotsWith(slotOf(elsewhere))[0])
+	elsewhere := redistest.KeyIn((script.SlotOf(key)+script.Slots/2)%script.Slots, "other")
+	probeLock := s.graces.probeLock(s.graces.slotsWith(script.SlotOf(elsewhere))[0])
 	probeLock <- struct{}{} // this master does not answer
 	defer func() { <-probeLock }()
 	if _, ok := s.graces.masterOf(elsewhere, time.Now(), time.Now().Add(100*time.Millisecond)); ok {

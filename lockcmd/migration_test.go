@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"leash/internal/redistest"
+	"leash/lockcmd/script"
 	"leash/renewal"
 )
 
@@ -15,11 +16,11 @@ import (
 func startMigration(t *testing.T, key string) (*redistest.Move, func()) {
 	t.Helper()
 	c := sharedCluster(t)
-	slot := slotOf(key)
+	slot := script.SlotOf(key)
 	from := c.MasterOf(slot)
-	to := c.MasterOf((slot + slots/3) % slots)
+	to := c.MasterOf((slot + script.Slots/3) % script.Slots)
 	if from == to {
-		to = c.MasterOf((slot + 2*slots/3) % slots)
+		to = c.MasterOf((slot + 2*script.Slots/3) % script.Slots)
 	}
 	m, err := c.BeginMove(slot, to)
 	if err != nil {
@@ -191,7 +192,7 @@ func TestR14TombstonesOfReleasesInMigration(t *testing.T) {
 		if got, err := rr.send(until); got != code || err != nil {
 			t.Errorf("the release of %s was answered %d, %v, want %d", rr.key, got, err, code)
 		}
-		if got := rdb.Get(t.Context(), tombstoneKey(rr.key, tokens[rr.key], a.carrier.name)).Val(); got != says {
+		if got := rdb.Get(t.Context(), script.TombstoneKey(rr.key, tokens[rr.key], a.carrier.name)).Val(); got != says {
 			t.Errorf("then the tombstone says %q, want %q", got, says)
 		}
 	}
@@ -214,7 +215,7 @@ func TestR14TombstonesOfReleasesInMigration(t *testing.T) {
 
 	send(release(alone), countsRemain, "")
 
-	rr, tombstone := release(broken), tombstoneKey(broken, tokens[broken], a.carrier.name)
+	rr, tombstone := release(broken), script.TombstoneKey(broken, tokens[broken], a.carrier.name)
 	rdb.Set(t.Context(), tombstone, brokenText, time.Minute) // of a BREAK whose event was lost
 	if got, err := rr.send(until); got != noSuchHold || err != nil {
 		t.Errorf("the release of what is being broken was answered %d, %v, want %d", got, err, noSuchHold)
@@ -248,7 +249,7 @@ func TestR14TombstonesOfMovesInMigration(t *testing.T) {
 	}
 	until := time.Now().Add(20 * time.Second)
 	for i, text := range texts {
-		tombstone := tombstoneKey(key(i), tokens[i], a.carrier.name)
+		tombstone := script.TombstoneKey(key(i), tokens[i], a.carrier.name)
 		if text != "" {
 			rdb.Set(t.Context(), tombstone, text, time.Minute)
 		}
@@ -259,7 +260,7 @@ func TestR14TombstonesOfMovesInMigration(t *testing.T) {
 			}
 		}
 		move := func(last string) result {
-			opts := acquireOptions{key: key(i), owner: "me", token: tokens[i], ttl: s.cfg.WatchdogTimeout, mode: plain}
+			opts := acquireOptions{key: key(i), owner: "me", token: tokens[i], ttl: s.cfg.WatchdogTimeout, mode: script.Plain}
 			try := b.carrier.newAcquisition(opts, nil)
 			defer try.unlockOwn()
 			return try.newMove(tokens[i], a.carrier.name, last).send(until)
@@ -287,9 +288,9 @@ func TestR14PendingMoveDoesNotHideAnEnd(t *testing.T) {
 		what *scriptCall
 		says string
 	}{
-		{&scriptCall{script: sharedTombstoneScript, args: scriptArgs("w", 60000)}, releasedText + " w"},
-		{&scriptCall{script: markBrokenScript, args: scriptArgs(60000, "channel", "news")}, brokenText},
-		{&scriptCall{script: tombstoneScript, args: scriptArgs(releasePendingText, 60000)}, releasePendingText},
+		{&scriptCall{script: script.SharedTombstoneScript, args: scriptArgs("w", 60000)}, releasedText + " w"},
+		{&scriptCall{script: script.MarkBrokenScript, args: scriptArgs(60000, "channel", "news")}, brokenText},
+		{&scriptCall{script: script.TombstoneScript, args: scriptArgs(releasePendingText, 60000)}, releasePendingText},
 	} {
 		c.what.keys = []string{key}
 		for _, before := range []string{text, movedText + " x:1.1"} {
@@ -311,8 +312,8 @@ func TestSlotsAreRediss(t *testing.T) {
 	rdb := sharedCluster(t).Nodes[0].Client()
 	for _, key := range []string{"", "foo", "{foo}bar", "a{foo}b{bar}", "{}foo", "foo{}", "foo{{bar}}", "a}b{c}", "a{b", "\x00\xff"} {
 		got, err := rdb.ClusterKeySlot(context.Background(), key).Result()
-		if err != nil || got != int64(slotOf(key)) {
-			t.Errorf("%q: got slot %d, want %d (%v)", key, slotOf(key), got, err)
+		if err != nil || got != int64(script.SlotOf(key)) {
+			t.Errorf("%q: got slot %d, want %d (%v)", key, script.SlotOf(key), got, err)
 		}
 	}
 }

@@ -2,8 +2,6 @@ package lockcmd
 
 import (
 	"context"
-	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -16,9 +14,6 @@ import (
 
 // msgMissingRight is the start of Redis's error for a script that called such a command.
 const msgMissingRight = "ERR The user executing the script can't run this command or subcommand"
-
-// callPattern finds the commands that a script calls.
-var callPattern = regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`)
 
 // findMissingRight returns the first command in ARGV that the user may not run on the key, "" for
 // none.
@@ -71,7 +66,7 @@ func (s *Service) nameMissingRight(call *scriptCall, err error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	var args []any
-	for _, name := range call.script.commands() {
+	for _, name := range call.script.Commands() {
 		args = append(args, name)
 	}
 	name, seekErr := findMissingRight.Eval(ctx, s.database(call.db), call.keys[:1], args...).Text()
@@ -79,14 +74,4 @@ func (s *Service) nameMissingRight(call *scriptCall, err error) error {
 		return replyError("NOPERM Leash's own user has no permissions to run a command that lock scripts need")
 	}
 	return replyError("NOPERM Leash's own user has no permissions to run the '" + strings.ToLower(name) + "' command on that key")
-}
-
-// commands are the names of the commands that the script calls.
-func (sc *script) commands() (names []string) {
-	for _, m := range callPattern.FindAllStringSubmatch(sc.source, -1) {
-		if !slices.Contains(names, m[1]) {
-			names = append(names, m[1])
-		}
-	}
-	return names
 }

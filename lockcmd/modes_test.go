@@ -7,14 +7,16 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script"
 )
 
 // everyMode runs a test for each mode, on a single Redis and on a cluster, with two Leashes.
 func everyMode(t *testing.T, test func(t *testing.T, rdb redis.UniversalClient, s, other *Service, mode string)) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		tests := make(map[string]func(*testing.T))
-		for _, m := range modes {
-			tests[m.name] = func(t *testing.T) { test(t, rdb, leash(t, rdb, Config{}), leash(t, rdb, Config{}), m.option) }
+		for _, m := range script.Modes {
+			tests[m.Name] = func(t *testing.T) { test(t, rdb, leash(t, rdb, Config{}), leash(t, rdb, Config{}), m.Option) }
 		}
 		runParallel(t, tests)
 	})
@@ -44,8 +46,8 @@ func TestR4EveryModeIsAttached(t *testing.T) {
 				t.Fatal("it does not hang here")
 			}
 			h := b.carrier.oldest()
-			if !h.stayOnClose || h.lease || h.errorOnLoss || h.readExtra().maxHold != time.Minute || h.count != 2 || time.Until(h.readExtra().maxHoldEnd) > time.Minute {
-				t.Errorf("got terms %+v and %+v, count %d", h.holdFlags, h.readExtra(), h.count)
+			if !h.StayOnClose || h.Lease || h.ErrorOnLoss || h.readExtra().maxHold != time.Minute || h.count != 2 || time.Until(h.readExtra().maxHoldEnd) > time.Minute {
+				t.Errorf("got terms %+v and %+v, count %d", h.Flags, h.readExtra(), h.count)
 			}
 			if !a.carrier.ended {
 				want(t, receive(t, a.moved, 3*time.Second), key)
@@ -57,7 +59,7 @@ func TestR4EveryModeIsAttached(t *testing.T) {
 		}
 		want(t, a.do("LOCK.RELEASE", key), ":0")
 		want(t, a.do("LOCK.RELEASE", key), ":1")
-		if exists(t, rdb, key) || exists(t, rdb, recordsKey(key)) {
+		if exists(t, rdb, key) || exists(t, rdb, script.RecordsKey(key)) {
 			t.Error("something is left behind")
 		}
 	})
@@ -104,7 +106,7 @@ func TestR27LossIsReportedInEveryMode(t *testing.T) {
 		want(t, a.do("LOCK.TTL", key), "-"+msgLost(key, "maxhold"))
 		want(t, b.do("LOCK.RELEASE", key), ":1")
 		a.hold(key, mode, "ONLOSS", "ERROR", "OWNER", "me")
-		rdb.Del(context.Background(), key, recordsKey(key))
+		rdb.Del(context.Background(), key, script.RecordsKey(key))
 		want(t, a.do("LOCK.RELEASE", key, "OWNER", "me"), "-"+msgLost(key, "gone"))
 		want(t, a.do("LOCK.RELEASE", key, "OWNER", "me"), "-"+msgNotHeld)
 		if len(a.losses) != 0 {

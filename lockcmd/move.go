@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"leash/lockcmd/script"
 	"leash/renewal"
 )
 
@@ -33,17 +34,17 @@ func (a *acquisition) newMove(token int64, from, last string) *move {
 	m.keep = max(opts.ttl, s.cfg.WatchdogTimeout)
 	text, id := movedText, ""
 	if !opts.attaches() {
-		text, id = repeatedText, recordID(opts.id)
+		text, id = repeatedText, script.RecordID(opts.id)
 	}
 	channel, event := "", ""
 	if m.old == nil {
-		channel, event = carrierChannel(from), holdEventText(text, token, from, opts.key)
+		channel, event = script.CarrierChannel(from), holdEventText(text, token, from, opts.key)
 	}
 	m.call = &scriptCall{
-		script: opts.mode.move, db: opts.db,
-		keys: opts.mode.keys(opts.key, a.owner, tombstoneKey(opts.key, token, from), tombstoneKey(opts.key, token, c.name)),
+		script: opts.mode.Move, db: opts.db,
+		keys: opts.mode.Keys(opts.key, a.owner, script.TombstoneKey(opts.key, token, from), script.TombstoneKey(opts.key, token, c.name)),
 		args: scriptArgs(
-			a.owner, token, from, last, id, c.name, a.number, recordClient(c.host.Client()), text+" "+c.name,
+			a.owner, token, from, last, id, c.name, a.number, script.RecordClient(c.host.Client()), text+" "+c.name,
 			m.keep.Milliseconds(), channel, event,
 		),
 	}
@@ -59,7 +60,7 @@ func (m *move) send(until time.Time) result {
 	}
 	m.call.wantReplicas, m.call.replicaTimeout = m.acquisition.options.replicas, m.acquisition.replicaWait()
 	reply, err := m.acquisition.carrier.service.ask(m.call, until)
-	if keysSplit(err) {
+	if script.KeysSplit(err) {
 		reply, err = m.sendPerKey(until)
 	}
 	m.settleTombstones(reply, err)
@@ -70,10 +71,10 @@ func (m *move) send(until time.Time) result {
 	if n[0] != 1 || len(n) < 6 {
 		return result{kind: failed, text: msgElsewhere}
 	}
-	r, _ := parseRecord(textAt(reply, 5))
-	age := max(millis(n[4]), 0) // negative after a step back of Redis's clock
-	if left := m.maxHoldLeft(); left < maxTTL {
-		age = r.terms().maxHold - left
+	r, _ := script.ParseRecord(textAt(reply, 5))
+	age := max(script.Millis(n[4]), 0) // negative after a step back of Redis's clock
+	if left := m.maxHoldLeft(); left < script.MaxTTL {
+		age = r.Terms().MaxHold - left
 	}
 	switch {
 	case m.old == nil:
@@ -82,13 +83,13 @@ func (m *move) send(until time.Time) result {
 	default:
 		m.old.Ended(renewal.Repeated)
 	}
-	return result{kind: moved, token: n[1], left: millis(n[2]), sent: m.call.sent, replicas: m.call.gotReplicas, count: n[3], age: age, record: r}
+	return result{kind: moved, token: n[1], left: script.Millis(n[2]), sent: m.call.sent, replicas: m.call.gotReplicas, count: n[3], age: age, record: r}
 }
 
-// maxHoldLeft is what is left of MAXHOLD if this Leash has the old hold; else maxTTL.
+// maxHoldLeft is what is left of MAXHOLD if this Leash has the old hold; else script.MaxTTL.
 func (m *move) maxHoldLeft() time.Duration {
 	if m.old == nil {
-		return maxTTL
+		return script.MaxTTL
 	}
 	return m.old.maxHoldLeft(m.call.sent)
 }
@@ -97,19 +98,19 @@ func (m *move) maxHoldLeft() time.Duration {
 // old carrier's tombstone first: when that Leash finds the hold missing, it must find the reason.
 func (m *move) sendPerKey(until time.Time) (any, error) {
 	a, all := m.acquisition, m.call.keys
-	own := len(a.options.mode.keys(a.options.key, a.owner))
+	own := len(a.options.mode.Keys(a.options.key, a.owner))
 	if len(all) == own {
-		return nil, errRefused
+		return nil, script.ErrRefused
 	}
 	s := a.carrier.service
 	m.tombstoneKeys, m.tombstoneWritten = all[own:], true
 	if _, err := s.askInt(m.tombstoneCall(m.keep), until); err != nil {
-		return nil, errors.Join(errRefused, err)
+		return nil, errors.Join(script.ErrRefused, err)
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), s.capAtStop(until))
 	defer cancel()
 	if err := s.database(a.options.db).Del(ctx, m.tombstoneKeys[1]).Err(); err != nil {
-		return nil, errors.Join(errRefused, err)
+		return nil, errors.Join(script.ErrRefused, err)
 	}
 	m.call.keys = all[:own]
 	return s.ask(m.call, until)
@@ -118,7 +119,7 @@ func (m *move) sendPerKey(until time.Time) (any, error) {
 // tombstoneCall writes the old carrier's tombstone, saying that the hold may have moved, or removes
 // it with a keep of 0. A tombstone that says more stays.
 func (m *move) tombstoneCall(keep time.Duration) *scriptCall {
-	return &scriptCall{script: tombstoneScript, db: m.acquisition.options.db, keys: m.tombstoneKeys[:1], args: scriptArgs(m.text()+perhapsSuffix, keep.Milliseconds())}
+	return &scriptCall{script: script.TombstoneScript, db: m.acquisition.options.db, keys: m.tombstoneKeys[:1], args: scriptArgs(m.text()+perhapsSuffix, keep.Milliseconds())}
 }
 
 // text is the old carrier's tombstone after the move.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"leash/internal/guard"
+	"leash/lockcmd/script"
 )
 
 // multiAcquisition collects the holds of one MACQUIRE. What it gets are holds of the carrier at
@@ -135,7 +136,7 @@ func (ma *multiAcquisition) beginKey(i int, until time.Time) (*acquisition, resu
 		return nil, result{kind: unknown, text: msgRefused}
 	}
 	if ma.switchesToLease() && own == nil {
-		opts.lease, opts.ttl = false, max(opts.ttl, MinTTL)
+		opts.Lease, opts.ttl = false, max(opts.ttl, MinTTL)
 	}
 	a := c.newAcquisition(opts, own)
 	a.group = ma.group
@@ -170,7 +171,7 @@ func (ma *multiAcquisition) keepResult(kr keyResult) result {
 // switchesToLease reports whether holds are renewed until all are there. A LEASE that counts from
 // the first grant could be over before the last one.
 func (ma *multiAcquisition) switchesToLease() bool {
-	return ma.keys[0].lease && ma.keys[0].wait && ma.quorum == 0
+	return ma.keys[0].Lease && ma.keys[0].wait && ma.quorum == 0
 }
 
 // switchToLease gives the collected holds their LEASE. The result is granted unless Redis does not
@@ -297,7 +298,7 @@ func (s *Service) putBack(h *hold, id string) {
 // putBackLocked is putBack of a hold with locked requests. It unlocks them.
 func (s *Service) putBackLocked(h *hold, id string) {
 	if rel := s.beginRelease(h, false); rel != nil {
-		rel.putBackID = recordID(id)
+		rel.putBackID = script.RecordID(id)
 		rel.finish() // finish unlocks the requests
 		return
 	}
@@ -330,10 +331,10 @@ func (h *hold) inGroup(b *holdGroup) bool {
 func (h *hold) markAsLease(of *holdGroup) bool {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
-	if h.readExtra().group != of || h.lease || h.state != held {
+	if h.readExtra().group != of || h.Lease || h.state != held {
 		return false
 	}
-	h.lease = true
+	h.Lease = true
 	return true
 }
 

@@ -3,6 +3,8 @@ package lockcmd
 import (
 	"context"
 	"strings"
+
+	"leash/lockcmd/script"
 )
 
 const notifyName = "LOCK.NOTIFY"
@@ -112,7 +114,7 @@ func (h *hold) reportWanted() {
 	}
 	c.mu.Lock()
 	// Other states are checked again later.
-	say := !h.wanted && (h.state == held || h.state == decrementing) && h.mode() != permit && !h.unreportedLocked()
+	say := !h.wanted && (h.state == held || h.state == decrementing) && h.mode() != script.Permit && !h.unreportedLocked()
 	h.wanted = h.wanted || say
 	c.mu.Unlock()
 	if say {
@@ -129,7 +131,7 @@ func (h *hold) push(what string) {
 	}
 	frame := appendBulk(appendBulk(appendArray(nil, 4), "lock"), what)
 	frame = appendBulk(frame, h.key())
-	if h.mode() == permit {
+	if h.mode() == script.Permit {
 		frame = appendBulk(frame, h.owner())
 	} else {
 		frame = appendInt(frame, h.token)

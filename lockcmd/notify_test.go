@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script"
 )
 
 // connectNotified returns a connection with LOCK.NOTIFY ON.
@@ -246,7 +248,7 @@ func TestNotifyKeepsEventsThatOvertakeTheGrant(t *testing.T) {
 	s, key, ctx := leash(t, rdb, Config{}, slowRetries), newKey(), context.Background()
 	a := connectNotified(t, s)
 	token := int64(1) << 52
-	rdb.Set(ctx, tokenKey(key), token-1, 0)
+	rdb.Set(ctx, script.TokenKey(key), token-1, 0)
 	s.receiveEvent(holdEventText(wantedEvent, token, a.carrier.name, key)) // the hold does not exist yet
 	reply := string(a.carrier.Do(a.ctx, nil, [][]byte{[]byte("LOCK.ACQUIRE"), []byte(key)}))
 	want(t, reply, ":"+strconv.FormatInt(token, 10)+"\r\n")

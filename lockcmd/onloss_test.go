@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/faultproxy"
+	"leash/lockcmd/script"
 )
 
 func TestR27OnLossErrorAnswersTheNextCommandOnce(t *testing.T) {
@@ -75,7 +76,7 @@ func TestR27OnLossErrorWithoutRoomCloses(t *testing.T) {
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
 	a := connect(t, s)
 	for i := range maxUnreportedLosses + 1 {
-		h := &hold{carrier: a.carrier, naming: numbered(strconv.Itoa(i), 1), state: held, holdFlags: holdFlags{errorOnLoss: true}}
+		h := &hold{carrier: a.carrier, naming: numbered(strconv.Itoa(i), 1), state: held, Flags: script.Flags{ErrorOnLoss: true}}
 		h.lose(over, "gone")
 		if (len(a.losses) > 0) != (i == maxUnreportedLosses) {
 			t.Fatalf("after %d losses: %d told by closing", i+1, len(a.losses))
@@ -184,7 +185,7 @@ func TestR28MaxHoldMovesWithTheHold(t *testing.T) {
 func TestR28MaxHoldWhileARequestIsUnanswered(t *testing.T) {
 	t.Parallel()
 	tests := make(map[string]func(*testing.T))
-	for name, what := range map[string]*script{"release": releaseScript, "acquire": acquireScript} {
+	for name, what := range map[string]*script.Script{"release": script.ReleaseScript, "acquire": script.AcquireScript} {
 		for _, ran := range []bool{true, false} {
 			tests[name+" "+strconv.FormatBool(ran)] = func(t *testing.T) { maxHoldWhileARequestIsUnanswered(t, what, ran) }
 		}
@@ -192,7 +193,7 @@ func TestR28MaxHoldWhileARequestIsUnanswered(t *testing.T) {
 	runParallel(t, tests)
 }
 
-func maxHoldWhileARequestIsUnanswered(t *testing.T, what *script, ran bool) {
+func maxHoldWhileARequestIsUnanswered(t *testing.T, what *script.Script, ran bool) {
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond, WatchdogTimeout: 10 * time.Second})
 	a, key, arm := connect(t, s), newKey(), p.DropBefore
 	if ran {
@@ -202,13 +203,13 @@ func maxHoldWhileARequestIsUnanswered(t *testing.T, what *script, ran bool) {
 		a.token(key, "OWNER", "me", "MAXHOLD", "2500")
 	}
 	fault := arm(running(what, key), faultproxy.Always())
-	if what == releaseScript {
+	if what == script.ReleaseScript {
 		want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
 	} else {
 		want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "me"), "-"+msgTimeout)
 	}
 	want(t, receive(t, a.losses, 3*time.Second), key+" maxhold")
-	if !exists(t, straight.rdb, key) && what == releaseScript {
+	if !exists(t, straight.rdb, key) && what == script.ReleaseScript {
 		t.Error("released before the loss was reported")
 	}
 	fault.Disarm()

@@ -3,6 +3,8 @@ package lockcmd
 import (
 	"strings"
 	"testing"
+
+	"leash/lockcmd/script"
 )
 
 func TestArgumentsAreCheckedBeforeAnyEffect(t *testing.T) {
@@ -95,7 +97,7 @@ func TestArgumentsAreCheckedBeforeAnyEffect(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", row.command, got, "-"+row.want)
 		}
 	}
-	if exists(t, rdb, key) || exists(t, rdb, tokenKey(key)) || a.carrier.Holds() != 0 {
+	if exists(t, rdb, key) || exists(t, rdb, script.TokenKey(key)) || a.carrier.Holds() != 0 {
 		t.Error("a refused command had an effect")
 	}
 	a.token(key, "lease", "-1", "Ttl", "500") // as in Redisson, -1 means no lease

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script"
 )
 
 func count(rdb redis.UniversalClient, key, owner string) string {
@@ -111,7 +113,7 @@ func TestR7ReleaseByIDIsRepeatable(t *testing.T) {
 		if exists(t, rdb, key) || a.carrier.Holds() != 0 || len(a.losses) != 0 {
 			t.Error("the released hold is still there, or was reported as a loss")
 		}
-		if left := rdb.PTTL(context.Background(), answerKey(key, requestID("me", "r3"))).Val(); left < time.Second || left > 30*time.Second {
+		if left := rdb.PTTL(context.Background(), script.AnswerKey(key, script.RequestID("me", "r3"))).Val(); left < time.Second || left > 30*time.Second {
 			t.Errorf("got an answer's TTL %v, want one TTL", left)
 		}
 	})
@@ -163,7 +165,7 @@ func TestR7LateCopiesDoNothing(t *testing.T) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		a := connect(t, s)
 		until := time.Now().Add(5 * time.Second)
-		opts := acquireOptions{mode: plain, key: key, owner: "me", ttl: 30 * time.Second}
+		opts := acquireOptions{mode: script.Plain, key: key, owner: "me", ttl: 30 * time.Second}
 		token := a.token(key, "OWNER", "me")
 		own, _ := a.carrier.lockOwnHold(opts)
 		late := a.carrier.newAcquisition(opts, own) // sent, and delayed on its way
@@ -174,18 +176,18 @@ func TestR7LateCopiesDoNothing(t *testing.T) {
 		if r := late.send(until); r.kind != unknown || count(rdb, key, "me") != "2" {
 			t.Errorf("a late acquire changed the count to %s, and said %v", count(rdb, key, "me"), r)
 		}
-		old := &scriptCall{script: releaseScript, keys: []string{key}, args: scriptArgs("me", token, a.carrier.name, 1, "", "c", "p")}
+		old := &scriptCall{script: script.ReleaseScript, keys: []string{key}, args: scriptArgs("me", token, a.carrier.name, 1, "", "c", "p")}
 		if reply, err := s.ask(old, until); err != nil || integersOf(reply)[0] != -2 || count(rdb, key, "me") != "2" {
 			t.Errorf("a late release took a count: %v %v", reply, err)
 		}
 		last := a.carrier.requests.Add(1)
-		again := &scriptCall{script: releaseScript, keys: []string{key}, args: scriptArgs("me", token, a.carrier.name, last, "", "c", "p")}
+		again := &scriptCall{script: script.ReleaseScript, keys: []string{key}, args: scriptArgs("me", token, a.carrier.name, last, "", "c", "p")}
 		for range 3 {
 			if reply, err := s.ask(again, until); err != nil || integersOf(reply)[0] != 0 || count(rdb, key, "me") != "1" {
 				t.Fatalf("a repeated release: %v %v, count %s", reply, err, count(rdb, key, "me"))
 			}
 		}
-		other := &scriptCall{script: releaseScript, keys: []string{key}, args: scriptArgs("me", token-1, a.carrier.name, last+9, "", "c", "p")}
+		other := &scriptCall{script: script.ReleaseScript, keys: []string{key}, args: scriptArgs("me", token-1, a.carrier.name, last+9, "", "c", "p")}
 		if reply, err := s.ask(other, until); err != nil || integersOf(reply)[0] != -1 {
 			t.Errorf("a release of another token: %v %v", reply, err)
 		}

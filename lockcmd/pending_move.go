@@ -3,6 +3,8 @@ package lockcmd
 import (
 	"slices"
 	"time"
+
+	"leash/lockcmd/script"
 )
 
 // pendingMove is an owner's hold that may have moved to a carrier, or is being put back there. The
@@ -10,13 +12,13 @@ import (
 // Leash does not know, or that is about to end.
 type pendingMove struct {
 	lock  lockID
-	mode  *mode
+	mode  *script.Mode
 	owner string
 	done  chan struct{}
 }
 
 // beginMove makes requests of an owner about its hold wait until moveDone is called.
-func (c *Carrier) beginMove(lock lockID, m *mode, owner string) (moveDone func()) {
+func (c *Carrier) beginMove(lock lockID, m *script.Mode, owner string) (moveDone func()) {
 	pm := &pendingMove{lock, m, owner, make(chan struct{})}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -31,7 +33,7 @@ func (c *Carrier) beginMove(lock lockID, m *mode, owner string) (moveDone func()
 
 // awaitMoves waits until the owner's hold has no pending move, at most until the given time. It
 // reports whether that is so.
-func (c *Carrier) awaitMoves(lock lockID, m *mode, owner string, until time.Time) bool {
+func (c *Carrier) awaitMoves(lock lockID, m *script.Mode, owner string, until time.Time) bool {
 	for {
 		pm := c.pendingMoveOf(lock, m, owner)
 		if pm == nil {
@@ -50,11 +52,11 @@ func (c *Carrier) awaitMoves(lock lockID, m *mode, owner string, until time.Time
 	}
 }
 
-func (c *Carrier) pendingMoveOf(lock lockID, m *mode, owner string) *pendingMove {
+func (c *Carrier) pendingMoveOf(lock lockID, m *script.Mode, owner string) *pendingMove {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, pm := range c.pendingMoves {
-		if pm.lock == lock && pm.owner == owner && pm.mode.sameInRedis(m) {
+		if pm.lock == lock && pm.owner == owner && pm.mode.SameInRedis(m) {
 			return pm
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"leash/internal/faultproxy"
+	"leash/lockcmd/script"
 )
 
 // askUntilAnswered repeats a command with an ID until Redis answers in time.
@@ -41,7 +42,7 @@ func TestR7AcquireBesideAPendingMove(t *testing.T) {
 				case "LOCK.ATTACH":
 					move, left = []string{command, key, "OWNER", "x", "TOKEN", strconv.FormatInt(token, 10)}, "2"
 				}
-				fault := arm(running(moveScript, key), faultproxy.Always())
+				fault := arm(running(script.MoveScript, key), faultproxy.Always())
 				wantPrefix(t, b.do(move...), "-LOCKTIMEOUT ")
 				want(t, b.do("LOCK.ACQUIRE", key, "OWNER", "x", "ID", "3"), "-"+msgRefused)
 				want(t, b.do(move...), "-"+msgRefused)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"leash/lockcmd/script"
 	"leash/renewal"
 )
 
@@ -26,13 +27,13 @@ func (c *Carrier) newPermitAcquisition(opts acquireOptions, count int64) *permit
 	s := c.service
 	a := &permitAcquisition{carrier: c, options: opts, permits: newPermits(opts.key, opts.id, count), number: c.requests.Add(1)}
 	args := scriptArgs(
-		c.name, a.number, opts.ttl.Milliseconds(), opts.optionLetters(), recordID(opts.id), recordClient(c.host.Client()), permitChannel(opts.key),
+		c.name, a.number, opts.ttl.Milliseconds(), opts.OptionLetters(), script.RecordID(opts.id), script.RecordClient(c.host.Client()), script.PermitChannel(opts.key),
 		s.cfg.publishMode(), s.graces.grantingMaster(opts.key),
 	)
 	for _, p := range a.permits {
 		args = append(args, p, decimal(s.owners.Add(1)))
 	}
-	a.call = &scriptCall{script: permitAcquireScript, db: opts.db, keys: semaphoreKeys(opts.key), args: args}
+	a.call = &scriptCall{script: script.PermitAcquireScript, db: opts.db, keys: script.SemaphoreKeys(opts.key), args: args}
 	return a
 }
 
@@ -53,7 +54,7 @@ func (a *permitAcquisition) send(until time.Time) result {
 		n := integersOf(reply)
 		switch {
 		case n[0] == 0 && len(n) > 1:
-			return result{kind: taken, left: millis(n[1])}
+			return result{kind: taken, left: script.Millis(n[1])}
 		case n[0] == 1 && len(n) == 2+2*len(a.permits):
 			a.grants = n[2:]
 			return result{kind: granted, permitsLeft: n[1], sent: a.call.sent}
@@ -102,7 +103,7 @@ func (a *permitAcquisition) fetch(id, token, carrier string, until time.Time) re
 
 // undoMove finishes the move of a permit, whose outcome is unknown, and gives the permit back.
 func (a *permitAcquisition) undoMove(m *move) {
-	s, moveDone := a.carrier.service, a.carrier.beginMove(a.options.lock(), permit, m.acquisition.owner)
+	s, moveDone := a.carrier.service, a.carrier.beginMove(a.options.lock(), script.Permit, m.acquisition.owner)
 	s.spawn(func() {
 		defer moveDone()
 		if h := m.finish(time.Now().Add(max(a.options.ttl, maxLate))); h != nil {
@@ -160,7 +161,7 @@ func (a *permitAcquisition) accept(ctx context.Context, sent time.Time) (msg str
 // newHolds returns the holds that are new by the grant, and until when they are safe.
 func (a *permitAcquisition) newHolds(sent time.Time) (holds []*hold, until []time.Time, msg string) {
 	for i, p := range a.permits {
-		token, end := a.grants[2*i], renewal.Until(sent, millis(a.grants[2*i+1]))
+		token, end := a.grants[2*i], renewal.Until(sent, script.Millis(a.grants[2*i+1]))
 		if renewal.Left(end) <= 0 {
 			return nil, nil, msgShort
 		}
@@ -180,7 +181,7 @@ func (a *permitAcquisition) newHolds(sent time.Time) (holds []*hold, until []tim
 func (a *permitAcquisition) hold(id string, token int64) *hold {
 	opts := a.options
 	h := &hold{
-		carrier: a.carrier, kind: permit.id, db: int32(opts.db), naming: named(opts.key, id), token: token, count: 1, holdFlags: opts.holdFlags, ttl: opts.ttl,
+		carrier: a.carrier, kind: script.Permit.ID, db: int32(opts.db), naming: named(opts.key, id), token: token, count: 1, Flags: opts.Flags, ttl: opts.ttl,
 	}
 	if opts.id != "" {
 		h.writeExtra().lastID = opts.id
@@ -225,7 +226,7 @@ func (a *permitAcquisition) undo() {
 	s := a.carrier.service
 	s.stats.undone.Add(1)
 	for _, h := range a.moved {
-		moveDone := a.carrier.beginMove(a.options.lock(), permit, h.owner())
+		moveDone := a.carrier.beginMove(a.options.lock(), script.Permit, h.owner())
 		s.spawn(func() {
 			defer moveDone()
 			s.putBack(h, "")
@@ -247,7 +248,7 @@ func (a *permitAcquisition) beginMoves() (moveDone func()) {
 	}
 	all := make([]func(), len(a.permits))
 	for i, p := range a.permits {
-		all[i] = a.carrier.beginMove(a.options.lock(), permit, p)
+		all[i] = a.carrier.beginMove(a.options.lock(), script.Permit, p)
 	}
 	return func() {
 		for _, moveDone := range all {
@@ -284,12 +285,12 @@ func (a *permitAcquisition) undoLater(keep int64) {
 
 func (a *permitAcquisition) takeBack(permits []string, keep int64) {
 	s := a.carrier.service
-	call := &scriptCall{script: permitUndoScript, db: a.options.db, keys: semaphoreKeys(a.options.key)}
-	call.args = scriptArgs(a.carrier.name, a.number, permitChannel(a.options.key), s.cfg.publishMode(), keep)
+	call := &scriptCall{script: script.PermitUndoScript, db: a.options.db, keys: script.SemaphoreKeys(a.options.key)}
+	call.args = scriptArgs(a.carrier.name, a.number, script.PermitChannel(a.options.key), s.cfg.publishMode(), keep)
 	call.args = append(call.args, permits...)
 	for {
 		_, err := s.ask(call, s.deadline())
-		if !errors.Is(err, errUnknown) && !errors.Is(err, errRefused) || s.stoppedWithin(time.Second) {
+		if !errors.Is(err, script.ErrUnknown) && !errors.Is(err, script.ErrRefused) || s.stoppedWithin(time.Second) {
 			return
 		}
 	}

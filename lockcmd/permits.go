@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strconv"
 	"time"
+
+	"leash/lockcmd/script"
 )
 
 const (
@@ -31,7 +33,7 @@ func (c *Carrier) acquirePermits(ctx context.Context, dst []byte, args [][]byte)
 	if opts.id != "" && a.hasPendingRequest() {
 		return c.timeout(dst, msgRefused)
 	}
-	id := queueID{opts.lock(), permitChannel(opts.key)}
+	id := queueID{opts.lock(), script.PermitChannel(opts.key)}
 	first := opts.id != "" && s.permitQueues.length(id) > 0 && a.mayExist(ctx)
 	r := c.attemptOrWait(ctx, id, blockOption{opts.wait, opts.block}, first, a.send)
 	if r.kind == granted {
@@ -70,7 +72,7 @@ func (s *Service) parsePermitOptions(args [][]byte) (opts acquireOptions, count 
 	if opts, msg = s.acquireOptionsOf(semAcquireName, o); msg != "" {
 		return opts, 0, msg
 	}
-	opts.key, opts.mode = string(args[1]), permit
+	opts.key, opts.mode = string(args[1]), script.Permit
 	return opts, o.count, s.keyError(opts.key)
 }
 
@@ -81,7 +83,7 @@ func (a *permitAcquisition) mayExist(ctx context.Context) bool {
 	s := a.carrier.service
 	ctx, cancel := context.WithDeadline(ctx, s.deadline())
 	defer cancel()
-	has, err := s.database(a.options.db).HExists(ctx, semaphoreKeys(a.options.key)[2], a.permits[0]).Result()
+	has, err := s.database(a.options.db).HExists(ctx, script.SemaphoreKeys(a.options.key)[2], a.permits[0]).Result()
 	return err != nil || has
 }
 
@@ -90,7 +92,7 @@ func (a *permitAcquisition) mayExist(ctx context.Context) bool {
 func (a *permitAcquisition) hasPendingRequest() bool {
 	until := a.carrier.service.deadline()
 	for _, p := range a.permits {
-		if !a.carrier.awaitMoves(a.options.lock(), permit, p, until) {
+		if !a.carrier.awaitMoves(a.options.lock(), script.Permit, p, until) {
 			return true
 		}
 		if h := a.carrier.newest(a.options.lock(), isPermit(p)); h != nil && !h.inState(held) {
@@ -168,14 +170,14 @@ func (s *Service) releasePermit(c *Carrier, lock lockID, id string, until time.T
 	}
 	code, err := rel.send(until)
 	switch {
-	case errors.Is(err, errUnknown), errors.Is(err, errRefused):
+	case errors.Is(err, script.ErrUnknown), errors.Is(err, script.ErrRefused):
 		s.stats.timeouts.Add(1)
 		s.spawn(rel.finish) // finish unlocks the requests
 		return false, msgReleaseLater
 	case err != nil:
 		rel.resume()
 		h.unlockRequests()
-		return false, scriptError(err)
+		return false, script.ErrorText(err)
 	}
 	defer h.unlockRequests()
 	if code == holdEnded {
@@ -194,15 +196,15 @@ func (s *Service) releasePermit(c *Carrier, lock lockID, id string, until time.T
 // revokePermit releases a permit that another Leash carries. It reads who the carrier is, calls
 // the script with that, and starts again if it has changed (R13).
 func (s *Service) revokePermit(lock lockID, id string, until time.Time) (given bool, msg string) {
-	call := &scriptCall{script: permitRevokeScript, db: lock.db}
+	call := &scriptCall{script: script.PermitRevokeScript, db: lock.db}
 	token, carrier, ttl := "", "", int64(0)
 	for range 16 {
 		n, _ := strconv.ParseInt(token, 10, 64)
-		call.keys, call.args = semaphoreKeys(lock.key), scriptArgs(id, token, carrier, permitChannel(lock.key), s.cfg.publishMode())
+		call.keys, call.args = script.SemaphoreKeys(lock.key), scriptArgs(id, token, carrier, script.PermitChannel(lock.key), s.cfg.publishMode())
 		if carrier != "" {
-			call.keys = append(call.keys, tombstoneKey(lock.key, n, carrier))
+			call.keys = append(call.keys, script.TombstoneKey(lock.key, n, carrier))
 			keep := max(ttl, s.cfg.WatchdogTimeout.Milliseconds())
-			call.args = append(call.args, decimal(keep), carrierChannel(carrier), holdEventText("released", n, carrier, lock.key))
+			call.args = append(call.args, decimal(keep), script.CarrierChannel(carrier), holdEventText("released", n, carrier, lock.key))
 		} else {
 			call.args = append(call.args, "0", "", "")
 		}
@@ -225,21 +227,21 @@ func (s *Service) revokePermit(lock lockID, id string, until time.Time) (given b
 // revokeLater answers for a failed release. A release of unknown outcome is repeated (R26).
 func (s *Service) revokeLater(call *scriptCall, err error) (given bool, msg string) {
 	switch {
-	case errors.Is(err, errUnknown):
+	case errors.Is(err, script.ErrUnknown):
 		s.stats.timeouts.Add(1)
 		limit := time.Now().Add(s.cfg.WatchdogTimeout)
 		s.spawn(func() {
 			for time.Now().Before(limit) {
 				_, err := s.ask(call, s.deadline())
-				if !errors.Is(err, errUnknown) && !errors.Is(err, errRefused) || s.stoppedWithin(100*time.Millisecond) {
+				if !errors.Is(err, script.ErrUnknown) && !errors.Is(err, script.ErrRefused) || s.stoppedWithin(100*time.Millisecond) {
 					return
 				}
 			}
 		})
 		return false, msgReleaseLater
-	case errors.Is(err, errRefused):
+	case errors.Is(err, script.ErrRefused):
 		s.stats.timeouts.Add(1)
 		return false, msgRefused
 	}
-	return false, scriptError(err)
+	return false, script.ErrorText(err)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/redistest"
+	"leash/lockcmd/script"
 )
 
 // These tests check the keys of a semaphore: TTLs, memory limits, migrations and Redisson.
@@ -22,7 +23,7 @@ func TestPermitsOfAKeyWithTTL(t *testing.T) {
 		key, a := semaphore(t, s, 2), connect(t, s)
 		rdb.PExpire(ctx, key, 5*time.Second)
 		p := a.permit(key)
-		for _, k := range []string{key, permitsKey(key), recordsKey(key)} {
+		for _, k := range []string{key, script.PermitsKey(key), script.RecordsKey(key)} {
 			if left := rdb.PTTL(ctx, k).Val(); left < time.Second || left > 5*time.Second {
 				t.Errorf("%s lives for %v, want 5 s", k, left)
 			}
@@ -44,7 +45,7 @@ func TestRecordsOfReapedPermitsAreDeleted(t *testing.T) {
 		for range 3 {
 			a.permit(key, "LEASE", "60000")
 		}
-		rdb.Del(ctx, permitsKey(key))
+		rdb.Del(ctx, script.PermitsKey(key))
 		rdb.IncrBy(ctx, key, 3)
 		a.permit(key)
 		if n := records(rdb, key); n != 1 {
@@ -136,7 +137,7 @@ func TestR14PermitsInASlotInMigration(t *testing.T) {
 		permits[key] = a.permit(key)
 	}
 	m, finish := startMigration(t, tag)
-	if err := m.MoveKey(tag+"0", permitsKey(tag+"1"), recordsKey(tag+"2")); err != nil {
+	if err := m.MoveKey(tag+"0", script.PermitsKey(tag+"1"), script.RecordsKey(tag+"2")); err != nil {
 		t.Fatal(err)
 	}
 	for key := range permits {
@@ -167,7 +168,7 @@ func TestPermitLeaseOfRedisson(t *testing.T) {
 		key, a := semaphore(t, s, 2), connect(t, s)
 		for _, p := range []string{a.permit(key, "LEASE", "3000"), a.permit(key)} {
 			raw, _ := hex.DecodeString(p)
-			rdb.ZAdd(t.Context(), permitsKey(key), redis.Z{Score: 922337203685477, Member: string(raw)})
+			rdb.ZAdd(t.Context(), script.PermitsKey(key), redis.Z{Score: 922337203685477, Member: string(raw)})
 		}
 		s.RenewAll(t.Context())
 		<-time.After(3500 * time.Millisecond)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"leash/internal/faultproxy"
+	"leash/lockcmd/script"
 )
 
 // These tests repeat an ACQUIRE of permits with its ID on another connection.
@@ -21,12 +22,12 @@ func TestR26UnansweredMoveOfPermitsIsUndone(t *testing.T) {
 			want(t, b.do("SEM.INIT", key, "3"), ":1")
 			acquire := []string{"SEM.ACQUIRE", key, "ID", "1", "COUNT", "2"}
 			permits := a.do(acquire...)
-			fault := arm(running(permitMoveScript, key), faultproxy.Always())
+			fault := arm(running(script.PermitMoveScript, key), faultproxy.Always())
 			want(t, b.do(acquire...), "-"+msgTimeout)
 			want(t, b.do(acquire...), "-"+msgRefused)
 			fault.Disarm()
 			eventually(t, 3*time.Second, "it is undone", func() bool {
-				return straight.rdb.ZCard(t.Context(), permitsKey(key)).Val() <= 1 && b.carrier.Holds() == 0
+				return straight.rdb.ZCard(t.Context(), script.PermitsKey(key)).Val() <= 1 && b.carrier.Holds() == 0
 			})
 			want(t, b.askUntilAnswered(acquire...), permits)
 			eventually(t, 3*time.Second, "they have moved", func() bool { return a.carrier.Holds() == 0 && b.carrier.Holds() == 2 })

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/faultproxy"
+	"leash/lockcmd/script"
 )
 
 func TestR7PermitsOfARepeatedRequest(t *testing.T) {
@@ -59,7 +60,7 @@ func TestR26RepeatedRequestFindsALoss(t *testing.T) {
 		key, a := semaphore(t, s, 5), connect(t, s)
 		two := a.permits(2, key, "COUNT", "2", "ID", "r")
 		raw, _ := hex.DecodeString(two[1])
-		rdb.ZRem(t.Context(), permitsKey(key), string(raw))
+		rdb.ZRem(t.Context(), script.PermitsKey(key), string(raw))
 		rdb.Incr(t.Context(), key)
 		want(t, a.do("SEM.ACQUIRE", key, "COUNT", "2", "ID", "r"), "-"+msgLost(key, "gone"))
 		want(t, receive(t, a.losses, time.Second), key+" gone")
@@ -106,20 +107,20 @@ func TestR7LostRepliesOfPermits(t *testing.T) {
 		if before {
 			arm = p.DropBefore
 		}
-		fault := arm(running(permitAcquireScript, key))
+		fault := arm(running(script.PermitAcquireScript, key))
 		got := a.permits(2, key, "COUNT", "2")
 		if fault.Count() != 1 {
 			t.Fatal("no reply was lost")
 		}
 		a.wantSemaphoreInfo(key, 5, 3, 2)
-		fault = arm(running(permitReleaseScript, key))
+		fault = arm(running(script.PermitReleaseScript, key))
 		want(t, a.do("SEM.RELEASE", key, got[0]), ":1")
 		if fault.Count() != 1 {
 			t.Fatal("no reply was lost")
 		}
 		a.wantSemaphoreInfo(key, 5, 4, 1)
 		foreign := connect(t, straight).permit(key)
-		fault = arm(running(permitRevokeScript, key))
+		fault = arm(running(script.PermitRevokeScript, key))
 		want(t, a.do("SEM.RELEASE", key, foreign), ":1")
 		if fault.Count() != 1 {
 			t.Fatal("no reply was lost")
@@ -140,7 +141,7 @@ func TestR26UnknownPermitsAreUndone(t *testing.T) {
 	// a delayed copy arrives between the first undo and the second
 	<-time.After(2500 * time.Millisecond)
 	eventually(t, 10*time.Second, "it is undone", func() bool { return rdbGet(t, straight, key) == "4" && s.Stats().Undone == 1 })
-	late := a.carrier.newPermitAcquisition(acquireOptions{mode: permit, key: key, ttl: 3 * time.Second}, 2)
+	late := a.carrier.newPermitAcquisition(acquireOptions{mode: script.Permit, key: key, ttl: 3 * time.Second}, 2)
 	late.undo() // Redis has not seen the request
 	<-time.After(100 * time.Millisecond)
 	late.send(time.Now().Add(5 * time.Second)) // now a copy arrives
@@ -161,8 +162,8 @@ func TestR26RepeatedIDWaitsForTheUndo(t *testing.T) {
 	key, a := semaphore(t, straight, 1), connect(t, s)
 	a.permit(key) // Redis knows the scripts now
 	want(t, a.do("SEM.RELEASE", key), ":1")
-	undo := p.HoldBefore(running(permitUndoScript, key), faultproxy.Always())
-	unheard := p.HoldAfter(running(permitAcquireScript, key), faultproxy.Always())
+	undo := p.HoldBefore(running(script.PermitUndoScript, key), faultproxy.Always())
+	unheard := p.HoldAfter(running(script.PermitAcquireScript, key), faultproxy.Always())
 	want(t, a.do("SEM.ACQUIRE", key, "ID", "r"), "-"+msgTimeout)
 	unheard.Disarm()
 	<-undo.Triggered()

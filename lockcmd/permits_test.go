@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script"
 )
 
 var permitReply = regexp.MustCompile(`^\$32\r\n([0-9a-f]{32})$`)
@@ -61,7 +63,7 @@ func lease(t testing.TB, rdb redis.UniversalClient, key, permit string) time.Dur
 func permitScore(t testing.TB, rdb redis.UniversalClient, key, permit string) float64 {
 	t.Helper()
 	raw, _ := hex.DecodeString(permit)
-	ends, err := rdb.ZScore(context.Background(), permitsKey(key), string(raw)).Result()
+	ends, err := rdb.ZScore(context.Background(), script.PermitsKey(key), string(raw)).Result()
 	if err != nil {
 		t.Fatalf("permit %s: %v", permit, err)
 	}
@@ -69,7 +71,7 @@ func permitScore(t testing.TB, rdb redis.UniversalClient, key, permit string) fl
 }
 
 func records(rdb redis.UniversalClient, key string) int64 {
-	return rdb.HLen(context.Background(), recordsKey(key)).Val()
+	return rdb.HLen(context.Background(), script.RecordsKey(key)).Val()
 }
 
 func TestR23PermitLayoutIsRedissons(t *testing.T) {
@@ -92,8 +94,8 @@ func TestR23PermitLayoutIsRedissons(t *testing.T) {
 		if left := lease(t, rdb, key, p); left < 28*time.Second || left > 31*time.Second {
 			t.Errorf("got lease %v, want 30 s", left)
 		}
-		r, ok := parseRecord(rdb.HGet(ctx, "{"+key+"}:leash", p).Val())
-		if !ok || r.carrier != a.carrier.name || r.opts != "w" || r.client != "127.0.0.1:5000 test" {
+		r, ok := script.ParseRecord(rdb.HGet(ctx, "{"+key+"}:leash", p).Val())
+		if !ok || r.Carrier != a.carrier.name || r.Options != "w" || r.Client != "127.0.0.1:5000 test" {
 			t.Errorf("got record %+v", r)
 		}
 		if left := rdb.PTTL(ctx, "{"+key+"}:leash").Val(); left < 28*time.Second || left > 30*time.Second {
@@ -157,7 +159,7 @@ func TestPermitsAreReleasedFromAnywhere(t *testing.T) {
 		javaPermit(t, rdb, key, permitNumber(1), time.Time{})
 		want(t, a.do("SEM.RELEASE", key, permitNumber(1)), ":1")
 		rdb.DecrBy(t.Context(), key, 1) // Redisson before 3.17 acquires a permit this way
-		rdb.ZAdd(t.Context(), permitsKey(key), redis.Z{Score: 922337203685477, Member: permitNumber(2)})
+		rdb.ZAdd(t.Context(), script.PermitsKey(key), redis.Z{Score: 922337203685477, Member: permitNumber(2)})
 		want(t, a.do("SEM.RELEASE", key, permitNumber(2)), ":1")
 		javaPermit(t, rdb, key, permitNumber(3), time.Now().Add(-time.Second))
 		// its lease had expired, so it was already returned
@@ -233,14 +235,14 @@ func TestR27LostPermitIsReported(t *testing.T) {
 			kept := b.permit(key)
 			switch how {
 			case "released by Redisson":
-				rdb.ZRem(ctx, permitsKey(key), string(raw))
+				rdb.ZRem(ctx, script.PermitsKey(key), string(raw))
 				rdb.Incr(ctx, key)
 			case "flushed":
-				rdb.Del(ctx, key, permitsKey(key), recordsKey(key))
+				rdb.Del(ctx, key, script.PermitsKey(key), script.RecordsKey(key))
 			case "overwritten":
-				rdb.Set(ctx, permitsKey(key), "poison", 0)
+				rdb.Set(ctx, script.PermitsKey(key), "poison", 0)
 			case "record gone":
-				rdb.HDel(ctx, recordsKey(key), p)
+				rdb.HDel(ctx, script.RecordsKey(key), p)
 			}
 			want(t, receive(t, a.losses, 5*time.Second), key+" gone")
 			if how == "released by Redisson" || how == "record gone" {

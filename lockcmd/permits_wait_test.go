@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script"
 )
 
 func TestPermitWaitersAreLimited(t *testing.T) {
@@ -29,7 +31,7 @@ func TestPermitWaitersAreWoken(t *testing.T) {
 		key, a, b := semaphore(t, s, 1), connect(t, s), connect(t, other)
 		p := a.permit(key)
 		reply := b.startInQueue(other, 1, permitsOf(key), "SEM.ACQUIRE", key, "BLOCK", "0")
-		eventually(t, 5*time.Second, "b listens", func() bool { return listeners(t, rdb, permitChannel(key)) == 1 })
+		eventually(t, 5*time.Second, "b listens", func() bool { return listeners(t, rdb, script.PermitChannel(key)) == 1 })
 		want(t, a.do("SEM.RELEASE", key, p), ":1")
 		q := permitOf(t, woken(t, reply))
 		if _, _, _, waiters := b.semaphoreInfo(key); waiters != 0 || q == p {
@@ -58,7 +60,7 @@ func TestR17APermitIsTakenWhenItsLeaseEnds(t *testing.T) {
 		if took := time.Since(began); took < 350*time.Millisecond || took > soon {
 			t.Errorf("it took %v, want the rest of the lease", took)
 		}
-		if n := rdb.ZCard(t.Context(), permitsKey(key)).Val(); n != 1 {
+		if n := rdb.ZCard(t.Context(), script.PermitsKey(key)).Val(); n != 1 {
 			t.Errorf("%d permits are out, want 1", n)
 		}
 	})

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script"
 )
 
 func TestR20PublishesInTheWaysConfigured(t *testing.T) {
@@ -15,7 +17,7 @@ func TestR20PublishesInTheWaysConfigured(t *testing.T) {
 			plain, sharded bool
 		}{{PublishBoth, true, true}, {PublishPlain, true, false}, {PublishSharded, false, true}} {
 			s, key, ctx := leash(t, rdb, Config{Publish: row.publish}), newKey(), context.Background()
-			plain, sharded := rdb.Subscribe(ctx, lockChannel(key)), rdb.SSubscribe(ctx, lockChannel(key))
+			plain, sharded := rdb.Subscribe(ctx, script.LockChannel(key)), rdb.SSubscribe(ctx, script.LockChannel(key))
 			defer plain.Close()
 			defer sharded.Close()
 			for _, ps := range []*redis.PubSub{plain, sharded} {

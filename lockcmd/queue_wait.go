@@ -55,7 +55,7 @@ func (q *queueWait) close() {
 	if q.blockTimer != nil {
 		q.blockTimer.Stop()
 	}
-	q.service.subscriber.unsubscribe(q.channel, !q.acquisition.options.mode.fair)
+	q.service.subscriber.unsubscribe(q.channel, !q.acquisition.options.mode.Fair)
 	q.wanted.timer.Stop()
 }
 

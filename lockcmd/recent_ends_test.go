@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/lockcmd/script"
 	"leash/renewal"
 )
 
@@ -90,7 +91,7 @@ func TestR27WatchAfterTheEnd(t *testing.T) {
 	a, ctx := connect(t, s), context.Background()
 	token := a.token(key)
 	of := holdRef{token, a.carrier.name}
-	tombstone := tombstoneKey(key, token, a.carrier.name)
+	tombstone := script.TombstoneKey(key, token, a.carrier.name)
 	want(t, a.do("LOCK.RELEASE", key), ":1")
 	s.receiveEvent(holdEventText(watchedEvent, token+1, a.carrier.name, key))
 	s.receiveEvent(holdEventText(watchedEvent, token, newUUID()+":1.1", key))

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script"
 )
 
 // javaFair acts on Redis like a thread of a Java program that uses a RedissonFairLock.
@@ -89,10 +91,10 @@ return 1`
 )
 
 // run runs one of the scripts. null reports a nil reply.
-func (j *javaFair) run(script string) (n int64, null bool) {
+func (j *javaFair) run(source string) (n int64, null bool) {
 	j.t.Helper()
-	n, err := j.rdb.Eval(context.Background(), script, append([]string{j.key}, queueKeys(j.key)[:2]...),
-		j.owner, j.lease.Milliseconds(), j.wait.Milliseconds(), time.Now().UnixMilli(), lockChannel(j.key)).Int64()
+	n, err := j.rdb.Eval(context.Background(), source, append([]string{j.key}, script.QueueKeys(j.key)[:2]...),
+		j.owner, j.lease.Milliseconds(), j.wait.Milliseconds(), time.Now().UnixMilli(), script.LockChannel(j.key)).Int64()
 	if err != nil && !errors.Is(err, redis.Nil) {
 		j.t.Fatalf("java: %v", err)
 	}
@@ -127,7 +129,7 @@ func (j *javaFair) unlock() {
 func (j *javaFair) lock() <-chan time.Time {
 	j.t.Helper()
 	got := make(chan time.Time, 1)
-	sub := j.rdb.Subscribe(context.Background(), lockChannel(j.key)+":"+j.owner)
+	sub := j.rdb.Subscribe(context.Background(), script.LockChannel(j.key)+":"+j.owner)
 	if _, err := sub.Receive(context.Background()); err != nil {
 		j.t.Fatal(err)
 	}
@@ -150,12 +152,12 @@ func (j *javaFair) lock() <-chan time.Time {
 
 // order returns the waiters in a FAIR lock's queue, in order.
 func order(rdb redis.UniversalClient, key string) []string {
-	return rdb.LRange(context.Background(), queueKeys(key)[0], 0, -1).Val()
+	return rdb.LRange(context.Background(), script.QueueKeys(key)[0], 0, -1).Val()
 }
 
 // score returns a waiter's score in Redisson's zset in ms, or 0 if it has none.
 func score(rdb redis.UniversalClient, key, owner string) int64 {
-	return int64(rdb.ZScore(context.Background(), queueKeys(key)[1], owner).Val())
+	return int64(rdb.ZScore(context.Background(), script.QueueKeys(key)[1], owner).Val())
 }
 
 // waitFair starts an ACQUIRE with FAIR that waits. It returns when the waiter is the n-th in the
@@ -170,7 +172,7 @@ func (c *conn) waitFair(rdb redis.UniversalClient, n int, key string, options ..
 // wantNothingLeft checks that nothing of a lock is left in Redis but its token counter.
 func wantNothingLeft(t testing.TB, rdb redis.UniversalClient, key string) {
 	t.Helper()
-	for _, k := range append(queueKeys(key), key) {
+	for _, k := range append(script.QueueKeys(key), key) {
 		eventually(t, 2*time.Second, k+" is gone", func() bool { return !exists(t, rdb, k) })
 	}
 }
@@ -227,7 +229,7 @@ func TestR22ScoresAreRedissons(t *testing.T) {
 		}
 		b.gone()
 		receive(t, third, 3*time.Second)
-		eventually(t, 3*time.Second, "the queue is gone", func() bool { return !exists(t, rdb, queueKeys(key)[0]) })
+		eventually(t, 3*time.Second, "the queue is gone", func() bool { return !exists(t, rdb, script.QueueKeys(key)[0]) })
 	})
 }
 

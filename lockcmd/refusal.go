@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script"
 )
 
 // refusals has the reasons why nodes of Redis refused requests recently, such as BUSY, LOADING,
@@ -27,10 +29,10 @@ type refusal struct {
 // noteRefusal notes that the node of a call refused it for now.
 func (s *Service) noteRefusal(call *scriptCall, err error) {
 	var reply redis.Error
-	if !errors.As(err, &reply) || migrates(reply) {
+	if !errors.As(err, &reply) || script.Migrates(reply) {
 		return
 	}
-	node, text := s.nodeOf(call.keys[0]), scriptError(reply)
+	node, text := s.nodeOf(call.keys[0]), script.ErrorText(reply)
 	f := &s.refusals
 	f.mu.Lock()
 	known := f.byNode[node]
@@ -90,5 +92,5 @@ func (s *Service) nodeOf(key string) string {
 	if s.cfg.NodeAddr == nil {
 		return "redis"
 	}
-	return s.cfg.NodeAddr(slotOf(key))
+	return s.cfg.NodeAddr(script.SlotOf(key))
 }

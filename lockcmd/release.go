@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"leash/lockcmd/script"
 )
 
 const releaseName = "LOCK.RELEASE"
@@ -104,13 +106,13 @@ func (c *Carrier) replyRelease(dst []byte, h *hold, all bool, until time.Time) [
 		return appendError(dst, msgNotHeld)
 	}
 	switch code, err := rel.send(until); {
-	case errors.Is(err, errUnknown), errors.Is(err, errRefused):
+	case errors.Is(err, script.ErrUnknown), errors.Is(err, script.ErrRefused):
 		s.spawn(rel.finish) // finish unlocks the requests
 		return c.timeout(dst, msgReleaseLater)
 	case err != nil:
 		rel.resume()
 		h.unlockRequests()
-		return appendError(dst, scriptError(err))
+		return appendError(dst, script.ErrorText(err))
 	default:
 		defer h.unlockRequests()
 		return rel.reply(c, dst, code)

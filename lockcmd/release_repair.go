@@ -3,6 +3,7 @@ package lockcmd
 import (
 	"time"
 
+	"leash/lockcmd/script"
 	"leash/renewal"
 )
 
@@ -63,6 +64,6 @@ func (rel *releaseRequest) unblockRestore() {
 func (rel *releaseRequest) blockRestoreCall(lasts time.Duration) *scriptCall {
 	h := rel.hold
 	return &scriptCall{
-		script: tombstoneScript, db: int(h.db), keys: []string{tombstoneKey(h.key(), h.token, h.carrier.name)}, args: scriptArgs(releasePendingText, lasts.Milliseconds()),
+		script: script.TombstoneScript, db: int(h.db), keys: []string{script.TombstoneKey(h.key(), h.token, h.carrier.name)}, args: scriptArgs(releasePendingText, lasts.Milliseconds()),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"leash/lockcmd/script"
 	"leash/renewal"
 )
 
@@ -73,8 +74,8 @@ func (rel *releaseRequest) renumber() {
 	outcomeUnknown, owner := rel.call != nil && rel.call.outcomeUnknown, h.owner()
 	rel.number, rel.perKeyCounts = h.carrier.requests.Add(1), 0
 	rel.call = &scriptCall{
-		script: h.mode().release, db: int(h.db), keys: h.mode().releaseKeys(h.key(), owner), minKeys: h.mode().minKeys(h.key(), owner),
-		args:           append(rel.args(owner), h.mode().channel(h.key()), s.cfg.publishMode()),
+		script: h.mode().Release, db: int(h.db), keys: h.mode().ReleaseKeys(h.key(), owner), minKeys: h.mode().MinKeys(h.key(), owner),
+		args:           append(rel.args(owner), h.mode().Channel(h.key()), s.cfg.publishMode()),
 		outcomeUnknown: outcomeUnknown,
 	}
 }
@@ -101,7 +102,7 @@ func (rel *releaseRequest) send(until time.Time) (code int64, err error) {
 		rel.renumber()
 	}
 	sent := time.Now()
-	if rel.hold.mode().handover != nil && !s.draining.Load() && rel.freesLock() {
+	if rel.hold.mode().Handover != nil && !s.draining.Load() && rel.freesLock() {
 		w, claimed := s.queues.claim(rel.hold, rel.hold.handovers())
 		if w != nil && !claimed {
 			defer func() { s.queues.endPause(w, rel.noOtherSubscriber) }()
@@ -144,7 +145,7 @@ func (rel *releaseRequest) send(until time.Time) (code int64, err error) {
 			return rel.conclude(code, until, err)
 		}
 		if time.Now().After(until) {
-			return 0, errRefused
+			return 0, script.ErrRefused
 		}
 		// A later request came first: the second undo of an acquire. This request has done nothing,
 		// and no copy of it will.
@@ -155,7 +156,7 @@ func (rel *releaseRequest) send(until time.Time) (code int64, err error) {
 // freesLock reports whether the release frees the lock, as far as this Leash knows.
 func (rel *releaseRequest) freesLock() bool {
 	h := rel.hold
-	return !h.mode().shared || rel.service.find(h.lock(), func(other *hold) bool { return other != h }) == nil
+	return !h.mode().Shared || rel.service.find(h.lock(), func(other *hold) bool { return other != h }) == nil
 }
 
 // handOver ends the hold and grants the lock to w in one script (R21). known is false when a plain
@@ -166,9 +167,9 @@ func (rel *releaseRequest) handOver(w *waiter, until time.Time) (code int64, kno
 	owner := h.owner()
 	args := append(rel.args(owner), a.owner, a.carrier.name, decimal(a.number))
 	call := &scriptCall{
-		script: h.mode().handover, db: int(h.db), keys: h.mode().endKeys(h.key(), owner, tokenKey(h.key())),
-		minKeys: h.mode().minKeys(h.key(), owner) + 1,
-		args:    append(a.appendGrantArgs(args), h.mode().channel(h.key()), s.cfg.publishMode(), a.options.mode.name),
+		script: h.mode().Handover, db: int(h.db), keys: h.mode().EndKeys(h.key(), owner, script.TokenKey(h.key())),
+		minKeys: h.mode().MinKeys(h.key(), owner) + 1,
+		args:    append(a.appendGrantArgs(args), h.mode().Channel(h.key()), s.cfg.publishMode(), a.options.mode.Name),
 	}
 	reply, err := s.ask(call, until)
 	rel.call.outcomeUnknown = rel.call.outcomeUnknown || call.outcomeUnknown
@@ -176,7 +177,7 @@ func (rel *releaseRequest) handOver(w *waiter, until time.Time) (code int64, kno
 	given := err == nil && n[0] == holdEnded && len(n) > 2
 	var present bool
 	if given {
-		grant := result{kind: granted, token: n[1], left: millis(n[2]), sent: call.sent, handovers: h.handovers() + 1}
+		grant := result{kind: granted, token: n[1], left: script.Millis(n[2]), sent: call.sent, handovers: h.handovers() + 1}
 		s.stats.handovers.Add(1)
 		if present = s.queues.grant(w, grant, call.outcomeUnknown); !present {
 			h, _ := a.hold(grant)
@@ -190,7 +191,7 @@ func (rel *releaseRequest) handOver(w *waiter, until time.Time) (code int64, kno
 	}
 	if err != nil {
 		// After an error, nobody knows how far the script came.
-		rel.call.outcomeUnknown = rel.call.outcomeUnknown || !errors.Is(err, errRefused)
+		rel.call.outcomeUnknown = rel.call.outcomeUnknown || !errors.Is(err, script.ErrRefused)
 		return 0, false
 	}
 	return n[0], true
@@ -323,7 +324,7 @@ func (rel *releaseRequest) reportLost(reason string) {
 func (h *hold) leaseOverAt(until time.Time) bool {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
-	return h.lease && !time.Now().Before(until)
+	return h.Lease && !time.Now().Before(until)
 }
 
 // finish repeats a release until Redis answers or the hold must be over (R26). It unlocks the
@@ -335,7 +336,7 @@ func (rel *releaseRequest) finish() {
 	for rel.shouldRetry() {
 		code, err := rel.send(s.deadline())
 		switch {
-		case errors.Is(err, errUnknown), errors.Is(err, errRefused):
+		case errors.Is(err, script.ErrUnknown), errors.Is(err, script.ErrRefused):
 			if s.stoppedWithin(100 * time.Millisecond) {
 				h.forget(decrementing, releasing)
 				return

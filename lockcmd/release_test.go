@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/redistest"
+	"leash/lockcmd/script"
 )
 
 func TestR30ReleaseFromAnyConnection(t *testing.T) {
@@ -35,7 +36,7 @@ func TestR30ReleaseFromAnyConnection(t *testing.T) {
 					t.Errorf("%s: reported as a loss: %s", by, <-a.losses)
 				}
 				n, _ := strconv.ParseInt(token, 10, 64)
-				if laid := exists(t, rdb, tombstoneKey(key, n, a.carrier.name)); laid != (where == other) {
+				if laid := exists(t, rdb, script.TombstoneKey(key, n, a.carrier.name)); laid != (where == other) {
 					t.Errorf("tombstone written: %v", laid)
 				}
 			}

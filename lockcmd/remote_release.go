@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script"
 )
 
 // releaseRemotely ends a hold that this Leash does not carry, or releases under a client's ID. It
@@ -16,7 +18,7 @@ func (c *Carrier) releaseRemotely(dst []byte, key string, o options, until time.
 	s := c.service
 	id := o.id
 	if id != "" {
-		id = requestID(o.owner, id)
+		id = script.RequestID(o.owner, id)
 	} else {
 		id = s.newRequestID()
 	}
@@ -33,14 +35,14 @@ func (c *Carrier) releaseRemotely(dst []byte, key string, o options, until time.
 			code, err = rr.send(until)
 		}
 		switch {
-		case errors.Is(err, errUnknown), errors.Is(err, errRefused):
+		case errors.Is(err, script.ErrUnknown), errors.Is(err, script.ErrRefused):
 			if rr.scriptCall == nil { // nothing was sent
 				return c.timeout(dst, msgRefused)
 			}
 			s.spawn(rr.finish)
 			return c.timeout(dst, msgReleaseLater)
 		case err != nil:
-			return appendError(dst, scriptError(err))
+			return appendError(dst, script.ErrorText(err))
 		case code != noSuchHold:
 			return appendInt(dst, code)
 		case s.stoppedWithin(time.Duration(i) * time.Millisecond):
@@ -60,7 +62,7 @@ type remoteRelease struct {
 	all     bool
 
 	// Set by read.
-	mode       *mode
+	mode       *script.Mode
 	owner      string
 	carrier    string
 	token      int64
@@ -83,34 +85,34 @@ func (s *Service) newRemoteRelease(lock lockID, id string, all bool) *remoteRele
 func (rr *remoteRelease) read(o options, until time.Time) (found bool, err error) {
 	s := rr.service
 	if o.id != "" {
-		if rr.answer, err = s.value(rr.db, answerKey(rr.key, rr.id), until); err != nil || rr.answer != "" {
+		if rr.answer, err = s.value(rr.db, script.AnswerKey(rr.key, rr.id), until); err != nil || rr.answer != "" {
 			return false, err
 		}
 	}
 	info, f, found, err := s.seek(lockID{rr.db, rr.key}, o, until)
 	if err == nil && !found && o.id != "" { // the answer may have come in between
-		rr.answer, err = s.value(rr.db, answerKey(rr.key, rr.id), until)
+		rr.answer, err = s.value(rr.db, script.AnswerKey(rr.key, rr.id), until)
 	}
 	if err != nil || !found {
 		return false, err
 	}
 	r := f.record
-	rr.mode, rr.owner, rr.carrier, rr.token = f.mode, f.owner, r.carrier, r.token
-	rr.local = s.find(lockID{rr.db, rr.key}, func(h *hold) bool { return h.token == r.token && h.carrier.name == r.carrier })
-	rr.keepMillis = max(r.ttl, s.cfg.WatchdogTimeout.Milliseconds(), info.left.Milliseconds())
+	rr.mode, rr.owner, rr.carrier, rr.token = f.mode, f.owner, r.Carrier, r.Token
+	rr.local = s.find(lockID{rr.db, rr.key}, func(h *hold) bool { return h.token == r.Token && h.carrier.name == r.Carrier })
+	rr.keepMillis = max(r.TTL, s.cfg.WatchdogTimeout.Milliseconds(), info.left.Milliseconds())
 	channel, ended, decremented := "", "", ""
 	if rr.local == nil {
-		channel = carrierChannel(r.carrier)
-		ended, decremented = holdEventText(releasedText, r.token, r.carrier, rr.key), holdEventText(decrementedEvent, r.token, r.carrier, rr.key)
+		channel = script.CarrierChannel(r.Carrier)
+		ended, decremented = holdEventText(releasedText, r.Token, r.Carrier, rr.key), holdEventText(decrementedEvent, r.Token, r.Carrier, rr.key)
 	}
 	all := ""
 	if rr.all {
 		all = "all"
 	}
 	rr.scriptCall = &scriptCall{
-		script: rr.mode.revoke, db: rr.db,
-		keys: rr.mode.endKeys(rr.key, rr.owner, tombstoneKey(rr.key, r.token, r.carrier), answerKey(rr.key, rr.id)),
-		args: scriptArgs(rr.owner, rr.token, rr.carrier, all, rr.mode.channel(rr.key), s.cfg.publishMode(), rr.keepMillis, channel, ended, decremented),
+		script: rr.mode.Revoke, db: rr.db,
+		keys: rr.mode.EndKeys(rr.key, rr.owner, script.TombstoneKey(rr.key, r.Token, r.Carrier), script.AnswerKey(rr.key, rr.id)),
+		args: scriptArgs(rr.owner, rr.token, rr.carrier, all, rr.mode.Channel(rr.key), s.cfg.publishMode(), rr.keepMillis, channel, ended, decremented),
 	}
 	return true, nil
 }
@@ -128,7 +130,7 @@ func (rr *remoteRelease) send(until time.Time) (code int64, err error) {
 	}
 	if rr.release == nil {
 		if !h.lockRequests(until) {
-			return 0, errRefused
+			return 0, script.ErrRefused
 		}
 		if rr.release = rr.service.beginRelease(h, rr.all); rr.release == nil {
 			h.unlockRequests()
@@ -140,7 +142,7 @@ func (rr *remoteRelease) send(until time.Time) (code int64, err error) {
 		code, err = rr.callScript(until)
 	}
 	switch {
-	case errors.Is(err, errUnknown):
+	case errors.Is(err, script.ErrUnknown):
 		return code, err
 	case err == nil && code != noSuchHold:
 		rr.release.applyAnswer(code)
@@ -161,12 +163,12 @@ func (rr *remoteRelease) send(until time.Time) (code int64, err error) {
 func (rr *remoteRelease) announceBreak() {
 	ctx, cancel := context.WithDeadline(context.Background(), rr.service.capAtStop(time.Now().Add(time.Second)))
 	defer cancel()
-	rr.service.database(rr.db).Publish(ctx, carrierChannel(rr.carrier), holdEventText(brokenText, rr.token, rr.carrier, rr.key))
+	rr.service.database(rr.db).Publish(ctx, script.CarrierChannel(rr.carrier), holdEventText(brokenText, rr.token, rr.carrier, rr.key))
 }
 
 // isLost reports whether the holder is being told of a loss, or has been.
 func (rr *remoteRelease) isLost(until time.Time) bool {
-	own := len(rr.mode.keys(rr.key, rr.owner))
+	own := len(rr.mode.Keys(rr.key, rr.owner))
 	text, _ := rr.service.value(rr.db, rr.scriptCall.keys[own], until)
 	how, _, _ := strings.Cut(text, " ")
 	return how == brokenText || how == lostText
@@ -175,7 +177,7 @@ func (rr *remoteRelease) isLost(until time.Time) bool {
 func (rr *remoteRelease) callScript(until time.Time) (code int64, err error) {
 	reply, err := rr.service.ask(rr.scriptCall, until)
 	switch {
-	case keysSplit(err):
+	case script.KeysSplit(err):
 		code, err = rr.callPerKey(until)
 	case err == nil:
 		code = integersOf(reply)[0]
@@ -189,17 +191,11 @@ func (rr *remoteRelease) callScript(until time.Time) (code int64, err error) {
 	return code, err
 }
 
-// keysSplit reports whether Redis refused because of a slot migration.
-func keysSplit(err error) bool {
-	var reply redis.Error
-	return errors.Is(err, errRefused) && errors.As(err, &reply) && migrates(reply)
-}
-
 // callPerKey does what revoke.lua does with one key a call, for a slot migration (R14). It writes
 // the tombstone first: when the carrier's Leash finds the hold missing, it must find the reason.
 func (rr *remoteRelease) callPerKey(until time.Time) (int64, error) {
 	s := rr.service
-	own := len(rr.mode.keys(rr.key, rr.owner)) // number of keys of the hold
+	own := len(rr.mode.Keys(rr.key, rr.owner)) // number of keys of the hold
 	kept := rr.scriptCall.keys[own+1]
 	if answer, err := s.value(rr.db, kept, until); err != nil || answer != "" {
 		code, _ := strconv.ParseInt(answer, 10, 64)
@@ -208,13 +204,13 @@ func (rr *remoteRelease) callPerKey(until time.Time) (int64, error) {
 	if rr.local == nil {
 		rr.tombstoneWritten = true
 		if _, err := s.askInt(rr.tombstoneCall(rr.keepMillis), until); err != nil {
-			return 0, errors.Join(errRefused, err)
+			return 0, errors.Join(script.ErrRefused, err)
 		}
 	}
 	if !rr.outcomeUnknown && rr.isLost(until) {
 		return noSuchHold, nil
 	}
-	one := &scriptCall{script: rr.mode.revoke, db: rr.db, keys: rr.scriptCall.keys[:own], args: rr.scriptCall.args}
+	one := &scriptCall{script: rr.mode.Revoke, db: rr.db, keys: rr.scriptCall.keys[:own], args: rr.scriptCall.args}
 	reply, err := s.askThroughMigration(one, until)
 	rr.outcomeUnknown = rr.outcomeUnknown || one.outcomeUnknown
 	if err != nil {
@@ -226,10 +222,10 @@ func (rr *remoteRelease) callPerKey(until time.Time) (int64, error) {
 	rdb := s.database(rr.db)
 	if code == holdEnded && rr.local == nil {
 		// overwrites any text
-		rdb.Set(ctx, rr.scriptCall.keys[own], releasedText, millis(rr.keepMillis))
+		rdb.Set(ctx, rr.scriptCall.keys[own], releasedText, script.Millis(rr.keepMillis))
 	}
 	if code != noSuchHold {
-		rdb.Set(ctx, kept, strconv.FormatInt(code, 10), millis(rr.keepMillis))
+		rdb.Set(ctx, kept, strconv.FormatInt(code, 10), script.Millis(rr.keepMillis))
 	}
 	return code, nil
 }
@@ -237,8 +233,8 @@ func (rr *remoteRelease) callPerKey(until time.Time) (int64, error) {
 // tombstoneCall writes the tombstone for so many ms, or removes it with 0. Texts of others, and a
 // tombstone that says more, stay.
 func (rr *remoteRelease) tombstoneCall(keep int64) *scriptCall {
-	own := len(rr.mode.keys(rr.key, rr.owner))
-	return &scriptCall{script: sharedTombstoneScript, db: rr.db, keys: rr.scriptCall.keys[own : own+1], args: scriptArgs(rr.tombstoneText, keep)}
+	own := len(rr.mode.Keys(rr.key, rr.owner))
+	return &scriptCall{script: script.SharedTombstoneScript, db: rr.db, keys: rr.scriptCall.keys[own : own+1], args: scriptArgs(rr.tombstoneText, keep)}
 }
 
 // removeTombstone removes the tombstone, because this request has not ended the hold. What it
@@ -252,9 +248,9 @@ func (rr *remoteRelease) removeTombstone() {
 // finish repeats the request until Redis answers or the hold's lease must be over (R26).
 func (rr *remoteRelease) finish() {
 	s := rr.service
-	for limit := time.Now().Add(millis(rr.keepMillis)); time.Now().Before(limit); {
+	for limit := time.Now().Add(script.Millis(rr.keepMillis)); time.Now().Before(limit); {
 		_, err := rr.send(s.deadline())
-		if !errors.Is(err, errUnknown) && !errors.Is(err, errRefused) || s.stoppedWithin(100*time.Millisecond) {
+		if !errors.Is(err, script.ErrUnknown) && !errors.Is(err, script.ErrRefused) || s.stoppedWithin(100*time.Millisecond) {
 			break
 		}
 	}
@@ -274,11 +270,11 @@ func (s *Service) value(db int, key string, until time.Time) (string, error) {
 		switch {
 		case err == nil, errors.Is(err, redis.Nil):
 			return text, nil
-		case judge(err) == answered:
+		case script.Judge(err) == script.Answered:
 			return "", err
 		}
 		if time.Now().After(until) || s.stoppedWithin(10*time.Millisecond) {
-			return "", errors.Join(errRefused, err)
+			return "", errors.Join(script.ErrRefused, err)
 		}
 	}
 }

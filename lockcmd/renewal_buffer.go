@@ -1,6 +1,9 @@
 package lockcmd
 
-import "leash/renewal"
+import (
+	"leash/lockcmd/script"
+	"leash/renewal"
+)
 
 // renewalBuffer has the requests and replies of one renewal round. It is reused. With 100,000
 // renewals a second, its garbage would make the collector scan a million holds every few seconds.
@@ -47,14 +50,14 @@ func (buf *renewalBuffer) appendRenewal(b renewal.Batch) {
 	buf.prefetch(b)
 	first := b.Holds[0].Keeper.(*hold)
 	m := first.mode()
-	keys := len(b.Holds) * m.minKeys(first.key(), "")
+	keys := len(b.Holds) * m.MinKeys(first.key(), "")
 	c := appendArray(buf.commands, 3+keys+1+2*len(b.Holds))
-	c = appendDecimal(appendBulk(appendBulk(c, "EVALSHA"), m.renew.sha), int64(keys))
+	c = appendDecimal(appendBulk(appendBulk(c, "EVALSHA"), m.Renew.SHA), int64(keys))
 	for _, w := range b.Holds {
 		h := w.Keeper.(*hold)
 		c = appendBulk(c, h.key())
-		if m.helpers != nil {
-			for _, key := range m.helpers(h.key(), h.owner()) {
+		if m.Helpers != nil {
+			for _, key := range m.Helpers(h.key(), h.owner()) {
 				c = appendBulk(c, key)
 			}
 		}
@@ -64,7 +67,7 @@ func (buf *renewalBuffer) appendRenewal(b renewal.Batch) {
 	for _, w := range b.Holds {
 		h := w.Keeper.(*hold)
 		c = appendBulk(c, h.appendOwner(word[:0]))
-		c = appendBulk(c, appendRecordPrefix(word[:0], h.token, h.carrier.name))
+		c = appendBulk(c, script.AppendRecordPrefix(word[:0], h.token, h.carrier.name))
 	}
 	buf.commands = c
 }
@@ -83,8 +86,8 @@ func renewalArgs(b renewal.Batch) (keys, args []string) {
 	for _, w := range b.Holds {
 		h := w.Keeper.(*hold)
 		owner := h.owner()
-		keys = append(keys, h.mode().keys(h.key(), owner)...)
-		args = append(args, owner, recordPrefix(h.token, h.carrier.name))
+		keys = append(keys, h.mode().Keys(h.key(), owner)...)
+		args = append(args, owner, script.RecordPrefix(h.token, h.carrier.name))
 	}
 	return keys, args
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"leash/lockcmd/script"
 	"leash/renewal"
 )
 
@@ -40,7 +41,7 @@ func TestR24RenewalsLeaveLittleGarbage(t *testing.T) {
 // as the client library would send.
 func TestRenewalBufferEqualsTheClientsCommands(t *testing.T) {
 	t.Parallel()
-	for _, m := range append(modes[:], permit) {
+	for _, m := range append(script.Modes[:], script.Permit) {
 		s, buf := &Service{uuid: newUUID()}, &renewalBuffer{}
 		var want []byte
 		for n := range 40 {
@@ -49,7 +50,7 @@ func TestRenewalBufferEqualsTheClientsCommands(t *testing.T) {
 			b.TTL = 12345 * time.Millisecond
 			for i, w := range b.Holds {
 				h := w.Keeper.(*hold)
-				switch h.kind = m.id; {
+				switch h.kind = m.ID; {
 				case i%3 == 0:
 					h.naming = named(h.key(), strings.Repeat("o", 128))
 				case i%7 == 1:
@@ -58,15 +59,15 @@ func TestRenewalBufferEqualsTheClientsCommands(t *testing.T) {
 			}
 			buf.appendRenewal(b)
 			keys, args := renewalArgs(b)
-			want = (&scriptCall{script: m.renew, keys: keys, args: args}).append(want)
+			want = (&scriptCall{script: m.Renew, keys: keys, args: args}).append(want)
 		}
 		if string(buf.commands) != string(want) {
-			t.Errorf("%s: got %q, want %q", m.name, buf.commands, want)
+			t.Errorf("%s: got %q, want %q", m.Name, buf.commands, want)
 		}
 	}
 }
 
-// TestRenewalsNameEachHold: The words of each hold have the order that scripts/renew.lua reads.
+// TestRenewalsNameEachHold: The words of each hold have the order that renew.lua reads.
 func TestRenewalsNameEachHold(t *testing.T) {
 	t.Parallel()
 	s := &Service{uuid: newUUID()}
@@ -76,7 +77,7 @@ func TestRenewalsNameEachHold(t *testing.T) {
 	if want := []string{"key0", "key1"}; !slices.Equal(keys, want) {
 		t.Errorf("keys: got %q, want %q", keys, want)
 	}
-	if want := []string{"0", s.ownerName(1), recordPrefix(1e15, carrier), s.ownerName(2), recordPrefix(1e15, carrier)}; !slices.Equal(args, want) {
+	if want := []string{"0", s.ownerName(1), script.RecordPrefix(1e15, carrier), s.ownerName(2), script.RecordPrefix(1e15, carrier)}; !slices.Equal(args, want) {
 		t.Errorf("arguments: got %q, want %q", args, want)
 	}
 }

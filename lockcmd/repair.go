@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"leash/lockcmd/script"
 	"leash/renewal"
 )
 
@@ -49,12 +50,12 @@ func (s *store) repairBatch(ctx context.Context, all []*renewal.Hold, some []int
 		return
 	}
 	call := s.restoreRequest(m, holds)
-	reply, err := call.script.run(ctx, s.database(call.db), call.keys, call.args)
+	reply, err := call.script.Run(ctx, s.database(call.db), call.keys, call.args)
 	if err != nil {
-		v := judge(err)
+		v := script.Judge(err)
 		s.refreshTopologyAfter(v)
 		for _, h := range holds {
-			if v == ambiguous {
+			if v == script.Ambiguous {
 				h.noteRestorePending()
 			}
 		}

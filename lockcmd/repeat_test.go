@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/faultproxy"
+	"leash/lockcmd/script"
 )
 
 // The last ACQUIRE of a hold is repeated with its ID on the connection that carries the hold. The
@@ -79,7 +80,7 @@ func TestR26UnansweredRepetitionIsUndone(t *testing.T) {
 			a, key := connect(t, s), newKey()
 			token := a.twice(key)
 			again := append(command, key, "OWNER", "x", "ID", "2")
-			fault := arm(running(acquireScript, key), faultproxy.Always())
+			fault := arm(running(script.AcquireScript, key), faultproxy.Always())
 			want(t, a.do(again...), "-"+msgTimeout)
 			fault.Disarm()
 			eventually(t, 3*time.Second, "the acquire is undone", func() bool { return count(straight.rdb, key, "x") == "1" })
@@ -87,7 +88,7 @@ func TestR26UnansweredRepetitionIsUndone(t *testing.T) {
 				t.Errorf("got token %d, want %d", got, token)
 			}
 			want(t, a.do("LOCK.RELEASE", key), ":0")
-			fault = arm(running(acquireScript, key), faultproxy.Always())
+			fault = arm(running(script.AcquireScript, key), faultproxy.Always())
 			want(t, a.do(again...), "-"+msgTimeout)
 			fault.Disarm()
 			eventually(t, 3*time.Second, "it was the last one", func() bool { return !exists(t, straight.rdb, key) && a.carrier.Holds() == 0 })

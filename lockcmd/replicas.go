@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script"
 )
 
 // REPLICAS n: a grant counts only if n replicas have it. Otherwise it is taken back (R32). Redis's
@@ -77,18 +79,18 @@ func (s *Service) runReplicated(ctx context.Context, call *scriptCall, limit tim
 	if cluster, is := rdb.(*redis.ClusterClient); is {
 		master, err := cluster.MasterForKey(ctx, call.keys[0])
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", errRefused, err)
+			return nil, fmt.Errorf("%w: %w", script.ErrRefused, err)
 		}
 		node, ok = master, true
 	}
 	if !ok {
-		return nil, errRefused
+		return nil, script.ErrRefused
 	}
 	conn := s.waitClients.clientFor(node).Conn()
 	defer conn.Close()
-	reply, err := call.script.run(ctx, conn, call.keys, call.args)
+	reply, err := call.script.Run(ctx, conn, call.keys, call.args)
 	if redis.HasErrorPrefix(err, "ASK") {
-		return call.script.run(ctx, rdb, call.keys, call.args)
+		return call.script.Run(ctx, rdb, call.keys, call.args)
 	}
 	if err == nil && integersOf(reply)[0] == 1 && s.touch(ctx, conn, call.keys[0]) {
 		patience := max(min(call.replicaTimeout, time.Until(limit)-replicaMargin), time.Millisecond)
@@ -99,8 +101,8 @@ func (s *Service) runReplicated(ctx context.Context, call *scriptCall, limit tim
 
 // touch makes WAIT on this connection cover what Redis has of the lock now. It reports whether that
 // worked.
-func (s *Service) touch(ctx context.Context, conn processor, key string) bool {
-	reply, err := touchScript.run(ctx, conn, []string{key}, nil)
+func (s *Service) touch(ctx context.Context, conn script.Processor, key string) bool {
+	reply, err := script.TouchScript.Run(ctx, conn, []string{key}, nil)
 	return err == nil && integersOf(reply)[0] == 1
 }
 

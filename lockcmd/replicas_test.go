@@ -16,6 +16,7 @@ import (
 
 	"leash/internal/faultproxy"
 	"leash/internal/redistest"
+	"leash/lockcmd/script"
 )
 
 // clusterWithReplicas starts a cluster with one replica for each master.
@@ -31,7 +32,7 @@ func TestR32AnUndoWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	s, _, p := faulty(t, Config{})
 	a, key := connect(t, s), newKey()
-	held := p.HoldBefore(running(undoScript, key), faultproxy.Always())
+	held := p.HoldBefore(running(script.UndoScript, key), faultproxy.Always())
 	want(t, a.do("LOCK.ACQUIRE", key, "REPLICAS", "1"), "-NOREPLICAS 0 of 1 replicas confirmed the lock in time, Leash is still releasing it")
 	held.Disarm()
 	held.Release()
@@ -89,7 +90,7 @@ func TestR32GrantsAreOnReplicas(t *testing.T) {
 	s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 	copied := func(key, owner string) {
 		t.Helper()
-		conn := cluster.ReplicaOf(slotOf(key)).Client().Conn()
+		conn := cluster.ReplicaOf(script.SlotOf(key)).Client().Conn()
 		defer conn.Close()
 		if err := conn.ReadOnly(t.Context()).Err(); err != nil {
 			t.Fatal(err)
@@ -137,7 +138,7 @@ func TestR32SlowReplicaDelaysNobodyElse(t *testing.T) {
 	cluster, rdb := clusterWithReplicas(t)
 	s := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second, UpstreamTimeout: 6 * time.Second})
 	key := newKey()
-	slot := slotOf(key)
+	slot := script.SlotOf(key)
 	var holders []*conn
 	for n := range 20 {
 		c := connect(t, s)
@@ -218,7 +219,7 @@ func TestR32RepeatOnAnotherConnection(t *testing.T) {
 	if got := b.token(key, "OWNER", "x", "ID", "1", "REPLICAS", "1"); got != token {
 		t.Errorf("got token %d, want %d", got, token)
 	}
-	replica := cluster.ReplicaOf(slotOf(key))
+	replica := cluster.ReplicaOf(script.SlotOf(key))
 	if err := replica.Pause(); err != nil {
 		t.Fatal(err)
 	}
@@ -287,7 +288,7 @@ func TestR32TouchWritesAndChangesNothing(t *testing.T) {
 					rdb.Persist(t.Context(), key)
 				}
 				left, written := rdb.PTTL(t.Context(), key).Val(), writes(t, rdb)
-				if reply, err := touchScript.run(t.Context(), rdb.(processor), []string{key}, nil); err != nil || integersOf(reply)[0] != 1 {
+				if reply, err := script.TouchScript.Run(t.Context(), rdb.(script.Processor), []string{key}, nil); err != nil || integersOf(reply)[0] != 1 {
 					t.Errorf("%s: answered %v %v", mode, reply, err)
 				}
 				if writes(t, rdb) == written {
@@ -302,7 +303,7 @@ func TestR32TouchWritesAndChangesNothing(t *testing.T) {
 			}
 			want(t, a.do("LOCK.RELEASE", key), ":1")
 		}
-		if reply, err := touchScript.run(t.Context(), rdb.(processor), []string{newKey()}, nil); err != nil || integersOf(reply)[0] != 0 {
+		if reply, err := script.TouchScript.Run(t.Context(), rdb.(script.Processor), []string{newKey()}, nil); err != nil || integersOf(reply)[0] != 0 {
 			t.Errorf("of none: answered %v %v", reply, err)
 		}
 	})
@@ -326,35 +327,35 @@ func TestR32AnUndoThatIsNotAllowed(t *testing.T) {
 	rdb := redis.NewClient(&opt)
 	t.Cleanup(func() { rdb.Close() })
 	s := leash(t, rdb, Config{WatchdogTimeout: time.Hour, SendScript: noDirectPath})
-	for _, m := range modes {
+	for _, m := range script.Modes {
 		for _, before := range []int{0, 1, 2} { // counts of the owner
 			named := 0
-			for _, command := range append(m.undo.commands(), "WAIT", "PERSIST") {
+			for _, command := range append(m.Undo.Commands(), "WAIT", "PERSIST") {
 				key, a := newKey()+"x", connect(t, s)
 				for range before {
-					a.hold(key, m.option, "OWNER", "me")
+					a.hold(key, m.Option, "OWNER", "me")
 				}
 				was := storedKeys(t, admin, key)
 				rights("-" + command)
-				reply := a.do(append([]string{"LOCK.ACQUIRE", key, "OWNER", "me", "REPLICAS", "1", "BLOCK", "20"}, strings.Fields(m.option)...)...)
+				reply := a.do(append([]string{"LOCK.ACQUIRE", key, "OWNER", "me", "REPLICAS", "1", "BLOCK", "20"}, strings.Fields(m.Option)...)...)
 				rights("+@all")
 				switch {
 				case strings.HasPrefix(reply, "-NOREPLICAS "):
 					n, _ := admin.HGet(t.Context(), key, fieldOf(m, "me")).Int()
 					if n != before {
-						t.Errorf("%s, %d counts, without %s: it was answered %q and left %d counts", m.name, before, command, reply, n)
+						t.Errorf("%s, %d counts, without %s: it was answered %q and left %d counts", m.Name, before, command, reply, n)
 					}
 				case !strings.HasPrefix(reply, "-NOPERM ") || !strings.Contains(reply, "'"+strings.ToLower(command)+"'"):
-					t.Errorf("%s, %d counts, without %s: it was answered %q", m.name, before, command, reply)
+					t.Errorf("%s, %d counts, without %s: it was answered %q", m.Name, before, command, reply)
 				default:
 					named++
 					if is := storedKeys(t, admin, key); !maps.EqualFunc(was, is, storedKey.same) {
-						t.Errorf("%s, %d counts, without %s: it was answered %q and left\n%v\nof\n%v", m.name, before, command, reply, is, was)
+						t.Errorf("%s, %d counts, without %s: it was answered %q and left\n%v\nof\n%v", m.Name, before, command, reply, is, was)
 					}
 				}
 			}
 			if named < 6 {
-				t.Errorf("%s, %d counts: only %d rights were missed", m.name, before, named)
+				t.Errorf("%s, %d counts: only %d rights were missed", m.Name, before, named)
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/redistest"
+	"leash/lockcmd/script"
 )
 
 // TestR27LocksAreLostWhenRedisRestartsEmpty: A Redis restarts empty and has lost all locks. Their
@@ -38,27 +39,27 @@ func TestR27LocksAreLostWhenRedisRestartsEmpty(t *testing.T) {
 
 func restartEmpty(t *testing.T, rdb redis.UniversalClient, restart func() error) {
 	s := leash(t, rdb, Config{WatchdogTimeout: 15 * time.Second}) // longer than Redis is away
-	holders, keys := make(map[*mode]*conn), make(map[*mode]string)
-	for _, m := range modes {
+	holders, keys := make(map[*script.Mode]*conn), make(map[*script.Mode]string)
+	for _, m := range script.Modes {
 		holders[m], keys[m] = connect(t, s), newKey()
-		holders[m].hold(keys[m], m.option, "OWNER", "me")
+		holders[m].hold(keys[m], m.Option, "OWNER", "me")
 	}
 	permits, holder := semaphore(t, s, 1), connect(t, s)
 	holder.permit(permits)
 	if err := restart(); err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range modes {
+	for _, m := range script.Modes {
 		want(t, receive(t, holders[m].losses, 5*time.Second), keys[m]+" gone")
 		want(t, holders[m].do("LOCK.RELEASE", keys[m], "OWNER", "me"), "-"+msgNotHeld)
 	}
 	want(t, receive(t, holder.losses, 5*time.Second), permits+" gone")
-	for _, m := range modes {
+	for _, m := range script.Modes {
 		holders[m] = connect(t, s)
-		holders[m].hold(keys[m], m.option, "TTL", "3000")
+		holders[m].hold(keys[m], m.Option, "TTL", "3000")
 	}
 	<-time.After(3500 * time.Millisecond)
-	for _, m := range modes {
+	for _, m := range script.Modes {
 		want(t, connect(t, s).do(append([]string{"LOCK.ACQUIRE", keys[m]}, exclusiveOptions(m)...)...), "$-1")
 		want(t, holders[m].do("LOCK.RELEASE", keys[m]), ":1")
 		wantNothing(t, rdb, keys[m], holders[m])

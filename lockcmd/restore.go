@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"leash/lockcmd/script"
 	"leash/renewal"
 )
 
@@ -15,7 +16,7 @@ import (
 
 // errRestored is the error for a request during which the hold was restored. The request may be
 // sent again.
-var errRestored = fmt.Errorf("%w: the hold had to be put back", errRefused)
+var errRestored = fmt.Errorf("%w: the hold had to be put back", script.ErrRefused)
 
 // Another Leash may be about to restore a hold on a new master. seek looks for it that often, with
 // that pause.
@@ -52,22 +53,22 @@ const (
 
 // recordText is the hold's record for a request with that number.
 func (h *hold) recordText(number int64) string {
-	client := recordClient(h.carrier.host.Client()) // first, because a host has its own mutex
+	client := script.RecordClient(h.carrier.host.Client()) // first, because a host has its own mutex
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
 	x := h.readExtra()
-	t := holdTerms{holdFlags: h.holdFlags, maxHold: x.maxHold, idle: x.idle}
-	more := t.ext()
+	t := script.Terms{Flags: h.Flags, MaxHold: x.maxHold, Idle: x.idle}
+	more := t.Ext()
 	if x.moves > 0 {
 		more = strings.TrimPrefix(more+",moves="+strconv.FormatInt(x.moves, 10), "-,")
 	}
 	since := h.token / 1000 // a token is Redis's clock at the grant in µs, or a bit more
-	if h.mode() == permit {
+	if h.mode() == script.Permit {
 		since = time.Now().UnixMilli()
 	}
-	return recordPrefix(h.token, h.carrier.name) + strconv.FormatInt(number, 10) + " " + strconv.FormatInt(h.token, 10) + " " +
-		strconv.FormatInt(since, 10) + " " + strconv.FormatInt(h.ttl.Milliseconds(), 10) + " " + t.optionLetters() + " " + more + " " +
-		recordID(x.lastID) + " " + client
+	return script.RecordPrefix(h.token, h.carrier.name) + strconv.FormatInt(number, 10) + " " + strconv.FormatInt(h.token, 10) + " " +
+		strconv.FormatInt(since, 10) + " " + strconv.FormatInt(h.ttl.Milliseconds(), 10) + " " + t.OptionLetters() + " " + more + " " +
+		script.RecordID(x.lastID) + " " + client
 }
 
 // restoreTTL is how long the restored hold is to last. For a lease it is the time left.
@@ -75,7 +76,7 @@ func (h *hold) restoreTTL() time.Duration {
 	until := h.carrier.service.watchdog.Until(&h.watch)
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
-	if h.lease && h.state != releasing {
+	if h.Lease && h.state != releasing {
 		// the watchdog subtracts a margin
 		return time.Until(until) + h.ttl/50 + 20*time.Millisecond
 	}
@@ -85,17 +86,17 @@ func (h *hold) restoreTTL() time.Duration {
 // restoreRequest makes the call for holds of one slot and mode, whose requests the caller has
 // locked.
 func (s *Service) restoreRequest(m masterState, holds []*hold) *scriptCall {
-	call := &scriptCall{script: holds[0].mode().restore, db: int(holds[0].db), args: scriptArgs(m.replid, m.clockGraceEnd, s.cfg.TokenTTL.Milliseconds())}
+	call := &scriptCall{script: holds[0].mode().Restore, db: int(holds[0].db), args: scriptArgs(m.replid, m.clockGraceEnd, s.cfg.TokenTTL.Milliseconds())}
 	for _, h := range holds {
 		number := h.carrier.requests.Add(1)
 		h.carrier.mu.Lock()
 		count := h.count
 		h.carrier.mu.Unlock()
-		call.keys = append(call.keys, h.mode().keys(h.key(), h.owner())...)
-		if h.mode() != permit {
-			call.keys = append(call.keys, tokenKey(h.key()))
+		call.keys = append(call.keys, h.mode().Keys(h.key(), h.owner())...)
+		if h.mode() != script.Permit {
+			call.keys = append(call.keys, script.TokenKey(h.key()))
 		}
-		call.keys = append(call.keys, tombstoneKey(h.key(), h.token, h.carrier.name))
+		call.keys = append(call.keys, script.TombstoneKey(h.key(), h.token, h.carrier.name))
 		call.args = append(call.args, scriptArgs(h.owner(), int64(count), max(h.restoreTTL().Milliseconds(), 1), h.recordText(number))...)
 	}
 	return call
@@ -103,14 +104,14 @@ func (s *Service) restoreRequest(m masterState, holds []*hold) *scriptCall {
 
 // restore restores one hold, whose requests the caller has locked, if its master is in the grace
 // period. It returns Renewed if the master has it now, Moved if another carrier has it, else Gone.
-// The error is errRefused: nobody knows.
+// The error is script.ErrRefused: nobody knows.
 func (s *Service) restore(h *hold, until time.Time) (renewal.Outcome, error) {
 	if s.graces == nil || h.ownerInformed() || h.leaseOver() {
 		return renewal.Gone, nil
 	}
 	m, ok := s.graces.masterOf(h.key(), time.Now(), until)
 	if !ok {
-		return renewal.Unknown, errRefused
+		return renewal.Unknown, script.ErrRefused
 	}
 	if !m.inGrace() {
 		return renewal.Gone, nil
@@ -122,7 +123,7 @@ func (s *Service) restore(h *hold, until time.Time) (renewal.Outcome, error) {
 			h.noteRestorePending()
 		}
 		if err != nil {
-			return renewal.Unknown, errors.Join(errRefused, err)
+			return renewal.Unknown, errors.Join(script.ErrRefused, err)
 		}
 		how := s.restoreOutcome(m, h, reply, 0)
 		if how != renewal.Unknown {
@@ -132,15 +133,15 @@ func (s *Service) restore(h *hold, until time.Time) (renewal.Outcome, error) {
 			break
 		}
 	}
-	return renewal.Unknown, errRefused
+	return renewal.Unknown, script.ErrRefused
 }
 
 // restoreOutcome is what the i-th answer of a restore says of h. Unknown means that an earlier
 // carrier has it, or that nothing was done.
 func (s *Service) restoreOutcome(m masterState, h *hold, reply any, i int) renewal.Outcome {
-	if r, ok := parseRecord(textAt(reply, i)); ok {
+	if r, ok := script.ParseRecord(textAt(reply, i)); ok {
 		// an equal number: moved without a count, or in the grace period
-		if r.moves() >= h.moves() {
+		if r.Moves() >= h.moves() {
 			return renewal.Moved
 		}
 		return renewal.Unknown
@@ -155,7 +156,7 @@ func (s *Service) restoreOutcome(m masterState, h *hold, reply any, i int) renew
 		s.graces.markRepaired(m.replid, h)
 		return renewal.Renewed
 	case otherMaster: // another master serves the slot now
-		s.refreshTopologyAfter(refused)
+		s.refreshTopologyAfter(script.Refused)
 		return renewal.Unknown
 	case hasTombstone:
 		s.graces.markRepaired(m.replid, h)
@@ -175,12 +176,12 @@ func (h *hold) moves() int64 {
 // moveAgain repeats the move of h from the earlier carrier in that record, because a new master
 // lacks the move. The caller has locked the requests of h.
 func (s *Service) moveAgain(h *hold, text string, until time.Time) bool {
-	r, ok := parseRecord(text)
+	r, ok := script.ParseRecord(text)
 	if !ok {
 		return false
 	}
 	opts := acquireOptions{db: int(h.db), key: h.key(), mode: h.mode(), owner: h.owner(), token: h.token, ttl: s.cfg.WatchdogTimeout}
-	m := h.carrier.newAcquisition(opts, nil).newMove(h.token, r.carrier, r.request)
+	m := h.carrier.newAcquisition(opts, nil).newMove(h.token, r.Carrier, r.Request)
 	defer m.unlockOld()
 	return m.send(until).kind == moved
 }
@@ -194,7 +195,7 @@ func (h *hold) noteRestorePending() {
 }
 
 // repairBeforeRelease gives the master of h our state of h, if it is in the grace period and may
-// have an older one. The caller has locked the requests of h. An error is errRefused.
+// have an older one. The caller has locked the requests of h. An error is script.ErrRefused.
 func (s *Service) repairBeforeRelease(h *hold, until time.Time) error {
 	if !s.graces.needsRepair(h) {
 		return nil

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"leash/internal/redistest"
+	"leash/lockcmd/script"
 )
 
 // TestR2ReleaseAfterAMoveWithoutAnEvent: A release waits for a restore and detects that the slot
@@ -21,10 +22,10 @@ func TestR2ReleaseAfterAMoveWithoutAnEvent(t *testing.T) {
 	end := s.graces.begin(t, key)
 	defer end()
 	forget(t, s.rdb, key)
-	from := cluster.MasterOf(slotOf(key))
+	from := cluster.MasterOf(script.SlotOf(key))
 	for _, to := range cluster.Masters() {
 		if to != from {
-			m, err := cluster.BeginMove(slotOf(key), to)
+			m, err := cluster.BeginMove(script.SlotOf(key), to)
 			if err == nil {
 				_, err = m.MoveKeys(-1)
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/lockcmd/script"
 	"leash/renewal"
 )
 
@@ -94,9 +95,9 @@ func stateOf(t testing.TB, rdb redis.UniversalClient, key string) (lines []strin
 		switch kind := rdb.Type(ctx, k).Val(); kind {
 		case "hash":
 			for field, value := range rdb.HGetAll(ctx, k).Val() {
-				if r, ok := parseRecord(value); ok {
-					more := untilText.ReplaceAllString(r.ext, "-") // this changes with time
-					value = strings.Join([]string{strconv.FormatInt(r.token, 10), r.carrier, strconv.FormatInt(r.ttl, 10), r.opts, more, r.id, r.client}, " ")
+				if r, ok := script.ParseRecord(value); ok {
+					more := untilText.ReplaceAllString(r.Ext, "-") // this changes with time
+					value = strings.Join([]string{strconv.FormatInt(r.Token, 10), r.Carrier, strconv.FormatInt(r.TTL, 10), r.Options, more, r.ID, r.Client}, " ")
 				}
 				lines = append(lines, k+" "+field+" "+value)
 			}
@@ -175,8 +176,8 @@ func TestR2RestoreOfPermits(t *testing.T) {
 		wantPrefix(t, a.do("SEM.ACQUIRE", key, "COUNT", "2"), "*2")
 		before := stateOf(t, rdb, key)
 		end := s.graces.begin(t, key)
-		rdb.Del(t.Context(), permitsKey(key))
-		rdb.Del(t.Context(), recordsKey(key))
+		rdb.Del(t.Context(), script.PermitsKey(key))
+		rdb.Del(t.Context(), script.RecordsKey(key))
 		rdb.Set(t.Context(), key, 3, 0)
 		want(t, b.do("SEM.ACQUIRE", key), "$-1")
 		s.watchdog.CheckAll()
@@ -251,7 +252,7 @@ func TestR2RestoreYields(t *testing.T) {
 				{"a hold of Redisson's", func(h *hold) { s.putOther(h, 0) }, renewal.ReasonGone},
 				{"a string", func(h *hold) { rdb.Set(ctx, h.key(), "x", time.Minute) }, renewal.ReasonGone},
 				{"broken", func(h *hold) {
-					rdb.Set(ctx, tombstoneKey(h.key(), h.token, h.carrier.name), brokenText, time.Minute)
+					rdb.Set(ctx, script.TombstoneKey(h.key(), h.token, h.carrier.name), brokenText, time.Minute)
 				}, renewal.ReasonBroken},
 			} {
 				t.Run(mode+" "+c.name, func(t *testing.T) {
@@ -285,17 +286,17 @@ func TestR2RestoreYields(t *testing.T) {
 // it is a hold of Redisson.
 func (s *Service) putOther(h *hold, token int64) {
 	ctx, rdb, key := context.Background(), s.rdb, h.key()
-	text := recordPrefix(token, "other:1.1") + "1 1 " + strconv.FormatInt(time.Now().UnixMilli(), 10) + " 60000 w - - -"
-	if h.mode() == plain {
+	text := script.RecordPrefix(token, "other:1.1") + "1 1 " + strconv.FormatInt(time.Now().UnixMilli(), 10) + " 60000 w - - -"
+	if h.mode() == script.Plain {
 		rdb.HSet(ctx, key, "other", "1")
 		if token > 0 {
-			rdb.HSet(ctx, key, recordField, text)
+			rdb.HSet(ctx, key, script.RecordField, text)
 		}
 	} else {
 		rdb.HSet(ctx, key, "mode", "write", "other:write", "1")
 		if token > 0 {
-			rdb.HSet(ctx, recordsKey(key), "other:write", text)
-			rdb.PExpire(ctx, recordsKey(key), time.Minute)
+			rdb.HSet(ctx, script.RecordsKey(key), "other:write", text)
+			rdb.PExpire(ctx, script.RecordsKey(key), time.Minute)
 		}
 	}
 	rdb.PExpire(ctx, key, time.Minute)

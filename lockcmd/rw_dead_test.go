@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script"
 )
 
 // An owner with a WRITE hold and a READ hold of one lock may have them on two connections. Each
@@ -29,11 +31,11 @@ func splitHold(t testing.TB, key string, from, to *conn, moved, brief string, tt
 }
 
 // rwRecords returns the records of a read-write lock by field.
-func rwRecords(t testing.TB, rdb redis.UniversalClient, key string) map[string]record {
+func rwRecords(t testing.TB, rdb redis.UniversalClient, key string) map[string]script.Record {
 	t.Helper()
-	all := make(map[string]record)
-	for field, text := range inRedis(t, rdb, recordsKey(key)) {
-		all[field], _ = parseRecord(text)
+	all := make(map[string]script.Record)
+	for field, text := range inRedis(t, rdb, script.RecordsKey(key)) {
+		all[field], _ = script.ParseRecord(text)
 	}
 	return all
 }
@@ -147,7 +149,7 @@ func TestR13WriterBesideItsReaderIsRenewedAtMaxmemory(t *testing.T) {
 	// for this long, the lock's own TTL must be correct
 	a.token(key, "READ", "OWNER", "me", "TTL", "60000")
 	until := func() int {
-		n, _ := strconv.Atoi(rwRecords(t, rdb, key)["me:write"].extValue("until"))
+		n, _ := strconv.Atoi(rwRecords(t, rdb, key)["me:write"].ExtValue("until"))
 		return n
 	}
 	before := until()

@@ -6,40 +6,41 @@ import (
 	"time"
 
 	"leash/internal/faultproxy"
+	"leash/lockcmd/script"
 )
 
 func TestR7LostRepliesOfReadAndWrite(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{})
 	rdb := straight.rdb
-	for _, m := range []*mode{read, write} {
+	for _, m := range []*script.Mode{script.Read, script.Write} {
 		for _, before := range []bool{false, true} {
 			key, other := newKey(), newKey()
-			a, field := connect(t, s), map[*mode]string{read: "me", write: "me:write"}[m]
-			a.token(other, m.option) // Redis knows the script
+			a, field := connect(t, s), map[*script.Mode]string{script.Read: "me", script.Write: "me:write"}[m]
+			a.token(other, m.Option) // Redis knows the script
 			want(t, a.do("LOCK.RELEASE", other), ":1")
 			arm := p.DropAfter
 			if before {
 				arm = p.DropBefore
 			}
-			fault := arm(running(m.acquire, key))
-			token := a.token(key, m.option, "OWNER", "me")
+			fault := arm(running(m.Acquire, key))
+			token := a.token(key, m.Option, "OWNER", "me")
 			if fault.Count() != 1 {
 				t.Fatal("no reply was lost")
 			}
 			want(t, count(rdb, key, field), "1")
-			fault = arm(running(m.acquire, key))
-			if again := a.token(key, m.option, "OWNER", "me"); again != token || fault.Count() != 1 {
+			fault = arm(running(m.Acquire, key))
+			if again := a.token(key, m.Option, "OWNER", "me"); again != token || fault.Count() != 1 {
 				t.Fatalf("got token %d, want %d", again, token)
 			}
 			want(t, count(rdb, key, field), "2")
 			if left := readTimeout(rdb, key, "me", 3); left > 0 {
 				t.Errorf("a repeated acquire left a third timeout key: %v", left)
 			}
-			fault = arm(running(m.release, key))
+			fault = arm(running(m.Release, key))
 			want(t, a.do("LOCK.RELEASE", key), ":0")
 			want(t, count(rdb, key, field), "1")
-			again := arm(running(m.release, key))
+			again := arm(running(m.Release, key))
 			want(t, a.do("LOCK.RELEASE", key), ":1")
 			if fault.Count()+again.Count() != 2 {
 				t.Error("no reply was lost")
@@ -53,19 +54,19 @@ func TestR7LateCopiesOfReadAndWriteDoNothing(t *testing.T) {
 	t.Parallel()
 	s, straight, _ := faulty(t, Config{})
 	rdb, until := straight.rdb, time.Now().Add(5*time.Second)
-	for _, m := range []*mode{read, write} {
-		a, key, field := connect(t, s), newKey(), map[*mode]string{read: "me", write: "me:write"}[m]
+	for _, m := range []*script.Mode{script.Read, script.Write} {
+		a, key, field := connect(t, s), newKey(), map[*script.Mode]string{script.Read: "me", script.Write: "me:write"}[m]
 		opts := acquireOptions{mode: m, key: key, owner: "me", ttl: 30 * time.Second}
-		token := a.token(key, m.option, "OWNER", "me")
+		token := a.token(key, m.Option, "OWNER", "me")
 		own, _ := a.carrier.lockOwnHold(opts)
 		late := a.carrier.newAcquisition(opts, own) // sent, and delayed on its way
 		late.unlockOwn()
-		a.token(key, m.option, "OWNER", "me")
+		a.token(key, m.Option, "OWNER", "me")
 		if r := late.send(until); r.kind != unknown || count(rdb, key, field) != "2" {
 			t.Errorf("a late acquire changed the count to %s, and said %v", count(rdb, key, field), r)
 		}
 		release := func(token, number int64) *scriptCall {
-			return &scriptCall{script: m.release, keys: m.keys(key, "me"), args: scriptArgs("me", token, a.carrier.name, number, "", "c", "p")}
+			return &scriptCall{script: m.Release, keys: m.Keys(key, "me"), args: scriptArgs("me", token, a.carrier.name, number, "", "c", "p")}
 		}
 		for _, row := range []struct {
 			request *scriptCall
@@ -90,12 +91,12 @@ func TestR7LateCopiesOfReadAndWriteDoNothing(t *testing.T) {
 func TestR26UnknownReadAndWriteAreUndone(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 400 * time.Millisecond}, slowRetries)
-	for _, m := range []*mode{read, write} {
+	for _, m := range []*script.Mode{script.Read, script.Write} {
 		a, b, c, key := connect(t, s), connect(t, straight), connect(t, straight), newKey()
-		p.DropAfter(running(m.acquire, key), faultproxy.Always())
+		p.DropAfter(running(m.Acquire, key), faultproxy.Always())
 		c.token(key, "READ") // another reader continues
 		want(t, c.do("LOCK.RELEASE", key), ":1")
-		want(t, a.do("LOCK.ACQUIRE", key, m.option, "TTL", "60000"), "-"+msgTimeout)
+		want(t, a.do("LOCK.ACQUIRE", key, m.Option, "TTL", "60000"), "-"+msgTimeout)
 		began := time.Now()
 		b.token(key, "WRITE", "BLOCK", "0")
 		if took := time.Since(began); took > soon {
@@ -114,7 +115,7 @@ func TestR26UndoneReaderLeavesTheOthers(t *testing.T) {
 	a, b, key := connect(t, s), connect(t, straight), newKey()
 	other := b.token(key, "READ", "OWNER", "other")
 	token := a.token(key, "READ", "OWNER", "me")
-	fault := p.DropAfter(running(read.acquire, key), faultproxy.Always())
+	fault := p.DropAfter(running(script.Read.Acquire, key), faultproxy.Always())
 	want(t, a.do("LOCK.ACQUIRE", key, "READ", "OWNER", "me"), "-"+msgTimeout)
 	want(t, a.do("LOCK.ACQUIRE", key, "READ", "OWNER", "you"), "-"+msgTimeout)
 	fault.Disarm()
@@ -123,8 +124,8 @@ func TestR26UndoneReaderLeavesTheOthers(t *testing.T) {
 		return got["me"] == "1" && got["you"] == "" && got["other"] == "1"
 	})
 	for owner, n := range map[string]int64{"me": token, "other": other} {
-		if r, _ := parseRecord(inRedis(t, straight.rdb, recordsKey(key))[owner]); r.token != n {
-			t.Errorf("%s has token %d, want %d", owner, r.token, n)
+		if r, _ := script.ParseRecord(inRedis(t, straight.rdb, script.RecordsKey(key))[owner]); r.Token != n {
+			t.Errorf("%s has token %d, want %d", owner, r.Token, n)
 		}
 		if left := readTimeout(straight.rdb, key, owner, 1); left < 28*time.Second {
 			t.Errorf("%s has %v left", owner, left)
@@ -141,12 +142,12 @@ func TestR26UndoneReaderLeavesTheOthers(t *testing.T) {
 func TestR26UnansweredReleaseOfReadAndWrite(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond, WatchdogTimeout: 2 * time.Second})
-	for _, m := range []*mode{read, write} {
+	for _, m := range []*script.Mode{script.Read, script.Write} {
 		a, b, key := connect(t, s), connect(t, straight), newKey()
-		a.token(key, m.option, "OWNER", "me")
-		a.token(key, m.option, "OWNER", "me")
+		a.token(key, m.Option, "OWNER", "me")
+		a.token(key, m.Option, "OWNER", "me")
 		for range 2 {
-			fault := p.DropBefore(running(m.release, key), faultproxy.Always())
+			fault := p.DropBefore(running(m.Release, key), faultproxy.Always())
 			want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
 			want(t, b.do("LOCK.ACQUIRE", key, "WRITE"), "$-1")
 			fault.Disarm()
@@ -162,12 +163,12 @@ func TestR26UnansweredReleaseOfReadAndWrite(t *testing.T) {
 func TestR27LossOfReadAndWrite(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond, WatchdogTimeout: time.Second})
-	for _, m := range []*mode{read, write} {
+	for _, m := range []*script.Mode{script.Read, script.Write} {
 		a, b, key := connect(t, s), connect(t, straight), newKey()
-		a.token(key, m.option)
+		a.token(key, m.Option)
 		straight.rdb.Del(t.Context(), key) // deleted without Leash, as by Java's forceUnlock
 		want(t, receive(t, a.losses, 3*time.Second), key+" gone")
-		a.token(key, m.option)
+		a.token(key, m.Option)
 		b.token(newKey(), "READ")
 		p.Freeze()
 		b.token(key, "WRITE", "BLOCK", "0")
@@ -185,11 +186,11 @@ func TestR27LossOfReadAndWrite(t *testing.T) {
 func TestR30ReadAndWriteAreReleasedFromAnotherLeash(t *testing.T) {
 	t.Parallel()
 	s, other, p := faulty(t, Config{})
-	for _, m := range []*mode{read, write} {
+	for _, m := range []*script.Mode{script.Read, script.Write} {
 		a, b, key := connect(t, s), connect(t, other), newKey()
-		token := strconv.FormatInt(a.token(key, m.option, "OWNER", "me"), 10)
-		a.token(key, m.option, "OWNER", "me")
-		p.DropAfter(running(m.revoke, key))
+		token := strconv.FormatInt(a.token(key, m.Option, "OWNER", "me"), 10)
+		a.token(key, m.Option, "OWNER", "me")
+		p.DropAfter(running(m.Revoke, key))
 		want(t, b.do("LOCK.RELEASE", key, "TOKEN", "5"), "-"+msgNotHeld)
 		want(t, b.do("LOCK.RELEASE", key, "OWNER", "you"), "-"+msgNotHeld)
 		want(t, b.do("LOCK.RELEASE", key, "TOKEN", token), ":0")
@@ -224,8 +225,8 @@ func lostReadWriteHandOver(t *testing.T, options [2]string, before bool) bool {
 	if before {
 		arm = p.DropBefore
 	}
-	m := map[string]*mode{"READ": read, "WRITE": write}[options[0]]
-	fault := arm(running(m.handover, key))
+	m := map[string]*script.Mode{"READ": script.Read, "WRITE": script.Write}[options[0]]
+	fault := arm(running(m.Handover, key))
 	want(t, a.do("LOCK.RELEASE", key), ":1")
 	if token := tokenOf(t, receive(t, reply, 3*time.Second)); token <= old || fault.Count() > 1 {
 		t.Errorf("got token %d after %d, %d faults", token, old, fault.Count())

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"leash/lockcmd/script"
 )
 
 func TestR14ReadWriteInASlotInMigration(t *testing.T) {
@@ -27,10 +29,10 @@ func TestR14ReadWriteInASlotInMigration(t *testing.T) {
 		a.token(key(locks+1), option, "OWNER", "me")
 	}
 	m, finish := startMigration(t, tag)
-	timeouts := func(n, i int) string { return suffixName(key(n), fmt.Sprint("me:rwlock_timeout:", i)) }
+	timeouts := func(n, i int) string { return script.SuffixName(key(n), fmt.Sprint("me:rwlock_timeout:", i)) }
 	for _, keys := range [][]string{
-		{key(1)}, {recordsKey(key(2))}, {timeouts(3, 1)}, {key(4), recordsKey(key(4)), timeouts(4, 1)},
-		{key(5), recordsKey(key(5)), timeouts(5, 1), timeouts(5, 2)}, {key(locks)}, {key(locks + 1)},
+		{key(1)}, {script.RecordsKey(key(2))}, {timeouts(3, 1)}, {key(4), script.RecordsKey(key(4)), timeouts(4, 1)},
+		{key(5), script.RecordsKey(key(5)), timeouts(5, 1), timeouts(5, 2)}, {key(locks)}, {key(locks + 1)},
 	} {
 		if err := m.MoveKey(keys...); err != nil {
 			t.Fatal(err)
@@ -41,7 +43,7 @@ func TestR14ReadWriteInASlotInMigration(t *testing.T) {
 	}
 	var all []string // on both nodes
 	for n := range locks + 2 {
-		all = append(all, key(n), recordsKey(key(n)))
+		all = append(all, key(n), script.RecordsKey(key(n)))
 		if n != locks {
 			all = append(all, timeouts(n, 1))
 		}
@@ -49,7 +51,7 @@ func TestR14ReadWriteInASlotInMigration(t *testing.T) {
 			all = append(all, timeouts(n, 2))
 		}
 	}
-	until := func() string { return rwRecords(t, rdb, key(locks+1))["me:write"].extValue("until") }
+	until := func() string { return rwRecords(t, rdb, key(locks+1))["me:write"].ExtValue("until") }
 	before := until()
 	wantRenewed(t, s, all...)
 	if until() == before {

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/redistest"
+	"leash/lockcmd/script"
 )
 
 func TestReadWriteEmbedded(t *testing.T) {
@@ -160,7 +161,7 @@ func TestAttachExtendAndCheckReadAndWrite(t *testing.T) {
 			a.carrier.End(Release)
 			want(t, b.do("LOCK.RELEASE", key), ":0")
 			want(t, b.do("LOCK.EXTEND", key, "90000"), ":90000")
-			for _, k := range []string{key, recordsKey(key)} {
+			for _, k := range []string{key, script.RecordsKey(key)} {
 				if left := rdb.PTTL(ctx, k).Val(); left < 85*time.Second {
 					t.Errorf("%s: %s lasts %v", mode, k, left)
 				}
@@ -181,7 +182,7 @@ func TestAttachExtendAndCheckReadAndWrite(t *testing.T) {
 			if mode == "READ" {
 				want(t, beside.do("LOCK.RELEASE", key), ":1")
 			}
-			eventually(t, time.Second, "nothing is left", func() bool { return !exists(t, rdb, key) && !exists(t, rdb, recordsKey(key)) })
+			eventually(t, time.Second, "nothing is left", func() bool { return !exists(t, rdb, key) && !exists(t, rdb, script.RecordsKey(key)) })
 			wantNothing(t, rdb, key, b, c)
 			c.token(key, mode, "OWNER", "me")
 			want(t, c.do("LOCK.EXTEND", key, "1000"), "-"+msgIsRenewed)

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script"
 )
 
 // TestR12ReadAndWriteHoldsAreRenewed: Every part of a hold is renewed, and each of an owner's two
@@ -23,7 +25,7 @@ func TestR12ReadAndWriteHoldsAreRenewed(t *testing.T) {
 			a, b := connect(t, s), connect(t, s)
 			alive := func(counts int) error {
 				for end := time.Now().Add(2500 * time.Millisecond); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
-					lefts := []time.Duration{rdb.PTTL(ctx, key).Val(), rdb.PTTL(ctx, recordsKey(key)).Val()}
+					lefts := []time.Duration{rdb.PTTL(ctx, key).Val(), rdb.PTTL(ctx, script.RecordsKey(key)).Val()}
 					for i := 1; i <= counts; i++ {
 						lefts = append(lefts, readTimeout(rdb, key, "me", i))
 					}
@@ -107,7 +109,7 @@ func TestR12TTLOfReadWriteHoldsIsNeverLowered(t *testing.T) {
 			a := connect(t, s)
 			long := func(after string) {
 				t.Helper()
-				for _, k := range []string{key, recordsKey(key)} {
+				for _, k := range []string{key, script.RecordsKey(key)} {
 					if left := rdb.PTTL(ctx, k).Val(); left < 55*time.Second {
 						t.Errorf("%s: %s lowered the TTL of %s to %v", mode, after, k, left)
 					}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script"
 )
 
 // TestReadersAndWritersUnderLoad: Random readers and writers on two Leashes and in Java acquire,
@@ -48,7 +50,7 @@ func TestReadersAndWritersUnderLoad(t *testing.T) {
 					return false
 				}
 			}
-			return !exists(t, rdb, l.key) && !exists(t, rdb, recordsKey(l.key))
+			return !exists(t, rdb, l.key) && !exists(t, rdb, script.RecordsKey(l.key))
 		})
 		t.Logf("%d reads, up to %d at once, and %d writes", l.reads.Load(), l.most.Load(), l.writes.Load())
 	})

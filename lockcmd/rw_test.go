@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script"
 )
 
 func TestReadersShareAndWritersDoNot(t *testing.T) {
@@ -27,7 +29,7 @@ func TestReadersShareAndWritersDoNot(t *testing.T) {
 		want(t, b.do("LOCK.RELEASE", key), ":1")
 		want(t, a.do("LOCK.ACQUIRE", key, "WRITE"), "$-1")
 		want(t, a.do("LOCK.RELEASE", key, "TOKEN", strconv.FormatInt(third, 10), "READ"), ":1")
-		if n := rdb.Exists(context.Background(), key, recordsKey(key)).Val(); n != 0 {
+		if n := rdb.Exists(context.Background(), key, script.RecordsKey(key)).Val(); n != 0 {
 			t.Errorf("%d keys are still there", n)
 		}
 		if fourth := a.token(key, "WRITE"); fourth <= third {
@@ -57,13 +59,13 @@ func inRedis(t testing.TB, rdb redis.UniversalClient, key string) map[string]str
 
 // readTimeout returns how long the i-th count of an owner's READ hold lasts.
 func readTimeout(rdb redis.UniversalClient, key, owner string, i int) time.Duration {
-	return rdb.PTTL(context.Background(), suffixName(key, owner+":rwlock_timeout:"+strconv.Itoa(i))).Val()
+	return rdb.PTTL(context.Background(), script.SuffixName(key, owner+":rwlock_timeout:"+strconv.Itoa(i))).Val()
 }
 
 // wantNothing checks that nothing is left of a read-write lock and its holds.
 func wantNothing(t testing.TB, rdb redis.UniversalClient, key string, conns ...*conn) {
 	t.Helper()
-	if n := rdb.Exists(context.Background(), key, recordsKey(key)).Val(); n != 0 {
+	if n := rdb.Exists(context.Background(), key, script.RecordsKey(key)).Val(); n != 0 {
 		t.Errorf("%d keys are left: %v", n, inRedis(t, rdb, key))
 	}
 	for _, c := range conns {
@@ -99,7 +101,7 @@ func TestReadWriteLayoutIsRedissons(t *testing.T) {
 				}
 			}
 			records := inRedis(t, rdb, base+":leash")
-			if r, ok := parseRecord(records["u:1"]); !ok || len(records) != 1 || r.token != token || r.carrier != a.carrier.name {
+			if r, ok := script.ParseRecord(records["u:1"]); !ok || len(records) != 1 || r.Token != token || r.Carrier != a.carrier.name {
 				t.Errorf("got records %q", records)
 			}
 			if left, lock := rdb.PTTL(ctx, base+":leash").Val(), rdb.PTTL(ctx, key).Val(); left < 29*time.Second || lock < 29*time.Second {
@@ -116,7 +118,7 @@ func TestReadWriteLayoutIsRedissons(t *testing.T) {
 			if got := inRedis(t, rdb, key); len(got) != 2 || got["mode"] != "write" || got["u:1:write"] != "1" {
 				t.Errorf("got %v", got)
 			}
-			if r, ok := parseRecord(inRedis(t, rdb, base+":leash")["u:1:write"]); !ok || r.token != token {
+			if r, ok := script.ParseRecord(inRedis(t, rdb, base+":leash")["u:1:write"]); !ok || r.Token != token {
 				t.Errorf("got record %+v", r)
 			}
 			want(t, a.do("LOCK.RELEASE", key, "ALL"), ":1")
@@ -221,7 +223,7 @@ func TestR9UpgradeIsRefusedAtOnce(t *testing.T) {
 			want(t, c.do("LOCK.ACQUIRE", key, "WRITE", "OWNER", "me", "BLOCK", "0"), "-"+msgKind)
 			want(t, c.do("LOCK.ACQUIRE", key, "OWNER", "me", "BLOCK", "0"), "-"+msgKind)
 		}
-		if r, _ := parseRecord(inRedis(t, rdb, recordsKey(key))["me"]); r.token != token {
+		if r, _ := script.ParseRecord(inRedis(t, rdb, script.RecordsKey(key))["me"]); r.Token != token {
 			t.Errorf("got record %+v", r)
 		}
 		want(t, a.do("LOCK.RELEASE", key), ":1")

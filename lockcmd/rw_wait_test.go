@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script"
 )
 
 func TestR18ReadersGoInTogether(t *testing.T) {
@@ -28,7 +30,7 @@ func TestR18ReadersGoInTogether(t *testing.T) {
 		writes := last.await(s, 5, key, "WRITE", "BLOCK", "0")
 		late := connect(t, s)
 		behind := late.await(s, 6, key, "READ", "BLOCK", "0")
-		eventually(t, 5*time.Second, "both listen", func() bool { return listeners(t, rdb, rwChannel(key)) == 2 })
+		eventually(t, 5*time.Second, "both listen", func() bool { return listeners(t, rdb, script.RWChannel(key)) == 2 })
 		want(t, w.do("LOCK.RELEASE", key), ":1")
 		tokens := make(map[int64]bool)
 		for _, reply := range replies {
@@ -142,7 +144,7 @@ func TestReadWriteWakesAndIsWokenByRedisson(t *testing.T) {
 		a, b, j := connect(t, s), connect(t, s), newJavaRW(t, rdb, key, "1")
 
 		// what Java receives from Leash
-		plain, sharded := rdb.Subscribe(ctx, rwChannel(key)), rdb.SSubscribe(ctx, rwChannel(key))
+		plain, sharded := rdb.Subscribe(ctx, script.RWChannel(key)), rdb.SSubscribe(ctx, script.RWChannel(key))
 		defer plain.Close()
 		defer sharded.Close()
 		for _, sub := range []*redis.PubSub{plain, sharded} {
@@ -181,7 +183,7 @@ func TestReadWriteWakesAndIsWokenByRedisson(t *testing.T) {
 		}{{"WRITE", j.read, j.unread}, {"READ", j.write, j.unwrite}, {"WRITE", j.write, j.unwrite}} {
 			j.in(row.take(30 * time.Second))
 			reply := a.await(s, 1, key, row.option, "BLOCK", "0")
-			eventually(t, 5*time.Second, "we listen", func() bool { return listeners(t, rdb, rwChannel(key)) == 2 })
+			eventually(t, 5*time.Second, "we listen", func() bool { return listeners(t, rdb, script.RWChannel(key)) == 2 })
 			<-time.After(50 * time.Millisecond) // the attempt that follows the subscription has ended
 			row.release()
 			tokenOf(t, woken(t, reply))
@@ -258,7 +260,7 @@ func TestR21ReadersAndWritersHandOver(t *testing.T) {
 		s := leash(t, rdb, Config{}, slowRetries)
 		for _, row := range [][2]string{{"WRITE", "WRITE"}, {"WRITE", "READ"}, {"READ", "WRITE"}} {
 			key := newKey()
-			subscribeFirst(t, s, rwChannel(key), key)
+			subscribeFirst(t, s, script.RWChannel(key), key)
 			a, b, c, j := connect(t, s), connect(t, s), connect(t, s), newJavaRW(t, rdb, key, "1")
 			old := a.token(key, row[0], "OWNER", "a")
 			if row[0] == "READ" { // a reader whose lease has expired
@@ -297,7 +299,7 @@ func TestR21ReadersAndWritersHandOver(t *testing.T) {
 
 		// no hand-over while others read, here or elsewhere, or when the owner still reads
 		key := newKey()
-		subscribeFirst(t, s, rwChannel(key), key)
+		subscribeFirst(t, s, script.RWChannel(key), key)
 		a, b, c, j := connect(t, s), connect(t, s), connect(t, s), newJavaRW(t, rdb, key, "1")
 		a.token(key, "WRITE", "OWNER", "me")
 		a.token(key, "READ", "OWNER", "me")
@@ -327,25 +329,25 @@ func TestR21HandOverToAReaderThatAlreadyHolds(t *testing.T) {
 		a, b := connect(t, s), connect(t, s)
 		token := a.token(key, "READ", "OWNER", "me", "LEASE", "600000")
 		a.token(key, "READ", "OWNER", "me", "LEASE", "600000")
-		waits := b.carrier.newAcquisition(acquireOptions{mode: read, key: key, ttl: time.Minute}, nil)
+		waits := b.carrier.newAcquisition(acquireOptions{mode: script.Read, key: key, ttl: time.Minute}, nil)
 		got := waits.send(s.deadline())
 		defer func() { // no client was told of this hold
 			h, _ := waits.hold(got)
 			s.endUnowned(h)
 		}()
-		h := &heldBy{t: t, rdb: rdb, mode: read, key: key, token: token, carrier: a.carrier.name}
-		keys := read.endKeys(key, "me", tokenKey(key))
+		h := &heldBy{t: t, rdb: rdb, mode: script.Read, key: key, token: token, carrier: a.carrier.name}
+		keys := script.Read.EndKeys(key, "me", script.TokenKey(key))
 		hand := func(number int64) []any {
 			args := h.hand(token, h.carrier, number)
 			args[5], args[6], args[7] = waits.owner, b.carrier.name, waits.number
-			return append(args, read.name)
+			return append(args, script.Read.Name)
 		}
 		first, second := a.carrier.requests.Add(1), a.carrier.requests.Add(1)
-		h.call("[0]", read.handover, keys, hand(first)...)
-		h.call("[0]", read.handover, keys, hand(first)...)
-		h.call("[1]", read.handover, keys, hand(second)...)
+		h.call("[0]", script.Read.Handover, keys, hand(first)...)
+		h.call("[0]", script.Read.Handover, keys, hand(first)...)
+		h.call("[1]", script.Read.Handover, keys, hand(second)...)
 		want(t, a.do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(token, 10)), ":0")
-		reply, err := read.handover.run(t.Context(), rdb.(processor), keys, scriptArgs(hand(second)...))
+		reply, err := script.Read.Handover.Run(t.Context(), rdb.(script.Processor), keys, scriptArgs(hand(second)...))
 		if n := integersOf(reply); err != nil || n[0] != holdEnded || n[1] != got.token {
 			t.Errorf("a repetition was answered %v, %v", reply, err)
 		}

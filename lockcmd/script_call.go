@@ -8,19 +8,14 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script"
 )
-
-// errUnknown is the error for a request that was sent and whose outcome nobody knows.
-var errUnknown = errors.New("lockcmd: outcome unknown")
-
-// errRefused is the error for a request that Redis certainly did not run. It may take the request
-// later.
-var errRefused = errors.New("lockcmd: Redis did not take the request")
 
 // scriptCall is a script with all that a repetition needs. It may be sent several times and acts
 // once (R7).
 type scriptCall struct {
-	script         *script
+	script         *script.Script
 	db             int
 	keys           []string
 	minKeys        int // keys that are needed in a slot migration (R14); 0 for all
@@ -39,9 +34,9 @@ type scriptCall struct {
 	gotReplicas    int64         // replicas that have it
 }
 
-// ask sends the call until Redis answers or the time is over. The error is errUnknown, errRefused,
-// or Redis's own (a redis.Error). If a slot migration splits its keys, ask returns at once, because
-// that lasts long (R14).
+// ask sends the call until Redis answers or the time is over. The error is script.ErrUnknown,
+// script.ErrRefused, or Redis's own (a redis.Error). If a slot migration splits its keys, ask
+// returns at once, because that lasts long (R14).
 func (s *Service) ask(call *scriptCall, until time.Time) (any, error) {
 	pause := 2 * time.Millisecond
 	for {
@@ -50,34 +45,34 @@ func (s *Service) ask(call *scriptCall, until time.Time) (any, error) {
 			s.noteSuccess(call)
 			return reply, nil
 		}
-		v := judge(err)
-		if v != answered {
+		v := script.Judge(err)
+		if v != script.Answered {
 			s.noteRefusal(call, err)
 		}
 		s.refreshTopologyAfter(v)
 		switch v {
-		case answered:
+		case script.Answered:
 			return nil, s.nameMissingRight(call, err)
-		case ambiguous:
+		case script.Ambiguous:
 			call.outcomeUnknown = true
 			if call.runsOnce {
-				return nil, errors.Join(errUnknown, err)
+				return nil, errors.Join(script.ErrUnknown, err)
 			}
-		case refused:
-			migrates := migrates(err)
+		case script.Refused:
+			migrates := script.Migrates(err)
 			if migrates && call.minKeys > 0 && len(call.keys) > call.minKeys {
 				call.keys = call.keys[:call.minKeys]
 				continue
 			}
 			if migrates && len(call.keys) > 1 && !call.outcomeUnknown {
-				return nil, errors.Join(errRefused, err)
+				return nil, errors.Join(script.ErrRefused, err)
 			}
 		}
 		if call.cutOff() || s.stoppedWithin(pause) || time.Now().Add(pause).After(until) {
 			if call.outcomeUnknown {
-				return nil, errors.Join(errUnknown, err)
+				return nil, errors.Join(script.ErrUnknown, err)
 			}
-			return nil, errors.Join(errRefused, err)
+			return nil, errors.Join(script.ErrRefused, err)
 		}
 		pause = min(2*pause, 250*time.Millisecond)
 	}
@@ -91,7 +86,7 @@ const migrationPause = 50 * time.Millisecond
 func (s *Service) askThroughMigration(call *scriptCall, until time.Time) (any, error) {
 	for {
 		reply, err := s.ask(call, until)
-		if !keysSplit(err) || s.stoppedWithin(migrationPause) || time.Now().After(until) {
+		if !script.KeysSplit(err) || s.stoppedWithin(migrationPause) || time.Now().After(until) {
 			return reply, err
 		}
 	}
@@ -111,7 +106,7 @@ func (s *Service) attempt(call *scriptCall, until time.Time) (any, error) {
 	}
 	safe := call.safeUntil()
 	if call.cutOff() || !now.Before(limit) {
-		return nil, errRefused // it was not sent
+		return nil, script.ErrRefused // it was not sent
 	}
 	call.sent = now
 	if s.cfg.SendScript != nil && !call.outcomeUnknown && call.wantReplicas == 0 {
@@ -121,7 +116,7 @@ func (s *Service) attempt(call *scriptCall, until time.Time) (any, error) {
 	}
 	if safe != nil && safe.Before(limit) {
 		if limit = *safe; !time.Now().Before(limit) {
-			return nil, errRefused
+			return nil, script.ErrRefused
 		}
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), limit)
@@ -129,7 +124,7 @@ func (s *Service) attempt(call *scriptCall, until time.Time) (any, error) {
 	if call.wantReplicas > 0 {
 		return s.runReplicated(ctx, call, limit)
 	}
-	return call.script.run(ctx, s.database(call.db), call.keys, call.args)
+	return call.script.Run(ctx, s.database(call.db), call.keys, call.args)
 }
 
 // safeUntil is the time from which the call must not be written. It is nil if there is none.
@@ -147,8 +142,8 @@ func (call *scriptCall) cutOff() bool { return call.ctx != nil && call.ctx.Err()
 
 // refreshTopologyAfter starts a refresh of the topology after a node did not serve as expected. For
 // commands that it may not repeat, go-redis refreshes only every 60 s, which is late for a lease.
-func (s *Service) refreshTopologyAfter(v verdict) {
-	if v == answered {
+func (s *Service) refreshTopologyAfter(v script.Verdict) {
+	if v == script.Answered {
 		return
 	}
 	if c, ok := s.rdb.(*redis.ClusterClient); ok {

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/redistest"
+	"leash/lockcmd/script"
 )
 
 // rightsScene runs one script that the lock commands run only after a fault, on keys as Leash
@@ -34,7 +35,7 @@ type rightsStage struct {
 // rightsCall is the call of a script. A renewal fails for each hold by itself: it answers -1 at the
 // index of that hold. names are in the keys of the holds.
 type rightsCall struct {
-	script *script
+	script *script.Script
 	keys   []string
 	args   []any
 	names  []string
@@ -46,35 +47,35 @@ const (
 )
 
 // hold takes a lock in a mode some times. It returns the connection and the record of the hold.
-func (p *rightsStage) hold(m *mode, key, owner string, count int, options ...string) (*conn, record) {
+func (p *rightsStage) hold(m *script.Mode, key, owner string, count int, options ...string) (*conn, script.Record) {
 	p.Helper()
 	c := connect(p, p.s)
 	for range count {
-		c.hold(key, m.option, append([]string{"OWNER", owner}, options...)...)
+		c.hold(key, m.Option, append([]string{"OWNER", owner}, options...)...)
 	}
 	return c, p.record(m, key, owner)
 }
 
 // record reads the record of a hold.
-func (p *rightsStage) record(m *mode, key, owner string) record {
+func (p *rightsStage) record(m *script.Mode, key, owner string) script.Record {
 	p.Helper()
-	r, ok := parseRecord(p.recordText(m, key, owner))
+	r, ok := script.ParseRecord(p.recordText(m, key, owner))
 	if !ok {
 		p.Fatalf("%s has no record of %s", key, owner)
 	}
 	return r
 }
 
-func (p *rightsStage) recordText(m *mode, key, owner string) string {
-	if m.helpers == nil {
+func (p *rightsStage) recordText(m *script.Mode, key, owner string) string {
+	if m.Helpers == nil {
 		return p.rdb.HGet(p.Context(), key, "leash").Val()
 	}
-	return p.rdb.HGet(p.Context(), recordsKey(key), fieldOf(m, owner)).Val()
+	return p.rdb.HGet(p.Context(), script.RecordsKey(key), fieldOf(m, owner)).Val()
 }
 
 // fieldOf is the field of an owner's hold.
-func fieldOf(m *mode, owner string) string {
-	if m == write {
+func fieldOf(m *script.Mode, owner string) string {
+	if m == script.Write {
 		return owner + ":write"
 	}
 	return owner
@@ -89,32 +90,32 @@ func (p *rightsStage) do(args ...any) {
 }
 
 // renewal is the renewal of holds of these locks.
-func (p *rightsStage) renewal(m *mode, locks ...string) rightsCall {
-	call := rightsCall{script: m.renew, args: []any{rightsTTL}, names: locks}
+func (p *rightsStage) renewal(m *script.Mode, locks ...string) rightsCall {
+	call := rightsCall{script: m.Renew, args: []any{rightsTTL}, names: locks}
 	for _, key := range locks {
 		r := p.record(m, key, "me")
-		call.keys = append(call.keys, m.keys(key, "me")...)
-		call.args = append(call.args, "me", recordPrefix(r.token, r.carrier))
+		call.keys = append(call.keys, m.Keys(key, "me")...)
+		call.args = append(call.args, "me", script.RecordPrefix(r.Token, r.Carrier))
 	}
 	return call
 }
 
 // undo is the undo of the request with that number.
-func (p *rightsStage) undo(m *mode, c *conn, number int64) rightsCall {
-	return rightsCall{script: m.undo, keys: m.endKeys(p.key, "me"), args: []any{"me", c.carrier.name, number, number + 1, m.channel(p.key), "p", 0}}
+func (p *rightsStage) undo(m *script.Mode, c *conn, number int64) rightsCall {
+	return rightsCall{script: m.Undo, keys: m.EndKeys(p.key, "me"), args: []any{"me", c.carrier.name, number, number + 1, m.Channel(p.key), "p", 0}}
 }
 
 // restore adds a hold to the call of a restore. text is its record.
-func (call rightsCall) restore(m *mode, key, owner, text string) rightsCall {
-	r, _ := parseRecord(text)
+func (call rightsCall) restore(m *script.Mode, key, owner, text string) rightsCall {
+	r, _ := script.ParseRecord(text)
 	if call.script == nil {
-		call = rightsCall{script: m.restore, args: []any{"", farAway, 60000}}
+		call = rightsCall{script: m.Restore, args: []any{"", farAway, 60000}}
 	}
-	call.keys = append(call.keys, m.keys(key, owner)...)
-	if m != permit {
-		call.keys = append(call.keys, tokenKey(key))
+	call.keys = append(call.keys, m.Keys(key, owner)...)
+	if m != script.Permit {
+		call.keys = append(call.keys, script.TokenKey(key))
 	}
-	call.keys = append(call.keys, tombstoneKey(key, r.token, r.carrier))
+	call.keys = append(call.keys, script.TombstoneKey(key, r.Token, r.Carrier))
 	call.args = append(call.args, owner, 1, rightsTTL, text)
 	return call
 }
@@ -128,10 +129,10 @@ func laterRequest(text string) string {
 }
 
 // lose makes the master lack a hold of me, as after a failover. It also has an older counter.
-func (p *rightsStage) lose(m *mode, key string) (text string) {
+func (p *rightsStage) lose(m *script.Mode, key string) (text string) {
 	text = p.recordText(m, key, "me")
-	p.do("DEL", key, recordsKey(key), suffixName(key, "me:rwlock_timeout:1"))
-	p.do("SET", tokenKey(key), 1, "PX", 600000)
+	p.do("DEL", key, script.RecordsKey(key), script.SuffixName(key, "me:rwlock_timeout:1"))
+	p.do("SET", script.TokenKey(key), 1, "PX", 600000)
 	return text
 }
 
@@ -141,7 +142,7 @@ func (p *rightsStage) permit() (number, text string) {
 	c := connect(p, p.s)
 	want(p, c.do("SEM.INIT", p.key, "2"), ":1")
 	number = c.permit(p.key)
-	return number, p.rdb.HGet(p.Context(), recordsKey(p.key), number).Val()
+	return number, p.rdb.HGet(p.Context(), script.RecordsKey(p.key), number).Val()
 }
 
 func permitBytes(number string) string {
@@ -154,11 +155,11 @@ func permitBytes(number string) string {
 }
 
 func (p *rightsStage) permitPrefix(text string) string {
-	r, ok := parseRecord(text)
+	r, ok := script.ParseRecord(text)
 	if !ok {
 		p.Fatalf("a permit has no record: %q", text)
 	}
-	return recordPrefix(r.token, r.carrier)
+	return script.RecordPrefix(r.Token, r.Carrier)
 }
 
 func rightsScenes() (all []rightsScene) {
@@ -166,75 +167,75 @@ func rightsScenes() (all []rightsScene) {
 		all = append(all, rightsScene{file + ".lua", what, prepare})
 	}
 	add("renew", "one", func(p *rightsStage) rightsCall {
-		p.hold(plain, p.key, "me", 1)
-		return p.renewal(plain, p.key)
+		p.hold(script.Plain, p.key, "me", 1)
+		return p.renewal(script.Plain, p.key)
 	})
 	add("renew", "the second lasts for ever", func(p *rightsStage) rightsCall {
 		one, two := p.key+"1", p.key+"2"
-		p.hold(plain, one, "me", 1)
-		p.hold(plain, two, "me", 1)
+		p.hold(script.Plain, one, "me", 1)
+		p.hold(script.Plain, two, "me", 1)
 		p.do("PERSIST", two)
-		return p.renewal(plain, one, two)
+		return p.renewal(script.Plain, one, two)
 	})
 	add("probe", "a promoted master", func(p *rightsStage) rightsCall {
 		p.do("SET", p.key, "another 5")
-		return rightsCall{script: probeScript, keys: []string{p.key}, args: []any{"", 0, 60000}}
+		return rightsCall{script: script.ProbeScript, keys: []string{p.key}, args: []any{"", 0, 60000}}
 	})
 	add("restore", "it is lost", func(p *rightsStage) rightsCall {
-		p.hold(plain, p.key, "me", 1)
-		return rightsCall{}.restore(plain, p.key, "me", p.lose(plain, p.key))
+		p.hold(script.Plain, p.key, "me", 1)
+		return rightsCall{}.restore(script.Plain, p.key, "me", p.lose(script.Plain, p.key))
 	})
 	add("restore", "it is older, and lasts for ever", func(p *rightsStage) rightsCall {
-		p.hold(plain, p.key, "me", 1)
+		p.hold(script.Plain, p.key, "me", 1)
 		p.do("PERSIST", p.key)
-		return rightsCall{}.restore(plain, p.key, "me", laterRequest(p.recordText(plain, p.key, "me")))
+		return rightsCall{}.restore(script.Plain, p.key, "me", laterRequest(p.recordText(script.Plain, p.key, "me")))
 	})
 	add("restore", "one is older, another one is lost", func(p *rightsStage) rightsCall {
 		one, two := p.key+"1", p.key+"2"
-		p.hold(plain, one, "me", 1)
-		p.hold(plain, two, "me", 1)
-		call := rightsCall{}.restore(plain, one, "me", laterRequest(p.recordText(plain, one, "me")))
-		return call.restore(plain, two, "me", p.lose(plain, two))
+		p.hold(script.Plain, one, "me", 1)
+		p.hold(script.Plain, two, "me", 1)
+		call := rightsCall{}.restore(script.Plain, one, "me", laterRequest(p.recordText(script.Plain, one, "me")))
+		return call.restore(script.Plain, two, "me", p.lose(script.Plain, two))
 	})
 	add("undo", "the hold", func(p *rightsStage) rightsCall {
-		c, r := p.hold(plain, p.key, "me", 1)
-		return p.undo(plain, c, requestNumber(r))
+		c, r := p.hold(script.Plain, p.key, "me", 1)
+		return p.undo(script.Plain, c, requestNumber(r))
 	})
 	add("undo", "a count", func(p *rightsStage) rightsCall {
-		c, r := p.hold(plain, p.key, "me", 2)
-		return p.undo(plain, c, requestNumber(r))
+		c, r := p.hold(script.Plain, p.key, "me", 2)
+		return p.undo(script.Plain, c, requestNumber(r))
 	})
 	add("undo", "a late copy", func(p *rightsStage) rightsCall {
-		c, r := p.hold(plain, p.key, "me", 1)
-		return p.undo(plain, c, requestNumber(r)+5)
+		c, r := p.hold(script.Plain, p.key, "me", 1)
+		return p.undo(script.Plain, c, requestNumber(r)+5)
 	})
 	add("touch", "it lasts for ever", func(p *rightsStage) rightsCall {
-		p.hold(plain, p.key, "me", 1)
+		p.hold(script.Plain, p.key, "me", 1)
 		p.do("PERSIST", p.key)
-		return rightsCall{script: touchScript, keys: []string{p.key}}
+		return rightsCall{script: script.TouchScript, keys: []string{p.key}}
 	})
 	for _, text := range []string{"", releasedText + " other", "extended 5"} {
 		add("shared_tombstone", fmt.Sprintf("after %q", text), func(p *rightsStage) rightsCall {
 			if text != "" {
 				p.do("SET", p.key, text, "PX", 60000)
 			}
-			return rightsCall{script: sharedTombstoneScript, keys: []string{p.key}, args: []any{"w", 90000}}
+			return rightsCall{script: script.SharedTombstoneScript, keys: []string{p.key}, args: []any{"w", 90000}}
 		})
 	}
 	add("shared_tombstone", "taken away", func(p *rightsStage) rightsCall {
 		p.do("SET", p.key, releasedText+" other w", "PX", 60000)
-		return rightsCall{script: sharedTombstoneScript, keys: []string{p.key}, args: []any{"w", 0}}
+		return rightsCall{script: script.SharedTombstoneScript, keys: []string{p.key}, args: []any{"w", 0}}
 	})
-	for _, m := range []*mode{read, write} {
+	for _, m := range []*script.Mode{script.Read, script.Write} {
 		all = append(all, sharedRightsScenes(m)...)
 	}
 	return append(all, permitRightsScenes()...)
 }
 
 // sharedRightsScenes are the scenes of READ or WRITE holds.
-func sharedRightsScenes(m *mode) (all []rightsScene) {
+func sharedRightsScenes(m *script.Mode) (all []rightsScene) {
 	add := func(file, what string, prepare func(p *rightsStage) rightsCall) {
-		all = append(all, rightsScene{file + ".lua", m.name + ", " + what, prepare})
+		all = append(all, rightsScene{file + ".lua", m.Name + ", " + what, prepare})
 	}
 	add("rw_renew", "two", func(p *rightsStage) rightsCall {
 		one, two := p.key+"1", p.key+"2"
@@ -258,15 +259,15 @@ func sharedRightsScenes(m *mode) (all []rightsScene) {
 		p.readAndWrite()
 		text := p.recordText(m, p.key, "me")
 		p.do("HDEL", p.key, fieldOf(m, "me"))
-		p.do("HDEL", recordsKey(p.key), fieldOf(m, "me"))
+		p.do("HDEL", script.RecordsKey(p.key), fieldOf(m, "me"))
 		return rightsCall{}.restore(m, p.key, "me", text)
 	})
 	add("rw_restore", "an earlier reader is there", func(p *rightsStage) rightsCall {
-		p.hold(read, p.key, "you", 1)
-		p.hold(read, p.key, "me", 1)
-		text := p.recordText(read, p.key, "me")
+		p.hold(script.Read, p.key, "you", 1)
+		p.hold(script.Read, p.key, "me", 1)
+		text := p.recordText(script.Read, p.key, "me")
 		p.do("HDEL", p.key, "me")
-		p.do("HDEL", recordsKey(p.key), "me")
+		p.do("HDEL", script.RecordsKey(p.key), "me")
 		return rightsCall{}.restore(m, p.key, "me", text)
 	})
 	add("rw_undo", "the hold", func(p *rightsStage) rightsCall {
@@ -299,30 +300,30 @@ func sharedRightsScenes(m *mode) (all []rightsScene) {
 	})
 	add("rw_renew_key", "the lock", func(p *rightsStage) rightsCall {
 		p.hold(m, p.key, "me", 1)
-		return rightsCall{script: m.renewKey, keys: []string{p.key}, args: []any{rightsTTL, "me", ""}}
+		return rightsCall{script: m.RenewKey, keys: []string{p.key}, args: []any{rightsTTL, "me", ""}}
 	})
 	add("rw_renew_key", "the records", func(p *rightsStage) rightsCall {
 		p.readAndWrite()
 		r := p.record(m, p.key, "me")
-		return rightsCall{script: m.renewKey, keys: []string{recordsKey(p.key)}, args: []any{rightsTTL, "me", recordPrefix(r.token, r.carrier)}}
+		return rightsCall{script: m.RenewKey, keys: []string{script.RecordsKey(p.key)}, args: []any{rightsTTL, "me", script.RecordPrefix(r.Token, r.Carrier)}}
 	})
 	for _, before := range []string{"", "1"} {
 		add("rw_renew_key", "a timeout key that was "+strconv.Quote(before), func(p *rightsStage) rightsCall {
-			name := suffixName(p.key, "me:rwlock_timeout:1")
+			name := script.SuffixName(p.key, "me:rwlock_timeout:1")
 			if before != "" {
 				p.do("SET", name, before, "PX", 60000)
 			}
-			return rightsCall{script: m.renewKey, keys: []string{name}, args: []any{rightsTTL, "", ""}}
+			return rightsCall{script: m.RenewKey, keys: []string{name}, args: []any{rightsTTL, "", ""}}
 		})
 	}
-	if m == read {
+	if m == script.Read {
 		add("rw_renew", "the owner's write lease is over", func(p *rightsStage) rightsCall {
-			c, _ := p.hold(write, p.key, "me", 1, "LEASE", "600000")
+			c, _ := p.hold(script.Write, p.key, "me", 1, "LEASE", "600000")
 			c.hold(p.key, "READ", "OWNER", "me")
-			words := strings.Fields(p.recordText(write, p.key, "me"))
+			words := strings.Fields(p.recordText(script.Write, p.key, "me"))
 			words[6] = "0" // the TTL
-			p.do("HSET", recordsKey(p.key), "me:write", strings.Join(words, " "))
-			return p.renewal(read, p.key)
+			p.do("HSET", script.RecordsKey(p.key), "me:write", strings.Join(words, " "))
+			return p.renewal(script.Read, p.key)
 		})
 	}
 	return all
@@ -331,18 +332,18 @@ func sharedRightsScenes(m *mode) (all []rightsScene) {
 // readAndWrite makes the owner me write and read. The record of the write hold says until when.
 func (p *rightsStage) readAndWrite() *conn {
 	p.Helper()
-	c, _ := p.hold(write, p.key, "me", 1)
+	c, _ := p.hold(script.Write, p.key, "me", 1)
 	c.hold(p.key, "READ", "OWNER", "me")
 	return c
 }
 
-func (p *rightsStage) releaseKey(m *mode, c *conn, r record, part string, count int) rightsCall {
+func (p *rightsStage) releaseKey(m *script.Mode, c *conn, r script.Record, part string, count int) rightsCall {
 	key := p.key
 	if part == "records" {
-		key = recordsKey(p.key)
+		key = script.RecordsKey(p.key)
 	}
-	return rightsCall{script: m.releaseKey, keys: []string{key}, args: []any{
-		"me", r.token, r.carrier, c.carrier.requests.Load() + 1, "-", m.channel(p.key), "p", count, part,
+	return rightsCall{script: m.ReleaseKey, keys: []string{key}, args: []any{
+		"me", r.Token, r.Carrier, c.carrier.requests.Load() + 1, "-", m.Channel(p.key), "p", count, part,
 	}}
 }
 
@@ -352,38 +353,38 @@ func permitRightsScenes() (all []rightsScene) {
 	}
 	add("permit_renew", "one", func(p *rightsStage) rightsCall {
 		number, text := p.permit()
-		return rightsCall{script: permitRenewScript, keys: semaphoreKeys(p.key), args: []any{rightsTTL, number, p.permitPrefix(text)}, names: []string{p.key}}
+		return rightsCall{script: script.PermitRenewScript, keys: script.SemaphoreKeys(p.key), args: []any{rightsTTL, number, p.permitPrefix(text)}, names: []string{p.key}}
 	})
 	add("permit_renew_key", "the zset", func(p *rightsStage) rightsCall {
 		number, _ := p.permit()
-		return rightsCall{script: permitRenewKeyScript, keys: semaphoreKeys(p.key)[1:2], args: []any{rightsTTL, number, ""}}
+		return rightsCall{script: script.PermitRenewKeyScript, keys: script.SemaphoreKeys(p.key)[1:2], args: []any{rightsTTL, number, ""}}
 	})
 	add("permit_renew_key", "the records", func(p *rightsStage) rightsCall {
 		number, text := p.permit()
-		return rightsCall{script: permitRenewKeyScript, keys: semaphoreKeys(p.key)[2:], args: []any{rightsTTL, number, p.permitPrefix(text)}}
+		return rightsCall{script: script.PermitRenewKeyScript, keys: script.SemaphoreKeys(p.key)[2:], args: []any{rightsTTL, number, p.permitPrefix(text)}}
 	})
 	add("permit_restore", "it is lost", func(p *rightsStage) rightsCall {
 		number, text := p.permit()
-		p.do("ZREM", permitsKey(p.key), permitBytes(number))
-		p.do("HDEL", recordsKey(p.key), number)
+		p.do("ZREM", script.PermitsKey(p.key), permitBytes(number))
+		p.do("HDEL", script.RecordsKey(p.key), number)
 		p.do("INCRBY", p.key, 1)
-		return rightsCall{}.restore(permit, p.key, number, text)
+		return rightsCall{}.restore(script.Permit, p.key, number, text)
 	})
 	add("permit_restore", "it lasts less", func(p *rightsStage) rightsCall {
 		number, text := p.permit()
-		return rightsCall{}.restore(permit, p.key, number, text)
+		return rightsCall{}.restore(script.Permit, p.key, number, text)
 	})
 	add("permit_undo", "one", func(p *rightsStage) rightsCall {
 		number, text := p.permit()
-		r, _ := parseRecord(text)
-		return rightsCall{script: permitUndoScript, keys: semaphoreKeys(p.key), args: []any{r.carrier, requestNumber(r), permitChannel(p.key), "p", 0, number}}
+		r, _ := script.ParseRecord(text)
+		return rightsCall{script: script.PermitUndoScript, keys: script.SemaphoreKeys(p.key), args: []any{r.Carrier, requestNumber(r), script.PermitChannel(p.key), "p", 0, number}}
 	})
 	return all
 }
 
 // requestNumber is the number of the last request in a record.
-func requestNumber(r record) int64 {
-	n, _ := strconv.ParseInt(r.request, 10, 64)
+func requestNumber(r script.Record) int64 {
+	n, _ := strconv.ParseInt(r.Request, 10, 64)
 	return n
 }
 
@@ -463,16 +464,16 @@ func TestAScriptRunDirectlyWithoutARightLeavesNothing(t *testing.T) {
 		p := stage()
 		call := scene.prepare(p)
 		was := storedKeys(t, rdb, p.key)
-		reply, err := call.script.run(t.Context(), rdb, call.keys, scriptArgs(call.args...))
+		reply, err := call.script.Run(t.Context(), rdb, call.keys, scriptArgs(call.args...))
 		if err != nil || scene.file != "touch.lua" && maps.EqualFunc(was, storedKeys(t, rdb, p.key), storedKey.same) {
 			t.Errorf("%s, %s, with all rights: it was answered %v, %v, or changed nothing", scene.file, scene.what, reply, err)
 		}
 		failed[scene.file] = true
-		for _, command := range call.script.commands() {
+		for _, command := range call.script.Commands() {
 			p := stage()
 			call := scene.prepare(p)
 			was := storedKeys(t, rdb, p.key)
-			reply, err := call.script.run(context.Background(), without(strings.ToLower(command)), call.keys, scriptArgs(call.args...))
+			reply, err := call.script.Run(context.Background(), without(strings.ToLower(command)), call.keys, scriptArgs(call.args...))
 			names := []string{p.key}
 			if err == nil {
 				names = nil
@@ -503,11 +504,11 @@ func TestAScriptRunDirectlyWithoutARightLeavesNothing(t *testing.T) {
 			t.Errorf("no scene runs %s", file)
 			continue
 		}
-		text, err := scriptFiles.ReadFile("scripts/" + file)
+		text, err := script.Files.ReadFile("lua/" + file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range callPattern.FindAllStringSubmatch(string(text), -1) {
+		for _, m := range script.CallPattern.FindAllStringSubmatch(string(text), -1) {
 			if !failed[file+m[1]] && !slices.Contains(ignoredRights[file], m[1]) {
 				unfailed[file] = append(unfailed[file], m[1])
 			}

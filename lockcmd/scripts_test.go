@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/redistest"
+	"leash/lockcmd/script"
 )
 
 // TestR13ScriptsRefuseStaleRequests: A script gets a request about a hold that has been replaced,
@@ -19,18 +20,18 @@ func TestR13ScriptsRefuseStaleRequests(t *testing.T) {
 	t.Parallel()
 	everyRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{})
-		for _, m := range modes {
+		for _, m := range script.Modes {
 			c, key := connect(t, s), newKey()
 			// no renewal changes a lease
-			token := c.hold(key, m.option, "OWNER", "me", "LEASE", "600000")
-			c.hold(key, m.option, "OWNER", "me", "LEASE", "600000")
+			token := c.hold(key, m.Option, "OWNER", "me", "LEASE", "600000")
+			c.hold(key, m.Option, "OWNER", "me", "LEASE", "600000")
 			h := &heldBy{t: t, rdb: rdb, mode: m, key: key, token: token, carrier: c.carrier.name, last: c.carrier.requests.Load()}
 			h.refuse()
 			h.refuseToMove()
 			h.refuseAcquires()
 			h.refuseOneKey()
 			// one count remains
-			h.call("[0]", m.handover, m.endKeys(key, "me", tokenKey(key)), append(h.hand(token, h.carrier, c.carrier.requests.Add(1)), m.name)...)
+			h.call("[0]", m.Handover, m.EndKeys(key, "me", script.TokenKey(key)), append(h.hand(token, h.carrier, c.carrier.requests.Add(1)), m.Name)...)
 			want(t, c.do("LOCK.RELEASE", key), ":1")
 		}
 	})
@@ -40,7 +41,7 @@ func TestR13ScriptsRefuseStaleRequests(t *testing.T) {
 type heldBy struct {
 	t       *testing.T
 	rdb     redis.UniversalClient
-	mode    *mode
+	mode    *script.Mode
 	key     string
 	token   int64
 	carrier string
@@ -48,101 +49,103 @@ type heldBy struct {
 }
 
 // call runs a script and checks its reply.
-func (h *heldBy) call(want string, sc *script, keys []string, args ...any) {
+func (h *heldBy) call(want string, sc *script.Script, keys []string, args ...any) {
 	h.t.Helper()
-	reply, err := sc.run(context.Background(), h.rdb.(processor), keys, scriptArgs(args...))
+	reply, err := sc.Run(context.Background(), h.rdb.(script.Processor), keys, scriptArgs(args...))
 	if got := fmt.Sprint(reply); err != nil || got != want {
-		h.t.Errorf("%s: got %s, %v, want %s", h.mode.name, got, err, want)
+		h.t.Errorf("%s: got %s, %v, want %s", h.mode.Name, got, err, want)
 	}
 }
 
 // refused runs a script and checks its reply, and that nothing has changed in Redis.
-func (h *heldBy) refused(want string, sc *script, keys []string, args ...any) {
+func (h *heldBy) refused(want string, sc *script.Script, keys []string, args ...any) {
 	h.t.Helper()
-	state := func() string { return fmt.Sprint(inRedis(h.t, h.rdb, h.key), inRedis(h.t, h.rdb, recordsKey(h.key))) }
+	state := func() string {
+		return fmt.Sprint(inRedis(h.t, h.rdb, h.key), inRedis(h.t, h.rdb, script.RecordsKey(h.key)))
+	}
 	before := state()
 	if h.call(want, sc, keys, args...); state() != before {
-		h.t.Errorf("%s: it was refused, and %s became %s", h.mode.name, before, state())
+		h.t.Errorf("%s: it was refused, and %s became %s", h.mode.Name, before, state())
 	}
 }
 
 // hand returns the arguments of a hand-over, except for the last one.
 func (h *heldBy) hand(token int64, carrier string, number int64) []any {
-	return []any{"me", token, carrier, number, "", "you", "x:1.1", 1, 30000, "w", 0, "-", "client", "-", "", h.mode.channel(h.key), "p"}
+	return []any{"me", token, carrier, number, "", "you", "x:1.1", 1, 30000, "w", 0, "-", "client", "-", "", h.mode.Channel(h.key), "p"}
 }
 
 // refuse calls the scripts that end a hold, for others and too late.
 func (h *heldBy) refuse() {
-	m, key, channel := h.mode, h.key, h.mode.channel(h.key)
-	ends, hands, revokes := m.releaseKeys(key, "me"), m.endKeys(key, "me", tokenKey(key)), m.endKeys(key, "me", "{"+key+"}:t", "{"+key+"}:a")
+	m, key, channel := h.mode, h.key, h.mode.Channel(h.key)
+	ends, hands, revokes := m.ReleaseKeys(key, "me"), m.EndKeys(key, "me", script.TokenKey(key)), m.EndKeys(key, "me", "{"+key+"}:t", "{"+key+"}:a")
 	for _, other := range []struct {
 		token   int64
 		carrier string
 	}{{h.token - 1, h.carrier}, {h.token, "x:1.1"}} {
-		h.refused("-1", m.release, ends, "me", other.token, other.carrier, h.last+9, "all", channel, "p")
-		h.refused("[-1]", m.handover, hands, append(h.hand(other.token, other.carrier, h.last+9), m.name)...)
-		h.refused("-1", m.revoke, revokes, "me", other.token, other.carrier, "all", channel, "p", 1000, "", "", "")
-		h.refused("[0]", m.renew, m.keys(key, "me"), 60000, "me", recordPrefix(other.token, other.carrier))
+		h.refused("-1", m.Release, ends, "me", other.token, other.carrier, h.last+9, "all", channel, "p")
+		h.refused("[-1]", m.Handover, hands, append(h.hand(other.token, other.carrier, h.last+9), m.Name)...)
+		h.refused("-1", m.Revoke, revokes, "me", other.token, other.carrier, "all", channel, "p", 1000, "", "", "")
+		h.refused("[0]", m.Renew, m.Keys(key, "me"), 60000, "me", script.RecordPrefix(other.token, other.carrier))
 	}
-	h.refused("-2", m.release, ends, "me", h.token, h.carrier, h.last-1, "all", channel, "p")
-	h.refused("[-2]", m.handover, hands, append(h.hand(h.token, h.carrier, h.last-1), m.name)...)
-	h.refused("-1", m.undo, m.endKeys(key, "me"), "me", "x:1.1", h.last, h.last+1, channel, "p", 0)
+	h.refused("-2", m.Release, ends, "me", h.token, h.carrier, h.last-1, "all", channel, "p")
+	h.refused("[-2]", m.Handover, hands, append(h.hand(h.token, h.carrier, h.last-1), m.Name)...)
+	h.refused("-1", m.Undo, m.EndKeys(key, "me"), "me", "x:1.1", h.last, h.last+1, channel, "p", 0)
 	for _, owner := range []string{"me", "you"} { // held through a Leash, and not held
-		h.refused("0", m.breakOther, m.endKeys(key, owner, "{"+key+"}:a"), owner, channel, "p", 1000)
+		h.refused("0", m.BreakOther, m.EndKeys(key, owner, "{"+key+"}:a"), owner, channel, "p", 1000)
 	}
 	if n := h.rdb.Exists(context.Background(), "{"+key+"}:t", "{"+key+"}:a").Val(); n != 0 {
-		h.t.Errorf("%s: %d answers were left about what was not done", m.name, n)
+		h.t.Errorf("%s: %d answers were left about what was not done", m.Name, n)
 	}
 }
 
 // refuseToMove calls the scripts that change the carrier or the end of a hold.
 func (h *heldBy) refuseToMove() {
 	m, key := h.mode, h.key
-	keys := m.keys(key, "me", "{"+key+"}:t", "{"+key+"}:n")
+	keys := m.Keys(key, "me", "{"+key+"}:t", "{"+key+"}:n")
 	for _, row := range [][]any{
 		{h.token - 1, h.carrier, "", ""}, {h.token, "x:1.1", "", ""}, {h.token, h.carrier, h.last + 1, ""}, {h.token, h.carrier, "", "=another"},
 	} {
-		h.refused("[-1]", m.move, keys, append(append([]any{"me"}, row...), "y:1.1", 1, "client", movedText, 1000, "", "")...)
+		h.refused("[-1]", m.Move, keys, append(append([]any{"me"}, row...), "y:1.1", 1, "client", movedText, 1000, "", "")...)
 	}
 	record := "L1 5 x:1.1 1 5 1 30000 l - - c"
-	h.refused("-1", m.extend, m.keys(key, "me", "{"+key+"}:t"), "me", record, extendedRecord(record, 90000, "x:1"), 90000, "", "", 1000)
+	h.refused("-1", m.Extend, m.Keys(key, "me", "{"+key+"}:t"), "me", record, extendedRecord(record, 90000, "x:1"), 90000, "", "", 1000)
 	if exists(h.t, h.rdb, "{"+key+"}:t") {
-		h.t.Errorf("%s: a tombstone was left of what was not done", m.name)
+		h.t.Errorf("%s: a tombstone was left of what was not done", m.Name)
 	}
 }
 
 // refuseAcquires calls the acquire script.
 func (h *heldBy) refuseAcquires() {
-	acquire := func(want string, m *mode, key, owner, carrier string, number, tracked any) {
+	acquire := func(want string, m *script.Mode, key, owner, carrier string, number, tracked any) {
 		h.t.Helper()
-		keys, args := m.keys(key, owner, tokenKey(key)), []any{owner, carrier, number, tracked, 30000, "w", 0, "-", "client", "-"}
-		if m.fair {
-			keys, args = append(keys, m.queue(key)...), append(args, "", m.channel(key), "p")
+		keys, args := m.Keys(key, owner, script.TokenKey(key)), []any{owner, carrier, number, tracked, 30000, "w", 0, "-", "client", "-"}
+		if m.Fair {
+			keys, args = append(keys, m.Queue(key)...), append(args, "", m.Channel(key), "p")
 		}
-		h.refused(want, m.acquire, keys, args...)
+		h.refused(want, m.Acquire, keys, args...)
 	}
 	acquire("[4]", h.mode, h.key, "me", h.carrier, h.last-1, h.token)
 	acquire(fmt.Sprintf("[2 %d %s -]", h.token, h.carrier), h.mode, h.key, "me", "x:1.1", 1, 0)
 	acquire("[3]", h.mode, newKey(), "me", h.carrier, h.last+1, h.token)
-	if h.mode.helpers == nil {
-		acquire("[5]", write, h.key, "me", h.carrier, h.last+1, 0)
+	if h.mode.Helpers == nil {
+		acquire("[5]", script.Write, h.key, "me", h.carrier, h.last+1, 0)
 	} else {
-		acquire("[5]", plain, h.key, "me", h.carrier, h.last+1, 0)
-		acquire("[5]", fair, h.key, "me", h.carrier, h.last+1, 0)
+		acquire("[5]", script.Plain, h.key, "me", h.carrier, h.last+1, 0)
+		acquire("[5]", script.Fair, h.key, "me", h.carrier, h.last+1, 0)
 	}
 }
 
 // refuseOneKey calls the scripts that change one key of a hold, for use during a slot migration.
 func (h *heldBy) refuseOneKey() {
-	m, key, channel := h.mode, h.key, h.mode.channel(h.key)
-	if m.releaseKey == nil {
+	m, key, channel := h.mode, h.key, h.mode.Channel(h.key)
+	if m.ReleaseKey == nil {
 		return
 	}
-	records := []string{recordsKey(key)}
-	h.refused("-1", m.releaseKey, records, "me", h.token-1, h.carrier, h.last+9, "all", channel, "p", 2, "records")
-	h.refused("-2", m.releaseKey, records, "me", h.token, h.carrier, h.last-1, "all", channel, "p", 2, "records")
-	h.refused("0", m.renewKey, records, 90000, "me", recordPrefix(h.token-1, h.carrier))
-	h.refused("0", m.renewKey, []string{key}, 90000, "you", "")
+	records := []string{script.RecordsKey(key)}
+	h.refused("-1", m.ReleaseKey, records, "me", h.token-1, h.carrier, h.last+9, "all", channel, "p", 2, "records")
+	h.refused("-2", m.ReleaseKey, records, "me", h.token, h.carrier, h.last-1, "all", channel, "p", 2, "records")
+	h.refused("0", m.RenewKey, records, 90000, "me", script.RecordPrefix(h.token-1, h.carrier))
+	h.refused("0", m.RenewKey, []string{key}, 90000, "you", "")
 }
 
 // TestR13PermitScriptsRefuseStaleRequests: Permit scripts refuse stale requests too.
@@ -152,22 +155,22 @@ func TestR13PermitScriptsRefuseStaleRequests(t *testing.T) {
 		s := leash(t, rdb, Config{})
 		key, c := semaphore(t, s, 2), connect(t, s)
 		p, tag := c.permit(key), "{"+key+"}"
-		r, ok := parseRecord(rdb.HGet(t.Context(), recordsKey(key), p).Val())
+		r, ok := script.ParseRecord(rdb.HGet(t.Context(), script.RecordsKey(key), p).Val())
 		if !ok {
 			t.Fatal("the permit has no record")
 		}
-		h := &heldBy{t: t, rdb: rdb, mode: permit, key: key, token: r.token, carrier: r.carrier}
-		keys := semaphoreKeys(key)
-		for token, carrier := range map[int64]string{r.token - 1: r.carrier, r.token: "x:1.1"} {
-			h.call("-1", permitReleaseScript, keys, p, token, carrier, "", "", permitChannel(key), "p")
-			h.call(fmt.Sprintf("[-2 %d %s %d]", r.token, r.carrier, r.ttl), permitRevokeScript, append(keys, tag+":t"), p, token, carrier, permitChannel(key), "p", 1000, "", "")
-			h.call("[-1]", permitMoveScript, append(keys, tag+":t", tag+":n"), p, token, carrier, "", "", "y:1.1", 1, "client", movedText, 1000, "", "")
-			h.call("[0]", permitRenewScript, keys, 90000, p, recordPrefix(token, carrier))
-			h.call("0", permitRenewKeyScript, keys[2:], 90000, p, recordPrefix(token, carrier))
+		h := &heldBy{t: t, rdb: rdb, mode: script.Permit, key: key, token: r.Token, carrier: r.Carrier}
+		keys := script.SemaphoreKeys(key)
+		for token, carrier := range map[int64]string{r.Token - 1: r.Carrier, r.Token: "x:1.1"} {
+			h.call("-1", script.PermitReleaseScript, keys, p, token, carrier, "", "", script.PermitChannel(key), "p")
+			h.call(fmt.Sprintf("[-2 %d %s %d]", r.Token, r.Carrier, r.TTL), script.PermitRevokeScript, append(keys, tag+":t"), p, token, carrier, script.PermitChannel(key), "p", 1000, "", "")
+			h.call("[-1]", script.PermitMoveScript, append(keys, tag+":t", tag+":n"), p, token, carrier, "", "", "y:1.1", 1, "client", movedText, 1000, "", "")
+			h.call("[0]", script.PermitRenewScript, keys, 90000, p, script.RecordPrefix(token, carrier))
+			h.call("0", script.PermitRenewKeyScript, keys[2:], 90000, p, script.RecordPrefix(token, carrier))
 		}
-		h.call("0", permitUndoScript, keys, r.carrier, 1_000_000, permitChannel(key), "p", 0, p)
-		h.call("0", permitRenewKeyScript, keys[1:2], 90000, permitNumber(1), "")
-		h.call("[0 -1]", permitAcquireScript, semaphoreKeys(newKey()), "x:1.1", 1, 30000, "w", "-", "client", "channel", "p", permitNumber(2), 1)
+		h.call("0", script.PermitUndoScript, keys, r.Carrier, 1_000_000, script.PermitChannel(key), "p", 0, p)
+		h.call("0", script.PermitRenewKeyScript, keys[1:2], 90000, permitNumber(1), "")
+		h.call("[0 -1]", script.PermitAcquireScript, script.SemaphoreKeys(newKey()), "x:1.1", 1, 30000, "w", "-", "client", "channel", "p", permitNumber(2), 1)
 		c.wantSemaphoreInfo(key, 2, 1, 1)
 		if exists(t, rdb, tag+":t") {
 			t.Error("a tombstone was left of what was not done")
@@ -198,30 +201,30 @@ func TestR25RenewalRefusedByRedisIsUnknown(t *testing.T) {
 		return limited
 	}
 	for _, limited := range []redis.UniversalClient{without("hmget"), without("pexpire")} {
-		for _, m := range modes {
+		for _, m := range script.Modes {
 			c, key := connect(t, s), newKey()
 			h := &heldBy{t: t, rdb: limited, mode: m, key: key}
-			h.call("[-1]", m.renew, m.keys(key, "me"), 90000, "me", recordPrefix(c.hold(key, m.option, "OWNER", "me"), c.carrier.name))
+			h.call("[-1]", m.Renew, m.Keys(key, "me"), 90000, "me", script.RecordPrefix(c.hold(key, m.Option, "OWNER", "me"), c.carrier.name))
 		}
 	}
-	for _, m := range []*mode{plain, fair} { // the right for PEXPIRE alone is enough
+	for _, m := range []*script.Mode{script.Plain, script.Fair} { // the right for PEXPIRE alone is enough
 		c, key := connect(t, s), newKey()
 		h := &heldBy{t: t, rdb: without("pexpireat"), mode: m, key: key}
-		token := c.hold(key, m.option, "OWNER", "me")
-		h.call("[1]", m.renew, m.keys(key, "me"), 90000, "me", recordPrefix(token, c.carrier.name))
-		if left := rdb.PTTL(t.Context(), m.keys(key, "me")[0]).Val(); left < 80*time.Second {
-			t.Errorf("%s: %v are left, want 90 s", m.name, left)
+		token := c.hold(key, m.Option, "OWNER", "me")
+		h.call("[1]", m.Renew, m.Keys(key, "me"), 90000, "me", script.RecordPrefix(token, c.carrier.name))
+		if left := rdb.PTTL(t.Context(), m.Keys(key, "me")[0]).Val(); left < 80*time.Second {
+			t.Errorf("%s: %v are left, want 90 s", m.Name, left)
 		}
 	}
 	c, key := connect(t, s), semaphore(t, s, 1)
 	p := c.permit(key)
-	r, ok := parseRecord(rdb.HGet(t.Context(), recordsKey(key), p).Val())
+	r, ok := script.ParseRecord(rdb.HGet(t.Context(), script.RecordsKey(key), p).Val())
 	if !ok {
 		t.Fatal("the permit has no record")
 	}
 	for _, limited := range []redis.UniversalClient{without("hget"), without("zadd")} {
-		h := &heldBy{t: t, rdb: limited, mode: permit}
-		h.call("[-1]", permitRenewScript, semaphoreKeys(key), 90000, p, recordPrefix(r.token, r.carrier))
+		h := &heldBy{t: t, rdb: limited, mode: script.Permit}
+		h.call("[-1]", script.PermitRenewScript, script.SemaphoreKeys(key), 90000, p, script.RecordPrefix(r.Token, r.Carrier))
 	}
 }
 
@@ -242,11 +245,11 @@ func TestR13CommandsWorkAfterScriptFlush(t *testing.T) {
 			flush()
 			want(t, c.do(args...), reply)
 		}
-		for _, m := range modes {
+		for _, m := range script.Modes {
 			key := newKey()
 			flush()
-			token := strconv.FormatInt(a.hold(key, m.option, "OWNER", "me", "LEASE", "60000"), 10)
-			does(a, ":"+token, append([]string{"LOCK.ACQUIRE", key, "OWNER", "me", "LEASE", "60000"}, strings.Fields(m.option)...)...)
+			token := strconv.FormatInt(a.hold(key, m.Option, "OWNER", "me", "LEASE", "60000"), 10)
+			does(a, ":"+token, append([]string{"LOCK.ACQUIRE", key, "OWNER", "me", "LEASE", "60000"}, strings.Fields(m.Option)...)...)
 			does(a, ":90000", "LOCK.EXTEND", key, "90000")
 			does(b, ":1", "LOCK.CHECK", key, "TOKEN", token)
 			does(b, ":"+token, "LOCK.ATTACH", key, "OWNER", "me", "TOKEN", token)
@@ -255,7 +258,7 @@ func TestR13CommandsWorkAfterScriptFlush(t *testing.T) {
 
 			flush()
 			c, w := connect(t, s), connect(t, other)
-			c.hold(key, m.option)
+			c.hold(key, m.Option)
 			flush()
 			reply := w.start(append(append([]string{"LOCK.ACQUIRE", key}, exclusiveOptions(m)...), "BLOCK", "0")...)
 			eventually(t, 5*time.Second, "it waits", func() bool { return w.waits.Load() == 1 })

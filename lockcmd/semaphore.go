@@ -2,6 +2,8 @@ package lockcmd
 
 import (
 	"context"
+
+	"leash/lockcmd/script"
 )
 
 // Commands about the total of a semaphore. It is the same for Redisson's RSemaphore and
@@ -12,15 +14,6 @@ const (
 	sizeName = "SEM.RESIZE"
 	semName  = "SEM.INFO"
 )
-
-var (
-	initSemaphoreScript   = loadScript("semaphore_init")
-	resizeSemaphoreScript = loadScript("semaphore_resize", "permits")
-	semaphoreInfoScript   = loadScript("semaphore_info", "permits")
-)
-
-// semaphoreKeys are the keys of a script about permits.
-func semaphoreKeys(key string) []string { return []string{key, permitsKey(key), recordsKey(key)} }
 
 // parseTotal reads a key and the number after it.
 func (s *Service) parseTotal(name string, args [][]byte) (n int64, msg string) {
@@ -42,7 +35,7 @@ func (c *Carrier) initSemaphore(ctx context.Context, dst []byte, args [][]byte) 
 	}
 	key := string(args[1])
 	call := &scriptCall{
-		script: initSemaphoreScript, db: c.db, keys: []string{key}, args: scriptArgs(n, permitChannel(key), s.cfg.publishMode()), runsOnce: true,
+		script: script.InitSemaphoreScript, db: c.db, keys: []string{key}, args: scriptArgs(n, script.PermitChannel(key), s.cfg.publishMode()), runsOnce: true,
 	}
 	return c.replyAsked(ctx, dst, call)
 }
@@ -56,7 +49,7 @@ func (c *Carrier) resize(ctx context.Context, dst []byte, args [][]byte) []byte 
 	}
 	key := string(args[1])
 	call := &scriptCall{
-		script: resizeSemaphoreScript, db: c.db, keys: semaphoreKeys(key), args: scriptArgs(n, permitChannel(key), s.cfg.publishMode()),
+		script: script.ResizeSemaphoreScript, db: c.db, keys: script.SemaphoreKeys(key), args: scriptArgs(n, script.PermitChannel(key), s.cfg.publishMode()),
 	}
 	return c.replyAsked(ctx, dst, call)
 }
@@ -76,13 +69,13 @@ func (c *Carrier) semaphoreInfo(_ context.Context, dst []byte, args [][]byte) []
 		return appendError(dst, msg)
 	}
 	lock := c.id(string(args[1]))
-	reply, err := s.ask(&scriptCall{script: semaphoreInfoScript, db: lock.db, keys: semaphoreKeys(lock.key)}, s.deadline())
+	reply, err := s.ask(&scriptCall{script: script.SemaphoreInfoScript, db: lock.db, keys: script.SemaphoreKeys(lock.key)}, s.deadline())
 	n := integersOf(reply)
 	if err != nil || len(n) != 2 {
 		return c.replyNumber(dst, 0, err)
 	}
 	dst = appendArray(dst, 8)
-	for i, number := range []int64{n[0] + n[1], n[0], n[1], int64(s.permitQueues.length(queueID{lock, permitChannel(lock.key)}))} {
+	for i, number := range []int64{n[0] + n[1], n[0], n[1], int64(s.permitQueues.length(queueID{lock, script.PermitChannel(lock.key)}))} {
 		dst = appendBulk(dst, [...]string{"total", "available", "held", "waiters"}[i])
 		dst = appendInt(dst, number)
 	}

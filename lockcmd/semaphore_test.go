@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script"
 )
 
 // semaphoreInfo runs SEM.INFO.
@@ -44,7 +46,7 @@ func javaPermit(t testing.TB, rdb redis.UniversalClient, key, permit string, end
 	}
 	ctx := context.Background()
 	rdb.DecrBy(ctx, key, 1)
-	if err := rdb.ZAdd(ctx, permitsKey(key), redis.Z{Score: score, Member: string(raw)}).Err(); err != nil {
+	if err := rdb.ZAdd(ctx, script.PermitsKey(key), redis.Z{Score: score, Member: string(raw)}).Err(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -80,8 +82,8 @@ func TestSemaphoreTotal(t *testing.T) {
 		for _, args := range [][]string{{"SEM.INIT", key, "1"}, {"SEM.RESIZE", key, "1"}, {"SEM.INFO", key}} {
 			want(t, a.do(args...), "-WRONGTYPE Operation against a key holding the wrong kind of value")
 		}
-		rdb.Del(ctx, key, permitsKey(key))
-		rdb.Set(ctx, permitsKey(key), "x", 0)
+		rdb.Del(ctx, key, script.PermitsKey(key))
+		rdb.Set(ctx, script.PermitsKey(key), "x", 0)
 		want(t, a.do("SEM.RESIZE", key, "1"), "-WRONGTYPE Operation against a key holding the wrong kind of value")
 		if exists(t, rdb, key) {
 			t.Error("a refused command had an effect")
@@ -100,16 +102,16 @@ func TestSemaphoreReapsExpiredPermits(t *testing.T) {
 		want(t, a.do("SEM.INIT", key, strconv.Itoa(total)), ":1")
 		rdb.DecrBy(ctx, key, total)
 		for i := range total {
-			rdb.ZAdd(ctx, permitsKey(key), redis.Z{Score: float64(i + 1), Member: fmt.Sprintf("%016d", i)})
+			rdb.ZAdd(ctx, script.PermitsKey(key), redis.Z{Score: float64(i + 1), Member: fmt.Sprintf("%016d", i)})
 		}
-		heard := listenTo(t, rdb, permitChannel(key))
+		heard := listenTo(t, rdb, script.PermitChannel(key))
 		a.wantSemaphoreInfo(key, total, total, 0)
 		want(t, rdb.Get(ctx, key).Val(), "0") // SEM.INFO changes nothing
 		want(t, a.do("SEM.RESIZE", key, strconv.Itoa(total)), ":1000")
 		wantMessage(t, heard, "1000")
 		want(t, a.do("SEM.RESIZE", key, strconv.Itoa(total)), ":1500")
 		wantMessage(t, heard, "1500")
-		if n := rdb.ZCard(ctx, permitsKey(key)).Val(); n != 0 {
+		if n := rdb.ZCard(ctx, script.PermitsKey(key)).Val(); n != 0 {
 			t.Errorf("%d permits are still out", n)
 		}
 	})
@@ -127,7 +129,7 @@ func TestSemaphoreResizeServesWaiters(t *testing.T) {
 		for i := range 3 {
 			replies = append(replies, connect(t, other).startInQueue(other, i+1, permitsOf(key), "SEM.ACQUIRE", key, "BLOCK", "0"))
 		}
-		eventually(t, 5*time.Second, "it listens", func() bool { return listeners(t, rdb, permitChannel(key)) == 1 })
+		eventually(t, 5*time.Second, "it listens", func() bool { return listeners(t, rdb, script.PermitChannel(key)) == 1 })
 		want(t, a.do("SEM.RESIZE", key, "3"), ":2")
 		permitOf(t, woken(t, replies[0]))
 		permitOf(t, woken(t, replies[1]))

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/faultproxy"
+	"leash/lockcmd/script"
 )
 
 // A hold has several acquires. A MACQUIRE on another connection repeats the ID of the last one and
@@ -129,17 +130,17 @@ func TestR7UndoOfEachMode(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{})
-		for _, m := range []*mode{plain, read, write} {
+		for _, m := range []*script.Mode{script.Plain, script.Read, script.Write} {
 			a, key := connect(t, s), newKey()
 			acquire := func(id string) int64 {
 				args := []string{key, "OWNER", "x", "ID", id}
-				if m.option != "" {
-					args = append(args, m.option)
+				if m.Option != "" {
+					args = append(args, m.Option)
 				}
 				return a.token(args...)
 			}
 			field := "x"
-			if m == write {
+			if m == script.Write {
 				field = "x:write"
 			}
 			acquire("1")
@@ -152,7 +153,7 @@ func TestR7UndoOfEachMode(t *testing.T) {
 			acquire("3")
 			want(t, count(rdb, key, field), "2")
 			if n := a.carrier.oldest().count; n != 2 {
-				t.Errorf("%s: got count %d, want 2", m.name, n)
+				t.Errorf("%s: got count %d, want 2", m.Name, n)
 			}
 		}
 	})
@@ -172,7 +173,7 @@ func TestR26UnansweredMoveIsFinished(t *testing.T) {
 						a.token(key, "OWNER", "x", "ID", "1")
 					}
 					token := a.token(key, "OWNER", "x", "ID", "2")
-					fault := arm(running(moveScript, key), faultproxy.Always())
+					fault := arm(running(script.MoveScript, key), faultproxy.Always())
 					want(t, b.do(append(command, key, "OWNER", "x", "ID", "2")...), "-"+msgTimeout)
 					fault.Disarm()
 					if before == 0 {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script"
 )
 
 // TestScriptReplyOfAnotherShapeIsUnknown: The reply of another script, or of no script, is neither
@@ -33,7 +35,7 @@ func TestScriptReplyOfAnotherShapeIsUnknown(t *testing.T) {
 		}
 		for _, text := range replies.bad {
 			reply, err := withDirectPath(name, text)
-			if err == nil || judge(err) != ambiguous {
+			if err == nil || script.Judge(err) != script.Ambiguous {
 				t.Errorf("%s %q: %v %v, want an outcome that is unknown", name, text, reply, err)
 			}
 		}
@@ -46,16 +48,16 @@ func withDirectPath(name, text string) (reply any, err error) {
 	s := &Service{cfg: Config{SendScript: func(time.Time, *time.Time, int, int, []byte, []byte) ([]byte, bool, error) {
 		return []byte(text), true, nil
 	}}}
-	reply, err, _ = s.runDirect(time.Now().Add(time.Minute), nil, &scriptCall{script: loadScript(name), keys: []string{"k"}})
+	reply, err, _ = s.runDirect(time.Now().Add(time.Minute), nil, &scriptCall{script: script.Load(name), keys: []string{"k"}})
 	return reply, err
 }
 
 // TestNullIsNoScriptReply: Go-redis reports a null reply as an error. It is not an error reply of
 // Redis.
 func TestNullIsNoScriptReply(t *testing.T) {
-	for name := range shapes {
-		reply, err := loadScript(name).run(t.Context(), nullRedis{}, []string{"k"}, nil)
-		if reply != nil || !errors.Is(err, errShape) || judge(err) != ambiguous {
+	for name := range script.Shapes {
+		reply, err := script.Load(name).Run(t.Context(), nullRedis{}, []string{"k"}, nil)
+		if reply != nil || !errors.Is(err, script.ErrShape) || script.Judge(err) != script.Ambiguous {
 			t.Errorf("%s: %v, %v, want an outcome that is unknown", name, reply, err)
 		}
 	}
@@ -79,11 +81,11 @@ func TestScriptReplyOfAnotherShapeClosesItsConnection(t *testing.T) {
 		},
 		DropConnection: func(db, slot int) { told = append(told, fmt.Sprint(db, " ", slot)) },
 	}}
-	_, err, done := s.runDirect(time.Now().Add(time.Minute), nil, &scriptCall{script: releaseScript, db: 3, keys: []string{"k"}})
-	if !errors.Is(err, errShape) || !done {
+	_, err, done := s.runDirect(time.Now().Add(time.Minute), nil, &scriptCall{script: script.ReleaseScript, db: 3, keys: []string{"k"}})
+	if !errors.Is(err, script.ErrShape) || !done {
 		t.Errorf("error %v, done %v: want errShape, and that it is not sent again on the way", err, done)
 	}
-	if want := fmt.Sprint("[3 ", slotOf("k"), "]"); fmt.Sprint(told) != want {
+	if want := fmt.Sprint("[3 ", script.SlotOf("k"), "]"); fmt.Sprint(told) != want {
 		t.Errorf("told %v, want %v", told, want)
 	}
 }
@@ -102,10 +104,10 @@ func TestDecodeAllocatesNoMoreThanReceived(t *testing.T) {
 }
 
 func TestHugeNumbersDoNotOverflow(t *testing.T) {
-	if d := millis(1<<63 - 1); d <= 0 {
+	if d := script.Millis(1<<63 - 1); d <= 0 {
 		t.Errorf("%v, want a long time", d)
 	}
-	if d := millis(-1 << 63); d >= 0 {
+	if d := script.Millis(-1 << 63); d >= 0 {
 		t.Errorf("%v, want a time that is over", d)
 	}
 }
@@ -125,7 +127,7 @@ func FuzzScriptReply(f *testing.F) {
 		}
 		for _, name := range names {
 			reply, err := withDirectPath(name, text)
-			if err == nil && len(integersOf(reply)) == 0 && !shapeOf(name).list {
+			if err == nil && len(integersOf(reply)) == 0 && !script.ShapeOf(name).List {
 				t.Fatalf("%s %q: an empty reply", name, text)
 			}
 		}

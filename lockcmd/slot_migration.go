@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/lockcmd/script"
 	"leash/renewal"
 )
 
@@ -43,12 +43,12 @@ func (s *store) renewPerKey(ctx context.Context, b renewal.Batch, out []renewal.
 // renewFields renews the key that has the hold, which is the lock or the zset of permits, and the
 // records. It returns the counts of the holds.
 func (pk *perKeyRenewal) renewFields(ctx context.Context) (counts []int64) {
-	var cmds [][2]once
+	var cmds [][2]script.Once
 	pipe := pk.store.database(pk.batch.DB).Pipeline()
 	for _, h := range pk.holds {
-		begins, keys := recordPrefix(h.token, h.carrier.name), h.mode().keys(h.key(), h.owner())
+		begins, keys := script.RecordPrefix(h.token, h.carrier.name), h.mode().Keys(h.key(), h.owner())
 		lock, records := keys[len(keys)-2], keys[len(keys)-1]
-		cmds = append(cmds, [2]once{pk.send(ctx, pipe, h, lock, h.owner(), ""), pk.send(ctx, pipe, h, records, h.owner(), begins)})
+		cmds = append(cmds, [2]script.Once{pk.send(ctx, pipe, h, lock, h.owner(), ""), pk.send(ctx, pipe, h, records, h.owner(), begins)})
 	}
 	pipe.Exec(ctx) // each command has its own error
 	counts = make([]int64, len(pk.holds))
@@ -72,14 +72,14 @@ const maxPerKeyCounts = 1 << 20
 
 // renewTimeouts renews the timeout keys of the READ holds that are there.
 func (pk *perKeyRenewal) renewTimeouts(ctx context.Context, counts []int64) {
-	cmds := make([][]once, len(pk.holds))
+	cmds := make([][]script.Once, len(pk.holds))
 	pipe := pk.store.database(pk.batch.DB).Pipeline()
 	for i, h := range pk.holds {
-		if h.mode() != read || pk.batch.Lease || pk.out[i] != renewal.Renewed {
+		if h.mode() != script.Read || pk.batch.Lease || pk.out[i] != renewal.Renewed {
 			continue
 		}
 		for n := range counts[i] {
-			cmds[i] = append(cmds[i], pk.send(ctx, pipe, h, timeoutKey(h.key(), h.owner(), n+1), "", ""))
+			cmds[i] = append(cmds[i], pk.send(ctx, pipe, h, script.TimeoutKey(h.key(), h.owner(), n+1), "", ""))
 		}
 	}
 	pipe.Exec(ctx)
@@ -93,18 +93,18 @@ func (pk *perKeyRenewal) renewTimeouts(ctx context.Context, counts []int64) {
 }
 
 // send adds the renewal of one key to a pipeline.
-func (pk *perKeyRenewal) send(ctx context.Context, pipe redis.Pipeliner, h *hold, key, owner, begins string) once {
+func (pk *perKeyRenewal) send(ctx context.Context, pipe redis.Pipeliner, h *hold, key, owner, begins string) script.Once {
 	ttl := pk.batch.TTL / time.Millisecond
 	if pk.batch.Lease {
 		ttl = 0
 	}
-	cmd := h.mode().renewKey.command(ctx, "EVAL", []string{key}, scriptArgs(int64(ttl), owner, begins))
+	cmd := h.mode().RenewKey.Command(ctx, "EVAL", []string{key}, scriptArgs(int64(ttl), owner, begins))
 	pipe.Process(ctx, cmd)
 	return cmd
 }
 
 // outcome is the outcome of the renewal of one key.
-func outcome(cmd once) renewal.Outcome {
+func outcome(cmd script.Once) renewal.Outcome {
 	n, err := cmd.Int64()
 	var answer redis.Error
 	switch {
@@ -124,17 +124,17 @@ func (rel *releaseRequest) ask(until time.Time) (code int64, err error) {
 		n := integersOf(reply)
 		// PUBLISH in a cluster counts only the subscribers of one node.
 		code, rel.noOtherSubscriber = n[0], len(n) > 2 && max(n[1], n[2]) <= 1 && (n[2] >= 0 || !rel.service.cluster)
-		if rel.hold.mode().releaseKey == nil || !keysSplit(err) {
+		if rel.hold.mode().ReleaseKey == nil || !script.KeysSplit(err) {
 			return code, err
 		}
 		m, id := rel.hold.mode(), rel.hold.lock()
-		inspect := &scriptCall{script: m.renewKey, db: id.db, keys: []string{id.key}, args: scriptArgs(0, rel.hold.owner(), "")}
+		inspect := &scriptCall{script: m.RenewKey, db: id.db, keys: []string{id.key}, args: scriptArgs(0, rel.hold.owner(), "")}
 		if rel.perKeyCounts, err = rel.service.askInt(inspect, until); err != nil {
 			return 0, err
 		}
 		rel.perKeyCounts = max(min(rel.perKeyCounts, maxPerKeyCounts), 1)
 	}
-	code, err = rel.askKey(recordsKey(rel.hold.key()), "records", until)
+	code, err = rel.askKey(script.RecordsKey(rel.hold.key()), "records", until)
 	if err == nil && code == noSuchHold && rel.call.outcomeUnknown {
 		code = holdEnded // an earlier copy ended it
 	}
@@ -145,7 +145,7 @@ func (rel *releaseRequest) ask(until time.Time) (code int64, err error) {
 	if _, err = rel.askKey(rel.hold.key(), "lock", until); err != nil {
 		return 0, err
 	}
-	if rel.hold.mode() == read {
+	if rel.hold.mode() == script.Read {
 		rel.dropTimeouts(code == holdEnded, until)
 	}
 	return code, nil
@@ -154,7 +154,7 @@ func (rel *releaseRequest) ask(until time.Time) (code int64, err error) {
 // askKey sends the part of the release for one key.
 func (rel *releaseRequest) askKey(key, what string, until time.Time) (int64, error) {
 	call := &scriptCall{
-		script: rel.hold.mode().releaseKey, db: int(rel.hold.db), keys: []string{key}, args: slices.Concat(rel.call.args, scriptArgs(rel.perKeyCounts, what)),
+		script: rel.hold.mode().ReleaseKey, db: int(rel.hold.db), keys: []string{key}, args: slices.Concat(rel.call.args, scriptArgs(rel.perKeyCounts, what)),
 	}
 	code, err := rel.service.askInt(call, until)
 	rel.call.outcomeUnknown = rel.call.outcomeUnknown || call.outcomeUnknown
@@ -169,19 +169,14 @@ func (rel *releaseRequest) dropTimeouts(all bool, until time.Time) {
 	defer cancel()
 	rdb := s.database(int(h.db))
 	for n := rel.perKeyCounts; n > 0; n-- {
-		last := timeoutKey(h.key(), h.owner(), n)
+		last := script.TimeoutKey(h.key(), h.owner(), n)
 		if !all { // the first key lasts as long as this one would have (R12)
 			if left := rdb.PTTL(ctx, last).Val(); left > 0 {
-				s.ask(&scriptCall{script: h.mode().renewKey, db: int(h.db), keys: []string{timeoutKey(h.key(), h.owner(), 1)}, args: scriptArgs(left.Milliseconds(), "", "")}, until)
+				s.ask(&scriptCall{script: h.mode().RenewKey, db: int(h.db), keys: []string{script.TimeoutKey(h.key(), h.owner(), 1)}, args: scriptArgs(left.Milliseconds(), "", "")}, until)
 			}
 		}
 		if err := rdb.Del(ctx, last).Err(); err != nil || !all {
 			return
 		}
 	}
-}
-
-// timeoutKey lives as long as the i-th count of an owner's READ hold.
-func timeoutKey(key, owner string, i int64) string {
-	return suffixName(key, owner+":rwlock_timeout:"+strconv.FormatInt(i, 10))
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/lockcmd/script"
 	"leash/renewal"
 )
 
@@ -112,16 +113,16 @@ func (s *store) renewByClient(ctx context.Context, verb string, batches []renewa
 	}
 	sent := time.Now()
 	pipe := s.database(batches[0].DB).Pipeline()
-	cmds := make([]once, len(some))
+	cmds := make([]script.Once, len(some))
 	for k, i := range some {
 		m := batches[i].Holds[0].Keeper.(*hold).mode()
 		keys, args := renewalArgs(batches[i])
-		cmds[k] = m.renew.command(ctx, verb, keys, args)
+		cmds[k] = m.Renew.Command(ctx, verb, keys, args)
 		pipe.Process(ctx, cmds[k])
 	}
 	pipe.Exec(ctx) // each command has its own error
 	for k, i := range some {
-		reply, err := batches[i].Holds[0].Keeper.(*hold).mode().renew.checked(cmds[k].Result())
+		reply, err := batches[i].Holds[0].Keeper.(*hold).mode().Renew.Checked(cmds[k].Result())
 		if redis.HasErrorPrefix(err, "NOSCRIPT") {
 			left = append(left, i)
 			continue
@@ -137,19 +138,19 @@ func (s *store) renewByClient(ctx context.Context, verb string, batches []renewa
 // reply also has the time left of leases, which an EXTEND anywhere may have changed.
 func (s *store) outcomes(ctx context.Context, b renewal.Batch, said []int64, err error, sent time.Time, out []renewal.Outcome) (ok bool) {
 	if err == nil && len(said) != len(out) {
-		err = errShape
+		err = script.ErrShape
 	}
 	if err != nil {
-		s.refreshTopologyAfter(judge(err))
+		s.refreshTopologyAfter(script.Judge(err))
 	}
-	several := b.Holds[0].Keeper.(*hold).mode().renewKey != nil
+	several := b.Holds[0].Keeper.(*hold).mode().RenewKey != nil
 	var answer redis.Error
 	switch {
 	case err == nil:
-	case errors.As(err, &answer) && several && migrates(answer):
+	case errors.As(err, &answer) && several && script.Migrates(answer):
 		s.renewPerKey(ctx, b, out, func(int) bool { return true })
 		return true
-	case errors.As(err, &answer) && (judge(err) == answered || migrates(answer)):
+	case errors.As(err, &answer) && (script.Judge(err) == script.Answered || script.Migrates(answer)):
 		return false
 	default:
 		// Nothing is known. Asking hold by hold would add load that Redis does not take now.
@@ -166,11 +167,11 @@ func (s *store) outcomes(ctx context.Context, b renewal.Batch, said []int64, err
 		case n > 1:
 			out[i] = renewal.Renewed
 			h := b.Holds[i].Keeper.(*hold)
-			if !b.Lease && h.mode() == read {
-				h.adjustPace(millis(n-1), b)
+			if !b.Lease && h.mode() == script.Read {
+				h.adjustPace(script.Millis(n-1), b)
 				// otherwise it is about to be corrected
-			} else if !s.mayBeOlder(ctx, h, millis(n-1), sent) {
-				s.watchdog.ReportLeft(b.Holds[i], millis(n-1), sent)
+			} else if !s.mayBeOlder(ctx, h, script.Millis(n-1), sent) {
+				s.watchdog.ReportLeft(b.Holds[i], script.Millis(n-1), sent)
 			}
 		case n == 0:
 			out[i] = renewal.Gone
@@ -183,10 +184,10 @@ func (s *store) outcomes(ctx context.Context, b renewal.Batch, said []int64, err
 func slotKey(slot int) string { return slotKeys()[slot] }
 
 var slotKeys = sync.OnceValue(func() []string {
-	keys := make([]string, slots)
-	for n, missing := 0, slots; missing > 0; n++ {
+	keys := make([]string, script.Slots)
+	for n, missing := 0, script.Slots; missing > 0; n++ {
 		key := fmt.Sprintf("{%d}", n)
-		if s := slotOf(key); keys[s] == "" {
+		if s := script.SlotOf(key); keys[s] == "" {
 			keys[s] = key
 			missing--
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/lockcmd/script"
 	"leash/renewal"
 )
 
@@ -19,7 +20,7 @@ import (
 // now, the outcome is unknown. If one hold may be the cause, the holds are renewed one by one.
 func TestR25RefusedBatchesAreNotSplit(t *testing.T) {
 	t.Parallel()
-	h := &hold{kind: plain.id}
+	h := &hold{kind: script.Plain.ID}
 	h.watch.Keeper = h
 	b := renewal.Batch{Holds: []*renewal.Hold{&h.watch}}
 	s := &store{Service: &Service{}}
@@ -103,7 +104,7 @@ func TestR24OneQueueANode(t *testing.T) {
 		asked := &store{Service: &Service{rdb: rdb}}
 		lines := make(map[string]bool)
 		for range 50 {
-			slot := slotOf(newKey())
+			slot := script.SlotOf(newKey())
 			node, want := s.Node(3, slot), asked.Node(3, slot)
 			if node != want || node == "" {
 				t.Fatalf("slot %d: got %q, the client says %q", slot, node, want)

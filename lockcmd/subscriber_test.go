@@ -6,12 +6,14 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script"
 )
 
 // shardSubscribers returns how many clients subscribe to key's sharded channel, on all nodes.
 func shardSubscribers(t testing.TB, rdb redis.UniversalClient, key string) int64 {
 	t.Helper()
-	return countListeners(t, rdb, lockChannel(key), (*redis.Client).PubSubShardNumSub)
+	return countListeners(t, rdb, script.LockChannel(key), (*redis.Client).PubSubShardNumSub)
 }
 
 // TestR20ListensInTheWaysConfigured: A waiter is woken by messages of a Java service, in each of
@@ -37,7 +39,7 @@ func TestR20ListensInTheWaysConfigured(t *testing.T) {
 						return subscribers(t, rdb, key) == row.plain && shardSubscribers(t, rdb, key) == row.sharded
 					})
 					rdb.Del(ctx, key)
-					kind.publish(ctx, lockChannel(key), "0")
+					kind.publish(ctx, script.LockChannel(key), "0")
 					tokenOf(t, woken(t, reply))
 				}
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/lockcmd/script"
 	"leash/renewal"
 )
 
@@ -62,15 +63,15 @@ const decrementedEvent = "lessened"
 
 // readTombstone returns why a hold of this Leash is missing. A key of another type is no tombstone.
 func (s *Service) readTombstone(h *hold, until time.Time) (renewal.Outcome, error) {
-	text, err := s.value(int(h.db), tombstoneKey(h.key(), h.token, h.carrier.name), until)
-	if errors.Is(err, errRefused) {
+	text, err := s.value(int(h.db), script.TombstoneKey(h.key(), h.token, h.carrier.name), until)
+	if errors.Is(err, script.ErrRefused) {
 		return renewal.Unknown, fmt.Errorf("tombstone of %q: %w", h.key(), err)
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), s.capAtStop(until))
 	defer cancel()
 	how := s.tombstoneOutcome(ctx, h, text)
 	if how == renewal.Unknown {
-		return how, fmt.Errorf("tombstone of %q: %w", h.key(), errRefused)
+		return how, fmt.Errorf("tombstone of %q: %w", h.key(), script.ErrRefused)
 	}
 	return how, nil
 }
@@ -100,7 +101,7 @@ func (s *Service) tombstoneOutcome(ctx context.Context, h *hold, text string) re
 		if h.leaseOver() {
 			return renewal.Expired
 		}
-		return s.leaseOutcome(ctx, int(h.db), tombstoneKey(h.key(), h.token, h.carrier.name), more)
+		return s.leaseOutcome(ctx, int(h.db), script.TombstoneKey(h.key(), h.token, h.carrier.name), more)
 	}
 	return renewal.Gone
 }
@@ -120,7 +121,7 @@ func (s *Service) leaseOutcome(ctx context.Context, db int, tombstone, keep stri
 	switch {
 	case err != nil:
 		return renewal.Unknown
-	case left <= millis(ms)+tombstoneSlack:
+	case left <= script.Millis(ms)+tombstoneSlack:
 		return renewal.Expired
 	}
 	return renewal.Gone
@@ -142,7 +143,7 @@ func (s *store) explainGone(ctx context.Context, batches []renewal.Batch, out []
 			}
 			h := batches[i].Holds[j].Keeper.(*hold)
 			positions = append(positions, position{i, j})
-			cmds = append(cmds, pipe.Get(ctx, tombstoneKey(h.key(), h.token, h.carrier.name)))
+			cmds = append(cmds, pipe.Get(ctx, script.TombstoneKey(h.key(), h.token, h.carrier.name)))
 		}
 	}
 	pipe.Exec(ctx)
@@ -152,7 +153,7 @@ func (s *store) explainGone(ctx context.Context, batches []renewal.Batch, out []
 		switch {
 		case err == nil, errors.Is(err, redis.Nil):
 			out[p.batch][p.hold] = s.tombstoneOutcome(ctx, batches[p.batch].Holds[p.hold].Keeper.(*hold), text)
-		case errors.As(err, &answer) && judge(err) == answered:
+		case errors.As(err, &answer) && script.Judge(err) == script.Answered:
 			// It is no string, so no tombstone of ours.
 		default:
 			out[p.batch][p.hold] = renewal.Unknown

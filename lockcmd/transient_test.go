@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/redistest"
+	"leash/lockcmd/script"
 )
 
 // transientCase is a transient error of Redis.
@@ -35,7 +36,7 @@ func TestR7NoRetriableErrorReachesClients(t *testing.T) {
 		c.at, c.rdb = server.Client(), dialServer(t, server.Addr)
 		cases[word] = c
 	}
-	cluster, slot := redistest.StartCluster(t, redistest.ClusterOptions{}), int(slotOf(key))
+	cluster, slot := redistest.StartCluster(t, redistest.ClusterOptions{}), int(script.SlotOf(key))
 	cases["CLUSTERDOWN"] = transientCase{
 		begin: [][]any{{"CLUSTER", "DELSLOTS", slot}}, stop: [][]any{{"CLUSTER", "ADDSLOTS", slot}}, at: cluster.MasterOf(slot).Client(), rdb: dialCluster(t, cluster.Addrs()...),
 	}
@@ -94,7 +95,7 @@ func TestR7NoRetriableErrorReachesClients(t *testing.T) {
 			} {
 				reply := receive(t, a.start(args...), soon)
 				first, _, _ := strings.Cut(strings.TrimPrefix(reply, "-"), " ")
-				if slices.Contains(transient, first) || first == "ERR" {
+				if slices.Contains(script.Transient, first) || first == "ERR" {
 					t.Errorf("%v was answered %q", args, reply)
 				}
 				if word == "READONLY" && first == "LOCKTIMEOUT" && !strings.Contains(reply, ": "+word+" ") {

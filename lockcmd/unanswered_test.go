@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/faultproxy"
+	"leash/lockcmd/script"
 )
 
 // Redis does not answer a request about a hold.
@@ -40,7 +41,7 @@ func TestR26UnansweredReleaseOfACountKeepsTheRest(t *testing.T) {
 	a, key := connect(t, s), newKey()
 	a.token(key, "OWNER", "me")
 	a.token(key, "OWNER", "me")
-	fault := p.DropBefore(running(releaseScript, key), faultproxy.Always())
+	fault := p.DropBefore(running(script.ReleaseScript, key), faultproxy.Always())
 	want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
 	for end := time.Now().Add(3500 * time.Millisecond); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
 		if a.do("LOCK.TTL", key) == ":-2" || !exists(t, straight.rdb, key) {
@@ -53,8 +54,8 @@ func TestR26UnansweredReleaseOfACountKeepsTheRest(t *testing.T) {
 
 	a.token(key, "OWNER", "me")
 	a.token(key, "OWNER", "me")
-	fault = p.DropBefore(running(releaseScript, key), faultproxy.Always())
-	renewals := p.DropBefore(running(renewScript, key), faultproxy.Always())
+	fault = p.DropBefore(running(script.ReleaseScript, key), faultproxy.Always())
+	renewals := p.DropBefore(running(script.RenewScript, key), faultproxy.Always())
 	want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
 	straight.rdb.Del(t.Context(), key) // deleted without Leash
 	fault.Disarm()
@@ -69,7 +70,7 @@ func TestR28EndWhileTheReleaseOfACountIsUnanswered(t *testing.T) {
 		a, key := connect(t, s), newKey()
 		a.token(key, "OWNER", "me")
 		a.token(key, "OWNER", "me")
-		fault := p.DropBefore(running(releaseScript, key), faultproxy.Always())
+		fault := p.DropBefore(running(script.ReleaseScript, key), faultproxy.Always())
 		want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
 		a.carrier.End(how)
 		fault.Disarm()
@@ -105,7 +106,7 @@ func TestR7ReleaseIsNumberedAboveAPendingUndo(t *testing.T) {
 	for range 5 {
 		a, key := connect(t, s), newKey()
 		a.token(key, "OWNER", "me")
-		fault := p.DropBefore(running(acquireScript, key), faultproxy.Always())
+		fault := p.DropBefore(running(script.AcquireScript, key), faultproxy.Always())
 		want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "me"), "-"+msgTimeout)
 		fault.Disarm()
 		a.carrier.End(Release)
@@ -118,11 +119,11 @@ func TestR7LateReleaseIsSentAgain(t *testing.T) {
 	s, straight, p := faulty(t, Config{})
 	a, key := connect(t, s), newKey()
 	a.token(key, "OWNER", "me")
-	late := p.HoldBefore(running(releaseScript, key))
+	late := p.HoldBefore(running(script.ReleaseScript, key))
 	reply := a.start("LOCK.RELEASE", key)
 	receive(t, late.Triggered(), time.Second)
 	undo := &scriptCall{
-		script: undoScript, keys: []string{key}, args: scriptArgs("me", a.carrier.name, 1000, a.carrier.requests.Add(1), "c", "p", 0),
+		script: script.UndoScript, keys: []string{key}, args: scriptArgs("me", a.carrier.name, 1000, a.carrier.requests.Add(1), "c", "p", 0),
 	}
 	if _, err := straight.ask(undo, s.deadline()); err != nil {
 		t.Fatal(err)
@@ -139,7 +140,7 @@ func TestR25ReleaseElsewhereIsNoLossWhileTheTombstoneIsUnreadable(t *testing.T) 
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 2 * time.Second})
 	a, b, key := connect(t, s), connect(t, straight), newKey()
 	token := a.token(key)
-	look := p.DropBefore(running(renewScript, key), faultproxy.Always())
+	look := p.DropBefore(running(script.RenewScript, key), faultproxy.Always())
 	get := p.DropBefore(faultproxy.Named("GET"), faultproxy.Always())
 	want(t, b.do("LOCK.RELEASE", key, "TOKEN", strconv.FormatInt(token, 10)), ":1")
 	want(t, a.do("LOCK.RELEASE", key), "-"+msgRefused)
@@ -157,7 +158,7 @@ func TestR5HoldBeingReleasedIsNoDeadlock(t *testing.T) {
 	s, _, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond})
 	a, key := connect(t, s), newKey()
 	a.token(key)
-	fault := p.DropBefore(running(releaseScript, key), faultproxy.Always())
+	fault := p.DropBefore(running(script.ReleaseScript, key), faultproxy.Always())
 	want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
 	reply := a.await(s, 1, key, "BLOCK", "3000")
 	fault.Disarm()
@@ -180,7 +181,7 @@ func TestR26LateCopyOfAReleasedGrantIsReleased(t *testing.T) {
 	takesLong(t)
 	s, straight, p := faulty(t, Config{})
 	a, key := connect(t, s), newKey()
-	late := p.HoldBefore(running(acquireScript, key))
+	late := p.HoldBefore(running(script.AcquireScript, key))
 	reply := a.start("LOCK.ACQUIRE", key, "LEASE", "8000")
 	<-late.Triggered()
 	a.gone()

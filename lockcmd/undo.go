@@ -3,6 +3,8 @@ package lockcmd
 import (
 	"errors"
 	"time"
+
+	"leash/lockcmd/script"
 )
 
 // maxLate is how late a copy of an acquire may reach Redis and still be taken back, if the TTL is
@@ -110,14 +112,14 @@ func (s *Service) undoLater(a *acquisition, h *hold) {
 // hold with the token keep stays; 0 for none.
 func (s *Service) takeBack(a *acquisition, number, keep int64) {
 	call := &scriptCall{
-		script: a.options.mode.undo, db: a.options.db, keys: a.options.mode.endKeys(a.options.key, a.owner), minKeys: len(a.options.mode.keys(a.options.key, a.owner)),
+		script: a.options.mode.Undo, db: a.options.db, keys: a.options.mode.EndKeys(a.options.key, a.owner), minKeys: len(a.options.mode.Keys(a.options.key, a.owner)),
 		args: scriptArgs(
-			a.owner, a.carrier.name, a.number, number, a.options.mode.channel(a.options.key), s.cfg.publishMode(), keep,
+			a.owner, a.carrier.name, a.number, number, a.options.mode.Channel(a.options.key), s.cfg.publishMode(), keep,
 		),
 	}
 	for {
 		_, err := s.ask(call, s.deadline())
-		if !errors.Is(err, errUnknown) && !errors.Is(err, errRefused) {
+		if !errors.Is(err, script.ErrUnknown) && !errors.Is(err, script.ErrRefused) {
 			break
 		}
 		if s.stoppedWithin(time.Second) {

@@ -33,7 +33,7 @@ func (c *Carrier) noteSafeUntilLocked(h *hold, until time.Time) {
 }
 
 // endsConnection reports whether the loss of h closes the connection.
-func (h *hold) endsConnection() bool { return !h.lease && !h.errorOnLoss }
+func (h *hold) endsConnection() bool { return !h.Lease && !h.ErrorOnLoss }
 
 // CheckOverdue calls EndOverdue if SafeUntil has come.
 func (c *Carrier) CheckOverdue() {

@@ -39,8 +39,8 @@ type queueID struct {
 // queueID is the queue of the acquisition. A FAIR waiter is in a queue of its owner only. Redis
 // keeps the order of the owners.
 func (a *acquisition) queueID() queueID {
-	channel := a.options.mode.channel(a.options.key)
-	if a.options.mode.fair {
+	channel := a.options.mode.Channel(a.options.key)
+	if a.options.mode.Fair {
 		channel += ":" + a.owner
 	}
 	return queueID{a.options.lock(), channel}
@@ -88,7 +88,7 @@ func (q *waitQueues) join(a *acquisition) *waiter {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	addWaiter(q.byID, a.queueID(), w)
-	if a.options.mode.fair {
+	if a.options.mode.Fair {
 		addWaiter(q.fair, a.options.lock(), w)
 	}
 	q.counts[a.options.lock()]++
@@ -182,7 +182,7 @@ func (q *waitQueues) leave(w *waiter, took, force bool) bool {
 	return true
 }
 
-func (w *waiter) shares() bool { return w.acquisition.options.mode.shared }
+func (w *waiter) shares() bool { return w.acquisition.options.mode.Shared }
 
 // wake makes the head of a queue attempt.
 func (q *waitQueues) wake(id queueID) {
@@ -223,17 +223,17 @@ func (q *waitQueues) claim(h *hold, handovers int) (w *waiter, ok bool) {
 		return nil, false
 	}
 	queue := q.fair[h.lock()]
-	if queue == nil || h.mode().queue == nil {
-		queue = q.byID[queueID{h.lock(), h.mode().channel(h.key())}]
+	if queue == nil || h.mode().Queue == nil {
+		queue = q.byID[queueID{h.lock(), h.mode().Channel(h.key())}]
 	}
 	if queue == nil {
 		return nil, false
 	}
 	w = queue.waiters[0]
 	switch {
-	case w.state != waiterQueued || w.acquisition.own != nil || w.acquisition.options.replicas > 0 || !h.mode().handsOverTo(w.acquisition.options.mode):
+	case w.state != waiterQueued || w.acquisition.own != nil || w.acquisition.options.replicas > 0 || !h.mode().HandsOverTo(w.acquisition.options.mode):
 		return nil, false
-	case handovers >= maxHandovers && w.acquisition.options.mode.fair: // Redis decides who is next
+	case handovers >= maxHandovers && w.acquisition.options.mode.Fair: // Redis decides who is next
 		return nil, false
 	case handovers >= maxHandovers:
 		w.pauseUntil = time.Now().Add(maxFleetPause)

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/faultproxy"
+	"leash/lockcmd/script"
 )
 
 // await starts an ACQUIRE that waits. It returns when at most n waiters are in the queue, this one
@@ -42,7 +43,7 @@ func TestWaiterGetsTheLockFromAnotherLeash(t *testing.T) {
 // subscribers returns how many clients subscribe to key's channel, on all nodes.
 func subscribers(t testing.TB, rdb redis.UniversalClient, key string) int64 {
 	t.Helper()
-	return listeners(t, rdb, lockChannel(key))
+	return listeners(t, rdb, script.LockChannel(key))
 }
 
 // listeners returns how many clients subscribe to a channel, on all nodes.
@@ -222,7 +223,7 @@ func TestR21HandOverIsBounded(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}, slowRetries), newKey()
-		subscribeFirst(t, s, lockChannel(key), key)
+		subscribeFirst(t, s, script.LockChannel(key), key)
 		holder := connect(t, s)
 		holder.token(key)
 		const n = 2 * maxHandovers
@@ -231,7 +232,7 @@ func TestR21HandOverIsBounded(t *testing.T) {
 			conns[i] = connect(t, s)
 			replies[i] = conns[i].await(s, i+1, key, "BLOCK", "0")
 		}
-		sub := rdb.Subscribe(context.Background(), lockChannel(key))
+		sub := rdb.Subscribe(context.Background(), script.LockChannel(key))
 		defer sub.Close()
 		published := sub.Channel()
 		eventually(t, 5*time.Second, "we listen too", func() bool { return subscribers(t, rdb, key) >= 1 })
@@ -260,9 +261,9 @@ func TestR21HandOverIsBoundedForTwo(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}, slowRetries, withFleetPause), leash(t, rdb, Config{}), newKey()
-		subscribeFirst(t, s, lockChannel(key), key)
+		subscribeFirst(t, s, script.LockChannel(key), key)
 		a, b := connect(t, s), connect(t, s)
-		subscribeFirst(t, other, lockChannel(key), key)
+		subscribeFirst(t, other, script.LockChannel(key), key)
 		a.token(key)
 		elsewhere := connect(t, other).await(other, 1, key, "BLOCK", "0")
 		for range maxHandovers + 1 {
@@ -349,7 +350,7 @@ func TestR21BlockEndsThoughAHandOverIsUnanswered(t *testing.T) {
 	a.token(key)
 	var results atomic.Int64
 	p.HoldBefore(func(request []byte) bool {
-		if running(acquireScript, key)(request) {
+		if running(script.AcquireScript, key)(request) {
 			results.Add(1)
 		}
 		return false
@@ -358,10 +359,10 @@ func TestR21BlockEndsThoughAHandOverIsUnanswered(t *testing.T) {
 	eventually(t, time.Second, "b has tried at its start and after its subscription", func() bool {
 		s.queues.mu.Lock()
 		defer s.queues.mu.Unlock()
-		line := s.queues.byID[queueID{lockID{0, key}, lockChannel(key)}]
+		line := s.queues.byID[queueID{lockID{0, key}, script.LockChannel(key)}]
 		return results.Load() == 2 && line != nil && len(line.waiters) == 1 && line.waiters[0].state == waiterQueued
 	})
-	late := p.HoldBefore(running(handoverScript, key), faultproxy.Always())
+	late := p.HoldBefore(running(script.HandoverScript, key), faultproxy.Always())
 	began := time.Now()
 	released := a.start("LOCK.RELEASE", key)
 	want(t, receive(t, reply, 5*time.Second), "$-1")
@@ -435,7 +436,7 @@ func TestR18WaiterWhoseAttemptPanickedLeaves(t *testing.T) {
 	t.Parallel()
 	s, key := leash(t, dialServer(t, sharedServer(t).Addr), Config{}), newKey()
 	a, b := connect(t, s), connect(t, s)
-	try := a.carrier.newAcquisition(acquireOptions{key: key, mode: plain, wait: true, ttl: time.Second}, nil)
+	try := a.carrier.newAcquisition(acquireOptions{key: key, mode: script.Plain, wait: true, ttl: time.Second}, nil)
 	ghost := a.carrier.newQueueWait(try, result{kind: taken})
 	reply := b.await(s, 2, key, "BLOCK", "0")
 	ghost.close()

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script"
 )
 
 // walker is a connection on a random walk.
@@ -291,8 +293,8 @@ func (w *walk) inRedis() string {
 	}
 	for _, h := range w.model.holds {
 		f, ok := info.find(options{token: h.token})
-		terms := f.record.terms()
-		if !ok || f.count != int64(h.count) || f.record.carrier != h.at.carrier.name || f.record.id != recordID(h.last) || terms.lease != h.leased {
+		terms := f.record.Terms()
+		if !ok || f.count != int64(h.count) || f.record.Carrier != h.at.carrier.name || f.record.ID != script.RecordID(h.last) || terms.Lease != h.leased {
 			return fmt.Sprintf("Redis has %+v, want %+v at %s", f, h, h.at.name)
 		}
 	}
@@ -316,7 +318,7 @@ func (w *walk) difference() string {
 				return fmt.Sprintf("%s does not know of its hold %d", c.name, h.token)
 			}
 			c.carrier.mu.Lock()
-			count, state, leased := int(own.count), own.state, own.lease
+			count, state, leased := int(own.count), own.state, own.Lease
 			c.carrier.mu.Unlock()
 			if count != h.count || state != held || leased != h.leased {
 				return fmt.Sprintf("%s has %d counts in state %d, leased %v, of %+v", c.name, count, state, leased, h)

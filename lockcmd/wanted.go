@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
+
+	"leash/lockcmd/script"
 )
 
 const (
@@ -92,8 +94,8 @@ func (s *Service) publishWanted(lock lockID, after int64) (held bool) {
 	ctx, cancel := context.WithDeadline(context.Background(), s.capAtStop(until))
 	defer cancel()
 	for _, f := range info.holds {
-		if f.record.token > after && carrierLeash(f.record.carrier) != s.uuid {
-			s.database(lock.db).Publish(ctx, carrierChannel(f.record.carrier), holdEventText(wantedEvent, f.record.token, f.record.carrier, lock.key))
+		if f.record.Token > after && script.CarrierLeash(f.record.Carrier) != s.uuid {
+			s.database(lock.db).Publish(ctx, script.CarrierChannel(f.record.Carrier), holdEventText(wantedEvent, f.record.Token, f.record.Carrier, lock.key))
 		}
 	}
 	return len(info.holds)+len(info.others) > 0

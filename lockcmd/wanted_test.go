@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script"
 )
 
 // TestWantedNotifierReportsTheNewHolder: A hand-over within another Leash sends no message here.
@@ -14,7 +16,7 @@ func TestWantedNotifierReportsTheNewHolder(t *testing.T) {
 	t.Parallel()
 	takesLong(t)
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
-	w := connect(t, s).carrier.newAcquisition(acquireOptions{key: newKey(), mode: plain}, nil)
+	w := connect(t, s).carrier.newAcquisition(acquireOptions{key: newKey(), mode: script.Plain}, nil)
 	n := s.newWantedNotifier(s.queues.join(w), 7)
 	told := func() bool {
 		due := n.due
@@ -58,21 +60,21 @@ func TestTakenReplyContainsTheToken(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
-		ask := func(key string, m *mode) result {
+		ask := func(key string, m *script.Mode) result {
 			w := connect(t, other).carrier.newAcquisition(acquireOptions{key: key, mode: m, ttl: time.Minute}, nil)
 			defer w.unlockOwn()
 			return w.send(other.deadline())
 		}
-		for _, m := range modes {
+		for _, m := range script.Modes {
 			asks := m
-			if m == read {
-				asks = write
+			if m == script.Read {
+				asks = script.Write
 			}
 			a, key := connect(t, s), newKey()
 			for range 2 {
-				token := a.hold(key, m.option)
+				token := a.hold(key, m.Option)
 				if r := ask(key, asks); r.kind != taken || r.token != token {
-					t.Errorf("%s: got %v, token %d, want %d", m.name, r.kind, r.token, token)
+					t.Errorf("%s: got %v, token %d, want %d", m.Name, r.kind, r.token, token)
 				}
 				want(t, a.do("LOCK.RELEASE", key), ":1")
 			}
@@ -80,7 +82,7 @@ func TestTakenReplyContainsTheToken(t *testing.T) {
 		key := newKey()
 		rdb.HSet(context.Background(), key, newUUID()+":1", 1) // a hold of Redisson
 		rdb.PExpire(context.Background(), key, time.Minute)
-		if r := ask(key, plain); r.kind != taken || r.token != 0 {
+		if r := ask(key, script.Plain); r.kind != taken || r.token != 0 {
 			t.Errorf("Redisson's: got %v, token %d", r.kind, r.token)
 		}
 	})

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script"
 )
 
 // TestNothingIsWrittenForAnEndedHold: The commands that change a latch or a semaphore are written
@@ -18,8 +20,8 @@ func TestNothingIsWrittenForAnEndedHold(t *testing.T) {
 		s := leash(t, rdb, Config{}, func(s *Service) {
 			send := s.cfg.SendScript
 			s.cfg.SendScript = func(until time.Time, writeBy *time.Time, db, slot int, command, dst []byte) ([]byte, bool, error) {
-				for _, name := range []*script{setLatchScript, countDownScript, initSemaphoreScript, resizeSemaphoreScript, giveScript} {
-					if !strings.Contains(string(command), name.sha) {
+				for _, name := range []*script.Script{script.SetLatchScript, script.CountDownScript, script.InitSemaphoreScript, script.ResizeSemaphoreScript, script.GiveScript} {
+					if !strings.Contains(string(command), name.SHA) {
 						continue
 					}
 					if limits = append(limits, writeBy); len(limits) == 1 {

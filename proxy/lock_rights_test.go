@@ -14,7 +14,7 @@ import (
 // calledInScripts returns the commands that lock scripts run, as their sources name them.
 func calledInScripts(t *testing.T) (commands []string) {
 	t.Helper()
-	files, err := filepath.Glob("../lockcmd/scripts/*.lua")
+	files, err := filepath.Glob("../lockcmd/script/lua/*.lua")
 	if err != nil || len(files) == 0 {
 		t.Fatal("no scripts", err)
 	}

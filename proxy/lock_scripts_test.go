@@ -13,11 +13,11 @@ import (
 	"leash/internal/redistest"
 )
 
-// luaFiles returns the scripts in lockcmd/scripts and their parts, by file name, without comments,
-// as Leash sends them.
+// luaFiles returns the scripts in lockcmd/script/lua and their parts, by file name, without
+// comments, as Leash sends them.
 func luaFiles(t *testing.T) map[string]string {
 	t.Helper()
-	files, err := filepath.Glob("../lockcmd/scripts/*.lua")
+	files, err := filepath.Glob("../lockcmd/script/lua/*.lua")
 	if err != nil || len(files) == 0 {
 		t.Fatal("no scripts", err)
 	}
@@ -56,7 +56,7 @@ func scriptsWithoutScene(t *testing.T) (names []string) {
 
 var evalInMonitor = regexp.MustCompile(`(?i)"EVAL" ("(?:[^"\\]|\\.)*")`)
 
-// TestLockScenesRunAllScripts checks that the scenes run every script in lockcmd/scripts, except
+// TestLockScenesRunAllScripts checks that the scenes run every script in lockcmd/script/lua, except
 // those in scriptsWithoutScene.
 func TestLockScenesRunAllScripts(t *testing.T) {
 	t.Parallel()

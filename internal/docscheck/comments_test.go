@@ -11,7 +11,7 @@ import (
 )
 
 // scriptsFolder holds the Lua scripts.
-const scriptsFolder = "lockcmd/scripts/"
+const scriptsFolder = "lockcmd/script/lua/"
 
 // TestCommentsAreNarrow: no line of a comment is wider than a line of prose.
 func TestCommentsAreNarrow(t *testing.T) {
@@ -102,12 +102,12 @@ func missingSections(script string) (missing []string) {
 }
 
 var (
-	loadCall   = regexp.MustCompile(`\b(?:loadScript|load)\("[a-z_]+"((?:, "[a-z_]+")+)\)`)
+	loadCall   = regexp.MustCompile(`\b(?:Load|load)\("[a-z_]+"((?:, "[a-z_]+")+)\)`)
 	quotedWord = regexp.MustCompile(`"([a-z_]+)"`)
 )
 
 // scriptParts names the files that stand in front of scripts and are none themselves: those that
-// the calls of loadScript name after the script, and the ones that loadScript adds on its own.
+// the calls of Load name after the script, and the ones that Load adds on its own.
 func scriptParts(t *testing.T) []string {
 	t.Helper()
 	parts := []string{"prelude", "rw_read", "rw_write", "rw"}

@@ -127,7 +127,7 @@ var (
 )
 
 // TestFilesNamedInCommentsExist: each file that a comment names exists. The file is beside the
-// comment, below it, in the scripts' folder, or named from the root.
+// comment, below it, above it, in the scripts' folder, or named from the root.
 func TestFilesNamedInCommentsExist(t *testing.T) {
 	named := 0
 	for _, path := range files(t, ".go", ".lua") {
@@ -141,7 +141,7 @@ func TestFilesNamedInCommentsExist(t *testing.T) {
 				}
 				named++
 				dir := filepath.Dir(path)
-				there := slices.ContainsFunc([]string{dir, dir + "/scripts", filepath.Dir(dir), "."}, func(in string) bool {
+				there := slices.ContainsFunc([]string{dir, scriptsFolder, filepath.Dir(dir), filepath.Dir(filepath.Dir(dir)), "."}, func(in string) bool {
 					_, err := os.Stat(filepath.Join(root, in, m[1]))
 					return err == nil
 				})

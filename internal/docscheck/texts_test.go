@@ -130,7 +130,7 @@ func texts(t *testing.T) (all []sourceText) {
 		}
 		all = append(all, c.collect(t)...)
 	}
-	scripts, err := filepath.Glob(filepath.Join(root, "lockcmd/scripts/*.lua"))
+	scripts, err := filepath.Glob(filepath.Join(root, "lockcmd/script/lua/*.lua"))
 	if err != nil || len(scripts) == 0 {
 		t.Fatal("no Lua scripts", err)
 	}

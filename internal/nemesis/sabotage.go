@@ -33,7 +33,7 @@ type edit struct {
 var sabotages = []sabotage{
 	{
 		name:  "owner", // a lock is granted although another owner holds it
-		edits: []edit{{"scripts/acquire.lua", "local free = left == -2 or orphan", "local free = true"}},
+		edits: []edit{{"script/lua/acquire.lua", "local free = left == -2 or orphan", "local free = true"}},
 		kinds: []string{"lock"}, faults: []string{"network: slow"}, caught: []string{"is no mutex", "was certain for"},
 	},
 	{
@@ -41,7 +41,7 @@ var sabotages = []sabotage{
 		// hold.
 		name: "release",
 		edits: []edit{{
-			"scripts/release.lua", "if not h[1] or r[TOKEN] ~= ARGV[2] or r[CARRIER] ~= ARGV[3] then return -1 end",
+			"script/lua/release.lua", "if not h[1] or r[TOKEN] ~= ARGV[2] or r[CARRIER] ~= ARGV[3] then return -1 end",
 			"if not h[2] then return -1 end h[1] = h[1] or '1'",
 		}},
 		kinds: []string{"lock"}, faults: []string{"replies of scripts lost", "scripts late"}, caught: []string{"is no mutex", "was certain for"},
@@ -49,7 +49,7 @@ var sabotages = []sabotage{
 	{
 		// The script renews a lock that does not exist: a late renewal brings a released lock back.
 		name: "renew",
-		edits: []edit{{file: "scripts/renew.lua", to: `local out = {}
+		edits: []edit{{file: "script/lua/renew.lua", to: `local out = {}
 for i, key in ipairs(KEYS) do
   if redis.call('EXISTS', key) == 0 then redis.call('HSET', key, ARGV[2 * i], '1', 'leash', ARGV[2 * i + 1] .. '0 0 0 3000 w - - -') end
   redis.call('PEXPIRE', key, math.max(tonumber(ARGV[1]), 1000))
@@ -61,18 +61,18 @@ return out
 	},
 	{
 		name:  "writer", // a writer is granted the lock beside readers
-		edits: []edit{{"scripts/rw_acquire.lua", "if writing > 0 or MINE == 'write' and most > 0 then", "if writing > 0 then"}},
+		edits: []edit{{"script/lua/rw_acquire.lua", "if writing > 0 or MINE == 'write' and most > 0 then", "if writing > 0 then"}},
 		kinds: []string{"rw"}, faults: []string{"network: slow"}, caught: []string{"is no read-write lock", "was certain for"},
 	},
 	{
 		name:  "permits", // two more permits are granted than there are
-		edits: []edit{{"scripts/permit_acquire.lua", "if have < #missing then", "if have + 2 < #missing then"}},
+		edits: []edit{{"script/lua/permit_acquire.lua", "if have < #missing then", "if have + 2 < #missing then"}},
 		kinds: []string{"sem"}, faults: []string{"network: slow"}, caught: []string{"is no semaphore"},
 	},
 	{
 		name: "token", // the token stays the same for one second of the clock
 		edits: []edit{{
-			"scripts/prelude.lua", "tonumber(now[1]) * 1000000 + tonumber(now[2]))", "0) * 0 + tonumber(now[1]) * 1000000",
+			"script/lua/prelude.lua", "tonumber(now[1]) * 1000000 + tonumber(now[2]))", "0) * 0 + tonumber(now[1]) * 1000000",
 		}},
 		kinds: []string{"lock"}, faults: []string{"network: slow"}, caught: []string{"is no fencing tokens"},
 	},
@@ -91,7 +91,7 @@ return out
 		// The waiters of other Leashes are not notified, and no waiter tries again.
 		name: "waiter",
 		edits: []edit{
-			{"scripts/prelude.lua", "local function publish(channel, mode, word)", "local function publish(channel, mode, word) mode = ''"},
+			{"script/lua/prelude.lua", "local function publish(channel, mode, word)", "local function publish(channel, mode, word) mode = ''"},
 			{"acquire.go", "	return pause\n}", "	return time.Hour\n}"},
 		},
 		kinds: []string{"lock"}, faults: []string{"none"}, length: 20 * time.Second, caught: []string{"while somebody waits", "was not answered for"},

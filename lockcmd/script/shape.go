@@ -1,23 +1,17 @@
-package lockcmd
+package script
 
-import "errors"
-
-// errShape is the error for a reply that the script cannot give. Nobody knows whether the script
-// ran.
-var errShape = errors.New("lockcmd: a reply of another shape than the script's")
-
-// shape describes the replies of a script: lists of integers and texts. A single integer counts as
+// Shape describes the replies of a script: lists of integers and texts. A single integer counts as
 // a list of one. In kinds, 'i' is an integer and 's' a text. A reply may have more items.
 type shape struct {
 	kinds string           // the first items of every reply
 	code  map[int64]string // by the first integer: the items after it
 	// replies are lists of any length; kinds are the allowed items
-	list bool
+	List bool
 }
 
-// shapes are the shapes by script, see the head of each script. All other scripts answer an integer
+// Shapes are the shapes by script, see the head of each script. All other scripts answer an integer
 // first.
-var shapes = map[string]shape{
+var Shapes = map[string]shape{
 	"acquire":        acquireShape,
 	"rw_acquire":     acquireShape,
 	"permit_acquire": {kinds: "i", code: map[int64]string{0: "i", 1: "i", 2: "sss", 6: "s"}},
@@ -29,13 +23,13 @@ var shapes = map[string]shape{
 	"semaphore_info": {kinds: "ii"},
 	"inspect":        {kinds: "iiii"},
 	"rw_inspect":     {kinds: "iii"},
-	"renew":          {kinds: "i", list: true},
-	"rw_renew":       {kinds: "i", list: true},
-	"permit_renew":   {kinds: "i", list: true},
-	"restore":        {kinds: "is", list: true},
-	"rw_restore":     {kinds: "is", list: true},
-	"permit_restore": {kinds: "is", list: true},
-	"probe":          {kinds: "is", list: true}, // the caller checks the length
+	"renew":          {kinds: "i", List: true},
+	"rw_renew":       {kinds: "i", List: true},
+	"permit_renew":   {kinds: "i", List: true},
+	"restore":        {kinds: "is", List: true},
+	"rw_restore":     {kinds: "is", List: true},
+	"permit_restore": {kinds: "is", List: true},
+	"probe":          {kinds: "is", List: true}, // the caller checks the length
 }
 
 var (
@@ -43,29 +37,29 @@ var (
 	moveShape    = shape{kinds: "i", code: map[int64]string{1: "iiiis"}}
 )
 
-// shapeOf is the shape of the script with that name.
-func shapeOf(name string) shape {
-	if sh, ok := shapes[name]; ok {
+// ShapeOf is the shape of the script with that name.
+func ShapeOf(name string) shape {
+	if sh, ok := Shapes[name]; ok {
 		return sh
 	}
 	return shape{kinds: "i"}
 }
 
-// fits reports whether reply, from decode, integers or go-redis, has this shape.
-func (sh shape) fits(reply any) bool {
+// Fits reports whether reply, from decode, integers or go-redis, has this shape.
+func (sh shape) Fits(reply any) bool {
 	switch reply := reply.(type) {
 	case []int64:
 		return fits(sh, reply, func(int64) byte { return 'i' }, func(n int64) int64 { return n })
 	case []any:
 		return fits(sh, reply, kindOf, func(item any) int64 { n, _ := item.(int64); return n })
 	case int64:
-		return !sh.list && fits(sh, []int64{reply}, func(int64) byte { return 'i' }, func(n int64) int64 { return n })
+		return !sh.List && fits(sh, []int64{reply}, func(int64) byte { return 'i' }, func(n int64) int64 { return n })
 	}
 	return false
 }
 
 func fits[T any](sh shape, items []T, kind func(T) byte, number func(T) int64) bool {
-	if sh.list {
+	if sh.List {
 		for _, item := range items {
 			if k := kind(item); k != sh.kinds[0] && k != sh.kinds[len(sh.kinds)-1] {
 				return false

@@ -1,4 +1,4 @@
-package lockcmd
+package script
 
 import (
 	"strconv"
@@ -38,62 +38,62 @@ import (
 // release on disconnect act only on a record that begins with theirs (R11). A new carrier
 // (LOCK.ATTACH) writes carrier, request, reply and client anew. The request number then starts from
 // the new carrier's own numbers.
-type record struct {
-	token   int64
-	carrier string
-	request string
-	since   int64
-	ttl     int64
-	opts    string
-	ext     string
-	id      string
-	client  string
+type Record struct {
+	Token   int64
+	Carrier string
+	Request string
+	Since   int64
+	TTL     int64
+	Options string
+	Ext     string
+	ID      string
+	Client  string
 }
 
-const recordField = "leash"
+const RecordField = "leash"
 
-// recordPrefix is the start of the record of a hold.
-func recordPrefix(token int64, carrier string) string {
-	return string(appendRecordPrefix(nil, token, carrier))
+// RecordPrefix is the start of the record of a hold.
+func RecordPrefix(token int64, carrier string) string {
+	return string(AppendRecordPrefix(nil, token, carrier))
 }
 
-func appendRecordPrefix(dst []byte, token int64, carrier string) []byte {
+func AppendRecordPrefix(dst []byte, token int64, carrier string) []byte {
 	dst = strconv.AppendInt(append(dst, "L1 "...), token, 10)
 	return append(append(append(dst, ' '), carrier...), ' ')
 }
 
-// parseRecord reads a record. ok is false for any other text.
-func parseRecord(text string) (r record, ok bool) {
+// ParseRecord reads a record. ok is false for any other text.
+func ParseRecord(text string) (r Record, ok bool) {
 	f := strings.SplitN(text, " ", 11)
 	if len(f) != 11 || f[0] != "L1" {
-		return record{}, false
+		return Record{}, false
 	}
-	r = record{carrier: f[2], request: f[3], opts: f[7], ext: f[8], id: f[9], client: f[10]}
+	r = Record{Carrier: f[2], Request: f[3], Options: f[7], Ext: f[8], ID: f[9], Client: f[10]}
 	var err [3]error
-	r.token, err[0] = strconv.ParseInt(f[1], 10, 64)
-	r.since, err[1] = strconv.ParseInt(f[5], 10, 64)
-	r.ttl, err[2] = strconv.ParseInt(f[6], 10, 64)
+	r.Token, err[0] = strconv.ParseInt(f[1], 10, 64)
+	r.Since, err[1] = strconv.ParseInt(f[5], 10, 64)
+	r.TTL, err[2] = strconv.ParseInt(f[6], 10, 64)
 	return r, err == [3]error{}
 }
 
-// recordID is a client's ID in the form of a record.
-func recordID(id string) string {
+// RecordID is a client's ID in the form of a record.
+func RecordID(id string) string {
 	if id == "" {
 		return "-"
 	}
 	return "=" + id
 }
 
-// lastID is the client's ID of the last acquire, "" when it had none.
-func (r record) lastID() string {
-	if id, ok := strings.CutPrefix(r.id, "="); ok {
+// LastID is the client's ID of the last acquire, "" when it had none.
+func (r Record) LastID() string {
+	if id, ok := strings.CutPrefix(r.ID, "="); ok {
 		return id
 	}
 	return ""
 }
 
-// recordClient makes a client's description fit for the end of a record.
-func recordClient(client string) string {
+// RecordClient makes a client's description fit for the end of a record.
+func RecordClient(client string) string {
 	if client == "" {
 		return "-"
 	}
