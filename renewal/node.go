@@ -159,11 +159,11 @@ func (w *Watchdog) take(n *node, r *round) bool {
 
 // ask sends r to the store, in one call or several. They share r's time-out.
 func (w *Watchdog) ask(ctx context.Context, node string, r *round) {
-	c := newDeadlineContext(ctx, time.Now().Add(r.timeout))
-	defer c.end()
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
 	late := func() bool { return w.now() > r.sent+r.timeout/2 }
 	for some, results := range r.calls(late) {
-		w.call(c, node, some, results)
+		w.call(ctx, node, some, results)
 	}
 }
 
