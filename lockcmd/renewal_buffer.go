@@ -10,7 +10,6 @@ import (
 type renewalBuffer struct {
 	commands, replies []byte
 	results           []int64 // of one batch
-	prefetched        byte    // has no meaning, see prefetch
 }
 
 // maxPooledRenewalBuffer is the largest buffer that is kept. A round of a node that lags fits in
@@ -32,22 +31,8 @@ func (s *store) freeBuffer(buf *renewalBuffer) {
 	}
 }
 
-// prefetch makes the processor read what a batch needs. The holds are spread over the memory. Many
-// such reads in a row take little more time than one, unless other work comes between them.
-func (buf *renewalBuffer) prefetch(b renewal.Batch) {
-	for _, w := range b.Holds {
-		h := w.Keeper.(*hold)
-		for _, text := range [...]string{h.text, h.carrier.name} {
-			if text != "" {
-				buf.prefetched += text[0]
-			}
-		}
-	}
-}
-
 // appendRenewal appends the script call that renews a batch.
 func (buf *renewalBuffer) appendRenewal(b renewal.Batch) {
-	buf.prefetch(b)
 	first := b.Holds[0].Keeper.(*hold)
 	m := first.mode()
 	keys := len(b.Holds) * m.MinKeys(first.key(), "")

@@ -196,7 +196,6 @@ func (w *Watchdog) settle(n *node, r *round) (tell []func()) {
 	// The store's clock went on while this machine was suspended.
 	sent := r.sent - max(w.suspended-r.suspended, 0)
 	unknown, answered := make(map[groupKey]bool), false
-	r.prefetch()
 	for i, b := range r.batches {
 		for j, h := range b.Holds {
 			g := w.groupOf(h)

@@ -17,9 +17,8 @@ type round struct {
 	suspended time.Duration // Watchdog.suspended, read before sent
 	sent      moment
 
-	results    [][]Outcome // of the batches
-	outcomes   []Outcome   // of all holds; the slices of results are parts of it
-	prefetched uint32      // keeps the compiler from dropping prefetch
+	results  [][]Outcome // of the batches
+	outcomes []Outcome   // of all holds; the slices of results are parts of it
 }
 
 // maxPooledHolds is the largest capacity, in holds, that a round keeps for reuse.
@@ -84,14 +83,6 @@ func (r *round) setUnknown() {
 		next := first + len(b.Holds)
 		r.results[i] = r.outcomes[first:next:next]
 		first = next
-	}
-}
-
-// prefetch makes the processor read all holds. They lie far apart in memory. Many such reads take
-// little longer than one, if no other work comes between them. w.mu is held.
-func (r *round) prefetch() {
-	for _, h := range r.holds {
-		r.prefetched += h.group
 	}
 }
 
