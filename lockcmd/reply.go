@@ -1,45 +1,28 @@
 package lockcmd
 
 import (
-	"strconv"
 	"strings"
+
+	"leash/proxy/resp"
 )
 
 // Functions that append a reply in RESP2.
 
-func appendInt(dst []byte, n int64) []byte {
-	dst = append(dst, ':')
-	dst = strconv.AppendInt(dst, n, 10)
-	return append(dst, '\r', '\n')
-}
+func appendInt(dst []byte, n int64) []byte { return resp.AppendInt(dst, n) }
 
-func appendNil(dst []byte) []byte { return append(dst, "$-1\r\n"...) }
+func appendNil(dst []byte) []byte { return append(dst, resp.NilBulk...) }
 
-func appendBulk[T string | []byte](dst []byte, text T) []byte {
-	dst = append(dst, '$')
-	dst = strconv.AppendInt(dst, int64(len(text)), 10)
-	dst = append(dst, '\r', '\n')
-	dst = append(dst, text...)
-	return append(dst, '\r', '\n')
-}
+func appendBulk[T string | []byte](dst []byte, text T) []byte { return resp.AppendBulk(dst, text) }
 
 // appendDecimal appends an integer as a bulk string.
 func appendDecimal(dst []byte, n int64) []byte {
 	var digits [20]byte
-	return appendBulk(dst, strconv.AppendInt(digits[:0], n, 10))
+	return resp.AppendBulk(dst, resp.AppendDecimal(digits[:0], n))
 }
 
-func appendArray(dst []byte, n int) []byte {
-	dst = append(dst, '*')
-	dst = strconv.AppendInt(dst, int64(n), 10)
-	return append(dst, '\r', '\n')
-}
+func appendArray(dst []byte, n int) []byte { return resp.AppendArray(dst, n) }
 
-func appendError(dst []byte, msg string) []byte {
-	dst = append(dst, '-')
-	dst = append(dst, msg...)
-	return append(dst, '\r', '\n')
-}
+func appendError(dst []byte, msg string) []byte { return resp.AppendError(dst, msg) }
 
 // Error replies. Clients branch on the first word. Where Redis has the same error, the words are
 // Redis's.
