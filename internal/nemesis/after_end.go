@@ -17,21 +17,21 @@ const lingerSlack = 2 * time.Second
 // the history any more.
 func (h *history) longestAfterEnd() (longest, smooth time.Duration, err error) {
 	var wrong []string
-	blame := func(k *kept, from time.Time, format string, args ...any) {
+	report := func(k *redisHold, from time.Time, format string, args ...any) {
 		text := fmt.Sprintf("hold %d of %s, token %s, ", k.hold, k.key, k.token) + fmt.Sprintf(format, args...)
-		if len(wrong) < storiesTold {
-			text += "\n    in the order of time\n" + h.eventsOf(k.key, []int{k.hold}, h.at(from.Add(-time.Second)), h.at(k.seen.Add(storyAfter)))
+		if len(wrong) < maxReports {
+			text += "\n    in the order of time\n" + h.eventsOf(k.key, []int{k.hold}, h.at(from.Add(-time.Second)), h.at(k.seen.Add(reportAfter)))
 		}
 		wrong = append(wrong, text)
 	}
-	for _, k := range h.kept {
+	for _, k := range h.redisHolds {
 		// A late copy of an acquire takes the same permit again. Leash then gives the permit back.
 		forgotten := kindOf(k.key) == "sem"
 		for _, f := range h.forgets {
 			forgotten = forgotten || f.failover && h.at(k.sent) <= f.to
 		}
-		if !k.back.IsZero() && !forgotten { // a failover may forget a release
-			blame(k, k.released, "was released before %v and is in Redis at %v", h.when(k.released), h.when(k.back))
+		if !k.reappeared.IsZero() && !forgotten { // a failover may forget a release
+			report(k, k.released, "was released before %v and is in Redis at %v", h.when(k.released), h.when(k.reappeared))
 		}
 		from, base := k.over(), k.base
 		if k.hold == 0 { // no client was told of it: Leash releases it, or it expires
@@ -45,7 +45,7 @@ func (h *history) longestAfterEnd() (longest, smooth time.Duration, err error) {
 		rough := h.faults.disturbed(from, k.seen) + h.lengthened(k.key, k.sent, k.seen)
 		smooth = max(smooth, stayed-rough)
 		if stayed > base+lingerSlack+rough {
-			blame(k, from, "ended at %v and is in Redis %v later, which is %v too long beside the %v in which something was broken, or by which a clock was set back", h.when(from),
+			report(k, from, "ended at %v and is in Redis %v later, which is %v too long beside the %v in which something was broken, or by which a clock was set back", h.when(from),
 				round(stayed), round(stayed-base-lingerSlack-rough), round(rough))
 		}
 	}

@@ -34,15 +34,15 @@ type audit struct {
 	tally   *tally
 	grace   time.Duration // the longest time after a failover in which Leash grants nothing
 
-	mu    sync.Mutex
-	waits map[string]map[int]time.Time // by lock and number, the start of each wait
-	next  int                          // the number of the last wait
-	free  map[string]time.Time         // by lock, the time since when it is free
+	mu        sync.Mutex
+	waits     map[string]map[int]time.Time // by lock and number, the start of each wait
+	next      int                          // the number of the last wait
+	freeSince map[string]time.Time         // by lock, the time since when it is free
 	// the longest time that a lock was free while a client waited and nothing was broken
-	longest time.Duration
-	fairest time.Duration           // the same for fair locks
-	sights  map[string]*sighting    // by lock, the latest one
-	seats   map[string][]mastership // by lock, the masters that had it
+	longest     time.Duration
+	longestFair time.Duration             // the same for fair locks
+	sightings   map[string]*sighting      // by lock, the latest one
+	masters     map[string][]masterPeriod // by lock, the masters that had it
 }
 
 // sighting is what a node had of a lock, for as long as that did not change.
@@ -53,10 +53,10 @@ type sighting struct {
 	left  time.Duration // how much longer the lock would have lasted at that time
 }
 
-// living returns the records of the holds that hold a read-write lock. The field of a reader that
-// has expired stays while other readers hold the lock. Such a field counts for nothing. As in
+// liveHolds returns the records of the holds that hold a read-write lock. The field of a reader
+// that has expired stays while other readers hold the lock. Such a field counts for nothing. As in
 // Redisson, a reader holds the lock while one of its counts has a timeout key.
-const living = `
+const liveHolds = `
 local held, out = redis.call('HGETALL', KEYS[2]), {}
 for i = 1, #held, 2 do
   local n, alive = tonumber(redis.call('HGET', KEYS[1], held[i]) or 0), false
@@ -71,8 +71,8 @@ return out`
 func newAudit(b *testbed, h *history, t *tally, grace time.Duration) *audit {
 	return &audit{
 		bed: b, history: h, tally: t, grace: grace,
-		waits: make(map[string]map[int]time.Time), free: make(map[string]time.Time), sights: make(map[string]*sighting),
-		seats: make(map[string][]mastership),
+		waits: make(map[string]map[int]time.Time), freeSince: make(map[string]time.Time), sightings: make(map[string]*sighting),
+		masters: make(map[string][]masterPeriod),
 	}
 }
 
@@ -125,29 +125,29 @@ func (a *audit) look(ctx context.Context, n *redistest.Node) {
 		left := pipe.PTTL(ctx, key)
 		switch kindOf(key) {
 		case "rw":
-			lock, records := pipe.Exists(ctx, key), pipe.EvalRO(ctx, living, []string{key, "{" + key + "}:leash"})
+			lock, records := pipe.Exists(ctx, key), pipe.EvalRO(ctx, liveHolds, []string{key, "{" + key + "}:leash"})
 			reads = append(reads, func() {
 				all, err := records.StringSlice()
-				a.saw(seen{n, key, asked, left, lock.Val() == 0}, all, lock.Err(), err)
+				a.readRecords(seen{n, key, asked, left, lock.Val() == 0}, all, lock.Err(), err)
 			})
 		case "latch":
 		case "count":
 			count := pipe.Get(ctx, key)
 			reads = append(reads, func() {
 				have, err := count.Int()
-				a.saw(seen{n, key, asked, left, have > 0}, nil, err)
+				a.readRecords(seen{n, key, asked, left, have > 0}, nil, err)
 			})
 		case "sem":
 			available := pipe.Get(ctx, key)
 			out := pipe.ZRangeByScore(ctx, "{"+key+"}:timeout", &redis.ZRangeBy{Min: strconv.FormatInt(time.Now().UnixMilli(), 10), Max: "+inf"})
-			reads = append(reads, func() { a.sawPermits(seen{node: n, key: key, asked: asked, left: left}, available, out) })
+			reads = append(reads, func() { a.readPermits(seen{node: n, key: key, asked: asked, left: left}, available, out) })
 		default:
 			record := pipe.HGet(ctx, key, "leash")
 			reads = append(reads, func() {
 				if err := record.Err(); err == redis.Nil {
-					a.saw(seen{n, key, asked, left, true}, nil)
+					a.readRecords(seen{n, key, asked, left, true}, nil)
 				} else {
-					a.saw(seen{n, key, asked, left, false}, []string{record.Val()}, err)
+					a.readRecords(seen{n, key, asked, left, false}, []string{record.Val()}, err)
 				}
 			})
 		}
@@ -167,30 +167,30 @@ type seen struct {
 	free  bool
 }
 
-func (a *audit) sawPermits(s seen, available *redis.StringCmd, out *redis.StringSliceCmd) {
+func (a *audit) readPermits(s seen, available *redis.StringCmd, out *redis.StringSliceCmd) {
 	n, err := available.Int()
 	s.free = n > 0
 	var tokens []string
 	for _, member := range out.Val() {
 		tokens = append(tokens, hex.EncodeToString([]byte(member)))
 	}
-	a.sighted(s, tokens, err, out.Err())
+	a.noteTokens(s, tokens, err, out.Err())
 }
 
-// saw reads the tokens from the records of a lock, and notes them.
-func (a *audit) saw(s seen, records []string, errs ...error) {
+// readRecords reads the tokens from the records of a lock, and notes them.
+func (a *audit) readRecords(s seen, records []string, errs ...error) {
 	var tokens []string
 	for _, r := range records {
 		if f := strings.Fields(r); len(f) > 2 && f[0] == "L1" {
 			tokens = append(tokens, f[1])
 		}
 	}
-	a.sighted(s, tokens, errs...)
+	a.noteTokens(s, tokens, errs...)
 }
 
-// sighted notes the tokens that Redis had of a lock. It reports a lock that is free for too long
+// noteTokens notes the tokens that Redis had of a lock. It reports a lock that is free for too long
 // while a client waits for it.
-func (a *audit) sighted(s seen, tokens []string, errs ...error) {
+func (a *audit) noteTokens(s seen, tokens []string, errs ...error) {
 	for _, err := range errs {
 		if err != nil {
 			return
@@ -198,22 +198,22 @@ func (a *audit) sighted(s seen, tokens []string, errs ...error) {
 	}
 	key, asked := s.key, s.asked
 	for _, token := range tokens {
-		a.history.sight(key, token, asked)
+		a.history.noteSeen(key, token, asked)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.recount(s, tokens)
-	if seats := a.seats[key]; len(seats) == 0 || seats[len(seats)-1].node != s.node.Announced() {
-		a.seats[key] = append(seats, mastership{s.node.Announced(), asked})
+	a.noteChange(s, tokens)
+	if masters := a.masters[key]; len(masters) == 0 || masters[len(masters)-1].node != s.node.Announced() {
+		a.masters[key] = append(masters, masterPeriod{s.node.Announced(), asked})
 	}
 	if !s.free {
-		delete(a.free, key)
+		delete(a.freeSince, key)
 		return
 	}
-	if _, ok := a.free[key]; !ok {
-		a.free[key] = asked
+	if _, ok := a.freeSince[key]; !ok {
+		a.freeSince[key] = asked
 	}
-	since, waits := a.free[key], false
+	since, waits := a.freeSince[key], false
 	first := asked
 	for _, began := range a.waits[key] {
 		first, waits = earlier(first, began), true
@@ -224,29 +224,29 @@ func (a *audit) sighted(s seen, tokens []string, errs ...error) {
 	}
 	idle, tolerance, longest := asked.Sub(since)-a.history.faults.disturbedOrInGrace(since, asked, a.grace), idleTolerance, &a.longest
 	if kindOf(key) == "fair" {
-		tolerance, longest = fairTolerance, &a.fairest
+		tolerance, longest = fairTolerance, &a.longestFair
 		// Redis's clock also says when such a waiter leaves the queue.
 		idle -= a.history.lengthened(key, since.Add(-fairTolerance), asked)
 	}
 	*longest = max(*longest, idle)
 	if idle > tolerance {
-		a.tally.violation(key, 0, "%s has been free for %v while somebody waits", key, round(asked.Sub(since)))
-		a.free[key] = asked // report it only once
+		a.tally.violation(key, 0, "%s has been free for %v while a client waits", key, round(asked.Sub(since)))
+		a.freeSince[key] = asked // report it only once
 	}
 }
 
-// recount notes what was seen of a lock if it differs from what was seen before. It also notes when
-// the earlier state was seen last. a.mu must be held.
-func (a *audit) recount(s seen, tokens []string) {
+// noteChange notes what was seen of a lock if it differs from what was seen before. It also notes
+// when the earlier state was seen last. a.mu must be held.
+func (a *audit) noteChange(s seen, tokens []string) {
 	slices.Sort(tokens)
 	what := fmt.Sprintf("redis at %s has of %s: %v, and it lasts for", s.node.Announced(), s.key, tokens)
-	was := a.sights[s.key]
+	was := a.sightings[s.key]
 	if was == nil || was.what != what {
 		if was != nil && was.again {
 			a.history.noteLock(s.key, was.at, "%s %v", was.what, was.left)
 		}
 		a.history.noteLock(s.key, s.asked, "%s %v", what, s.left.Val())
-		a.sights[s.key] = &sighting{what: what}
+		a.sightings[s.key] = &sighting{what: what}
 		return
 	}
 	was.again, was.at, was.left = true, s.asked, s.left.Val()

@@ -15,12 +15,12 @@ import (
 func TestIdle(t *testing.T) {
 	for _, crowned := range []bool{false, true} {
 		start := time.Now()
-		sky := &faultTimeline{spells: []*faultPeriod{{crowns: crowned, from: start, to: start}}}
-		a := newAudit(&testbed{}, newHistory(sky), newTally(), 5*time.Second)
+		timeline := &faultTimeline{periods: []*faultPeriod{{newMaster: crowned, from: start, to: start}}}
+		a := newAudit(&testbed{}, newHistory(timeline), newTally(), 5*time.Second)
 		defer a.waiting("lock:1")()
 		node := &redistest.Node{Server: &redistest.Server{}}
 		look := func(s int) int {
-			a.saw(seen{node, "lock:1", start.Add(time.Duration(s) * time.Second), redis.NewDurationCmd(t.Context(), 0), true}, nil)
+			a.readRecords(seen{node, "lock:1", start.Add(time.Duration(s) * time.Second), redis.NewDurationCmd(t.Context(), 0), true}, nil)
 			return len(a.tally.wrong)
 		}
 		look(0)
@@ -33,9 +33,9 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestLiving: living returns the holds that hold a read-write lock. It leaves out a reader that has
-// expired while other readers hold the lock.
-func TestLiving(t *testing.T) {
+// TestLiveHolds: liveHolds returns the holds that hold a read-write lock. It leaves out a reader
+// that has expired while other readers hold the lock.
+func TestLiveHolds(t *testing.T) {
 	rdb := redistest.Start(t).Client()
 	ctx := t.Context()
 	do := func(args ...any) {
@@ -51,7 +51,7 @@ func TestLiving(t *testing.T) {
 	do("HSET", "written", "mode", "write", "me:write", 1)
 	do("HSET", "{written}:leash", "me:write", "of me")
 	for key, want := range map[string][]string{"rw": {"of alive"}, "written": {"of me"}, "free": {}} {
-		got, err := rdb.EvalRO(ctx, living, []string{key, "{" + key + "}:leash"}).StringSlice()
+		got, err := rdb.EvalRO(ctx, liveHolds, []string{key, "{" + key + "}:leash"}).StringSlice()
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("%s: got %q, %v, want %q", key, got, err, want)
 		}

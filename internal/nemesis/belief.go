@@ -10,38 +10,38 @@ import (
 
 // belief is a hold that a client believes that it has.
 type belief struct {
-	history *history
-	key     string
-	mode    string // plain, fair, read, write, permit or quorum
-	owner   string // "" for an owner of its own
-	token   string
-	hold    int
-	parts   []*kept // what Redis has of it
-	since   time.Time
-	ttl     time.Duration
-	silent  bool          // ONLOSS ERROR: an open connection proves nothing
-	stays   bool          // ONCLOSE EXPIRE
-	vague   bool          // Leash may call it lost while Redis has it
-	count   int           // how many acquires its owner has; 0 if unknown
-	lease   time.Time     // when its lease expires; zero if it is renewed
-	limit   time.Time     // when MAXHOLD is over; zero if there is none
-	idle    time.Duration // it ends if its client sends nothing for so long; 0 if there is none
-	last    time.Time     // when the last request was sent whose reply proved the hold
-	certain time.Time     // until then it is certain, by what Leash said or by the lease
-	until   time.Time     // until then the replies to any requests prove it
+	history            *history
+	key                string
+	mode               string // plain, fair, read, write, permit or quorum
+	owner              string // "" for an owner of its own
+	token              string
+	hold               int
+	parts              []*redisHold // what Redis has of it
+	since              time.Time
+	ttl                time.Duration
+	errorOnLoss        bool          // ONLOSS ERROR: an open connection proves nothing
+	outlivesConnection bool          // ONCLOSE EXPIRE
+	maybeLost          bool          // Leash may call it lost while Redis has it
+	count              int           // how many acquires its owner has; 0 if unknown
+	lease              time.Time     // when its lease expires; zero if it is renewed
+	limit              time.Time     // when MAXHOLD is over; zero if there is none
+	idle               time.Duration // it ends if its client sends nothing for so long; 0 if there is none
+	last               time.Time     // when the last request was sent whose reply proved the hold
+	certain            time.Time     // until then it is certain, by what Leash said or by the lease
+	until              time.Time     // until then the replies to any requests prove it
 	// when its owner attached it again after its connection ended, if it was not certain any more
 	// at that time; zero for never
-	revived time.Time
-	over    bool
-	told    atomic.Pointer[endNotice] // what LOCK.AWAITLOSS said of its end; nil for nothing
+	reattached time.Time
+	over       bool
+	endNotice  atomic.Pointer[endNotice] // what LOCK.AWAITLOSS said of its end; nil for nothing
 }
 
 // believe notes a grant that happened between sent and got. The belief in it begins.
 func (h *history) believe(r *request, key, token string, number int64, sent, got time.Time) *belief {
 	b := &belief{
-		history: h, key: key, mode: r.mode, owner: r.owner, token: token, ttl: r.ttl, silent: r.silent, count: 1, idle: r.idle,
-		stays: slices.Contains(r.args, "ONCLOSE"),
-		since: sent, last: sent, certain: sent.Add(r.ttl), until: sent.Add(r.ttl / 2),
+		history: h, key: key, mode: r.mode, owner: r.owner, token: token, ttl: r.ttl, errorOnLoss: r.errorOnLoss, count: 1, idle: r.idle,
+		outlivesConnection: slices.Contains(r.args, "ONCLOSE"),
+		since:              sent, last: sent, certain: sent.Add(r.ttl), until: sent.Add(r.ttl / 2),
 	}
 	if r.lease > 0 {
 		b.lease = sent.Add(r.lease)
@@ -56,17 +56,17 @@ func (h *history) believe(r *request, key, token string, number int64, sent, got
 	}
 	b.cap()
 	b.note(grant, number, sent, got)
-	b.tell("token %s for %q, asked %v ago by %s", token, strings.Join(r.args, " "), got.Sub(sent), r.by)
+	b.logEvent("token %s for %q, asked %v ago by %s", token, strings.Join(r.args, " "), got.Sub(sent), r.by)
 	return b
 }
 
 // keep notes that the hold, or a part of it, is in Redis under a key.
 func (b *belief) keep(r *request, key, token string, sent, got time.Time) {
-	b.parts = append(b.parts, b.history.keep(r, key, token, b.hold, sent, got))
+	b.parts = append(b.parts, b.history.addRedisHold(r, key, token, b.hold, sent, got))
 }
 
-// tell notes what happened to the hold, for reports.
-func (b *belief) tell(format string, args ...any) {
+// logEvent notes what happened to the hold, for reports.
+func (b *belief) logEvent(format string, args ...any) {
 	b.history.noteHold(b.hold, fmt.Sprintf(format, args...))
 }
 
@@ -100,7 +100,7 @@ func (b *belief) answered(sent time.Time) {
 // the grant on. The grant may have been long after the client sent the acquire.
 func (b *belief) confirmed(sent time.Time, d time.Duration) {
 	b.last, b.certain, b.until = sent, sent.Add(d), sent.Add(d)
-	b.tell("asked %v ago, certain for %v", time.Since(sent), d)
+	b.logEvent("asked %v ago, certain for %v", time.Since(sent), d)
 	if !b.lease.IsZero() {
 		b.lease = later(b.lease, b.certain)
 	}
@@ -110,7 +110,7 @@ func (b *belief) confirmed(sent time.Time, d time.Duration) {
 // extended notes that LOCK.EXTEND set the lease to d, at some time after sent.
 func (b *belief) extended(sent time.Time, d time.Duration) {
 	b.last, b.lease = sent, sent.Add(d)
-	b.tell("extended %v ago, for %v", time.Since(sent), d)
+	b.logEvent("extended %v ago, for %v", time.Since(sent), d)
 	b.certain, b.until = b.lease, b.lease
 	b.cap()
 	for _, k := range b.parts {
@@ -125,11 +125,11 @@ func (b *belief) ends(at, done time.Time) {
 	}
 	b.over = true
 	at = earlier(at, b.proved(at))
-	b.tell("not believed in from %v on; last answered when asked at %v, then good until %v, certain until %v", b.history.when(at),
+	b.logEvent("not believed in from %v on; last answered when asked at %v, then good until %v, certain until %v", b.history.when(at),
 		b.history.when(b.last), b.history.when(b.until), b.history.when(b.certain))
 	b.note(end, 0, at, done)
 	for _, k := range b.parts {
-		b.history.settle(k, at, done)
+		b.history.setEnd(k, at, done)
 	}
 }
 

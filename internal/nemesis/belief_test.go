@@ -45,10 +45,10 @@ func TestBeliefEnds(t *testing.T) {
 	}
 }
 
-// TestBeliefOfWhoIsCutOff: a reply proves a hold for half a TTL, but not while Redis is broken.
+// TestBeliefAfterCutOff: a reply proves a hold for half a TTL, but not while Redis is broken.
 // What LOCK.TTL said counts also then. Both are so for a client that gets no more replies and for a
 // client that releases.
-func TestBeliefOfWhoIsCutOff(t *testing.T) {
+func TestBeliefAfterCutOff(t *testing.T) {
 	for _, row := range []struct {
 		name     string
 		broken   bool
@@ -64,7 +64,7 @@ func TestBeliefOfWhoIsCutOff(t *testing.T) {
 		sent = sent.Add(-time.Hour) // so that the belief is over now
 		b.since, b.last, b.certain, b.until = sent, sent, sent.Add(ttl), sent.Add(ttl/2)
 		if row.broken {
-			h.faults.spells = []*faultPeriod{{upstream: true, from: sent.Add(time.Second), to: sent.Add(time.Second)}}
+			h.faults.periods = []*faultPeriod{{upstream: true, from: sent.Add(time.Second), to: sent.Add(time.Second)}}
 		}
 		b.answered(sent.Add(2 * time.Second))
 		if row.releases {
@@ -82,7 +82,7 @@ func TestBeliefOfWhoIsCutOff(t *testing.T) {
 // and Redis is broken.
 func TestBeliefEndsWithItsLease(t *testing.T) {
 	h, b, sent := fresh(t, &request{lease: time.Second})
-	h.faults.spells = []*faultPeriod{{upstream: true, from: sent, to: sent.Add(time.Minute)}}
+	h.faults.periods = []*faultPeriod{{upstream: true, from: sent, to: sent.Add(time.Minute)}}
 	b.answered(sent.Add(3 * time.Second))
 	b.ends(sent.Add(4*time.Second), time.Time{})
 	if got := h.byKey["lock:1"][1].Call; got != h.at(sent.Add(time.Second)) {
@@ -90,11 +90,11 @@ func TestBeliefEndsWithItsLease(t *testing.T) {
 	}
 }
 
-// TestRough: disturbed sums the times in which something was broken. It counts each time once.
-func TestRough(t *testing.T) {
+// TestDisturbed: disturbed sums the times in which something was broken. It counts each time once.
+func TestDisturbed(t *testing.T) {
 	start := time.Now()
 	after := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
-	w := &faultTimeline{spells: []*faultPeriod{{from: after(10), to: after(12)}, {from: after(11), to: after(13)}, {upstream: true, from: after(30)}}}
+	w := &faultTimeline{periods: []*faultPeriod{{from: after(10), to: after(12)}, {from: after(11), to: after(13)}, {upstream: true, from: after(30)}}}
 	for _, row := range [][3]int{{0, 5, 0}, {0, 20, 5}, {11, 12, 1}, {14, 20, 1}, {0, 40, 15}, {35, 40, 5}} {
 		if got := w.disturbed(after(row[0]), after(row[1])); got != time.Duration(row[2])*time.Second {
 			t.Errorf("from %d to %d: got %v, want %d s", row[0], row[1], got, row[2])
@@ -105,9 +105,10 @@ func TestRough(t *testing.T) {
 	}
 }
 
-// TestBarred: disturbedOrInGrace adds the grace period of a new master. The grace period begins
-// when Leash has looked at the master. Leash cannot do that while something else is broken.
-func TestBarred(t *testing.T) {
+// TestDisturbedOrInGrace: disturbedOrInGrace adds the grace period of a new master. The grace
+// period begins when Leash has looked at the master. Leash cannot do that while something else is
+// broken.
+func TestDisturbedOrInGrace(t *testing.T) {
 	start := time.Now()
 	after := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
 	for _, row := range []struct {
@@ -117,14 +118,14 @@ func TestBarred(t *testing.T) {
 		want     int
 	}{
 		{"no new master", []*faultPeriod{{from: after(10), to: after(12)}}, 0, 40, 4},
-		{"a new master", []*faultPeriod{{crowns: true, from: after(10), to: after(12)}}, 0, 40, 9},
-		{"a new master, and its grace period is over", []*faultPeriod{{crowns: true, from: after(10), to: after(12)}}, 19, 40, 0},
-		{"a new master does not answer until 18 s", []*faultPeriod{{crowns: true, from: after(10), to: after(12)}, {from: after(13), to: after(18)}}, 0, 40, 15},
-		{"a new master does not answer until 18 s, nor from 24 s to 26 s", []*faultPeriod{{crowns: true, from: after(10), to: after(12)}, {from: after(13), to: after(18)}, {from: after(24), to: after(26)}}, 0, 40, 19},
-		{"a new master does not answer", []*faultPeriod{{crowns: true, from: after(10), to: after(12)}, {from: after(13)}}, 0, 40, 30},
-		{"the failover goes on", []*faultPeriod{{crowns: true, from: after(10)}}, 0, 40, 30},
+		{"a new master", []*faultPeriod{{newMaster: true, from: after(10), to: after(12)}}, 0, 40, 9},
+		{"a new master, and its grace period is over", []*faultPeriod{{newMaster: true, from: after(10), to: after(12)}}, 19, 40, 0},
+		{"a new master does not answer until 18 s", []*faultPeriod{{newMaster: true, from: after(10), to: after(12)}, {from: after(13), to: after(18)}}, 0, 40, 15},
+		{"a new master does not answer until 18 s, nor from 24 s to 26 s", []*faultPeriod{{newMaster: true, from: after(10), to: after(12)}, {from: after(13), to: after(18)}, {from: after(24), to: after(26)}}, 0, 40, 19},
+		{"a new master does not answer", []*faultPeriod{{newMaster: true, from: after(10), to: after(12)}, {from: after(13)}}, 0, 40, 30},
+		{"the failover goes on", []*faultPeriod{{newMaster: true, from: after(10)}}, 0, 40, 30},
 	} {
-		w := &faultTimeline{spells: row.spells}
+		w := &faultTimeline{periods: row.spells}
 		if got := w.disturbedOrInGrace(after(row.from), after(row.to), 5*time.Second); got != time.Duration(row.want)*time.Second {
 			t.Errorf("%s: got %v, want %d s", row.name, got, row.want)
 		}
@@ -138,26 +139,26 @@ func TestLingered(t *testing.T) {
 	after := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
 	for _, row := range []struct {
 		name     string
-		k        kept
+		k        redisHold
 		seen     []int
 		failover bool
 		want     string
 	}{
-		{"released, and gone", kept{ended: after(1), released: after(2)}, []int{0, 1}, false, ""},
-		{"renewed after the release", kept{ended: after(1), released: after(2)}, []int{1, 3}, false, "was released before"},
-		{"a failover forgot the release", kept{ended: after(1), released: after(2)}, []int{1, 3}, true, ""},
-		{"expires", kept{ended: after(1)}, []int{1, 3, 4}, false, ""},
-		{"does not expire", kept{ended: after(1)}, []int{1, 4, 8}, false, "is in Redis 7s later"},
-		{"the grant came long after the belief in it had ended", kept{ended: after(1), got: after(4)}, []int{4, 8}, false, ""},
+		{"released, and gone", redisHold{ended: after(1), released: after(2)}, []int{0, 1}, false, ""},
+		{"renewed after the release", redisHold{ended: after(1), released: after(2)}, []int{1, 3}, false, "was released before"},
+		{"a failover forgot the release", redisHold{ended: after(1), released: after(2)}, []int{1, 3}, true, ""},
+		{"expires", redisHold{ended: after(1)}, []int{1, 3, 4}, false, ""},
+		{"does not expire", redisHold{ended: after(1)}, []int{1, 4, 8}, false, "is in Redis 7s later"},
+		{"the grant came long after the belief in it had ended", redisHold{ended: after(1), got: after(4)}, []int{4, 8}, false, ""},
 	} {
 		h := newHistory(&faultTimeline{})
 		if row.failover {
 			h.forgets = []*interval{{to: never, failover: true}}
 		}
 		row.k.hold, row.k.base = 1, ttl
-		h.kept["lock:1 7"] = &row.k
+		h.redisHolds["lock:1 7"] = &row.k
 		for _, s := range row.seen {
-			h.sight("lock:1", "7", after(s))
+			h.noteSeen("lock:1", "7", after(s))
 		}
 		_, _, err := h.longestAfterEnd()
 		if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)) {
@@ -166,16 +167,16 @@ func TestLingered(t *testing.T) {
 	}
 }
 
-// TestOrphanRunsOut: a grant that no client was told of must expire as well.
-func TestOrphanRunsOut(t *testing.T) {
+// TestOrphanExpires: a grant that no client was told of must expire as well.
+func TestOrphanExpires(t *testing.T) {
 	h := newHistory(&faultTimeline{})
 	start := time.Now()
-	h.sight("lock:1", "9", start)
-	h.sight("lock:1", "9", start.Add(ttl))
+	h.noteSeen("lock:1", "9", start)
+	h.noteSeen("lock:1", "9", start.Add(ttl))
 	if _, _, err := h.longestAfterEnd(); err != nil {
 		t.Error(err)
 	}
-	h.sight("lock:1", "9", start.Add(time.Minute))
+	h.noteSeen("lock:1", "9", start.Add(time.Minute))
 	if _, _, err := h.longestAfterEnd(); err == nil {
 		t.Error("a lock was there for a minute: got no error")
 	}

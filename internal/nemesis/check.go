@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	checkTimeout = time.Minute     // for one aspect of one lock's history
+	checkTimeout = time.Minute     // for one property of one lock's history
 	partTimeout  = 2 * time.Second // for one part of a wrong history; a dozen parts are checked
 )
 
-// check returns an error for each aspect of a lock for which no order of the operations fits the
+// check returns an error for each property of a lock for which no order of the operations fits the
 // model. It excepts a history that a forgotten lock or a stepped clock explains, and counts it. At
 // the debug level it logs each such history. Call it when nothing writes to the history any more.
 func (h *history) check(out io.Writer, log *slog.Logger) error {
@@ -29,17 +29,17 @@ func (h *history) check(out io.Writer, log *slog.Logger) error {
 	excepted, moved := 0, shortened{}
 	for _, key := range slices.Sorted(maps.Keys(h.byKey)) {
 		all := h.byKey[key]
-		for _, a := range aspectsOf(key) {
+		for _, a := range propertiesOf(key) {
 			ops := a.of(all)
 			result := a.check(ops, checkTimeout)
 			// If the search took too long, there may be no order that fits.
 			if result != porcupine.Ok {
 				var n shortened
-				clash := ops
+				conflict := ops
 				if isCounter(key) && h.lostCount(ops) {
 					excepted++
 					result = porcupine.Ok
-				} else if risen, changed := h.recounted(key, ops); a.name == fence.name && changed {
+				} else if risen, changed := h.withHigherTokens(key, ops); a.name == fence.name && changed {
 					excepted++
 					result = a.check(risen, checkTimeout)
 				} else if ops, n = h.withExceptions(key, ops); n != (shortened{}) {
@@ -49,12 +49,12 @@ func (h *history) check(out io.Writer, log *slog.Logger) error {
 					result = a.check(ops, checkTimeout)
 				}
 				if result == porcupine.Ok && log.Enabled(context.Background(), slog.LevelDebug) {
-					log.Debug("excepted", "lock", key, "is no", a.name, "story", h.clash(key, a, clash))
+					log.Debug("excepted", "lock", key, "is no", a.name, "story", h.conflict(key, a, conflict))
 				}
 			}
 			switch result {
 			case porcupine.Illegal:
-				errs = append(errs, fmt.Errorf("%s is no %s:\n%s", key, a.name, h.clash(key, a, ops)))
+				errs = append(errs, fmt.Errorf("%s is no %s:\n%s", key, a.name, h.conflict(key, a, ops)))
 			case porcupine.Unknown:
 				errs = append(errs, fmt.Errorf("%s: %d operations could not be checked in %v", key, len(ops), checkTimeout))
 			}
@@ -65,8 +65,8 @@ func (h *history) check(out io.Writer, log *slog.Logger) error {
 	return errors.Join(errs...)
 }
 
-// of returns the operations that the aspect is about.
-func (a aspect) of(ops []porcupine.Operation) (out []porcupine.Operation) {
+// of returns the operations that the property is about.
+func (a property) of(ops []porcupine.Operation) (out []porcupine.Operation) {
 	for _, o := range ops {
 		if a.about(o.Input.(op)) {
 			out = append(out, o)
@@ -75,49 +75,49 @@ func (a aspect) of(ops []porcupine.Operation) (out []porcupine.Operation) {
 	return out
 }
 
-func (a aspect) check(ops []porcupine.Operation, timeout time.Duration) porcupine.CheckResult {
-	if a.keepsOut {
+func (a property) check(ops []porcupine.Operation, timeout time.Duration) porcupine.CheckResult {
+	if a.exclusion {
 		ops = shortest(ops)
 	}
 	return porcupine.CheckOperationsTimeout(a.model, ops, timeout)
 }
 
-// besides is how long before a wrong operation a hold may have ended that a report still lists.
-const besides = 3 * time.Second
+// aroundTime is how long before a wrong operation a hold may have ended that a report still lists.
+const aroundTime = 3 * time.Second
 
-// clash reports the first operation with which no order of the history fits the model. It lists the
-// holds of the same time and what happened then. A part of the history that takes too long to check
-// counts as right. So clash may report a later operation than the first.
-func (h *history) clash(key string, a aspect, ops []porcupine.Operation) string {
+// conflict reports the first operation with which no order of the history fits the model. It lists
+// the holds of the same time and what happened then. A part of the history that takes too long to
+// check counts as right. So conflict may report a later operation than the first.
+func (h *history) conflict(key string, a property, ops []porcupine.Operation) string {
 	byReturn := slices.SortedFunc(slices.Values(ops), func(a, b porcupine.Operation) int { return cmp.Compare(a.Return, b.Return) })
 	first := sort.Search(len(byReturn), func(i int) bool { return a.check(until(ops, byReturn[i].Return), partTimeout) == porcupine.Illegal })
 	if first == len(byReturn) {
 		return "  no part of it is wrong by itself"
 	}
-	culprit := byReturn[first]
+	wrong := byReturn[first]
 	var b strings.Builder
-	fmt.Fprintf(&b, "  until %v, with\n    %s\n  beside\n", time.Duration(culprit.Return), line(culprit))
-	holds := beside(culprit, ops)
+	fmt.Fprintf(&b, "  until %v, with\n    %s\n  beside\n", time.Duration(wrong.Return), line(wrong))
+	holds := holdsAround(wrong, ops)
 	for _, o := range byReturn {
 		if slices.Contains(holds, o.Input.(op).hold) {
 			fmt.Fprintf(&b, "    %s\n", line(o))
 		}
 	}
-	fmt.Fprintf(&b, "  in the order of time\n%s", h.eventsOf(key, holds, culprit.Call-int64(storyBefore), culprit.Return+int64(storyAfter)))
+	fmt.Fprintf(&b, "  in the order of time\n%s", h.eventsOf(key, holds, wrong.Call-int64(reportBefore), wrong.Return+int64(reportAfter)))
 	return b.String()
 }
 
-// beside returns the holds of about the same time as o. They began before o returned, and they had
-// not ended long before o began.
-func beside(o porcupine.Operation, ops []porcupine.Operation) (holds []int) {
-	long := make(map[int]bool) // the holds that ended long before o
+// holdsAround returns the holds of about the same time as o. They began before o returned, and they
+// had not ended long before o began.
+func holdsAround(o porcupine.Operation, ops []porcupine.Operation) (holds []int) {
+	endedLongBefore := make(map[int]bool) // the holds that ended long before o
 	for _, other := range ops {
-		if in := other.Input.(op); in.action == end && other.Call < o.Call-int64(besides) {
-			long[in.hold] = true
+		if in := other.Input.(op); in.action == end && other.Call < o.Call-int64(aroundTime) {
+			endedLongBefore[in.hold] = true
 		}
 	}
 	for _, other := range ops {
-		if in := other.Input.(op); (in.action == grant || in.action > end) && other.Call <= o.Return && !long[in.hold] {
+		if in := other.Input.(op); (in.action == grant || in.action > end) && other.Call <= o.Return && !endedLongBefore[in.hold] {
 			holds = append(holds, in.hold)
 		}
 	}

@@ -45,7 +45,7 @@ func (s *sabotage) find(ctx context.Context, opt options, log *slog.Logger, out 
 	defer b.close()
 	for try := range sabotageTrials {
 		opt.seed++
-		verdict := trial(ctx, opt, b, b.rested, log, io.Discard)
+		verdict := trial(ctx, opt, b, b.awaitExpiry, log, io.Discard)
 		if s.catches(verdict) {
 			fmt.Fprintf(out, "sabotage %s: caught in trial %d\n", s.name, try+1)
 			log.Debug("caught", "by", verdict)

@@ -14,22 +14,22 @@ import (
 // the other direction sets the clock right, as a time service does it.
 var clockFaults = []fault{
 	{"clock: a moment off", true, false, func(l *injector) error {
-		return l.offWhile(l.anyNode(), l.between(time.Millisecond, moment), (*injector).shortPause)
+		return l.withClockOff(l.anyNode(), l.between(time.Millisecond, smallStep), (*injector).shortPause)
 	}},
 	{"clock: stepped", true, false, func(l *injector) error {
-		return l.offWhile(l.anyNode(), l.between(100*time.Millisecond, farthest), (*injector).longPause)
+		return l.withClockOff(l.anyNode(), l.between(100*time.Millisecond, maxStep), (*injector).longPause)
 	}},
 	{"clock: an hour back", true, false, (*injector).hourBack},
 	{"clock: failover to another one", true, false, (*injector).failoverToOther},
 }
 
 const (
-	// moment is a step that is within the margin that Leash takes off the shortest lease
-	// (renewal.Until). Such a step excuses no error.
-	moment = 20 * time.Millisecond
-	// farthest is the longest step, except for the step of an hour. A lock may stay for so long
+	// smallStep is a step that is within the margin that Leash takes off the shortest lease
+	// (renewal.Until). Such a step explains no error.
+	smallStep = 20 * time.Millisecond
+	// maxStep is the longest step, except for the step of an hour. A lock may stay for so long
 	// after all faults have ended.
-	farthest = 2 * ttl
+	maxStep = 2 * ttl
 )
 
 // anyNode returns a master most of the time, and sometimes any node.
@@ -38,18 +38,18 @@ func (l *injector) anyNode() *redistest.Node {
 		return l.master()
 	}
 	n := pick(l.rnd, l.bed.cluster.Nodes)
-	l.weather.setPlace(l.spell, n.Announced())
+	l.timeline.setPlace(l.period, n.Announced())
 	return n
 }
 
-// either returns d or -d.
-func either(rnd *rand.Rand, d time.Duration) time.Duration {
+// eitherWay returns d or -d.
+func eitherWay(rnd *rand.Rand, d time.Duration) time.Duration {
 	return []time.Duration{d, -d}[rnd.IntN(2)]
 }
 
-// offWhile sets a node's clock forward or back by d, runs while, and sets the clock right.
-func (l *injector) offWhile(n *redistest.Node, d time.Duration, while func(*injector)) error {
-	d = either(l.rnd, d)
+// withClockOff sets a node's clock forward or back by d, runs while, and sets the clock right.
+func (l *injector) withClockOff(n *redistest.Node, d time.Duration, while func(*injector)) error {
+	d = eitherWay(l.rnd, d)
 	if err := l.step(n, d); err != nil {
 		return err
 	}
@@ -75,14 +75,14 @@ func (l *injector) failoverToOther() error {
 	slot := l.slot()
 	master, replica := l.bed.cluster.MasterOf(slot), l.bed.cluster.ReplicaOf(slot)
 	if master == nil || replica == nil || replica.Clock == nil {
-		return errNone
+		return errNoNode
 	}
-	d := either(l.rnd, l.between(100*time.Millisecond, farthest))
+	d := eitherWay(l.rnd, l.between(100*time.Millisecond, maxStep))
 	if err := l.step(replica, d); err != nil {
 		return err
 	}
-	l.weather.newMaster(l.spell)
-	passed := l.history.jump(l.served(master), d)
+	l.timeline.newMaster(l.period)
+	passed := l.history.beginStep(l.served(master), d)
 	err := l.bed.cluster.Failover(replica) // Redis may refuse
 	passed(err == nil || l.bed.cluster.MasterOf(slot) == replica)
 	l.shortPause()
@@ -92,10 +92,10 @@ func (l *injector) failoverToOther() error {
 // step sets a node's clock forward by d, or back if d is negative.
 func (l *injector) step(n *redistest.Node, d time.Duration) error {
 	if n.Clock == nil {
-		return errNone
+		return errNoNode
 	}
-	l.weather.setPlace(l.spell, fmt.Sprintf("by %v", d))
-	done := l.history.jump(l.served(n), d)
+	l.timeline.setPlace(l.period, fmt.Sprintf("by %v", d))
+	done := l.history.beginStep(l.served(n), d)
 	err := n.Clock.Step(d)
 	done(err == nil)
 	return err

@@ -62,7 +62,7 @@ func TestCounters(t *testing.T) {
 // TestLostCount: the check leaves a counter out only if Redis may have forgotten it while it was in
 // use.
 func TestLostCount(t *testing.T) {
-	ops := scene{asked(set, 1, 1, 10, 11), unknown(give, 1, 1, 20), asked(read, 0, 1, 25, 30)}
+	ops := testHistory{asked(set, 1, 1, 10, 11), unknown(give, 1, 1, 20), asked(read, 0, 1, 25, 30)}
 	for _, row := range []struct {
 		key      string
 		from, to int64

@@ -36,7 +36,7 @@ func (w *worker) create(kind string) *counter {
 		if _, ok := w.ask(c, op{action: set, n: int64(n)}, 0, name, c.key, strconv.Itoa(n)); !ok {
 			return c
 		}
-		if again == 0 && !w.one(4) {
+		if again == 0 && !w.oneIn(4) {
 			break
 		}
 	}
@@ -46,14 +46,14 @@ func (w *worker) create(kind string) *counter {
 
 // take takes from a counter and gives back what it took.
 func (w *worker) take(c *counter) {
-	if w.one(8) {
+	if w.oneIn(8) {
 		w.read(c)
 		return
 	}
 	n := 1 + w.rnd.IntN(c.most)
 	count := strconv.Itoa(n)
 	args, wait := []string{"SEM.TAKE", c.key, count}, time.Duration(0)
-	if !w.one(4) {
+	if !w.oneIn(4) {
 		wait = w.millis(1, 3000)
 		args = append(args, "BLOCK", ms(wait))
 	}
@@ -75,10 +75,10 @@ func (w *worker) take(c *counter) {
 // latch counts a latch down, waits for it to be at zero, or reads it.
 func (w *worker) latch(c *counter) {
 	switch {
-	case w.one(8):
+	case w.oneIn(8):
 		w.read(c)
-	case w.one(3):
-		if left, ok := w.ask(c, op{action: down}, 0, "LATCH.DOWN", c.key); ok && left == 0 {
+	case w.oneIn(3):
+		if left, ok := w.ask(c, op{action: countDown}, 0, "LATCH.DOWN", c.key); ok && left == 0 {
 			w.bed.counters.open(c)
 		}
 	default:
@@ -90,7 +90,7 @@ func (w *worker) latch(c *counter) {
 // latch was at zero before the request, Leash must answer at once.
 func (w *worker) await(c *counter) {
 	args, wait := []string{"LATCH.AWAIT", c.key}, time.Duration(0)
-	if !w.one(4) {
+	if !w.oneIn(4) {
 		wait = w.millis(1, 4000)
 		args = append(args, "BLOCK", ms(wait))
 	}
@@ -156,7 +156,7 @@ func (w *worker) ask(c *counter, o op, wait time.Duration, args ...string) (n in
 	o.unknown = true
 	w.history.add(c.key, o, sent, time.Time{})
 	if o.action == take { // if the client is gone, Leash gives back what it took
-		o.action = back
+		o.action = giveBack
 		w.history.add(c.key, o, sent, time.Time{})
 	}
 	return 0, false

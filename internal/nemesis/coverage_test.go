@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestWorth: coverage returns an error for a run in which too little happened.
-func TestWorth(t *testing.T) {
+// TestCoverage: coverage returns an error for a run in which too little happened.
+func TestCoverage(t *testing.T) {
 	h := newHistory(&faultTimeline{})
 	for i := range 20 {
 		h.add("lock:1", op{action: grant, hold: i}, h.start, h.start)
@@ -23,7 +23,7 @@ func TestWorth(t *testing.T) {
 	if err == nil {
 		t.Fatal("a run with too few uses of three kinds: got no error")
 	}
-	for _, want := range []string{`0 times somebody had something of the kind "sem"`, `1 times somebody had something of the kind "count"`, `of the kind "rw"`, `"network: cut" was tried`} {
+	for _, want := range []string{`clients used the kind "sem" only 0 times`, `clients used the kind "count" only 1 times`, `the kind "rw"`, `"network: cut" was tried`} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}

@@ -16,12 +16,12 @@ var waits = regexp.MustCompile(`acquire|await|sem\.take`)
 func (w *worker) disturbOther() {
 	list, _, err := w.conn.do(time.Now().Add(replyPatience), "CLIENT", "LIST")
 	if err != nil {
-		w.tally.add("meddle", "no reply")
+		w.tally.add("disturb", "no reply")
 		w.drop()
 		return
 	}
 	if list[0] == '-' {
-		w.tally.errored("meddle", list)
+		w.tally.errored("disturb", list)
 		return
 	}
 	var waiting [][]string // clients that seem to wait
@@ -31,26 +31,26 @@ func (w *worker) disturbOther() {
 		}
 	}
 	if len(waiting) == 0 {
-		w.tally.add("meddle", "nobody")
+		w.tally.add("disturb", "no client waits")
 		return
 	}
 	m := pick(w.rnd, waiting)
 	args := []string{"CLIENT", "UNBLOCK", m[1], "ERROR"}
 	switch {
-	case w.one(4):
+	case w.oneIn(4):
 		args = []string{"CLIENT", "KILL", "ID", m[1]}
-	case w.one(2) && m[2] != "lock.awaitloss":
+	case w.oneIn(2) && m[2] != "lock.awaitloss":
 		// TIMEOUT would make LOCK.AWAITLOSS report the end of a hold that goes on.
 		args[3] = "TIMEOUT"
 	}
 	reply, _, err := w.conn.do(time.Now().Add(replyPatience), args...)
 	switch {
 	case err != nil:
-		w.tally.add("meddle", "no reply")
+		w.tally.add("disturb", "no reply")
 		w.drop()
 	case reply == ":0", reply == ":1":
-		w.tally.add("meddle", args[1]+" "+reply[1:])
+		w.tally.add("disturb", args[1]+" "+reply[1:])
 	default:
-		w.tally.errored("meddle", reply)
+		w.tally.errored("disturb", reply)
 	}
 }

@@ -3,7 +3,7 @@
 //	go run ./internal/nemesis [flags]    --help lists the flags and the faults
 //
 // It runs a Redis Cluster with replicas and two Leashes. Dozens of clients acquire, hold and
-// release locks in all ways that Leash offers. Meanwhile Nemesis breaks connections, the network,
+// release locks in all ways that Leash offers. Nemesis breaks connections, the network,
 // Redis and its clocks, the Leashes and the clients. It records what the clients saw as histories
 // of operations. Porcupine (https://github.com/anishathalye/porcupine) checks them against models
 // of a mutex, a re-entrant mutex, a read-write lock, a semaphore, rising tokens, a counter and a

@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	storyBefore = 6 * time.Second // how long before an error its report begins
-	storyAfter  = time.Second     // how long after an error its report ends
-	storyLines  = 400             // the most lines of one report
-	storiesTold = 3               // the most reports for errors of one kind
+	reportBefore = 6 * time.Second // how long before an error its report begins
+	reportAfter  = time.Second     // how long after an error its report ends
+	reportLines  = 400             // the most lines of one report
+	maxReports   = 3               // the most reports for errors of one kind
 )
 
 // event is something that happened, for the report of an error.
@@ -22,26 +22,26 @@ type event struct {
 	what string
 }
 
-// maxTrail is how many events of one hold are kept at most.
-const maxTrail = 40
+// maxHoldEvents is how many events of one hold are kept at most.
+const maxHoldEvents = 40
 
 // noteHold notes what happened to a hold. If there are too many events, it keeps the first one and
 // the latest ones.
 func (h *history) noteHold(hold int, text string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	trail := append(h.trails[hold], event{h.at(time.Now()), fmt.Sprintf("hold %d: %s", hold, text)})
-	if len(trail) > maxTrail {
-		trail = append(trail[:1], trail[len(trail)-maxTrail/2:]...)
+	events := append(h.holdEvents[hold], event{h.at(time.Now()), fmt.Sprintf("hold %d: %s", hold, text)})
+	if len(events) > maxHoldEvents {
+		events = append(events[:1], events[len(events)-maxHoldEvents/2:]...)
 	}
-	h.trails[hold] = trail
+	h.holdEvents[hold] = events
 }
 
 // noteLock notes what happened to a lock, whichever client held it.
 func (h *history) noteLock(key string, at time.Time, format string, args ...any) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.words[key] = append(h.words[key], event{h.at(at), fmt.Sprintf(format, args...)})
+	h.lockEvents[key] = append(h.lockEvents[key], event{h.at(at), fmt.Sprintf(format, args...)})
 }
 
 // eventsOf returns what happened to a lock between two times, in the order of time. It includes
@@ -55,7 +55,7 @@ func (h *history) eventsOf(key string, holds []int, from, to int64) string {
 	h.mu.Lock()
 	var events []event
 	for _, key := range keys {
-		for _, e := range h.words[key] {
+		for _, e := range h.lockEvents[key] {
 			if from <= e.at && e.at <= to {
 				events = append(events, e)
 			}
@@ -63,7 +63,7 @@ func (h *history) eventsOf(key string, holds []int, from, to int64) string {
 	}
 	slices.Sort(holds)
 	for _, hold := range slices.Compact(holds) {
-		events = append(events, h.trails[hold]...)
+		events = append(events, h.holdEvents[hold]...)
 	}
 	h.mu.Unlock()
 	events = append(events, h.faults.events(h.start, from, to)...)
@@ -72,7 +72,7 @@ func (h *history) eventsOf(key string, holds []int, from, to int64) string {
 	}
 	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
 	var b strings.Builder
-	for _, e := range events[max(0, len(events)-storyLines):] {
+	for _, e := range events[max(0, len(events)-reportLines):] {
 		fmt.Fprintf(&b, "      %-14v %s\n", time.Duration(e.at).Round(10*time.Microsecond), e.what)
 	}
 	return b.String()
@@ -94,7 +94,7 @@ func (h *history) granted(key string, from, to int64) (holds []int) {
 func (w *faultTimeline) events(start time.Time, from, to int64) (events []event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, s := range w.spells {
+	for _, s := range w.periods {
 		began, ended := int64(s.from.Sub(start)), int64(never)
 		if !s.to.IsZero() {
 			ended = int64(s.to.Sub(start))
@@ -102,10 +102,10 @@ func (w *faultTimeline) events(start time.Time, from, to int64) (events []event)
 		if began > to || ended < from {
 			continue
 		}
-		name := strings.Join(append([]string{s.name}, s.where...), ", ")
+		name := strings.Join(append([]string{s.name}, s.places...), ", ")
 		events = append(events, event{began, "FAULT " + name})
 		if ended <= to {
-			events = append(events, event{ended, "MENDED " + name})
+			events = append(events, event{ended, "FAULT OVER " + name})
 		}
 	}
 	return events

@@ -12,12 +12,12 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// TestStory: the report of an error lists what happened around it, in the order of time. It leaves
-// out what happened long before or after it, and what happened to other locks.
-func TestStory(t *testing.T) {
+// TestEventsOf: the report of an error lists what happened around it, in the order of time. It
+// leaves out what happened long before or after it, and what happened to other locks.
+func TestEventsOf(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
-	sky := &faultTimeline{}
-	h := newHistory(sky, log)
+	timeline := &faultTimeline{}
+	h := newHistory(timeline, log)
 	at := func(ms int) time.Time { return h.start.Add(time.Duration(ms) * time.Millisecond) }
 	stamp := func(ms int) string { return "time=" + at(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
 	err := os.WriteFile(log, []byte(stamp(10_400)+" level=WARN msg=\"lock lost\" key=k db=0 reason=broken\n"+
@@ -25,14 +25,14 @@ func TestStory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sky.spells = []*faultPeriod{
-		{name: "long mended", from: at(1000), to: at(2000)},
-		{name: "network cut", where: []string{"leash 1"}, from: at(3000), to: at(10_600)},
+	timeline.periods = []*faultPeriod{
+		{name: "over long ago", from: at(1000), to: at(2000)},
+		{name: "network cut", places: []string{"leash 1"}, from: at(3000), to: at(10_600)},
 		{name: "much later", from: at(20_000)},
 	}
 	h.noteLock("k", at(10_300), "LOCK.BREAK")
 	h.noteLock("other", at(10_300), "another's")
-	h.trails[1] = []event{{h.at(at(500)), "granted long ago"}, {h.at(at(10_500)), "ended"}}
+	h.holdEvents[1] = []event{{h.at(at(500)), "granted long ago"}, {h.at(at(10_500)), "ended"}}
 	h.byKey["k"] = []porcupine.Operation{granted("plain", 1, 10, 500, 501), granted("plain", 2, 11, 10_450, 10_450), ended("plain", 1, 10_500, never)}
 
 	err = h.check(io.Discard, slog.New(slog.DiscardHandler))
@@ -41,14 +41,14 @@ func TestStory(t *testing.T) {
 	}
 	_, story, _ := strings.Cut(err.Error(), "in the order of time")
 	last := -1
-	for _, want := range []string{"granted long ago", "FAULT network cut, leash 1", "LOCK.BREAK", "leash 1 logs: level=WARN", "ended", "MENDED network cut"} {
+	for _, want := range []string{"granted long ago", "FAULT network cut, leash 1", "LOCK.BREAK", "leash 1 logs: level=WARN", "ended", "FAULT OVER network cut"} {
 		i := strings.Index(story, want)
 		if i <= last {
 			t.Errorf("%q is missing in the report, or not in its place", want)
 		}
 		last = i
 	}
-	for _, not := range []string{"long mended", "much later", "another's", "key=other", "msg=later"} {
+	for _, not := range []string{"over long ago", "much later", "another's", "key=other", "msg=later"} {
 		if strings.Contains(story, not) {
 			t.Errorf("the report has %q", not)
 		}

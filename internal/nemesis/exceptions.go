@@ -10,7 +10,7 @@ import (
 )
 
 // Some events may end a hold early, and the check excepts that: Redis forgot the lock (interval),
-// or a clock was stepped forward (jump).
+// or a clock was stepped forward (clockStep).
 //
 // Redis stores the end of a lock as a time of its own clock. When that clock is stepped forward by
 // d, every lock there has d less left. A lock with no more than d left expires at once. The same
@@ -24,7 +24,7 @@ import (
 //   - By at most d, and not to a time before the step. Leash and its client believe in a hold for
 //     no longer than Redis would have kept it without the step (R25, R1). A third of a TTL passes
 //     until Leash asks. A client that cannot be told then has half a TTL left. With the step, Redis
-//     keeps the lock for d less. A step forward and the same step back cancel out (shorter).
+//     keeps the lock for d less. A step forward and the same step back cancel out (shortenedBy).
 //   - Until the client must have been told, or must have given the hold up. That is a TTL after the
 //     step, because every end that was set before the step has passed then.
 //   - Not for a step within the margin that Leash takes off the TTL (renewal.Until), if the hold is
@@ -33,12 +33,12 @@ import (
 //
 // A clock that is stepped back by d ends no hold, but the locks there last for d longer. That does
 // no harm to a client that believes in its hold. A lock without a holder may stay for its TTL or
-// lease, the usual slack, and d. That is so only if its end was set before the step (longer). Every
-// clock is set right in the end. So a clock that was ahead by d is stepped back by d.
+// lease, the usual slack, and d. That is so only if its end was set before the step (lengthenedBy).
+// Every clock is set right in the end. So a clock that was ahead by d is stepped back by d.
 //
 // A step must not make a token fall. Tokens count on from the last one, unless Redis forgets the
-// last one while its clock is behind what it was (recounted). A step does not change what Nemesis
-// or Leash measure by a monotonic clock: waits and their ends, MAXHOLD, IDLE.
+// last one while its clock is behind what it was (withHigherTokens). A step does not change what
+// Nemesis or Leash measure by a monotonic clock: waits and their ends, MAXHOLD, IDLE.
 
 // reportTolerance is how late a client may be told of a loss. Time in which something was broken is
 // added to it.
@@ -55,13 +55,13 @@ type shortened struct {
 // cannot be told stops believing by itself.
 func (h *history) withExceptions(key string, ops []porcupine.Operation) (out []porcupine.Operation, n shortened) {
 	out = append([]porcupine.Operation(nil), ops...)
-	granted, holds := make(map[int]int64), make(map[int]*kept)
+	granted, holds := make(map[int]int64), make(map[int]*redisHold)
 	for _, o := range ops {
 		if in := o.Input.(op); in.action == grant {
 			granted[in.hold] = o.Call
 		}
 	}
-	for _, k := range h.kept {
+	for _, k := range h.redisHolds {
 		holds[k.hold] = k
 	}
 	for i, o := range out {
@@ -70,11 +70,11 @@ func (h *history) withExceptions(key string, ops []porcupine.Operation) (out []p
 			continue
 		}
 		k := holds[in.hold]
-		if at := h.forgotten(key, k, granted[in.hold], o.Call); at < out[i].Call {
+		if at := h.forgottenEnd(key, k, granted[in.hold], o.Call); at < out[i].Call {
 			out[i].Call = at
 			n.forgotten++
 		}
-		if at := h.cut(key, k, granted[in.hold], o.Call); at < out[i].Call {
+		if at := h.steppedEnd(key, k, granted[in.hold], o.Call); at < out[i].Call {
 			out[i].Call = at
 			n.stepped++
 		}
@@ -82,20 +82,20 @@ func (h *history) withExceptions(key string, ops []porcupine.Operation) (out []p
 	return out, n
 }
 
-// forgotten returns when Redis may have forgotten a hold that its client believed in from granted
-// to ended. It returns ended if Redis cannot have forgotten it.
-func (h *history) forgotten(key string, k *kept, granted, ended int64) int64 {
+// forgottenEnd returns when Redis may have forgotten a hold that its client believed in from
+// granted to ended. It returns ended if Redis cannot have forgotten it.
+func (h *history) forgottenEnd(key string, k *redisHold, granted, ended int64) int64 {
 	at := ended
 	for _, f := range h.forgets {
 		switch {
-		case f.told && (k == nil || !k.silent):
+		case f.reported && (k == nil || !k.errorOnLoss):
 			// The client was told. One with ONLOSS ERROR is not told before it asks.
 			continue
 		case f.key != "" && f.key != key, granted > f.to, ended < f.from:
 			continue
 		case f.failover && k != nil && k.replicas:
 			continue
-		case k != nil && ended > h.told(f, k):
+		case k != nil && ended > h.latestReport(f, k):
 			continue
 		}
 		at = min(at, max(f.from, granted))
@@ -103,20 +103,20 @@ func (h *history) forgotten(key string, k *kept, granted, ended int64) int64 {
 	return at
 }
 
-// cut returns when a step of the clock may have ended a hold that its client believed in from
-// granted to ended. It returns ended if no step can have ended it.
-func (h *history) cut(key string, k *kept, granted, ended int64) int64 {
+// steppedEnd returns when a step of the clock may have ended a hold that its client believed in
+// from granted to ended. It returns ended if no step can have ended it.
+func (h *history) steppedEnd(key string, k *redisHold, granted, ended int64) int64 {
 	if k == nil {
 		return ended
 	}
 	h.mu.Lock()
-	jumps := h.jumpsLocked(key, granted, ended)
+	steps := h.stepsLocked(key, granted, ended)
 	h.mu.Unlock()
 	// A step counts only until the client must have been told, whatever was broken.
-	for len(jumps) > 0 && ended > jumps[0].to+int64(k.base+reportTolerance) {
-		jumps = jumps[1:]
+	for len(steps) > 0 && ended > steps[0].to+int64(k.base+reportTolerance) {
+		steps = steps[1:]
 	}
-	by, since := shorter(jumps)
+	by, since := shortenedBy(steps)
 	now := time.Now()
 	if held := now.Add(k.base).Sub(renewal.Until(now, k.base)); by == 0 || by <= held && !k.lease {
 		return ended
@@ -124,24 +124,24 @@ func (h *history) cut(key string, k *kept, granted, ended int64) int64 {
 	return max(since, granted, ended-int64(by))
 }
 
-// told returns when the client of a forgotten hold must have been told, or must have stopped
-// believing in it.
-func (h *history) told(f *interval, k *kept) int64 {
+// latestReport returns when the client of a forgotten hold must have been told, or must have
+// stopped believing in it.
+func (h *history) latestReport(f *interval, k *redisHold) int64 {
 	to := h.start.Add(time.Duration(f.to))
 	limit := to.Add(k.base*3/2 + reportTolerance)
 	return h.at(limit.Add(h.faults.disturbed(to, limit)))
 }
 
-// recounted returns ops with higher tokens after Redis forgot the token counter. It adds the time
-// by which the clock had gone back until then, because Leash then makes tokens from that clock
+// withHigherTokens returns ops with higher tokens after Redis forgot the token counter. It adds the
+// time by which the clock had gone back until then, because Leash then makes tokens from that clock
 // alone (R6). It leaves out grants of the time in which Redis forgot the counter. changed is false
 // if Redis never forgot the counter while the clock was back.
-func (h *history) recounted(key string, ops []porcupine.Operation) (out []porcupine.Operation, changed bool) {
+func (h *history) withHigherTokens(key string, ops []porcupine.Operation) (out []porcupine.Operation, changed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	out = append(out, ops...)
 	for _, f := range h.forgets {
-		back := longer(h.jumpsLocked(key, 0, f.to))
+		back := lengthenedBy(h.stepsLocked(key, 0, f.to))
 		if f.key != "" || back == 0 { // LOCK.BREAK keeps the counter
 			continue
 		}

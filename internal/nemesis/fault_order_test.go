@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestDeck: each fault comes once before any comes again, but one that could not be struck, and the
-// order is not always the same.
-func TestDeck(t *testing.T) {
+// TestFaultOrder: each fault comes once in a round. A fault that could not be caused comes again.
+// The order is not always the same.
+func TestFaultOrder(t *testing.T) {
 	d := &faultOrder{rnd: random(1, 1), all: []fault{{name: "a"}, {name: "b"}, {name: "c"}, {name: "d"}}}
 	orders := make(map[string]bool)
 	for range 20 {
@@ -24,37 +24,37 @@ func TestDeck(t *testing.T) {
 		orders[order] = true
 	}
 	if len(orders) < 5 {
-		t.Errorf("20 deals had %d orders", len(orders))
+		t.Errorf("20 rounds had only %d orders", len(orders))
 	}
-	dealt := make(map[string]int)
-	for len(dealt) < len(d.all) || len(d.left) > 0 {
+	drawn := make(map[string]int)
+	for len(drawn) < len(d.all) || len(d.left) > 0 {
 		f := d.next()
-		if dealt[f.name]++; f.name == "b" {
+		if drawn[f.name]++; f.name == "b" {
 			d.refused(f)
 		}
 	}
-	if want := 1 + redeals; dealt["b"] != want || dealt["a"] != 1 {
-		t.Errorf("got %v, want b %d times and the others once", dealt, want)
+	if want := 1 + retriesPerRound; drawn["b"] != want || drawn["a"] != 1 {
+		t.Errorf("got %v, want b %d times and the others once", drawn, want)
 	}
 }
 
-// TestMissed: a fault that was tried and never struck is told; one that struck at last, or hardly
-// had a chance, is not.
-func TestMissed(t *testing.T) {
+// TestMissedFaults: a fault that was tried and never happened is reported. A fault that happened in
+// the end is not reported, nor is one that was tried only once.
+func TestMissedFaults(t *testing.T) {
 	n := &nemesis{
-		struck:  map[string]int{"struck": 2, "at last": 1},
-		refused: map[string]int{"at last": 5, "never": missedTries, "once": 1},
+		happened: map[string]int{"happened": 2, "at last": 1},
+		refused:  map[string]int{"at last": 5, "never": missedTries, "once": 1},
 	}
 	if got, want := n.missed(), []string{"never"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
-// TestNoClocks: what cannot be done on this machine is not tried.
-func TestNoClocks(t *testing.T) {
+// TestNoClockFaultsWithoutClocks: without clocks that can be stepped, a run has no clock faults.
+func TestNoClockFaultsWithoutClocks(t *testing.T) {
 	h := newHistory(&faultTimeline{})
 	all, some := newNemesis(&testbed{clocks: true}, h, options{}, nil).faults, newNemesis(&testbed{}, h, options{}, nil).faults
 	if got := len(all) - len(some); got != len(clockFaults) {
-		t.Errorf("%d faults are left out, want %d", got, len(clockFaults))
+		t.Errorf("left out %d faults, want %d", got, len(clockFaults))
 	}
 }

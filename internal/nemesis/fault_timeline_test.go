@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-func TestMoving(t *testing.T) {
+func TestSlotMoving(t *testing.T) {
 	at := time.Now()
 	after := func(seconds int) time.Time { return at.Add(time.Duration(seconds) * time.Second) }
-	w := &faultTimeline{spells: []*faultPeriod{{name: "redis: slot moved", where: []string{"the slot of rw:1", "there"}, from: after(10), to: after(12)}}}
+	w := &faultTimeline{periods: []*faultPeriod{{name: "redis: slot moved", places: []string{"the slot of rw:1", "there"}, from: after(10), to: after(12)}}}
 	for _, row := range []struct {
 		key      string
 		from, to int

@@ -11,7 +11,7 @@ import (
 	"leash/internal/redistest"
 )
 
-// What happens to the network between Leash and Redis.
+// networkFaults are the faults of the network between Leash and Redis.
 var networkFaults = []fault{
 	{"network: cut", true, false, func(l *injector) error { return l.freeze(l.master().Proxy, faultproxy.ToTarget, faultproxy.ToClient) }},
 	{"network: cut to redis", true, false, func(l *injector) error { return l.freeze(l.master().Proxy, faultproxy.ToTarget) }},
@@ -31,7 +31,7 @@ var networkFaults = []fault{
 	{"network: many corrupt replies", true, false, func(l *injector) error { return l.corrupt(l.master().Proxy, 0.25) }},
 }
 
-// What happens to Redis.
+// redisFaults are the faults of Redis.
 var redisFaults = []fault{
 	{"redis: stopped", true, false, (*injector).pauseRedis},
 	{"redis: client pause", true, false, func(l *injector) error { return l.pauseClients("ALL") }},
@@ -45,11 +45,11 @@ var redisFaults = []fault{
 	{"redis: master killed", true, true, (*injector).killMaster},
 }
 
-var errNone = errors.New("there is no such node now")
+var errNoNode = errors.New("no such node")
 
 var scripts = faultproxy.Named("EVALSHA", "EVAL")
 
-func (l *injector) some() faultproxy.Option { return faultproxy.Times(1 + l.rnd.IntN(5)) }
+func (l *injector) someTimes() faultproxy.Option { return faultproxy.Times(1 + l.rnd.IntN(5)) }
 
 func (l *injector) refuse() error {
 	p := l.master().Proxy
@@ -61,8 +61,8 @@ func (l *injector) refuse() error {
 	return p.Refuse(false)
 }
 
-// corrupt spoils a share of what Redis says, so that nobody can read it: on links, pinned
-// connections and subscriptions, in answers to scripts and about the topology.
+// corrupt makes a share of Redis's replies unreadable. That includes replies on links, on pinned
+// connections and on subscriptions, replies to scripts, and the topology.
 func (l *injector) corrupt(p *faultproxy.Proxy, share float64) error {
 	p.Corrupt(share, false)
 	l.longPause()
@@ -71,29 +71,29 @@ func (l *injector) corrupt(p *faultproxy.Proxy, share float64) error {
 }
 
 func (l *injector) loseScripts() error {
-	f := l.master().Proxy.DropBefore(scripts, l.some(), faultproxy.EndBy(faultproxy.RST))
+	f := l.master().Proxy.DropBefore(scripts, l.someTimes(), faultproxy.EndBy(faultproxy.RST))
 	time.Sleep(l.between(200*time.Millisecond, time.Second))
 	f.Disarm()
 	return nil
 }
 
 func (l *injector) loseReplies() error {
-	f := l.master().Proxy.DropAfter(scripts, l.some())
+	f := l.master().Proxy.DropAfter(scripts, l.someTimes())
 	time.Sleep(l.between(200*time.Millisecond, time.Second))
 	f.Disarm()
 	return nil
 }
 
-// delayScripts lets scripts come to Redis when nobody waits for their replies any more.
+// delayScripts delays scripts, so that they reach Redis when Leash does not wait for them any more.
 func (l *injector) delayScripts() error {
-	f := l.master().Proxy.HoldBefore(scripts, l.some())
+	f := l.master().Proxy.HoldBefore(scripts, l.someTimes())
 	l.longPause()
 	f.Release()
 	return nil
 }
 
 func (l *injector) delayReplies() error {
-	f := l.master().Proxy.HoldAfter(scripts, l.some())
+	f := l.master().Proxy.HoldAfter(scripts, l.someTimes())
 	l.longPause()
 	f.Release()
 	return nil
@@ -108,8 +108,8 @@ func (l *injector) pauseRedis() error {
 	return node.Resume()
 }
 
-// pauseClients lets Redis hold commands back, all of them or those that write. A planned failover
-// does the latter.
+// pauseClients makes Redis pause all commands, or only those that write. A planned failover pauses
+// those that write.
 func (l *injector) pauseClients(mode string) error {
 	d := l.between(200*time.Millisecond, longest)
 	args := []any{"CLIENT", "PAUSE", d.Milliseconds(), mode}
@@ -118,7 +118,7 @@ func (l *injector) pauseClients(mode string) error {
 	return err
 }
 
-// sleepRedis lets Redis do nothing for a while, as a slow script does. It answers afterwards.
+// sleepRedis makes Redis sleep for a while, as a slow script does.
 func (l *injector) sleepRedis() error {
 	d := l.between(200*time.Millisecond, 4*time.Second)
 	c, err := l.master().Dial()
@@ -138,17 +138,17 @@ func (l *injector) flushScripts() error {
 	return nil
 }
 
-// moveSlot moves the slot of one of the locks to another master, with a moment in which it is at
-// both.
+// moveSlot moves the slot of one of the locks to another master. For a while the slot is migrating,
+// so that its keys may be on both masters.
 func (l *injector) moveSlot() error {
 	slot := l.slot()
 	from := l.bed.cluster.MasterOf(slot)
 	others := slices.DeleteFunc(l.bed.cluster.Masters(), func(n *redistest.Node) bool { return n == from })
 	if from == nil || len(others) == 0 {
-		return errNone
+		return errNoNode
 	}
 	to := pick(l.rnd, others)
-	l.weather.setPlace(l.spell, to.Announced())
+	l.timeline.setPlace(l.period, to.Announced())
 	m, err := l.bed.cluster.BeginMove(slot, to)
 	if err != nil {
 		return err
@@ -166,22 +166,22 @@ func (l *injector) moveSlot() error {
 	return nil
 }
 
-// failover makes a replica the master as an operator does: the master waits until the replica has
-// all it has.
+// failover makes a replica the master, as an operator does it. Before that, the master waits until
+// the replica has all its data.
 func (l *injector) failover() error {
 	replica := l.bed.cluster.ReplicaOf(l.slot())
 	if replica == nil {
-		return errNone
+		return errNoNode
 	}
-	l.weather.newMaster(l.spell)
+	l.timeline.newMaster(l.period)
 	return l.bed.cluster.Failover(replica) // Redis may refuse: the replica is behind
 }
 
-// killReplica kills a replica. It comes back empty, and copies its master.
+// killReplica kills a replica and starts it again. It is empty then, and copies its master.
 func (l *injector) killReplica() error {
 	replica := l.bed.cluster.ReplicaOf(l.slot())
 	if replica == nil {
-		return errNone
+		return errNoNode
 	}
 	if err := replica.Kill(); err != nil {
 		return err
@@ -196,15 +196,14 @@ func (l *injector) flushAll() error {
 	err := master.Client().FlushAll(context.Background()).Err()
 	for _, key := range l.bed.realKeys() {
 		if kindOf(key) == "sem" {
-			// MOVED at the others
+			// The reply is MOVED if another master has the slot.
 			_ = master.Client().SetNX(context.Background(), key, permits, 0).Err()
 		}
 	}
 	return err
 }
 
-// killMaster kills a master and lets its replica, which has all but the last of what it had, take
-// over.
+// killMaster kills a master and makes its replica the master. The replica may lack the last writes.
 func (l *injector) killMaster() error {
 	if err := l.bed.cluster.AwaitStable(10 * time.Second); err != nil {
 		return err
@@ -212,10 +211,10 @@ func (l *injector) killMaster() error {
 	slot := l.slot()
 	master, replica := l.bed.cluster.MasterOf(slot), l.bed.cluster.ReplicaOf(slot)
 	if master == nil || replica == nil {
-		return errNone
+		return errNoNode
 	}
-	l.weather.newMaster(l.spell)
-	defer l.history.forget("", true)(l.grace, 0) // with a grace the holds are put back
+	l.timeline.newMaster(l.period)
+	defer l.history.forget("", true)(l.grace, 0) // with a grace period, Leash restores the holds
 	if err := master.Kill(); err != nil {
 		return err
 	}

@@ -9,8 +9,8 @@ import (
 	"leash/internal/faultproxy"
 )
 
-// What happens to clients and their network, by which nothing is forgotten and Redis goes on to
-// answer Leash.
+// clientFaults are the faults of clients and of their network. Redis loses nothing by them, and
+// still answers Leash.
 var clientFaults = []fault{
 	{"clients: connections closed", false, false, func(l *injector) error { l.front().Cut(faultproxy.FIN); return nil }},
 	{"clients: connections reset", false, false, func(l *injector) error { l.front().Cut(faultproxy.RST); return nil }},
@@ -25,10 +25,10 @@ var clientFaults = []fault{
 	{"clients: stopped", false, false, (*injector).stopClients},
 }
 
-// What happens to Leash itself.
+// leashFaults are the faults of Leash itself.
 var leashFaults = []fault{
 	{"leash: stopped", false, false, (*injector).pauseLeash},
-	{"leash: stopped for longer than a lease, with writes", false, false, (*injector).stopOver},
+	{"leash: stopped for longer than a lease, with writes", false, false, (*injector).stopBeyondLease},
 	{"leash: kill -9", false, false, (*injector).killLeash},
 	{"leash: restart", false, false, (*injector).restartLeash},
 }
@@ -42,8 +42,7 @@ func (l *injector) freeze(p *faultproxy.Proxy, ways ...faultproxy.Way) error {
 	return nil
 }
 
-// sever lets one side of all connections vanish. The other learns it when it is said that there is
-// nobody, later.
+// sever makes one side of all connections vanish. The other side gets a reset later.
 func (l *injector) sever(p *faultproxy.Proxy, side faultproxy.Side) error {
 	p.ResetSide(side)
 	l.shortPause()
@@ -91,10 +90,10 @@ func (l *injector) pauseLeash() error {
 func (l *injector) killLeash() error {
 	leash := l.leash()
 	if leash.Crashed() {
-		return fmt.Errorf("it had crashed: %s", leash.LogTail())
+		return fmt.Errorf("a Leash has crashed: %s", leash.LogTail())
 	}
 	leash.Kill()
-	l.weather.newMaster(l.spell)
+	l.timeline.newMaster(l.period)
 	time.Sleep(l.between(0, 2*time.Second))
 	return leash.Restart(context.Background())
 }
@@ -104,7 +103,7 @@ func (l *injector) restartLeash() error {
 	if err := leash.Stop(); err != nil {
 		return err
 	}
-	l.weather.newMaster(l.spell)
+	l.timeline.newMaster(l.period)
 	time.Sleep(l.between(0, 500*time.Millisecond))
 	return leash.Restart(context.Background())
 }

@@ -9,15 +9,16 @@ import (
 )
 
 const (
-	stoppedHolders = 6  // clients with a lock each on the Leash that is stopped
-	stoppedWrites  = 40 // that each sends while it stands still
+	stoppedHolders = 6  // how many clients hold a lock of the Leash that is stopped
+	stoppedWrites  = 40 // how many writes each of them sends while the Leash is stopped
 )
 
-// stopOver stops a Leash for longer than a TTL, while its holders send writes, until another Leash
-// has granted their locks. When it goes on, none of those writes may be executed.
-func (l *injector) stopOver() error {
+// stopBeyondLease stops a Leash for longer than a TTL. Its holders send writes in that time, and
+// another Leash grants their locks to a new holder. When the stopped Leash continues, it must not
+// pass on any of those writes.
+func (l *injector) stopBeyondLease() error {
 	i := l.rnd.IntN(len(l.bed.leashes))
-	l.weather.setPlace(l.spell, leashName(i))
+	l.timeline.setPlace(l.period, leashName(i))
 	stopped, other := l.bed.leashes[i], l.bed.leashes[(i+1)%len(l.bed.leashes)]
 	holders := l.stoppedHolders(stopped.Addr)
 	defer func() {
@@ -37,7 +38,7 @@ func (l *injector) stopOver() error {
 		defer next.Close()
 		next.Timeout = 2 * ttl
 		for _, h := range holders {
-			h.before = h.taken(next)
+			h.before = h.takeOver(next)
 		}
 	}
 	if err := stopped.Resume(); err != nil || next == nil {
@@ -47,22 +48,23 @@ func (l *injector) stopOver() error {
 		h.awaitEnd()
 		after, err := next.Do("GET", h.data)
 		switch {
-		case h.before == "" || err != nil || strings.HasPrefix(after, "-"), l.weather.othersDuring(l.spell):
-			// not to be told from what else was broken
+		case h.before == "" || err != nil || strings.HasPrefix(after, "-"), l.timeline.othersDuring(l.period):
+			// The counter is unknown, or another fault may have changed it.
 		case after != h.before:
-			l.tally.violation(h.key, 0, "its Leash stood still, and wrote %q for the old holder after the next one had it with %q", after, h.before)
+			l.tally.violation(h.key, 0, "its Leash was stopped, and wrote %q for the old holder after the next holder had read %q", after, h.before)
 		}
 	}
 	return nil
 }
 
-// stoppedHolder is a client with a lock of its own, and a counter under it.
+// stoppedHolder is a client with a lock of its own, and with a counter that the lock protects.
 type stoppedHolder struct {
 	*redistest.Client
 	key, data string
-	before    string // the counter when the next one had the lock; "" if that is not known
+	before    string // the counter when the next holder had the lock; "" if unknown
 }
 
+// stoppedHolders returns clients of the Leash at addr that have a lock each.
 func (l *injector) stoppedHolders(addr string) (holders []*stoppedHolder) {
 	for n := range stoppedHolders {
 		c, err := redistest.Dial(addr)
@@ -81,9 +83,8 @@ func (l *injector) stoppedHolders(addr string) (holders []*stoppedHolder) {
 	return holders
 }
 
-// taken lets the next one have the lock, and returns what the counter is then; "" if that does not
-// come about.
-func (h *stoppedHolder) taken(next *redistest.Client) string {
+// takeOver acquires the lock for the next holder, and returns the counter. It returns "" on errors.
+func (h *stoppedHolder) takeOver(next *redistest.Client) string {
 	if reply, err := next.Do("LOCK.ACQUIRE", h.key, "BLOCK", fmt.Sprint(ttl.Milliseconds())); err != nil || !strings.HasPrefix(reply, ":") {
 		return ""
 	}
@@ -94,7 +95,7 @@ func (h *stoppedHolder) taken(next *redistest.Client) string {
 	return reply
 }
 
-// awaitEnd reads until the connection ends, or for a while.
+// awaitEnd reads until the connection ends, or until no reply has come for a TTL.
 func (h *stoppedHolder) awaitEnd() {
 	h.Timeout = ttl
 	for {

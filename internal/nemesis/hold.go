@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// holdGroup is what a client holds together, on one connection.
+// holdGroup is the holds that a client has together on one connection.
 type holdGroup []*belief
 
 func (g holdGroup) connectionEnded() {
@@ -24,7 +24,7 @@ func (g holdGroup) expire() {
 
 func (g holdGroup) answered(sent time.Time) {
 	for _, b := range g {
-		if !b.silent {
+		if !b.errorOnLoss {
 			b.answered(sent)
 		}
 	}
@@ -36,18 +36,18 @@ func (g holdGroup) ends(at, done time.Time) {
 	}
 }
 
-// stays reports whether some of it outlives its connection.
-func (g holdGroup) stays() bool {
+// outlivesConnection reports whether one of the holds may outlive the connection.
+func (g holdGroup) outlivesConnection() bool {
 	for _, b := range g {
-		if b.stays || !b.lease.IsZero() {
+		if b.outlivesConnection || !b.lease.IsZero() {
 			return true
 		}
 	}
 	return false
 }
 
-// runsOut reports whether some of it is over by itself.
-func (g holdGroup) runsOut() bool {
+// expired reports whether the lease or the MAXHOLD of one of the holds is over.
+func (g holdGroup) expired() bool {
 	for _, b := range g {
 		if now := time.Now(); !b.lease.IsZero() && now.After(b.lease) || !b.limit.IsZero() && now.After(b.limit) {
 			return true
@@ -56,36 +56,36 @@ func (g holdGroup) runsOut() bool {
 	return false
 }
 
-// hold keeps the locks for a while, now and then for longer than a TTL. It reports whether they are
-// still believed in.
+// hold keeps the locks for a while, sometimes for longer than a TTL. It reports whether the client
+// still believes in them.
 func (w *worker) hold(g holdGroup) bool {
 	length := w.millis(0, 400)
-	if w.one(10) {
+	if w.oneIn(10) {
 		length += ttl + time.Second
 	}
 	for stop := time.Now().Add(length); time.Now().Before(stop); {
 		time.Sleep(w.millis(5, 60))
-		if g.runsOut() {
-			if w.conn.ended() { // before the lease, it may be
+		if g.expired() {
+			if w.conn.ended() { // perhaps before the lease was over
 				g.connectionEnded()
 			}
 			g.expire()
 			w.tally.add("hold", "lease over")
-			w.late(g)
+			w.releaseLate(g)
 			return false
 		}
-		if !w.prove(g) {
+		if !w.checkHeld(g) {
 			return false
 		}
 	}
 	return true
 }
 
-// late is what a client may do that does not know that its lease is over: it releases the lock all
-// the same, or goes.
-func (w *worker) late(g holdGroup) {
+// releaseLate ends a hold after its lease, as a client does that does not look at its clock. It
+// sends a release, or closes the connection.
+func (w *worker) releaseLate(g holdGroup) {
 	b := g[0]
-	if !w.one(2) || b.mode == "permit" || b.mode == "quorum" || len(g) > 1 {
+	if !w.oneIn(2) || b.mode == "permit" || b.mode == "quorum" || len(g) > 1 {
 		w.drop()
 		return
 	}
@@ -100,7 +100,7 @@ func (w *worker) late(g holdGroup) {
 	}
 }
 
-// question is how a client asks whether it still holds b.
+// question returns the command with which a client asks whether it still holds b.
 func (w *worker) question(b *belief) []string {
 	if b.mode == "permit" || b.mode == "quorum" {
 		return []string{"PING"}
@@ -108,15 +108,15 @@ func (w *worker) question(b *belief) []string {
 	switch n := w.rnd.IntN(8); {
 	case n == 0:
 		return []string{"LOCK.CHECK", b.key, "TOKEN", b.token}
-	case n < 4 || b.silent:
+	case n < 4 || b.errorOnLoss:
 		return []string{"LOCK.TTL", b.key, "TOKEN", b.token}
 	}
 	return []string{"PING"}
 }
 
-// prove asks for a proof of the hold. It returns false when the belief is over, and with it, as a
-// rule, the connection.
-func (w *worker) prove(g holdGroup) bool {
+// checkHeld asks Leash whether the client still holds one of g. It returns false when the belief is
+// over. Then the connection is usually closed as well.
+func (w *worker) checkHeld(g holdGroup) bool {
 	b := pick(w.rnd, g)
 	args := w.question(b)
 	patience := b.ttl / 2
@@ -127,7 +127,7 @@ func (w *worker) prove(g holdGroup) bool {
 	switch {
 	case isTimeout(err):
 		g.expire()
-		w.tally.add("hold", "lost: nothing heard")
+		w.tally.add("hold", "lost: no reply")
 		w.drop()
 		return false
 	case err != nil:
@@ -149,43 +149,43 @@ func (w *worker) prove(g holdGroup) bool {
 	return true
 }
 
-// lost ends the beliefs of a client that is told so. Before its time that needs an explanation.
+// lost ends the beliefs of a client that is told of a loss. An early loss needs an explanation.
 func (w *worker) lost(g holdGroup, b *belief, what, reply string) bool {
 	word, _, _ := strings.Cut(strings.TrimPrefix(reply, "-"), " ")
 	w.tally.add("hold", "lost: "+what+" "+word)
-	w.premature(b, what, reply)
+	w.checkEarlyLoss(b, what, reply)
 	g.connectionEnded()
 	w.drop()
 	return false
 }
 
-// margin is by how much Leash lets go of a hold before Redis does, at most, with the leases that
-// are taken here.
+// margin is the longest time by which Leash gives a hold up before Redis does, with the leases of
+// these clients.
 const margin = 120 * time.Millisecond
 
-// losses are the errors that say that a hold is over.
-var losses = []string{"-LOCKLOST", "-LOCKNOTHELD", "-SEMNOTHELD"}
+// lossErrors are the errors that say that a hold is over.
+var lossErrors = []string{"-LOCKLOST", "-LOCKNOTHELD", "-SEMNOTHELD"}
 
-// premature blames Leash for the loss of a hold that it said was certain, unless somebody has
-// broken it.
-func (w *worker) premature(b *belief, what, reply string) {
-	if word, _, _ := strings.Cut(reply, " "); reply[0] == '-' && !slices.Contains(losses, word) {
-		return // another answer
+// checkEarlyLoss records a violation if a reply says that b is lost, although Leash had called it
+// certain until later. It is no violation if Redis may have forgotten the hold.
+func (w *worker) checkEarlyLoss(b *belief, what, reply string) {
+	if word, _, _ := strings.Cut(reply, " "); reply[0] == '-' && !slices.Contains(lossErrors, word) {
+		return // the error does not say that the hold is over
 	}
-	if now := time.Now(); !b.over && !b.vague && now.Add(margin).Before(b.certain) && !w.history.explained(b.key, b.since, now) {
+	if now := time.Now(); !b.over && !b.maybeLost && now.Add(margin).Before(b.certain) && !w.history.explained(b.key, b.since, now) {
 		w.tally.violation(b.key, b.hold, "hold %d of %s was certain for %v more, and %s was answered %s", b.hold, b.key, round(b.certain.Sub(now)), what, reply)
 	}
 }
 
-// reattach is what the owner of a hold does whose connection is gone: it may find the hold, and
-// goes on, on another connection.
+// reattach is for a client whose connection is gone. If the hold has an owner, it may attach the
+// hold to another connection and go on. It reports whether that succeeded.
 func (w *worker) reattach(g holdGroup) bool {
-	if b := g[0]; len(g) == 1 && b.owner != "" && b.mode != "permit" && !w.one(3) {
+	if b := g[0]; len(g) == 1 && b.owner != "" && b.mode != "permit" && !w.oneIn(3) {
 		if w.conn = w.dial(); w.conn != nil {
 			at, certain := time.Now(), b.certain
 			if w.attach(w.conn, b, "reattach") {
 				if at.Add(margin).After(certain) {
-					b.revived = at
+					b.reattached = at
 				}
 				return true
 			}
@@ -197,7 +197,7 @@ func (w *worker) reattach(g holdGroup) bool {
 	return false
 }
 
-// attach makes c the connection that carries b.
+// attach makes c the carrier of b.
 func (w *worker) attach(c *client, b *belief, what string) bool {
 	args := []string{"LOCK.ATTACH", b.key, "OWNER", b.owner, "TOKEN", b.token}
 	if b.mode == "read" || b.mode == "write" {
@@ -210,7 +210,7 @@ func (w *worker) attach(c *client, b *belief, what string) bool {
 	case reply == ":"+b.token:
 		w.contradict(b, sent)
 		b.answered(sent)
-		b.tell("%s by %s", what, c)
+		b.logEvent("%s by %s", what, c)
 		w.tally.add(what, "attached")
 		return true
 	default:

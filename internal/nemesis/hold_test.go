@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestPremature: a hold that was certain must not be denied, whatever kind it is of, but by force.
-func TestPremature(t *testing.T) {
+// TestEarlyLoss: Leash must not deny a hold that was certain, unless LOCK.BREAK ended it.
+func TestEarlyLoss(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		mode   string
@@ -20,7 +20,7 @@ func TestPremature(t *testing.T) {
 		{"not held, says LOCK.CHECK", "plain", 0, false, ":0", 1},
 		{"no such permit", "permit", 0, false, "-SEMNOTHELD there is no such permit", 1},
 		{"a permit too few", "permit", 0, false, ":1", 1},
-		{"nobody knows", "permit", 0, false, "-LOCKTIMEOUT Redis did not answer", 0},
+		{"no reply from Redis", "permit", 0, false, "-LOCKTIMEOUT Redis did not answer", 0},
 		{"in its last moment", "permit", ttl, false, "-SEMNOTHELD there is no such permit", 0},
 		{"broken", "plain", 0, true, "-LOCKLOST lock:1 broken", 0},
 	} {
@@ -30,9 +30,9 @@ func TestPremature(t *testing.T) {
 		if row.broken {
 			w.history.forget("lock:1", false)(false, 0)
 		}
-		w.premature(b, "a question", row.reply)
+		w.checkEarlyLoss(b, "a question", row.reply)
 		if got := len(w.tally.wrong); got != row.want {
-			t.Errorf("%s: blamed %d times, want %d", row.name, got, row.want)
+			t.Errorf("%s: got %d violations, want %d", row.name, got, row.want)
 		}
 	}
 }

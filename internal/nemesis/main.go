@@ -25,7 +25,7 @@ func main() {
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // the second signal kills at once
+	context.AfterFunc(ctx, stop) // a second signal kills at once
 	opt, err := parseOptions(os.Args[1:], os.Stdout)
 	if err == nil {
 		err = run(ctx, opt, os.Stdout)
@@ -63,25 +63,25 @@ func run(ctx context.Context, opt options, out io.Writer) error {
 	return errors.Join(trial(ctx, opt, b, settled, log, out), b.close())
 }
 
-// trial lets clients take locks while everything breaks, and then judges what they saw, and whether
-// it has settled.
+// trial runs clients and causes faults. Then it checks what the clients saw. settled checks whether
+// the Leashes have cleaned up.
 func trial(ctx context.Context, opt options, b *testbed, settled func() error, log *slog.Logger, out io.Writer) error {
-	sky := &faultTimeline{}
-	if opt.grace { // a master may be new because it has just been started
-		s := sky.begin("redis: started", false)
-		sky.newMaster(s)
-		sky.ended(s)
+	timeline := &faultTimeline{}
+	if opt.grace { // Leash takes a master that has just been started for new
+		s := timeline.begin("redis: started", false)
+		timeline.newMaster(s)
+		timeline.ended(s)
 	}
-	h, t := newHistory(sky, b.logs()...), newTally()
+	h, t := newHistory(timeline, b.logs()...), newTally()
 	a := newAudit(b, h, t, opt.graceTime())
 	b.counters.renew()
 	n := newNemesis(b, h, opt, log)
 	n.tally = t
-	looking, stopLooking := context.WithCancel(ctx)
-	defer stopLooking()
-	var lookers sync.WaitGroup
-	lookers.Go(func() { sky.watchStalls(looking) })
-	lookers.Go(func() { a.run(looking) })
+	watching, stopWatching := context.WithCancel(ctx)
+	defer stopWatching()
+	var watchers sync.WaitGroup
+	watchers.Go(func() { timeline.watchStalls(watching) })
+	watchers.Go(func() { a.run(watching) })
 
 	running, cancel := context.WithTimeout(ctx, opt.length)
 	defer cancel()
@@ -91,20 +91,20 @@ func trial(ctx context.Context, opt options, b *testbed, settled func() error, l
 		workers.Go(func() { w.run(running) })
 	}
 	broken := n.run(running)
-	cancel() // with an error there are no more faults, and perhaps a Leash less
+	cancel() // after an error there are no more faults, and a Leash may be missing
 	workers.Wait()
-	log.Info("mended, and every client has gone")
-	still := cmp.Or(broken, settled())
-	stopLooking()
-	lookers.Wait()
+	log.Info("all faults have ended, and all clients have left")
+	unsettled := cmp.Or(broken, settled())
+	stopWatching()
+	watchers.Wait()
 
 	fmt.Fprintf(out, "seed %d\nfaults\n%soperations\n%s", opt.seed, n, t)
-	fmt.Fprintf(out, "the machine stalled %d times\n", sky.stalls)
+	fmt.Fprintf(out, "the machine stalled %d times\n", timeline.stalls)
 	stayed, smooth, lingered := h.longestAfterEnd()
-	fmt.Fprintf(out, "a lock stayed for %v at most after its holder's end, for %v if what was broken does not count,\nand was free for %v at most while somebody waited, a fair one for %v\n",
-		round(stayed), round(smooth), round(a.longest), round(a.fairest))
-	verdict := errors.Join(t.verdict(h), still, lingered, h.silenced(a.seats), h.check(out, log))
-	if broken == nil && ctx.Err() == nil { // else it has not run for as long as it should
+	fmt.Fprintf(out, "longest time that a lock stayed after its hold had ended: %v, and %v without the time with faults\nlongest time that a lock was free while a client waited: %v, and a fair lock: %v\n",
+		round(stayed), round(smooth), round(a.longest), round(a.longestFair))
+	verdict := errors.Join(t.verdict(h), unsettled, lingered, h.checkSilentLosses(a.masters), h.check(out, log))
+	if broken == nil && ctx.Err() == nil { // otherwise the run was too short
 		verdict = errors.Join(verdict, h.coverage(opt, n.missed()))
 	}
 	return verdict
@@ -112,7 +112,7 @@ func trial(ctx context.Context, opt options, b *testbed, settled func() error, l
 
 func random(seed, stream uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, stream)) }
 
-// silentLogger keeps to itself what go-redis has to say of servers that we have killed.
+// silentLogger drops what go-redis logs about servers that Nemesis has killed.
 type silentLogger struct{}
 
 // Printf implements the logger of go-redis.

@@ -12,30 +12,30 @@ import (
 // permits is how many permits every semaphore of a run has.
 const permits = 3
 
-// aspect is one thing that is true of a lock, and the operations that it is about.
-type aspect struct {
-	name     string
-	about    func(op) bool
-	model    porcupine.Model
-	keepsOut bool // all that a hold does is to keep others out
+// property is something that must hold for a lock, and the operations that it is about.
+type property struct {
+	name      string
+	about     func(op) bool
+	model     porcupine.Model
+	exclusion bool // the only effect of a hold is to keep others out
 }
 
-// state is a lock between two operations, as far as a model minds. It is comparable.
+// state is what the models know of a lock between two operations. It is comparable.
 type state struct {
-	holder  int    // of the exclusive hold, 0 for none
-	owner   string // its owner
-	count   int    // of its acquires
-	readers string // the read holds' numbers in rising order, each with a space behind it
-	out     int    // permits that are out
-	token   int64  // the last one
+	holder     int    // the number of the exclusive hold; 0 for none
+	owner      string // the owner of that hold
+	count      int    // how many acquires that owner has
+	readers    string // the numbers of the read holds, sorted, with a space between two
+	permitsOut int    // how many permits are held
+	token      int64  // the last token
 
-	there bool   // a counter or a latch
-	left  int64  // its count
-	lent  string // the numbers of those takes of which nobody knows, each with a space behind it
+	exists       bool   // the counter or latch exists
+	left         int64  // its count
+	unknownTakes string // the numbers of takes with an unknown outcome, each with a space after it
 }
 
-func newAspect(name string, about func(op) bool, step func(state, op) (state, bool)) aspect {
-	return aspect{name: name, about: about, model: porcupine.Model{
+func newProperty(name string, about func(op) bool, step func(state, op) (state, bool)) property {
+	return property{name: name, about: about, model: porcupine.Model{
 		Init: func() any { return state{} },
 		Step: func(s, input, _ any) (bool, any) {
 			next, ok := step(s.(state), input.(op))
@@ -46,10 +46,10 @@ func newAspect(name string, about func(op) bool, step func(state, op) (state, bo
 	}}
 }
 
-// keepingOut is an aspect of holds that do nothing but keep others out.
-func keepingOut(name string, about func(op) bool, step func(state, op) (state, bool)) aspect {
-	a := newAspect(name, about, step)
-	a.keepsOut = true
+// newExclusion returns a property of holds whose only effect is to keep others out.
+func newExclusion(name string, about func(op) bool, step func(state, op) (state, bool)) property {
+	a := newProperty(name, about, step)
+	a.exclusion = true
 	return a
 }
 
@@ -60,40 +60,40 @@ func (o op) String() string {
 	return fmt.Sprintf("%s %s of hold %d owner %q token %d", o.action, o.mode, o.hold, o.owner, o.token)
 }
 
-func anything(op) bool { return true }
+func anyOp(op) bool { return true }
 
 func grantsAndEnds(o op) bool { return o.action == grant || o.action == end }
 
 func tokens(o op) bool { return o.action == grant && o.token != 0 }
 
 var (
-	mutex     = keepingOut("mutex", grantsAndEnds, state.exclusive)
-	reentrant = keepingOut("re-entrant mutex", anything, state.reentrant)
-	readWrite = keepingOut("read-write lock", anything, state.readWrite)
-	semaphore = keepingOut("semaphore", grantsAndEnds, state.permit)
-	fence     = newAspect("fencing tokens", tokens, state.fence)
+	mutex     = newExclusion("mutex", grantsAndEnds, state.exclusive)
+	reentrant = newExclusion("re-entrant mutex", anyOp, state.reentrant)
+	readWrite = newExclusion("read-write lock", anyOp, state.readWrite)
+	semaphore = newExclusion("semaphore", grantsAndEnds, state.permit)
+	fence     = newProperty("fencing tokens", tokens, state.fence)
 )
 
-// aspectsOf are those of the lock with a name.
-func aspectsOf(key string) []aspect {
+// propertiesOf returns the properties of a lock.
+func propertiesOf(key string) []property {
 	switch kindOf(key) {
 	case "rw":
-		return []aspect{fence, readWrite}
+		return []property{fence, readWrite}
 	case "sem":
-		return []aspect{semaphore}
+		return []property{semaphore}
 	case "quo":
 		if key != quorumKey {
-			return []aspect{fence} // it is held by whoever has it and two more
+			return []property{fence} // an owner may hold it while another owner has the quorum
 		}
-		return []aspect{mutex}
+		return []property{mutex}
 	case "count":
-		return []aspect{counting}
+		return []property{counting}
 	case "latch":
-		return []aspect{latching}
+		return []property{latching}
 	case "fair":
-		return []aspect{fence, mutex, reentrant}
+		return []property{fence, mutex, reentrant}
 	}
-	return []aspect{fence, mutex, reentrant}
+	return []property{fence, mutex, reentrant}
 }
 
 func kindOf(key string) string {
@@ -101,7 +101,7 @@ func kindOf(key string) string {
 	return kind
 }
 
-// fence: each token is above all before it.
+// fence is the model of fencing tokens: each token is higher than all tokens before it.
 func (s state) fence(o op) (next state, ok bool) {
 	if o.token <= s.token {
 		return s, false
@@ -110,7 +110,7 @@ func (s state) fence(o op) (next state, ok bool) {
 	return s, true
 }
 
-// exclusive: one holder at a time.
+// exclusive is the model of a mutex: it has one holder at a time.
 func (s state) exclusive(o op) (next state, ok bool) {
 	if o.action == grant {
 		if s.holder != 0 {
@@ -125,15 +125,16 @@ func (s state) exclusive(o op) (next state, ok bool) {
 	return state{}, true
 }
 
-// reentrant: as exclusive, and the last release is that of the last count.
+// reentrant is like exclusive, and counts the acquires. The hold ends with the release of the last
+// count.
 func (s state) reentrant(o op) (next state, ok bool) {
 	switch {
 	case o.action != grant && s.holder != o.hold:
 		return s, false
-	case o.action == again:
+	case o.action == reacquire:
 		s.count++
 		return s, true
-	case o.action == inner:
+	case o.action == innerRelease:
 		s.count--
 		return s, s.count > 0
 	case o.action == end && o.counted && s.count != 1:
@@ -145,7 +146,8 @@ func (s state) reentrant(o op) (next state, ok bool) {
 	return s, ok
 }
 
-// readWrite: one writer, or any number of readers; the writer's owner may read, too.
+// readWrite is the model of a read-write lock. It has one writer, or any number of readers. The
+// owner of the writer may also read.
 func (s state) readWrite(o op) (next state, ok bool) {
 	if o.mode == "read" {
 		return s.read(o)
@@ -167,6 +169,7 @@ func (s state) readWrite(o op) (next state, ok bool) {
 	return s, s.holder == o.hold
 }
 
+// read is the part of readWrite for readers.
 func (s state) read(o op) (state, bool) {
 	readers := strings.Fields(s.readers)
 	name := strconv.Itoa(o.hold)
@@ -190,12 +193,12 @@ func (s state) read(o op) (state, bool) {
 	return s, true
 }
 
-// permit: no more are out than there are.
+// permit is the model of a semaphore: no more than its permits are held at a time.
 func (s state) permit(o op) (state, bool) {
 	if o.action == grant {
-		s.out++
-		return s, s.out <= permits
+		s.permitsOut++
+		return s, s.permitsOut <= permits
 	}
-	s.out--
-	return s, s.out >= 0
+	s.permitsOut--
+	return s, s.permitsOut >= 0
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// scene is a history written down by hand; times are ms.
-type scene []porcupine.Operation
+// testHistory is a history that a test makes. Its times are in ms.
+type testHistory []porcupine.Operation
 
 func at(o op, call, ret int64) porcupine.Operation {
 	if ret != never {
@@ -39,102 +39,102 @@ func owned(o porcupine.Operation, owner string) porcupine.Operation {
 	return o
 }
 
-// asked is a request about a counter or a latch that was answered.
+// asked returns a request about a counter or a latch, with its reply.
 func asked(a action, n, left, call, ret int64) porcupine.Operation {
 	return at(op{action: a, n: n, left: left}, call, ret)
 }
 
-// unknown is one of which nobody knows what became.
+// unknown returns a request about a counter or a latch with an unknown outcome.
 func unknown(a action, number int, n, call int64) porcupine.Operation {
 	return at(op{action: a, hold: number, n: n, unknown: true}, call, never)
 }
 
-// TestModels: what each kind of lock allows, and what a broken script would do to it.
+// TestModels: a model allows what its kind of lock allows. It refuses what a broken script may do.
 func TestModels(t *testing.T) {
 	for _, row := range []struct {
-		aspect aspect
+		aspect property
 		name   string
 		legal  bool
-		scene  scene
+		scene  testHistory
 	}{
-		{mutex, "one after the other", true, scene{
+		{mutex, "one after the other", true, testHistory{
 			granted("plain", 1, 10, 0, 1), ended("plain", 1, 5, 6), granted("plain", 2, 11, 3, 8), ended("plain", 2, 9, never),
 		}},
-		{mutex, "granted when nobody knows whether the first is gone", true, scene{
+		{mutex, "granted after a release with an unknown outcome", true, testHistory{
 			granted("plain", 1, 10, 0, 1), ended("plain", 1, 5, never), granted("plain", 2, 11, 5, 50),
 		}},
-		{mutex, "no owner check: a release ended another's hold, and a third was let in", false, scene{
+		{mutex, "a release without a check of the owner ends another's hold, and a third is granted", false, testHistory{
 			granted("plain", 1, 10, 0, 1), ended("plain", 1, 2, never), granted("plain", 2, 11, 3, 4), granted("plain", 3, 12, 6, 7), ended("plain", 2, 9, 10),
 		}},
-		{mutex, "granted while another believes", false, scene{
+		{mutex, "granted while another client believes in its hold", false, testHistory{
 			granted("plain", 1, 10, 0, 1), granted("plain", 2, 11, 2, 3), ended("plain", 1, 5, 6), ended("plain", 2, 9, never),
 		}},
-		{fence, "tokens rise", true, scene{granted("plain", 1, 10, 0, 1), granted("plain", 2, 11, 0, 5), granted("plain", 3, 12, 2, 6)}},
-		{fence, "a token that does not rise", false, scene{granted("plain", 1, 10, 0, 1), granted("plain", 2, 10, 4, 5)}},
-		{fence, "a token that falls", false, scene{granted("plain", 1, 11, 0, 1), granted("plain", 2, 10, 4, 5)}},
-		{fence, "waited for side by side", true, scene{granted("plain", 1, 11, 0, 9), granted("plain", 2, 10, 1, 8)}},
-		{reentrant, "as many releases as acquires", true, scene{
-			granted("plain", 1, 10, 0, 1), counted(again, 1, 2, 3), counted(inner, 1, 4, 5), counted(end, 1, 6, 7), granted("plain", 2, 11, 7, 8),
+		{fence, "tokens rise", true, testHistory{granted("plain", 1, 10, 0, 1), granted("plain", 2, 11, 0, 5), granted("plain", 3, 12, 2, 6)}},
+		{fence, "a token that does not rise", false, testHistory{granted("plain", 1, 10, 0, 1), granted("plain", 2, 10, 4, 5)}},
+		{fence, "a token that falls", false, testHistory{granted("plain", 1, 11, 0, 1), granted("plain", 2, 10, 4, 5)}},
+		{fence, "two waiters at a time", true, testHistory{granted("plain", 1, 11, 0, 9), granted("plain", 2, 10, 1, 8)}},
+		{reentrant, "as many releases as acquires", true, testHistory{
+			granted("plain", 1, 10, 0, 1), counted(reacquire, 1, 2, 3), counted(innerRelease, 1, 4, 5), counted(end, 1, 6, 7), granted("plain", 2, 11, 7, 8),
 		}},
-		{reentrant, "a release too few ends it", false, scene{
-			granted("plain", 1, 10, 0, 1), counted(again, 1, 2, 3), counted(end, 1, 6, 7),
+		{reentrant, "the hold ends with one release too few", false, testHistory{
+			granted("plain", 1, 10, 0, 1), counted(reacquire, 1, 2, 3), counted(end, 1, 6, 7),
 		}},
-		{reentrant, "an acquire that was not counted", false, scene{
-			granted("plain", 1, 10, 0, 1), counted(inner, 1, 4, 5), counted(end, 1, 6, 7),
+		{reentrant, "an acquire that was not counted", false, testHistory{
+			granted("plain", 1, 10, 0, 1), counted(innerRelease, 1, 4, 5), counted(end, 1, 6, 7),
 		}},
-		{reentrant, "entered after its end", false, scene{
-			granted("plain", 1, 10, 0, 1), counted(end, 1, 2, 3), counted(again, 1, 4, 5),
+		{reentrant, "acquired again after its end", false, testHistory{
+			granted("plain", 1, 10, 0, 1), counted(end, 1, 2, 3), counted(reacquire, 1, 4, 5),
 		}},
-		{counting, "what is given can be taken", true, scene{
+		{counting, "what is given can be taken", true, testHistory{
 			asked(set, 2, 1, 0, 1), asked(take, 2, 1, 2, 3), asked(give, 1, 1, 4, 8), asked(take, 1, 1, 4, 6), asked(read, 0, 0, 9, 10),
 		}},
-		{counting, "set again", true, scene{asked(set, 2, 1, 0, 1), asked(set, 5, 0, 2, 3), asked(read, 0, 2, 4, 5)}},
-		{counting, "set again, which had an effect", false, scene{asked(set, 2, 1, 0, 1), asked(set, 5, 0, 2, 3), asked(read, 0, 5, 4, 5)}},
-		{counting, "more is taken than there is", false, scene{asked(set, 1, 1, 0, 1), asked(take, 1, 1, 2, 3), asked(take, 1, 1, 2, 3)}},
-		{counting, "given twice", false, scene{asked(set, 1, 1, 0, 1), asked(give, 1, 3, 2, 3)}},
-		{counting, "nobody knows, and it was not done", true, scene{
+		{counting, "set again", true, testHistory{asked(set, 2, 1, 0, 1), asked(set, 5, 0, 2, 3), asked(read, 0, 2, 4, 5)}},
+		{counting, "set again, with an effect", false, testHistory{asked(set, 2, 1, 0, 1), asked(set, 5, 0, 2, 3), asked(read, 0, 5, 4, 5)}},
+		{counting, "more taken than there is", false, testHistory{asked(set, 1, 1, 0, 1), asked(take, 1, 1, 2, 3), asked(take, 1, 1, 2, 3)}},
+		{counting, "given twice", false, testHistory{asked(set, 1, 1, 0, 1), asked(give, 1, 3, 2, 3)}},
+		{counting, "outcome unknown, not done", true, testHistory{
 			asked(set, 1, 1, 0, 1), unknown(give, 7, 1, 2), unknown(take, 8, 1, 2), asked(read, 0, 1, 4, 5),
 		}},
-		{counting, "nobody knows, and it was done late", true, scene{
+		{counting, "outcome unknown, done late", true, testHistory{
 			asked(set, 1, 1, 0, 1), unknown(give, 7, 1, 2), asked(read, 0, 1, 4, 5), asked(read, 0, 2, 6, 7),
 		}},
-		{counting, "nobody knows, and it was done twice", false, scene{asked(set, 1, 1, 0, 1), unknown(give, 7, 1, 2), asked(read, 0, 3, 4, 5)}},
-		{counting, "taken for one who had gone, and given back", true, scene{
-			asked(set, 1, 1, 0, 1), unknown(take, 7, 1, 2), unknown(back, 7, 1, 2), asked(read, 0, 0, 4, 5), asked(read, 0, 1, 6, 7),
+		{counting, "outcome unknown, done twice", false, testHistory{asked(set, 1, 1, 0, 1), unknown(give, 7, 1, 2), asked(read, 0, 3, 4, 5)}},
+		{counting, "taken for a client that was gone, and given back", true, testHistory{
+			asked(set, 1, 1, 0, 1), unknown(take, 7, 1, 2), unknown(giveBack, 7, 1, 2), asked(read, 0, 0, 4, 5), asked(read, 0, 1, 6, 7),
 		}},
-		{counting, "given back, and not taken", false, scene{
-			asked(set, 1, 1, 0, 1), unknown(take, 7, 1, 2), unknown(back, 7, 1, 2), asked(read, 0, 2, 4, 5),
+		{counting, "given back without being taken", false, testHistory{
+			asked(set, 1, 1, 0, 1), unknown(take, 7, 1, 2), unknown(giveBack, 7, 1, 2), asked(read, 0, 2, 4, 5),
 		}},
-		{latching, "counted down, and set anew", true, scene{
-			asked(set, 2, 1, 0, 1), asked(down, 0, 1, 2, 3), asked(await, 0, 1, 2, 6), asked(down, 0, 0, 4, 5), asked(set, 3, 1, 7, 8), asked(read, 0, 3, 9, 10),
+		{latching, "counted down, and set again", true, testHistory{
+			asked(set, 2, 1, 0, 1), asked(countDown, 0, 1, 2, 3), asked(await, 0, 1, 2, 6), asked(countDown, 0, 0, 4, 5), asked(set, 3, 1, 7, 8), asked(read, 0, 3, 9, 10),
 		}},
-		{latching, "not below zero", true, scene{asked(set, 1, 1, 0, 1), asked(down, 0, 0, 2, 3), asked(down, 0, 0, 4, 5), asked(set, 1, 1, 6, 7)}},
-		{latching, "gone on before zero", false, scene{
-			asked(set, 2, 1, 0, 1), asked(down, 0, 1, 2, 3), asked(await, 0, 1, 2, 4), asked(down, 0, 0, 5, 6),
+		{latching, "not below zero", true, testHistory{asked(set, 1, 1, 0, 1), asked(countDown, 0, 0, 2, 3), asked(countDown, 0, 0, 4, 5), asked(set, 1, 1, 6, 7)}},
+		{latching, "a waiter goes on before zero", false, testHistory{
+			asked(set, 2, 1, 0, 1), asked(countDown, 0, 1, 2, 3), asked(await, 0, 1, 2, 4), asked(countDown, 0, 0, 5, 6),
 		}},
-		{latching, "one down counts twice", false, scene{asked(set, 2, 1, 0, 1), asked(down, 0, 0, 2, 3)}},
-		{latching, "two find the same count", false, scene{asked(set, 3, 1, 0, 1), asked(down, 0, 2, 2, 5), asked(down, 0, 2, 2, 5)}},
-		{latching, "set while there is a count", false, scene{asked(set, 3, 1, 0, 1), asked(set, 2, 1, 2, 3)}},
-		{readWrite, "readers together", true, scene{
+		{latching, "one count down counts twice", false, testHistory{asked(set, 2, 1, 0, 1), asked(countDown, 0, 0, 2, 3)}},
+		{latching, "two counts down with the same reply", false, testHistory{asked(set, 3, 1, 0, 1), asked(countDown, 0, 2, 2, 5), asked(countDown, 0, 2, 2, 5)}},
+		{latching, "set while there is a count", false, testHistory{asked(set, 3, 1, 0, 1), asked(set, 2, 1, 2, 3)}},
+		{readWrite, "readers together", true, testHistory{
 			granted("read", 1, 10, 0, 1), granted("read", 2, 11, 0, 2), ended("read", 1, 5, 6), ended("read", 2, 5, 6), granted("write", 3, 12, 6, 8),
 		}},
-		{readWrite, "a writer beside a reader", false, scene{
+		{readWrite, "a writer beside a reader", false, testHistory{
 			granted("read", 1, 10, 0, 1), granted("write", 2, 11, 2, 3), ended("read", 1, 5, 6),
 		}},
-		{readWrite, "a writer reads too, and keeps that", true, scene{
+		{readWrite, "a writer also reads, and still reads after its write", true, testHistory{
 			owned(granted("write", 1, 10, 0, 1), "me"), owned(granted("read", 2, 11, 2, 3), "me"), owned(ended("write", 1, 4, 5), "me"),
 			granted("read", 3, 12, 6, 7),
 		}},
-		{readWrite, "a reader beside another's write", false, scene{
+		{readWrite, "a reader beside another's write", false, testHistory{
 			owned(granted("write", 1, 10, 0, 1), "me"), owned(granted("read", 2, 11, 2, 3), "you"), owned(ended("write", 1, 4, 5), "me"),
 		}},
-		{semaphore, "permits up to their number", true, scene{
+		{semaphore, "as many permits as there are", true, testHistory{
 			granted("permit", 1, 0, 0, 1), granted("permit", 2, 0, 0, 1), granted("permit", 3, 0, 0, 1), ended("permit", 2, 2, 3), granted("permit", 4, 0, 2, 9),
 		}},
-		{semaphore, "one permit too many", false, scene{
+		{semaphore, "one permit too many", false, testHistory{
 			granted("permit", 1, 0, 0, 1), granted("permit", 2, 0, 0, 1), granted("permit", 3, 0, 0, 1), granted("permit", 4, 0, 2, 9), ended("permit", 2, 10, 11),
 		}},
-		{semaphore, "two permits too many, of those who still have theirs", false, scene{
+		{semaphore, "two permits too many, and none is given back", false, testHistory{
 			granted("permit", 1, 0, 0, 1), granted("permit", 2, 0, 0, 1), granted("permit", 3, 0, 0, 1), granted("permit", 4, 0, 2, 3), granted("permit", 5, 0, 2, 3),
 		}},
 	} {
@@ -144,34 +144,34 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// TestForgottenHoldsAreExcepted: what Redis forgot is no holder, but only what was held then, and
-// only until its client must know.
+// TestForgottenHoldsAreExcepted: a hold that Redis forgot does not count as held. That is so only
+// for holds of the time when Redis forgot, and only until the client must have been told.
 func TestForgottenHoldsAreExcepted(t *testing.T) {
 	ms := int64(time.Millisecond)
-	clash := scene{granted("plain", 1, 10, 0, 1), granted("plain", 2, 11, 5, 6), ended("plain", 1, 8, never), ended("plain", 2, 9, never)}
-	late := scene{granted("plain", 1, 10, 0, 1), granted("plain", 2, 11, 5, 6), ended("plain", 1, 60_000, never), ended("plain", 2, 60_001, never)}
+	conflict := testHistory{granted("plain", 1, 10, 0, 1), granted("plain", 2, 11, 5, 6), ended("plain", 1, 8, never), ended("plain", 2, 9, never)}
+	late := testHistory{granted("plain", 1, 10, 0, 1), granted("plain", 2, 11, 5, 6), ended("plain", 1, 60_000, never), ended("plain", 2, 60_001, never)}
 	flush, other := &interval{from: 2 * ms, to: 3 * ms}, &interval{key: "other", from: 2 * ms, to: 3 * ms}
 	failover := &interval{from: 2 * ms, to: 3 * ms, failover: true}
 	for _, row := range []struct {
 		name     string
 		forget   *interval
 		replicas bool
-		scene    scene
+		scene    testHistory
 		legal    bool
 	}{
-		{"nothing", other, false, clash, false},
-		{"flushed", flush, false, clash, true},
-		{"this one alone", &interval{key: "k", from: 2 * ms, to: 3 * ms}, false, clash, true},
-		{"later", &interval{from: 20 * ms, to: 30 * ms}, false, clash, false},
-		{"broken, and told", &interval{from: 2 * ms, to: 3 * ms, told: true}, false, clash, false},
-		{"failed over", failover, false, clash, true},
-		{"failed over, and a replica had it", failover, true, clash, false},
-		{"flushed, with replicas", flush, true, clash, true},
-		{"never told", flush, false, late, false},
+		{"nothing", other, false, conflict, false},
+		{"flushed", flush, false, conflict, true},
+		{"this lock alone", &interval{key: "k", from: 2 * ms, to: 3 * ms}, false, conflict, true},
+		{"later", &interval{from: 20 * ms, to: 30 * ms}, false, conflict, false},
+		{"broken, and reported", &interval{from: 2 * ms, to: 3 * ms, reported: true}, false, conflict, false},
+		{"failed over", failover, false, conflict, true},
+		{"failed over, and a replica had it", failover, true, conflict, false},
+		{"flushed, with replicas", flush, true, conflict, true},
+		{"believed in for too long", flush, false, late, false},
 	} {
 		h := newHistory(&faultTimeline{})
 		h.forgets = []*interval{row.forget}
-		h.kept["k 10"] = &kept{hold: 1, key: "k", token: "10", base: time.Second, replicas: row.replicas}
+		h.redisHolds["k 10"] = &redisHold{hold: 1, key: "k", token: "10", base: time.Second, replicas: row.replicas}
 		ops, _ := h.withExceptions("k", row.scene)
 		if got := mutex.check(ops, checkTimeout) == porcupine.Ok; got != row.legal {
 			t.Errorf("%s: got %v, want %v", row.name, got, row.legal)
@@ -179,10 +179,11 @@ func TestForgottenHoldsAreExcepted(t *testing.T) {
 	}
 }
 
-// TestClashNamesTheCulprit: the first operation that cannot be explained, whatever comes after it.
-func TestClashNamesTheCulprit(t *testing.T) {
+// TestConflictNamesFirstWrongOperation: conflict names the first operation that does not fit the
+// model.
+func TestConflictNamesFirstWrongOperation(t *testing.T) {
 	h := newHistory(&faultTimeline{})
-	h.byKey["lock:1"] = scene{
+	h.byKey["lock:1"] = testHistory{
 		granted("plain", 1, 10, 0, 1), ended("plain", 1, 2, 3), granted("plain", 2, 11, 4, 5), granted("plain", 3, 12, 6, 7), ended("plain", 2, 8, 9),
 		ended("plain", 3, 20, 21), granted("plain", 4, 13, 30, 31),
 	}

@@ -17,32 +17,32 @@ import (
 )
 
 const (
-	stormLength = 20 * time.Second // a time with faults
-	calmLength  = 8 * time.Second  // the time without faults after it: everything must work again
+	faultyLength    = 20 * time.Second // a time with faults
+	faultlessLength = 8 * time.Second  // the time without faults after it: everything must work again
 )
 
-// fault is one kind of fault. strike causes it, and ends it before it returns.
+// fault is one kind of fault. cause starts it, and ends it before it returns.
 type fault struct {
 	name     string
 	upstream bool // Redis may not answer Leash during the fault
 	forget   bool // Redis may lose locks by the fault
-	strike   func(l *injector) error
+	cause    func(l *injector) error
 }
 
 // nemesis causes the faults. One injector causes those of the clients and of the Leashes. Another
 // causes those of Redis and of the network to Redis.
 type nemesis struct {
-	bed     *testbed
-	history *history
-	weather *faultTimeline
-	tally   *tally
-	log     *slog.Logger
-	faults  []fault // the faults that this run may cause
-	grace   bool    // Leash has a grace period, so that no lock is lost by a failover
-	seed    uint64
+	bed      *testbed
+	history  *history
+	timeline *faultTimeline
+	tally    *tally
+	log      *slog.Logger
+	faults   []fault // the faults that this run may cause
+	grace    bool    // Leash has a grace period, so that no lock is lost by a failover
+	seed     uint64
 
-	mu     sync.Mutex
-	struck map[string]int // how often each fault happened, by name
+	mu       sync.Mutex
+	happened map[string]int // how often each fault happened, by name
 	// how often each fault could not be caused, by name: the machine was too busy, or Redis refused
 	refused map[string]int
 }
@@ -50,22 +50,22 @@ type nemesis struct {
 func newNemesis(b *testbed, h *history, opt options, log *slog.Logger) *nemesis {
 	faults := slices.DeleteFunc(chosen(opt.faults, opt.forget), func(f fault) bool { return !b.clocks && strings.HasPrefix(f.name, "clock:") })
 	return &nemesis{
-		bed: b, history: h, weather: h.faults, log: log, faults: faults, grace: opt.grace, seed: opt.seed,
-		struck: make(map[string]int), refused: make(map[string]int),
+		bed: b, history: h, timeline: h.faults, log: log, faults: faults, grace: opt.grace, seed: opt.seed,
+		happened: make(map[string]int), refused: make(map[string]int),
 	}
 }
 
 // injector causes one fault after another.
 type injector struct {
 	*nemesis
-	rnd   *rand.Rand
-	deck  faultOrder
-	spell *faultPeriod // the time of the current fault
+	rnd    *rand.Rand
+	order  faultOrder
+	period *faultPeriod // the time of the current fault
 }
 
 func (n *nemesis) newInjector(number uint64) *injector {
 	rnd := random(n.seed, 1<<32+number)
-	return &injector{nemesis: n, rnd: rnd, deck: faultOrder{rnd: rnd}}
+	return &injector{nemesis: n, rnd: rnd, order: faultOrder{rnd: rnd}}
 }
 
 func allFaults() []fault {
@@ -84,57 +84,57 @@ func chosen(words []string, forget bool) (faults []fault) {
 	return faults
 }
 
-// run causes faults until ctx ends: storms of faults, each with a calm after it. All faults have
-// ended when it returns.
+// run causes faults until ctx ends. A time with faults and a time without faults take turns. All
+// faults have ended when it returns.
 func (n *nemesis) run(ctx context.Context) error {
 	front, back := n.newInjector(0), n.newInjector(1)
 	for _, f := range n.faults {
 		if f.upstream {
-			back.deck.all = append(back.deck.all, f)
+			back.order.all = append(back.order.all, f)
 		} else {
-			front.deck.all = append(front.deck.all, f)
+			front.order.all = append(front.order.all, f)
 		}
 	}
 	for ctx.Err() == nil {
-		storm, cancel := context.WithTimeout(ctx, stormLength)
+		faulty, cancel := context.WithTimeout(ctx, faultyLength)
 		errs := make(chan error, 2)
 		for _, l := range []*injector{front, back} {
-			go func() { errs <- l.run(storm) }()
+			go func() { errs <- l.run(faulty) }()
 		}
 		err := cmp.Or(<-errs, <-errs)
 		cancel()
 		if err != nil {
 			return err
 		}
-		pause(ctx, n.calm())
+		pause(ctx, n.faultlessTime())
 	}
 	return nil
 }
 
-// calm returns how long no fault happens after a storm. It is longer with a grace period, since
-// Leash may grant nothing in that period.
-func (n *nemesis) calm() time.Duration {
+// faultlessTime returns how long no fault happens after a time with faults. It is longer with a
+// grace period, since Leash may grant nothing in that period.
+func (n *nemesis) faultlessTime() time.Duration {
 	if n.grace {
-		return calmLength + longestTTL
+		return faultlessLength + longestTTL
 	}
-	return calmLength
+	return faultlessLength
 }
 
 // run causes faults until ctx ends.
 func (l *injector) run(ctx context.Context) error {
-	for ctx.Err() == nil && len(l.deck.all) > 0 {
-		f := l.deck.next()
+	for ctx.Err() == nil && len(l.order.all) > 0 {
+		f := l.order.next()
 		l.log.Debug("fault", "name", f.name, "at", time.Duration(l.history.at(time.Now())))
-		l.spell = l.weather.begin(f.name, f.upstream)
-		err := f.strike(l)
-		l.weather.ended(l.spell)
+		l.period = l.timeline.begin(f.name, f.upstream)
+		err := f.cause(l)
+		l.timeline.ended(l.period)
 		switch {
 		case err == nil:
-			l.count(l.struck, f)
+			l.count(l.happened, f)
 		case strings.HasPrefix(f.name, "leash"): // Leash must stop properly, and start again
 			return fmt.Errorf("%s: %w", f.name, err)
 		default:
-			l.deck.refused(f)
+			l.order.refused(f)
 			l.count(l.refused, f)
 			l.log.Debug("refused", "fault", f.name, "err", err)
 		}
@@ -150,14 +150,14 @@ func (n *nemesis) count(how map[string]int, f fault) {
 }
 
 // missedTries is how often a fault must be refused before it is reported as missed.
-const missedTries = 1 + redeals
+const missedTries = 1 + retriesPerRound
 
 // missed returns the faults that were tried and never happened. A run without them tests less.
 func (n *nemesis) missed() (names []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for name, times := range n.refused {
-		if times >= missedTries && n.struck[name] == 0 {
+		if times >= missedTries && n.happened[name] == 0 {
 			names = append(names, name)
 		}
 	}
@@ -191,28 +191,28 @@ func pick[T any](rnd *rand.Rand, list []T) T { return list[rnd.IntN(len(list))] 
 // front returns the proxy before a random Leash.
 func (l *injector) front() *faultproxy.Proxy {
 	i := l.rnd.IntN(len(l.bed.fronts))
-	l.weather.setPlace(l.spell, leashName(i))
+	l.timeline.setPlace(l.period, leashName(i))
 	return l.bed.fronts[i]
 }
 
 // leash returns a random Leash.
 func (l *injector) leash() *leashtest.Leash {
 	i := l.rnd.IntN(len(l.bed.leashes))
-	l.weather.setPlace(l.spell, leashName(i))
+	l.timeline.setPlace(l.period, leashName(i))
 	return l.bed.leashes[i]
 }
 
 // master returns a random master, with its proxy.
 func (l *injector) master() *redistest.Node {
 	n := pick(l.rnd, l.bed.cluster.Masters())
-	l.weather.setPlace(l.spell, n.Announced())
+	l.timeline.setPlace(l.period, n.Announced())
 	return n
 }
 
 // slot returns the hash slot of a random lock, counter or latch.
 func (l *injector) slot() int {
 	key := pick(l.rnd, append(l.bed.realKeys(), l.bed.counters.keys()...))
-	l.weather.setPlace(l.spell, "the slot of "+key)
+	l.timeline.setPlace(l.period, "the slot of "+key)
 	return redistest.Slot(key)
 }
 
@@ -221,8 +221,8 @@ func (n *nemesis) String() string {
 	defer n.mu.Unlock()
 	var b strings.Builder
 	for _, f := range n.faults {
-		if struck, refused := n.struck[f.name], n.refused[f.name]; struck+refused > 0 {
-			fmt.Fprintf(&b, "  %5d %s%s\n", struck, f.name, only(refused > 0, fmt.Sprintf(" (refused %d times)", refused)))
+		if happened, refused := n.happened[f.name], n.refused[f.name]; happened+refused > 0 {
+			fmt.Fprintf(&b, "  %5d %s%s\n", happened, f.name, only(refused > 0, fmt.Sprintf(" (refused %d times)", refused)))
 		}
 	}
 	return b.String()

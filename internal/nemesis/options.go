@@ -28,11 +28,18 @@ type options struct {
 
 const usageText = `Nemesis tries to make two clients believe that they hold the same lock.
 
-It starts a Redis Cluster with replicas and two Leashes on this machine, lets clients take, hold and release locks in every way there is,
-and breaks meanwhile whatever can be broken: Redis's clocks, too, which takes Linux and a C compiler. Then it checks what the clients saw
-against models of the locks. It fails when two may have believed at once, a token did not rise, a lock stayed longer than it may, was free
-while somebody waited, a counter or a latch does not add up, or Leash keeps what it should not; and tells then what was going on.
-redis-server must be on the PATH, and go, which builds Leash.
+It starts a Redis Cluster with replicas and two Leashes on this machine.
+Clients take, hold and release locks in all ways that Leash offers.
+During that time, Nemesis causes faults in the network, Redis, the Leashes and the clients.
+Faults of Redis's clocks need Linux and a C compiler.
+Then it checks what the clients saw against models of the locks. A run fails if
+  - two clients may have believed at once that they held a lock,
+  - a token did not rise,
+  - a lock stayed too long after its hold had ended, or was free while a client waited,
+  - a counter or a latch does not add up, or
+  - Leash keeps something of clients that have left.
+It then prints what happened at that time.
+redis-server and go must be on the PATH. Go builds Leash.
 
 Usage: go run ./internal/nemesis [flags]
 
@@ -44,16 +51,16 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 	var opt options
 	fs := pflag.NewFlagSet("nemesis", pflag.ContinueOnError)
 	fs.SortFlags = false
-	fs.DurationVar(&opt.length, "for", 3*time.Minute, "for how long to break things")
-	fs.Uint64Var(&opt.seed, "seed", 0, "of the random choices; 0 takes one from the clock")
+	fs.DurationVar(&opt.length, "for", 3*time.Minute, "how long to cause faults")
+	fs.Uint64Var(&opt.seed, "seed", 0, "`seed` of the random choices; 0 takes it from the clock")
 	fs.IntVar(&opt.clients, "clients", 40, "how many `clients` take locks")
 	fs.StringSliceVar(&opt.kinds, "kinds", allKinds, "`kinds` of locks: plain, fair, read-write, semaphores, a quorum of several; counters and latches")
-	fs.StringSliceVar(&opt.faults, "faults", nil, "only those below whose names hold one of these `words`")
-	fs.BoolVar(&opt.forget, "forget", false, "also break what makes Redis forget locks: FLUSHALL, masters that die; what that explains is excepted, and counted")
-	fs.BoolVar(&opt.grace, "grace", false, "let Leash grant nothing for a while after a failover: then nothing of one is excepted")
-	fs.StringSliceVar(&opt.sabotage, "sabotage", nil, "check the check instead: it must find out scripts that are broken; `names`: "+strings.Join(sabotageNames(), ", ")+", or all")
+	fs.StringSliceVar(&opt.faults, "faults", nil, "only the faults below whose names contain one of these `words`")
+	fs.BoolVar(&opt.forget, "forget", false, "also cause faults by which Redis forgets locks: FLUSHALL, masters that die; the check excepts what they explain, and counts it")
+	fs.BoolVar(&opt.grace, "grace", false, "give Leash a grace period after a failover; the check then excepts nothing of a failover")
+	fs.StringSliceVar(&opt.sabotage, "sabotage", nil, "test the check instead: it must find scripts that are broken on purpose; `names`: "+strings.Join(sabotageNames(), ", ")+", or all")
 	fs.BoolVar(&opt.race, "race", false, "build Leash under the race detector")
-	fs.BoolVarP(&opt.verbose, "verbose", "v", false, "tell of each fault")
+	fs.BoolVarP(&opt.verbose, "verbose", "v", false, "log each fault")
 	fs.Usage = func() {
 		fmt.Fprint(out, usageText, fs.FlagUsages(), "\nFaults:\n")
 		for _, f := range allFaults() {

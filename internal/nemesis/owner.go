@@ -11,14 +11,14 @@ import (
 // acquires the lock again, or moves the hold.
 func (w *worker) useHold(b *belief) {
 	switch {
-	case !b.lease.IsZero() && w.one(2):
+	case !b.lease.IsZero() && w.oneIn(2):
 		w.extend(b)
 	case b.owner == "" || w.conn == nil:
-	case b.mode == "write" && w.one(2):
+	case b.mode == "write" && w.oneIn(2):
 		w.downgrade(b)
-	case w.one(2):
+	case w.oneIn(2):
 		w.enter(b)
-	case w.one(2):
+	case w.oneIn(2):
 		w.moveHold(b)
 	}
 }
@@ -33,13 +33,13 @@ func (w *worker) extend(b *belief) {
 	case err == nil && wrong == nil && left > 0:
 		w.tally.add("extend", "done")
 		// Leash may have dropped the hold just before, while Redis still had it.
-		b.vague = b.vague || sent.Add(margin).After(b.lease)
+		b.maybeLost = b.maybeLost || sent.Add(margin).After(b.lease)
 		b.extended(sent, time.Duration(left)*time.Millisecond)
 		w.hold(holdGroup{b})
 		return
 	case err == nil:
 		w.tally.errored("extend", reply)
-		w.premature(b, "LOCK.EXTEND", reply)
+		w.checkEarlyLoss(b, "LOCK.EXTEND", reply)
 	default:
 		w.tally.add("extend", "no reply")
 		w.drop()
@@ -66,27 +66,24 @@ func (w *worker) enter(b *belief) {
 		args = append(args, "LEASE", ms(enterLease)) // it does not shorten the remaining time
 	}
 	for range 1 + w.rnd.IntN(2) {
-		if !w.counts(b, again, ":"+b.token, args...) {
+		if !w.counts(b, reacquire, ":"+b.token, args...) {
 			return
 		}
 	}
 	if !w.hold(holdGroup{b}) {
 		return
 	}
-	for b.count > 1 && !w.one(4) {
-		if !w.counts(b, inner, ":0", "LOCK.RELEASE", b.key, "TOKEN", b.token) {
+	for b.count > 1 && !w.oneIn(4) {
+		if !w.counts(b, innerRelease, ":0", "LOCK.RELEASE", b.key, "TOKEN", b.token) {
 			return
 		}
 	}
 }
 
 // counts sends a command that changes the count of a hold. It reports whether the command was
-// carried out. If nobody knows that, the count stays 0, which means unknown.
+// carried out. If that is unknown, the count stays 0.
 func (w *worker) counts(b *belief, a action, want string, args ...string) bool {
-	name := "enter"
-	if a == inner {
-		name = "inner release"
-	}
+	name := a.String()
 	if w.conn == nil || b.over {
 		return false
 	}
@@ -99,21 +96,21 @@ func (w *worker) counts(b *belief, a action, want string, args ...string) bool {
 		w.drop()
 		w.reattach(holdGroup{b})
 		return false
-	case a == again && reply[0] != '-' && reply != want && time.Now().Add(margin).After(b.certain):
+	case a == reacquire && reply[0] != '-' && reply != want && time.Now().Add(margin).After(b.certain):
 		// The lease had expired.
 		b.connectionEnded()
 		if reply[0] == ':' {
 			w.releaseNewHold(b, reply, sent)
 		}
 		return false
-	case a == again && reply == "$-1" && w.history.faults.slotMoving(b.key, sent, time.Now()):
+	case a == reacquire && reply == "$-1" && w.history.faults.slotMoving(b.key, sent, time.Now()):
 		// The command changed nothing.
 		w.tally.add(name, "nil while the slot moves")
 		b.count = was
 		return false
-	case a == inner && reply == ":1" && !b.lease.IsZero() && time.Now().Add(margin).After(b.lease):
+	case a == innerRelease && reply == ":1" && !b.lease.IsZero() && time.Now().Add(margin).After(b.lease):
 		// The lease expired before Redis answered.
-		w.tally.add(name, "over by then")
+		w.tally.add(name, "lease over")
 		b.connectionEnded()
 		return false
 	case reply != want && reply[0] != '-':
@@ -126,7 +123,7 @@ func (w *worker) counts(b *belief, a action, want string, args ...string) bool {
 			// The command changed nothing.
 			b.count = was
 		case !strings.HasPrefix(reply, "-LOCKTIMEOUT"):
-			w.premature(b, args[0], reply)
+			w.checkEarlyLoss(b, args[0], reply)
 			b.connectionEnded()
 			w.drop()
 		}
@@ -134,11 +131,11 @@ func (w *worker) counts(b *belief, a action, want string, args ...string) bool {
 	}
 	w.tally.add(name, "done")
 	b.note(a, 0, sent, time.Now())
-	b.tell("%s", strings.Join(args, " "))
+	b.logEvent("%s", strings.Join(args, " "))
 	w.contradict(b, sent)
 	b.answered(sent)
 	b.count = was + 1
-	if a == inner {
+	if a == innerRelease {
 		b.count = was - 1
 	}
 	return true
@@ -147,7 +144,7 @@ func (w *worker) counts(b *belief, a action, want string, args ...string) bool {
 // releaseNewHold is for an owner that acquired its lock again just after its lease had expired. The
 // owner has a new hold then. It releases this hold.
 func (w *worker) releaseNewHold(b *belief, reply string, sent time.Time) {
-	w.tally.add("enter", "anew")
+	w.tally.add(reacquire.String(), "new hold")
 	number, _ := strconv.ParseInt(reply[1:], 10, 64)
 	r := &request{mode: b.mode, owner: b.owner, ttl: ttl}
 	if !b.lease.IsZero() {
@@ -169,7 +166,7 @@ func (w *worker) moveHold(b *belief) {
 		return
 	}
 	w.leave(other)
-	w.prove(holdGroup{b})
+	w.checkHeld(holdGroup{b})
 }
 
 // downgrade acquires the lock for reading as well, and then releases the write hold.
@@ -197,7 +194,7 @@ func (w *worker) downgrade(b *belief) {
 		return
 	}
 	if g := (holdGroup{reads}); w.hold(g) {
-		if w.one(4) && w.conn != nil {
+		if w.oneIn(4) && w.conn != nil {
 			w.upgrade(reads)
 		}
 		w.release(g)
@@ -214,7 +211,7 @@ func (w *worker) upgrade(b *belief) {
 		w.drop()
 	case strings.HasPrefix(reply, ":") && w.history.explained(b.key, b.since, time.Now()):
 		// The read hold was already lost.
-		w.tally.add("upgrade", "anew")
+		w.tally.add("upgrade", "new hold")
 		b.connectionEnded()
 		w.drop()
 	case strings.HasPrefix(reply, ":"):

@@ -46,7 +46,7 @@ func TestInnerRelease(t *testing.T) {
 		w := &worker{tally: newTally(), history: newHistory(&faultTimeline{}), conn: answering(t, row.reply)}
 		b := w.history.believe(&request{mode: "plain", ttl: time.Minute, lease: row.lease}, "lock:1", "7", 7, now.Add(-time.Second), now)
 		b.count = 2
-		done := w.counts(b, inner, ":0", "LOCK.RELEASE", "lock:1", "TOKEN", "7")
+		done := w.counts(b, innerRelease, ":0", "LOCK.RELEASE", "lock:1", "TOKEN", "7")
 		if got := len(w.tally.wrong); got != row.want || done != (row.reply == ":0") || b.over != (row.reply == ":1" && row.want == 0) {
 			t.Errorf("%s: got %d violations, done %v, over %v", row.name, got, done, b.over)
 		}

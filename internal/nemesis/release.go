@@ -14,12 +14,12 @@ func (w *worker) release(g holdGroup) {
 		g.connectionEnded()
 		return
 	}
-	if w.one(6) {
-		w.part(g)
+	if w.oneIn(6) {
+		w.endHolds(g)
 		return
 	}
 	args := w.releaseArgs(g)
-	if portable(args) && w.one(4) { // on another connection, perhaps to the other Leash
+	if portable(args) && w.oneIn(4) { // on another connection, perhaps to the other Leash
 		other := w.dial()
 		if other != nil {
 			w.give(other, g, args...)
@@ -31,7 +31,7 @@ func (w *worker) release(g holdGroup) {
 }
 
 // part ends the holds without a release. It closes the connection, or sends QUIT or RESET.
-func (w *worker) part(g holdGroup) {
+func (w *worker) endHolds(g holdGroup) {
 	at, word := time.Now(), pick(w.rnd, []string{"", "QUIT", "RESET"})
 	if word == "" {
 		g.ends(at, time.Time{})
@@ -51,7 +51,7 @@ func (w *worker) part(g holdGroup) {
 		w.tally.violation(g[0].key, g[0].hold, "%s was answered %q", word, reply)
 	default:
 		w.tally.add("release", "by "+word)
-		if word == "RESET" && got.Sub(at) < resetSoon && !g.stays() && w.history.faults.disturbed(at, got) == 0 {
+		if word == "RESET" && got.Sub(at) < resetSoon && !g.outlivesConnection() && w.history.faults.disturbed(at, got) == 0 {
 			done = got
 		}
 	}
@@ -88,12 +88,12 @@ func (w *worker) releaseArgs(g holdGroup) []string {
 		args = append(args, strings.ToUpper(b.mode))
 	}
 	switch {
-	case b.owner != "" && w.one(2):
+	case b.owner != "" && w.oneIn(2):
 		args = append(args, "OWNER", b.owner)
-		if w.one(2) {
+		if w.oneIn(2) {
 			args = append(args, "ID", w.nextID())
 		}
-	case !w.one(3) || b.count != 1:
+	case !w.oneIn(3) || b.count != 1:
 		args = append(args, "TOKEN", b.token)
 	}
 	if b.count != 1 {
@@ -106,7 +106,7 @@ func (w *worker) releaseArgs(g holdGroup) []string {
 // when the release is sent first.
 func (w *worker) give(c *client, g holdGroup, args ...string) {
 	b, at := g[0], time.Now()
-	b.tell("released by %s with %q", c, args)
+	b.logEvent("released by %s with %q", c, args)
 	reply, _, err := c.do(at.Add(replyPatience), args...)
 	for range 2 {
 		if err == nil || len(args) < 5 || args[len(args)-2] != "ID" && args[len(args)-3] != "ID" {
@@ -121,7 +121,7 @@ func (w *worker) give(c *client, g holdGroup, args ...string) {
 		w.leave(other)
 	}
 	got := time.Now()
-	b.tell("that was answered %q, %v", reply, err)
+	b.logEvent("that was answered %q, %v", reply, err)
 	// If the worker's own connection has ended, Leash may have released the hold already.
 	ended := c != w.conn && w.conn.ended()
 	want := ":" + strconv.Itoa(released(g))
@@ -137,12 +137,12 @@ func (w *worker) give(c *client, g holdGroup, args ...string) {
 	case reply[0] == '-':
 		w.tally.errored("release", reply)
 		if !ended || !strings.HasPrefix(reply, "-LOCKNOTHELD") && !strings.HasPrefix(reply, "-SEMNOTHELD") {
-			w.premature(b, args[0], reply)
+			w.checkEarlyLoss(b, args[0], reply)
 		}
 	default:
 		w.tally.add("release", reply)
 		if b.mode == "permit" && !ended { // fewer permits than the client held
-			w.premature(b, args[0], reply)
+			w.checkEarlyLoss(b, args[0], reply)
 		}
 		if b.mode != "quorum" && len(g) == 1 && b.mode != "permit" {
 			w.tally.violation(b.key, b.hold, "hold %d of %s with count %d: %v was answered %s", b.hold, b.key, b.count, args, reply)

@@ -32,26 +32,26 @@ const longestTTL = 5 * time.Second
 
 // request is an acquire command to be sent.
 type request struct {
-	args     []string
-	key      string
-	mode     string
-	owner    string
-	id       string
-	count    int           // number of permits; 0 for none
-	ttl      time.Duration // the TTL of a renewed hold
-	lease    time.Duration // LEASE, 0 for none
-	most     time.Duration // MAXHOLD, 0 for none
-	idle     time.Duration // IDLE, 0 for none
-	wait     time.Duration
-	endless  bool // BLOCK 0: wait is then how long the client waits
-	replicas bool
-	silent   bool   // ONLOSS ERROR
-	repeated bool   // sent again with the same ID
-	by       string // the worker and the connection of the grant, for reports
+	args        []string
+	key         string
+	mode        string
+	owner       string
+	id          string
+	count       int           // number of permits; 0 for none
+	ttl         time.Duration // the TTL of a renewed hold
+	lease       time.Duration // LEASE, 0 for none
+	most        time.Duration // MAXHOLD, 0 for none
+	idle        time.Duration // IDLE, 0 for none
+	wait        time.Duration
+	endless     bool // BLOCK 0: wait is then how long the client waits
+	replicas    bool
+	errorOnLoss bool   // ONLOSS ERROR
+	repeated    bool   // sent again with the same ID
+	by          string // the worker and the connection of the grant, for reports
 }
 
-// one returns true with a chance of 1 in n.
-func (w *worker) one(n int) bool { return w.rnd.IntN(n) == 0 }
+// oneIn returns true with a chance of 1 in n.
+func (w *worker) oneIn(n int) bool { return w.rnd.IntN(n) == 0 }
 
 // millis returns a random time in milliseconds, from least up to but not including most.
 func (w *worker) millis(least, most int) time.Duration {
@@ -68,14 +68,14 @@ func (w *worker) request(key string) *request {
 	switch kind := kindOf(key); {
 	case kind == "sem":
 		r.mode, r.args[0] = "permit", "SEM.ACQUIRE"
-		if w.one(4) {
+		if w.oneIn(4) {
 			r.count = 2
 			r.with("COUNT", "2")
 		}
-	case kind == "fair" && !w.one(8):
+	case kind == "fair" && !w.oneIn(8):
 		r.mode = "fair"
 		r.with("FAIR")
-	case kind == "rw" && w.one(3):
+	case kind == "rw" && w.oneIn(3):
 		r.mode = "write"
 		r.with("WRITE")
 	case kind == "rw":
@@ -83,19 +83,19 @@ func (w *worker) request(key string) *request {
 		r.with("READ")
 	}
 	w.terms(r)
-	if r.mode == "permit" && w.one(3) {
+	if r.mode == "permit" && w.oneIn(3) {
 		r.id = w.nextID()
 		r.with("ID", r.id)
 	}
-	if r.mode != "permit" && w.one(3) {
+	if r.mode != "permit" && w.oneIn(3) {
 		w.owners++
 		r.owner = fmt.Sprintf("worker:%d.%d", w.number, w.owners)
 		r.with("OWNER", r.owner)
-		if w.one(2) {
+		if w.oneIn(2) {
 			r.id = w.nextID()
 			r.with("ID", r.id)
 		}
-		if r.lease == 0 && w.one(3) {
+		if r.lease == 0 && w.oneIn(3) {
 			r.with("ONCLOSE", "EXPIRE")
 		}
 	}
@@ -105,8 +105,8 @@ func (w *worker) request(key string) *request {
 // terms adds random options: how long to wait, and how long the hold may last.
 func (w *worker) terms(r *request) {
 	switch {
-	case w.one(4):
-	case r.mode != "several" && w.one(12):
+	case w.oneIn(4):
+	case r.mode != "several" && w.oneIn(12):
 		// A request for several locks may hold some while it waits for the rest. So it does not
 		// wait without end.
 		r.wait, r.endless = endlessPatience, true
@@ -126,19 +126,19 @@ func (w *worker) terms(r *request) {
 	if r.mode == "permit" {
 		return
 	}
-	if w.one(8) {
-		r.silent = true
+	if w.oneIn(8) {
+		r.errorOnLoss = true
 		r.with("ONLOSS", "ERROR")
 	}
-	if w.one(16) {
+	if w.oneIn(16) {
 		r.most = w.millis(300, 3000)
 		r.with("MAXHOLD", ms(r.most))
 	}
-	if w.one(16) {
+	if w.oneIn(16) {
 		r.idle = w.millis(400, 2000)
 		r.with("IDLE", ms(r.idle))
 	}
-	if w.one(12) {
+	if w.oneIn(12) {
 		r.replicas = true
 		r.with("REPLICAS", "1")
 	}

@@ -94,7 +94,7 @@ return out
 			{"script/lua/prelude.lua", "local function publish(channel, mode, word)", "local function publish(channel, mode, word) mode = ''"},
 			{"acquire.go", "	return pause\n}", "	return time.Hour\n}"},
 		},
-		kinds: []string{"lock"}, faults: []string{"none"}, length: 20 * time.Second, caught: []string{"while somebody waits", "was not answered for"},
+		kinds: []string{"lock"}, faults: []string{"none"}, length: 20 * time.Second, caught: []string{"while a client waits", "was not answered for"},
 	},
 }
 

@@ -41,8 +41,8 @@ func (b *testbed) settled(before usage) error {
 	return errors.Join(append(errs, b.leaks(before))...)
 }
 
-// rested waits until the leases of the last trial have expired.
-func (b *testbed) rested() error {
+// awaitExpiry waits until the leases of the last trial have expired.
+func (b *testbed) awaitExpiry() error {
 	time.Sleep(ttl)
 	return nil
 }
@@ -55,7 +55,7 @@ func (b *testbed) takeAll() error {
 	}
 	defer c.Close()
 	for _, key := range b.realKeys() {
-		args := []string{"LOCK.ACQUIRE", key, "BLOCK", ms(3*ttl + farthest)}
+		args := []string{"LOCK.ACQUIRE", key, "BLOCK", ms(3*ttl + maxStep)}
 		switch kindOf(key) {
 		case "sem":
 			args[0] = "SEM.ACQUIRE"

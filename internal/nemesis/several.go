@@ -6,7 +6,7 @@ import "strconv"
 func (w *worker) several() {
 	var keys []string
 	for _, key := range w.bed.keys {
-		if kindOf(key) == "lock" && !w.one(3) {
+		if kindOf(key) == "lock" && !w.oneIn(3) {
 			keys = append(keys, key)
 		}
 	}
@@ -16,7 +16,7 @@ func (w *worker) several() {
 	w.rnd.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
 	r := &request{key: keys[0], mode: "several", ttl: ttl, args: append([]string{"LOCK.MACQUIRE", strconv.Itoa(len(keys))}, keys...)}
 	w.terms(r)
-	if w.one(3) {
+	if w.oneIn(3) {
 		r.owner = "several:" + w.nextID()
 		r.with("OWNER", r.owner)
 	}
@@ -53,7 +53,7 @@ func (w *worker) quorum() {
 	need := len(keys)/2 + 1
 	r := &request{key: quorumKey, mode: "quorum", ttl: ttl, args: append([]string{"LOCK.MACQUIRE", strconv.Itoa(len(keys))}, keys...)}
 	r.with("QUORUM", strconv.Itoa(need))
-	if !w.one(4) {
+	if !w.oneIn(4) {
 		r.wait = w.millis(1, 4000)
 		r.with("BLOCK", ms(r.wait))
 	}
@@ -89,9 +89,9 @@ func (w *worker) mrelease(g holdGroup) []string {
 	}
 	args := append([]string{"LOCK.MRELEASE", strconv.Itoa(len(keys))}, keys...)
 	switch {
-	case g[0].owner != "" && w.one(2):
+	case g[0].owner != "" && w.oneIn(2):
 		return append(args, "OWNER", g[0].owner)
-	case g[0].mode != "quorum" && w.one(4):
+	case g[0].mode != "quorum" && w.oneIn(4):
 		return args
 	}
 	return append(append(args, "TOKENS"), tokens...)

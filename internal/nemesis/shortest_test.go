@@ -7,11 +7,11 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// TestBriefHoldsChangeNoVerdict: shortest does not change the verdict of any random history. Some
+// TestShortestKeepsResult: shortest does not change the verdict of any random history. Some
 // of these fit the model, and some do not.
-func TestBriefHoldsChangeNoVerdict(t *testing.T) {
+func TestShortestKeepsResult(t *testing.T) {
 	for _, row := range []struct {
-		aspect aspect
+		aspect property
 		modes  []string
 		most   int // number of holds
 	}{
@@ -23,7 +23,7 @@ func TestBriefHoldsChangeNoVerdict(t *testing.T) {
 		rnd, fits := rand.New(rand.NewPCG(5, 5)), 0
 		const histories = 3000
 		for range histories {
-			ops := row.aspect.of(anyScene(rnd, row.modes, 1+rnd.IntN(row.most)))
+			ops := row.aspect.of(randomHistory(rnd, row.modes, 1+rnd.IntN(row.most)))
 			want := porcupine.CheckOperations(row.aspect.model, ops)
 			if got := porcupine.CheckOperations(row.aspect.model, shortest(ops)); got != want {
 				t.Fatalf("%s: got %v, want %v, of\n%s", row.aspect.name, got, want, lines(ops))
@@ -40,7 +40,7 @@ func TestBriefHoldsChangeNoVerdict(t *testing.T) {
 
 // anyScene returns a few random holds. Their times are so close together that many orders fit, or
 // none.
-func anyScene(rnd *rand.Rand, modes []string, holds int) (s scene) {
+func randomHistory(rnd *rand.Rand, modes []string, holds int) (s testHistory) {
 	length := 8 + rnd.Int64N(40)
 	within := func(from, to int64) int64 { return from + rnd.Int64N(max(1, to-from+1)) }
 	for hold := range holds {
@@ -54,7 +54,7 @@ func anyScene(rnd *rand.Rand, modes []string, holds int) (s scene) {
 		over := got
 		for range rnd.IntN(3) {
 			over += within(0, 3)
-			add(pick(rnd, []action{again, inner}), over, over+within(0, 2))
+			add(pick(rnd, []action{reacquire, innerRelease}), over, over+within(0, 2))
 		}
 		switch over = within(over, over+length/3); rnd.IntN(8) {
 		case 0: // it is never released
@@ -78,7 +78,7 @@ func lines(ops []porcupine.Operation) (text string) {
 // end without a release. Without shortest, the search would try a trillion states.
 func TestManyReadersAreChecked(t *testing.T) {
 	const readers, writers = 40, 20
-	var s scene
+	var s testHistory
 	for w := range int64(writers) {
 		from := w * 1000
 		for r := range int64(readers) {

@@ -9,53 +9,53 @@ import (
 	"time"
 )
 
-// mastership says that a lock was seen at a master from a time on.
-type mastership struct {
+// masterPeriod says that a lock was seen at a master from a time on.
+type masterPeriod struct {
 	node string
 	from time.Time
 }
 
 // masterAt returns the master of a lock at a time. It returns false if the lock had not been there
 // for as long as since.
-func masterAt(seats []mastership, at time.Time, since time.Duration) (node string, ok bool) {
-	i := len(seats) - 1
-	for ; i >= 0 && seats[i].from.After(at); i-- {
+func masterAt(masters []masterPeriod, at time.Time, since time.Duration) (node string, ok bool) {
+	i := len(masters) - 1
+	for ; i >= 0 && masters[i].from.After(at); i-- {
 	}
-	if i < 0 || seats[i].from.After(at.Add(-since)) {
+	if i < 0 || masters[i].from.After(at.Add(-since)) {
 		return "", false
 	}
-	return seats[i].node, true
+	return masters[i].node, true
 }
 
-// excuses reports whether a fault between from and to may explain that a Leash got no reply from a
-// node. Such a fault is one of the node, of the way to it, of this Leash, of everything, or of an
+// mayExplain reports whether a fault between from and to may explain that a Leash got no reply from
+// a node. Such a fault is one of the node, of the way to it, of this Leash, of everything, or of an
 // unknown place. A fault of another node explains nothing.
-func (w *faultTimeline) excuses(from, to time.Time, node, leash string) bool {
+func (w *faultTimeline) mayExplain(from, to time.Time, node, leash string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, s := range w.spells {
-		if s.from.After(to) || !s.to.IsZero() && s.to.Add(aftermath).Before(from) {
+	for _, s := range w.periods {
+		if s.from.After(to) || !s.to.IsZero() && s.to.Add(recoveryTime).Before(from) {
 			continue
 		}
-		elsewhere := !s.upstream // a fault of clients or of another Leash
-		for _, where := range s.where {
+		otherPlace := !s.upstream // a fault of clients or of another Leash
+		for _, where := range s.places {
 			switch {
 			case where == node, where == leash && strings.HasPrefix(s.name, "leash"), strings.HasPrefix(where, "the slot of"):
 				return true
 			}
-			elsewhere = true
+			otherPlace = true
 		}
-		if !elsewhere {
+		if !otherPlace {
 			return true
 		}
 	}
 	return false
 }
 
-// silenced returns an error if a Leash lost a lock because its master did not answer, although that
-// master had no fault. This happens if one silent master delays the renewals at others. It harms
-// only the holder, and Leash tells the holder.
-func (h *history) silenced(seats map[string][]mastership) error {
+// checkSilentLosses returns an error if a Leash lost a lock because its master did not answer,
+// although that master had no fault. This happens if one silent master delays the renewals at
+// others. It harms only the holder, and Leash tells the holder.
+func (h *history) checkSilentLosses(masters map[string][]masterPeriod) error {
 	var wrong []string
 	for i, file := range h.logs {
 		text, err := os.ReadFile(file)
@@ -67,13 +67,13 @@ func (h *history) silenced(seats map[string][]mastership) error {
 			if !ok {
 				continue
 			}
-			node, ok := masterAt(seats[key], at, longestTTL+aftermath)
-			if !ok || h.faults.excuses(at.Add(-longestTTL), at, node, leashName(i)) {
+			node, ok := masterAt(masters[key], at, longestTTL+recoveryTime)
+			if !ok || h.faults.mayExplain(at.Add(-longestTTL), at, node, leashName(i)) {
 				continue
 			}
-			text := fmt.Sprintf("%s at %v lost %s, for it did not hear of %s, where nothing was broken", leashName(i), h.when(at), key, node)
-			if len(wrong) < storiesTold {
-				text += "\n    in the order of time\n" + h.eventsOf(key, nil, h.at(at.Add(-storyBefore)), h.at(at.Add(storyAfter)))
+			text := fmt.Sprintf("%s at %v lost %s because %s did not answer, although nothing was broken there", leashName(i), h.when(at), key, node)
+			if len(wrong) < maxReports {
+				text += "\n    in the order of time\n" + h.eventsOf(key, nil, h.at(at.Add(-reportBefore)), h.at(at.Add(reportAfter)))
 			}
 			wrong = append(wrong, text)
 		}
@@ -81,7 +81,7 @@ func (h *history) silenced(seats map[string][]mastership) error {
 	if len(wrong) == 0 {
 		return nil
 	}
-	return errors.New(strings.Join(slices.Insert(wrong, 0, fmt.Sprintf("%d locks were lost for nothing:", len(wrong))), "\n  "))
+	return errors.New(strings.Join(slices.Insert(wrong, 0, fmt.Sprintf("%d locks were lost without a reason:", len(wrong))), "\n  "))
 }
 
 // lostBySilence parses a line of a Leash's log. If a lock was lost by silence, it returns the lock

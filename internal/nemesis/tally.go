@@ -72,9 +72,9 @@ func (t *tally) verdict(h *history) error {
 	for i, c := range wrong[:min(20, len(wrong))] {
 		at := h.at(c.at)
 		fmt.Fprintf(&b, "\n  at %v: %s", time.Duration(at), c.text)
-		if i < storiesTold {
-			others := h.granted(c.key, at-int64(storyAfter), at+int64(storyAfter))
-			fmt.Fprintf(&b, "\n    in the order of time\n%s", h.eventsOf(c.key, append(others, c.hold), at-int64(storyBefore), at+int64(storyAfter)))
+		if i < maxReports {
+			others := h.granted(c.key, at-int64(reportAfter), at+int64(reportAfter))
+			fmt.Fprintf(&b, "\n    in the order of time\n%s", h.eventsOf(c.key, append(others, c.hold), at-int64(reportBefore), at+int64(reportAfter)))
 		}
 	}
 	return errors.New(b.String())

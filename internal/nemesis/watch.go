@@ -37,8 +37,8 @@ func (w *worker) watch(b *belief) {
 		}
 		w.tally.add("awaitloss", reply)
 		w.overdue(b, sent, got, block)
-		b.tell("AWAITLOSS, asked %v ago: %s", got.Sub(sent), reply)
-		b.told.Store(&endNotice{reply, got})
+		b.logEvent("AWAITLOSS, asked %v ago: %s", got.Sub(sent), reply)
+		b.endNotice.Store(&endNotice{reply, got})
 	})
 }
 
@@ -52,7 +52,7 @@ type endNotice struct {
 // over, or when the hold had ended. AWAITLOSS was sent at sent, and its reply came at got.
 func (w *worker) overdue(b *belief, sent, got time.Time, block time.Duration) {
 	since := sent.Add(block)
-	if gone := w.history.goneBy(b.parts[0]); !gone.IsZero() {
+	if gone := w.history.latestEnd(b.parts[0]); !gone.IsZero() {
 		since = earlier(since, gone)
 	}
 	since = later(since, sent)
@@ -69,20 +69,20 @@ const silent = "lost: silence"
 // sent at sent proves that b is held. Two cases are no violation:
 //
 //   - Leash drops a lease a little before Redis does. This is so even if the lease is extended at
-//     that moment (vague).
+//     that moment (maybeLost).
 //   - Leash closed the owner's connection when it dropped the hold. The owner reattached at that
-//     moment, and the hold is certain for longer again (revived).
+//     moment, and the hold is certain for longer again (reattached).
 func (w *worker) contradict(b *belief, sent time.Time) {
-	n := b.told.Load()
+	n := b.endNotice.Load()
 	// One step of a clock may have ended the lease, and the next step may have undone that.
-	if n == nil || b.vague || !sent.After(n.at) || w.history.explained(b.key, b.since, sent) {
+	if n == nil || b.maybeLost || !sent.After(n.at) || w.history.explained(b.key, b.since, sent) {
 		return
 	}
-	if n.what == silent && !b.revived.IsZero() && n.at.Sub(b.revived) < reportTolerance+w.history.faults.disturbed(b.revived, n.at) {
-		b.told.CompareAndSwap(n, nil)
+	if n.what == silent && !b.reattached.IsZero() && n.at.Sub(b.reattached) < reportTolerance+w.history.faults.disturbed(b.reattached, n.at) {
+		b.endNotice.CompareAndSwap(n, nil)
 		return
 	}
-	if n.at.Add(margin).Before(b.certain) && b.told.CompareAndSwap(n, nil) {
+	if n.at.Add(margin).Before(b.certain) && b.endNotice.CompareAndSwap(n, nil) {
 		w.tally.violation(b.key, b.hold, "hold %d of %s has ended, said AWAITLOSS (%s), and %v later it was there", b.hold, b.key, n.what, sent.Sub(n.at))
 	}
 }

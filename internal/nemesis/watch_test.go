@@ -30,10 +30,10 @@ func TestContradict(t *testing.T) {
 		w := &worker{tally: newTally(), history: newHistory(&faultTimeline{})}
 		b := w.history.believe(&request{mode: "plain", ttl: ttl}, "lock:1", "7", 7, start, start)
 		if row.revived > 0 {
-			b.revived = start.Add(row.revived)
+			b.reattached = start.Add(row.revived)
 		}
-		b.vague = row.what == "extended"
-		b.told.Store(&endNotice{row.what, start.Add(row.at)})
+		b.maybeLost = row.what == "extended"
+		b.endNotice.Store(&endNotice{row.what, start.Add(row.at)})
 		w.contradict(b, start.Add(row.asked))
 		w.contradict(b, start.Add(row.asked))
 		if got := len(w.tally.wrong); got != row.want {

@@ -64,13 +64,13 @@ func (w *worker) round() {
 	switch {
 	case kind == quorumKey:
 		w.quorum()
-	case kind == "lock" && w.one(6):
+	case kind == "lock" && w.oneIn(6):
 		w.several()
 	case isCounter(key):
 		w.count(kind)
-	case kind != "sem" && w.one(80):
+	case kind != "sem" && w.oneIn(80):
 		w.breaks(key)
-	case w.one(12):
+	case w.oneIn(12):
 		w.disturbOther()
 	default:
 		w.single(w.request(key))
@@ -114,10 +114,10 @@ func (w *worker) single(r *request) {
 // hold.
 func (w *worker) begin(g holdGroup) bool {
 	// The reply to the grant may have come late.
-	if now := time.Now(); (now.After(g[0].last.Add(g[0].ttl/4)) || now.After(g[0].until)) && !w.prove(g) {
+	if now := time.Now(); (now.After(g[0].last.Add(g[0].ttl/4)) || now.After(g[0].until)) && !w.checkHeld(g) {
 		return false
 	}
-	if g[0].mode != "permit" && g[0].mode != "quorum" && w.one(8) {
+	if g[0].mode != "permit" && g[0].mode != "quorum" && w.oneIn(8) {
 		w.watch(g[0])
 	}
 	return w.hold(g)
@@ -159,7 +159,7 @@ func (w *worker) acquire(r *request) (reply string, sent, got time.Time) {
 		}
 		w.tally.add(r.kind(), "no reply")
 		w.drop()
-		if r.id == "" || w.one(4) {
+		if r.id == "" || w.oneIn(4) {
 			return "", sent, got
 		}
 		if w.conn = w.dial(); w.conn == nil {
@@ -214,7 +214,7 @@ func (w *worker) breaks(key string) {
 	case err != nil || reply[0] == '-':
 		done(false, longest)
 	default:
-		// Otherwise nobody has confirmed that the holder was told.
+		// Otherwise it is not certain that the holder was told.
 		done(reply == ":0" || reply == ":1" && arrived, 0)
 	}
 	w.history.noteLock(key, began, "LOCK.BREAK by %s is sent; %v later: %q, %v", by, time.Since(began), reply, err)

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"slices"
+	"time"
+)
+
+// clockStep is a step of the clock by which some locks expire. It happened between from and to.
+type clockStep struct {
+	keys     []string
+	by       time.Duration // negative for a step back
+	from, to int64         // ns since the start
+}
+
+// beginStep notes that the clock of some locks is about to be stepped. Call done with false if it
+// was not stepped.
+func (h *history) beginStep(keys []string, by time.Duration) (done func(bool)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	j := &clockStep{keys: keys, by: by, from: h.at(time.Now()), to: never}
+	h.steps = append(h.steps, j)
+	return func(stepped bool) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		j.to = h.at(time.Now())
+		if !stepped {
+			j.by = 0
+		}
+	}
+}
+
+// stepsLocked returns the steps of a lock's clock between two times. h.mu must be held.
+func (h *history) stepsLocked(key string, from, to int64) (steps []*clockStep) {
+	for _, j := range h.steps {
+		if from <= j.to && j.from <= to && slices.Contains(j.keys, key) {
+			steps = append(steps, j)
+		}
+	}
+	return steps
+}
+
+// shortenedBy returns by how much the steps may have shortened a lock whose end was set before or
+// between them. since is the beginning of the first step forward.
+func shortenedBy(steps []*clockStep) (by time.Duration, since int64) {
+	var ahead, least time.Duration
+	since = never
+	for _, j := range steps {
+		if j.by > 0 {
+			since = min(since, j.from)
+		}
+		ahead += j.by
+		least = min(least, ahead)
+		by = max(by, ahead-least)
+	}
+	return by, since
+}
+
+// lengthenedBy returns by how much the steps may have lengthened a lock whose end was set before or
+// between them.
+func lengthenedBy(steps []*clockStep) time.Duration {
+	var ahead, most time.Duration
+	for _, j := range steps {
+		ahead += j.by
+		most = max(most, ahead)
+	}
+	return most - ahead
+}
+
+// lengthened returns by how much steps back may lengthen a lock whose end was set after from. It
+// counts the steps until at.
+func (h *history) lengthened(key string, from, at time.Time) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return lengthenedBy(h.stepsLocked(key, h.at(from), h.at(at)))
+}
