@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"leash/proxy/chunk"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
@@ -80,7 +81,7 @@ func (c *call) reply(p []byte, done bool) upstream.Flusher {
 	c.size += len(p)
 	if c == s.head {
 		if !s.outputDropped {
-			s.replies.append(p)
+			s.replies.Append(p)
 		}
 		c.begun = !c.muted
 	} else {
@@ -95,24 +96,24 @@ func (c *call) reply(p []byte, done bool) upstream.Flusher {
 }
 
 // replyWith is reply for a whole reply. It copies start and moves rest without a copy.
-func (c *call) replyWith(start []byte, rest *chunks) upstream.Flusher {
-	if rest.size == 0 {
+func (c *call) replyWith(start []byte, rest *chunk.List) upstream.Flusher {
+	if rest.Len() == 0 {
 		return c.reply(start, true)
 	}
 	flusher := c.reply(start, false)
 	s := c.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	size := rest.size
+	size := rest.Len()
 	switch {
 	case c.muted, c == s.head && s.outputDropped:
-		rest.clear()
+		rest.Clear()
 	case c == s.head:
 		c.size += size
-		s.replies.splice(rest)
+		s.replies.Splice(rest)
 	default:
 		c.size += size
-		c.buffer.rest.splice(rest)
+		c.buffer.rest.Splice(rest)
 		s.keptBytes += size
 		s.largest = max(s.largest, c.size)
 	}
@@ -152,11 +153,11 @@ func (s *session) retireLocked() {
 			}
 		}
 		if len(c.after) > 0 && !s.outputDropped {
-			s.out.append(c.after)
+			s.out.Append(c.after)
 		}
 		s.recycleLocked(c)
 		if s.pushHolds == 0 {
-			s.out.splice(&s.pushes)
+			s.out.Splice(&s.pushes)
 		}
 		if next := s.head; next != nil && next.size > 0 {
 			s.showLocked(next)

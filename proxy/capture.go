@@ -1,17 +1,19 @@
 package proxy
 
+import "leash/proxy/chunk"
+
 // capture runs f, which runs commands of the session. It returns their replies instead of sending
 // them to the client. It is a barrier in both directions. ok is false when the session ends.
 func (s *session) capture(f func() bool) (reply []byte, ok bool) {
 	if !s.barrier() {
 		return nil, false
 	}
-	var taken chunks
+	var taken chunk.List
 	s.sendRepliesTo(&taken)
 	ok = f() && s.barrier()
 	s.sendRepliesTo(&s.out)
-	reply = make([]byte, 0, taken.size)
-	taken.takeAll(func(p []byte) { reply = append(reply, p...) })
+	reply = make([]byte, 0, taken.Len())
+	taken.TakeAll(func(p []byte) { reply = append(reply, p...) })
 	return reply, ok
 }
 
@@ -23,7 +25,7 @@ func (s *session) capturing() bool {
 }
 
 // sendRepliesTo sets where the session's replies go from now on.
-func (s *session) sendRepliesTo(to *chunks) {
+func (s *session) sendRepliesTo(to *chunk.List) {
 	s.mu.Lock()
 	s.replies = to
 	s.mu.Unlock()

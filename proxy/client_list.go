@@ -120,7 +120,7 @@ func (s *session) describe() *description {
 	defer s.mu.Unlock()
 	d.name, d.age, d.noEvict = s.name, time.Since(s.since), s.noEvict.Load()
 	d.libName, d.libVersion = s.libName, s.libVersion
-	d.requests, d.output = s.bytes, s.out.size+s.pushes.size+s.keptBytes
+	d.requests, d.output = s.bytes, s.out.Len()+s.pushes.Len()+s.keptBytes
 	d.db = s.lane.DB
 	if s.lane.User != "" {
 		d.user = s.lane.User

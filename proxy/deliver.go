@@ -22,9 +22,9 @@ func (s *session) deliverBehindLocked(c *call, frame []byte) upstream.Flusher {
 		return nil
 	}
 	if s.pushHolds > 0 || s.head != nil && s.head.begun {
-		s.pushes.append(frame)
+		s.pushes.Append(frame)
 	} else {
-		s.out.append(frame)
+		s.out.Append(frame)
 	}
 	return s.toFlushLocked()
 }
@@ -32,7 +32,7 @@ func (s *session) deliverBehindLocked(c *call, frame []byte) upstream.Flusher {
 // toFlushLocked returns the session if it has output that no goroutine is about to flush. The
 // caller must then flush it.
 func (s *session) toFlushLocked() upstream.Flusher {
-	if s.out.size == 0 || s.flushing {
+	if s.out.Len() == 0 || s.flushing {
 		return nil
 	}
 	s.flushing = true

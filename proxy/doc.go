@@ -15,7 +15,7 @@
 //	commands.go, command_spec.go, keys.go the command table, and how each command is treated
 //	relay.go, part.go, call.go            relaying: one node, redirects, order of the replies
 //	split.go, fanout.go                   commands whose keys lie on several nodes
-//	output.go, flush.go, deliver.go       what goes to the client
+//	flush.go, deliver.go, reply_buffer.go what goes to the client
 //	pin.go, blocking.go, transaction.go   commands that need a connection of their own
 //	subscribe.go, publish.go, tracking.go pub/sub and client-side caching
 //	locks.go, own_commands.go             LOCK.*, SEM.*, LATCH.*: the way to package lockcmd

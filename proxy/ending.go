@@ -54,7 +54,7 @@ func (s *session) drainOutput() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting, s.wakeAt = true, 0
-	for (s.out.size > 0 && !s.outputDropped || s.writing) && !s.faulty {
+	for (s.out.Len() > 0 && !s.outputDropped || s.writing) && !s.faulty {
 		s.wake.Wait()
 	}
 	s.waiting = false

@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 
+	"leash/proxy/chunk"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
@@ -16,7 +17,7 @@ type fanout struct {
 	left  int     // parts without a whole reply; guarded by session.mu
 	keys  int     // how many keys the call has
 	merge merge
-	body  chunks // the rest of the whole reply, after what merge returns
+	body  chunk.List // the rest of the whole reply, after what merge returns
 }
 
 // merge makes the whole reply from the replies of the parts. None of them is an error.
@@ -38,7 +39,7 @@ func (f *fanout) finished(p *part) upstream.Flusher {
 	for _, p := range f.parts {
 		kept += p.kept
 		p.reply = nil
-		p.rest.clear()
+		p.rest.Clear()
 	}
 	s.addKept(-kept)
 	return f.call.replyWith(reply, &f.body)
@@ -64,7 +65,7 @@ func (f *fanout) result() []byte {
 	if merged := f.merge(f); merged != nil {
 		return merged
 	}
-	f.body.clear()
+	f.body.Clear()
 	return resp.AppendError(nil, msgOddParts)
 }
 

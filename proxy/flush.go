@@ -17,7 +17,7 @@ const maxAttempts = 64
 func (s *session) Flush() {
 	s.mu.Lock()
 	s.flushing = false
-	if s.writing || s.out.size == 0 || s.outputDropped {
+	if s.writing || s.out.Len() == 0 || s.outputDropped {
 		s.mu.Unlock()
 		return
 	}
@@ -36,7 +36,7 @@ func (s *session) Flush() {
 // writeLocked writes the first chunk without the mutex and reports whether to go on. It clears
 // writing when nothing is left to write or the socket cannot be used.
 func (s *session) writeLocked(write func([]byte) (int, error)) bool {
-	p := s.out.front()
+	p := s.out.Front()
 	s.mu.Unlock()
 	n, err := write(p)
 	s.mu.Lock()
@@ -45,17 +45,17 @@ func (s *session) writeLocked(write func([]byte) (int, error)) bool {
 		s.wake.Signal()
 		return false
 	}
-	s.out.advance(n)
+	s.out.Advance(n)
 	if err != nil {
 		s.failed = err
 		s.dropOutputLocked()
 		s.writing = false
 		return false
 	}
-	if s.out.size == 0 {
+	if s.out.Len() == 0 {
 		s.writing = false
 	}
-	if s.waiting && (s.out.size == 0 || !s.fullLocked()) {
+	if s.waiting && (s.out.Len() == 0 || !s.fullLocked()) {
 		s.wake.Signal()
 	}
 	return n == len(p) && s.writing
@@ -78,9 +78,9 @@ func (s *session) writer() {
 // on: commands that Redis has received cannot be taken back.
 func (s *session) dropOutputLocked() {
 	s.outputDropped = true
-	s.server.garbage.add(s.out.size + s.pushes.size)
-	s.out.clear()
-	s.pushes.clear()
+	s.server.garbage.add(s.out.Len() + s.pushes.Len())
+	s.out.Clear()
+	s.pushes.Clear()
 	s.wake.Signal()
 }
 
@@ -92,5 +92,5 @@ func (s *session) backlog(now time.Time) (size int, stalled time.Duration, over 
 	if s.writing && !s.progress.IsZero() {
 		stalled = now.Sub(s.progress)
 	}
-	return s.out.size + s.pushes.size + s.keptBytes, stalled, s.over
+	return s.out.Len() + s.pushes.Len() + s.keptBytes, stalled, s.over
 }

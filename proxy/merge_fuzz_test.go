@@ -30,7 +30,7 @@ func FuzzMerge(f *testing.F) {
 		} {
 			fan := &fanout{parts: []*part{partOf(a, 0), partOf(b, 1, 2)}, keys: 3, merge: m}
 			whole := append([]byte{}, fan.result()...)
-			fan.body.takeAll(func(p []byte) { whole = append(whole, p...) })
+			fan.body.TakeAll(func(p []byte) { whole = append(whole, p...) })
 			if !isReply(whole) {
 				t.Errorf("%q and %q make %q, which is no reply", a, b, whole)
 			}
@@ -54,7 +54,7 @@ func partOf(reply []byte, keys ...int) *part {
 	p := &part{keys: keys}
 	start := bytes.IndexByte(reply, '\n') + 1
 	p.reply = bytes.Clone(reply[:start])
-	p.rest.append(reply[start:])
+	p.rest.Append(reply[start:])
 	return p
 }
 

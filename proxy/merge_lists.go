@@ -1,6 +1,9 @@
 package proxy
 
-import "leash/proxy/resp"
+import (
+	"leash/proxy/chunk"
+	"leash/proxy/resp"
+)
 
 // Lists may be large. The whole reply uses the memory of the parts' replies and does not copy it.
 
@@ -27,19 +30,19 @@ func mergeValues(f *fanout) []byte {
 
 // moveElement moves the next element of a list to the end of to. The header of the list has been
 // removed. It returns false if there is no complete element.
-func (p *part) moveElement(to *chunks) bool {
+func (p *part) moveElement(to *chunk.List) bool {
 	var scan resp.Scanner
 	done, odd := false, false
 	move := func(b []byte) (n int) {
 		var err error
 		n, done, err = scan.Scan(b)
 		odd = err != nil
-		to.append(b[:n])
+		to.Append(b[:n])
 		return n
 	}
 	p.reply = p.reply[move(p.reply):]
-	for !done && !odd && p.rest.size > 0 {
-		p.rest.advance(move(p.rest.front()))
+	for !done && !odd && p.rest.Len() > 0 {
+		p.rest.Advance(move(p.rest.Front()))
 	}
 	return done && !odd
 }
@@ -55,8 +58,8 @@ func mergeLists(f *fanout) []byte {
 		if i == 0 {
 			kind = p.reply[0]
 		}
-		f.body.append(rest)
-		f.body.splice(&p.rest)
+		f.body.Append(rest)
+		f.body.Splice(&p.rest)
 		total += n
 	}
 	header := resp.AppendArray(nil, total)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"leash/internal/guard"
+	"leash/proxy/chunk"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
@@ -52,11 +53,11 @@ type part struct {
 	scriptReloaded bool // Leash has loaded the script for it
 
 	// The fields below are used in a fan-out.
-	reply []byte // the beginning of the reply, or all of it
-	rest  chunks // the remainder of the reply
-	kept  int    // bytes of reply and rest that the session counts
-	keys  []int  // indexes of its keys among the call's keys
-	spare bool   // its failure does not fail the call
+	reply []byte     // the beginning of the reply, or all of it
+	rest  chunk.List // the remainder of the reply
+	kept  int        // bytes of reply and rest that the session counts
+	keys  []int      // indexes of its keys among the call's keys
+	spare bool       // its failure does not fail the call
 	done  bool
 }
 
@@ -129,14 +130,14 @@ func (p *part) keep(b []byte) {
 	p.kept += len(b)
 	n := min(len(b), replyStart-min(len(p.reply), replyStart))
 	p.reply = append(p.reply, b[:n]...)
-	p.rest.append(b[n:])
+	p.rest.Append(b[n:])
 }
 
 // whole returns the part's reply in one piece.
 func (p *part) whole() []byte {
-	if p.rest.size > 0 {
-		p.reply = slices.Grow(p.reply, p.rest.size)
-		p.rest.takeAll(func(b []byte) { p.reply = append(p.reply, b...) })
+	if p.rest.Len() > 0 {
+		p.reply = slices.Grow(p.reply, p.rest.Len())
+		p.rest.TakeAll(func(b []byte) { p.reply = append(p.reply, b...) })
 	}
 	return p.reply
 }
@@ -213,7 +214,7 @@ func (p *part) fail(message string) {
 		c.fail(message)
 		return
 	}
-	p.rest.clear()
+	p.rest.Clear()
 	p.reply = resp.AppendError(p.reply[:0], message)
 	if f := c.fan.finished(p); f != nil {
 		f.Flush()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"leash/lockcmd"
+	"leash/proxy/chunk"
 	"leash/proxy/pubsub"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
@@ -94,12 +95,12 @@ type session struct {
 	lostAt  time.Time // when a written call was last lost; Redis may still run it
 	// the session has panicked, so a call in the list may get no reply
 	faulty    bool
-	keptBytes int     // bytes of replies that wait for an older call's reply
-	out       chunks  // replies in order, for the socket
-	replies   *chunks // where replies go: out, except during capture
+	keptBytes int         // bytes of replies that wait for an older call's reply
+	out       chunk.List  // replies in order, for the socket
+	replies   *chunk.List // where replies go: out, except during capture
 	// nodes that executed a call after it had been sent to another
 	writtenElsewhere []*upstream.Node
-	pushes           chunks // frames that answer no command, for after the current reply
+	pushes           chunk.List // frames that answer no command, for after the current reply
 	// holdPushes minus releasePushes; pushes wait while it is above 0
 	pushHolds     int
 	pushed        int  // bytes of messages since the output was last empty
@@ -268,7 +269,7 @@ func (s *session) answer(reply []byte) bool {
 	defer s.mu.Unlock()
 	if s.calls == 0 {
 		if !s.outputDropped {
-			s.replies.append(reply)
+			s.replies.Append(reply)
 		}
 		return true
 	}

@@ -60,7 +60,7 @@ func (s *session) confirm(frames []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.outputDropped {
-		s.replies.append(frames)
+		s.replies.Append(frames)
 	}
 	return !s.outputDropped
 }

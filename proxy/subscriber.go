@@ -47,8 +47,8 @@ func (s *session) messageLocked(frame []byte) upstream.Flusher {
 	}
 	if waits := s.unreadPushesLocked() + len(frame); waits > s.server.subscriberLimits.hard {
 		s.outputDropped = true // no more output is kept for it
-		s.out.clear()
-		s.pushes.clear()
+		s.out.Clear()
+		s.pushes.Clear()
 		return (*slowSubscriber)(s)
 	}
 	s.pushed += len(frame)
@@ -57,10 +57,10 @@ func (s *session) messageLocked(frame []byte) upstream.Flusher {
 		into = &s.pushes
 	}
 	if s.lane.RESP3 {
-		into.append([]byte{'>'})
-		into.append(frame[1:])
+		into.Append([]byte{'>'})
+		into.Append(frame[1:])
 	} else {
-		into.append(frame)
+		into.Append(frame)
 	}
 	return s.toFlushLocked()
 }
@@ -82,7 +82,7 @@ func (s *session) closeSlowSubscriber() {
 
 // unreadPushesLocked returns an upper bound for the bytes of messages that wait for the client.
 func (s *session) unreadPushesLocked() int {
-	waits := s.out.size + s.pushes.size
+	waits := s.out.Len() + s.pushes.Len()
 	if waits == 0 {
 		s.pushed = 0
 	}
@@ -118,7 +118,7 @@ func (s *session) releasePushes() {
 	s.mu.Lock()
 	s.pushHolds--
 	if s.pushHolds == 0 && (s.head == nil || !s.head.begun) {
-		s.out.splice(&s.pushes)
+		s.out.Splice(&s.pushes)
 	}
 	s.mu.Unlock()
 	s.Flush()

@@ -1,6 +1,9 @@
 package proxy
 
-import "leash/proxy/upstream"
+import (
+	"leash/proxy/chunk"
+	"leash/proxy/upstream"
+)
 
 // A client with a cache relies on one rule: a reply comes after the invalidations of all earlier
 // writes. Examples of such replies are the PONG to its PING, an element from BLPOP and a lock. In
@@ -103,13 +106,13 @@ func (s *session) behindInvalidations(f func() bool) bool {
 	if !s.caches() {
 		return f()
 	}
-	var held chunks
+	var held chunk.List
 	s.sendRepliesTo(&held)
 	ok := f() && s.awaitInvalidations()
 	s.mu.Lock()
 	s.replies = &s.out
 	if !s.outputDropped {
-		s.out.splice(&held)
+		s.out.Splice(&held)
 	}
 	s.mu.Unlock()
 	return ok

@@ -38,7 +38,7 @@ func (s *session) await(calls int) bool {
 }
 
 // fullLocked reports whether so many reply bytes are unread that the session must not send more.
-func (s *session) fullLocked() bool { return s.out.size+s.keptBytes > maxUnread }
+func (s *session) fullLocked() bool { return s.out.Len()+s.keptBytes > maxUnread }
 
 // wakeLocked wakes the loop when its condition may have come true.
 func (s *session) wakeLocked() {

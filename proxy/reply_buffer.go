@@ -1,0 +1,33 @@
+package proxy
+
+import "leash/proxy/chunk"
+
+// smallReply limits the replies that wait in their call's own memory, in bytes.
+const smallReply = 1024
+
+// replyBuffer keeps a reply while an earlier reply is missing.
+type replyBuffer struct {
+	small []byte
+	rest  chunk.List
+}
+
+func (b *replyBuffer) append(p []byte) {
+	if b.rest.Len() == 0 && len(b.small)+len(p) <= smallReply {
+		b.small = append(b.small, p...)
+		return
+	}
+	b.rest.Append(p)
+}
+
+// clear removes all bytes.
+func (b *replyBuffer) clear() {
+	b.small = b.small[:0]
+	b.rest.Clear()
+}
+
+// moveTo moves all bytes to out.
+func (b *replyBuffer) moveTo(out *chunk.List) {
+	out.Append(b.small)
+	b.small = b.small[:0]
+	out.Splice(&b.rest)
+}
