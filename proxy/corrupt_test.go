@@ -52,7 +52,7 @@ func TestCorruptRepliesUnderLoad(t *testing.T) {
 	})
 	t.Run("sentinel", func(t *testing.T) {
 		t.Parallel()
-		g := redistest.StartSentinel(t, redistest.SentinelOptions{Replicas: 1, Sentinels: 1})
+		g := redistest.StartSentinel(t, redistest.SentinelOptions{Replicas: 1, Sentinels: 1, DownAfter: redistest.NoFailover})
 		p := proxyBefore(t, g.Sentinels[0].Addr)
 		l := startLeash(t, []string{p.Addr()}, quick, func(o *options) {
 			o.up.SentinelMaster, o.up.ReadFrom = g.Name, upstream.ReadReplica

@@ -199,7 +199,9 @@ func TestReadFromReplicaInOrder(t *testing.T) {
 // without its master.
 func TestReadFromReplicaFallsBack(t *testing.T) {
 	t.Parallel()
-	g := redistest.StartSentinel(t, redistest.SentinelOptions{Replicas: 1, Args: []string{"--replica-serve-stale-data", "no"}})
+	g := redistest.StartSentinel(t, redistest.SentinelOptions{
+		Replicas: 1, DownAfter: redistest.NoFailover, Args: []string{"--replica-serve-stale-data", "no"},
+	})
 	master, replica := g.Servers[0], g.Servers[1]
 	l := startLeash(t, []string{master.Addr}, readFrom(upstream.ReadReplica))
 	client := l.dial(t)
@@ -264,7 +266,7 @@ func TestReadFromReplicaFallsBack(t *testing.T) {
 // TestReadFromNearest checks that reads go to the node that answers soonest.
 func TestReadFromNearest(t *testing.T) {
 	t.Parallel()
-	g := redistest.StartSentinel(t)
+	g := redistest.StartSentinel(t, redistest.SentinelOptions{DownAfter: redistest.NoFailover})
 	l := startBehindSentinels(t, g, readFrom(upstream.ReadNearest))
 	want(t, l.dial(t), "+OK\r\n", "SET", "k", "v")
 	eventually(t, "all nodes are read from", func() bool {

@@ -244,7 +244,7 @@ func writesTo(t *testing.T, s *redistest.Server) bool {
 // The client gets no error.
 func TestSentinelReadOnly(t *testing.T) {
 	t.Parallel()
-	g := redistest.StartSentinel(t)
+	g := redistest.StartSentinel(t, redistest.SentinelOptions{DownAfter: redistest.NoFailover})
 	l := startBehindSentinels(t, g)
 	c := l.dial(t)
 	want(t, c, ":1\r\n", "RPUSH", "k", "a")
@@ -269,7 +269,8 @@ func TestSentinelReadOnly(t *testing.T) {
 func TestSentinelLocks(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	g := redistest.StartSentinel(t)
-	l := startBehindSentinels(t, g, func(o *options) { o.locks.WatchdogTimeout = 8 * time.Second })
+	const ttl = 12 * time.Second
+	l := startBehindSentinels(t, g, func(o *options) { o.locks.WatchdogTimeout = ttl })
 	holder, rival := l.dial(t), l.dial(t)
 	token := do(t, holder, "LOCK.ACQUIRE", "lock")
 	if token[0] != ':' {
@@ -288,12 +289,10 @@ func TestSentinelLocks(t *testing.T) {
 	if err := old.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	master, err := g.AwaitMaster(old, 20*time.Second)
-	if err != nil {
+	if _, err := g.AwaitMaster(old, 20*time.Second); err != nil {
 		t.Fatal(err)
 	}
-	// longer than the TTL
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(ttl + 2*time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		if got := do(t, rival, "LOCK.ACQUIRE", "lock"); got[0] == ':' {
 			t.Fatalf("granted to two: %q and %q", token, got)
 		}
@@ -306,13 +305,13 @@ func TestSentinelLocks(t *testing.T) {
 	if got, err := listener.Read(); err != nil || got != "*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$1\r\nm\r\n" {
 		t.Errorf("got %q, %v", got, err)
 	}
-	// one more subscription may be about to move there
-	eventually(t, "one subscription is at the new master", func() bool {
-		return master.Client().PubSubNumSub(t.Context(), "news").Val()["news"] == 1
+	// One more subscription may be about to move there. On a busy machine, the sentinels may change
+	// the master once more.
+	eventually(t, "one subscription and the lock are at the new master", func() bool {
+		master := g.Master()
+		return master != nil && master.Client().PubSubNumSub(t.Context(), "news").Val()["news"] == 1 &&
+			master.Client().Exists(t.Context(), "lock").Val() == 1
 	})
-	if n := master.Client().Exists(t.Context(), "lock").Val(); n != 1 {
-		t.Error("the lock is not at the new master")
-	}
 }
 
 // TestSentinelForgetsLock checks that a hold that the new master never had is reported as lost when
@@ -342,7 +341,7 @@ func TestSentinelForgetsLock(t *testing.T) {
 // TestSentinelCredentials checks that sentinels and servers have separate passwords.
 func TestSentinelCredentials(t *testing.T) {
 	t.Parallel()
-	g := redistest.StartSentinel(t, redistest.SentinelOptions{Replicas: 1, Password: "pw", SentinelPassword: "secret"})
+	g := redistest.StartSentinel(t, redistest.SentinelOptions{Replicas: 1, Password: "pw", SentinelPassword: "secret", DownAfter: redistest.NoFailover})
 	l := startBehindSentinels(t, g, func(o *options) {
 		o.up.Password, o.up.SentinelPassword = "pw", "secret"
 		o.front.TrustClients = true

@@ -18,6 +18,13 @@ const (
 	sentinelConfig   = "sentinel.conf"
 	sentinelTimeout  = 40 * time.Second
 	promotionTimeout = 20 * time.Second
+
+	// defaultDownAfter is more than a second, because a sentinel connects to a new master only once
+	// a second. It counts that second as silence of the new master. With 1 s, it may consider the
+	// new master down at once.
+	defaultDownAfter = 2 * time.Second
+	// NoFailover is a DownAfter for tests that do not change the master.
+	NoFailover = time.Hour
 )
 
 // SentinelOptions describe a master, its replicas and their sentinels. The zero value
@@ -25,7 +32,7 @@ const (
 type SentinelOptions struct {
 	Replicas  int // if zero, 2
 	Sentinels int // if zero, 3
-	// DownAfter is down-after-milliseconds; if zero, 1 s. After that time, the sentinels consider a
+	// DownAfter is down-after-milliseconds; if zero, 2 s. After that time, the sentinels consider a
 	// silent master down.
 	DownAfter time.Duration
 	// Args and Password are those of Options, for master and replicas.
@@ -55,7 +62,7 @@ func LaunchSentinel(opt SentinelOptions) (*SentinelGroup, error) {
 		opt.Sentinels = 3
 	}
 	if opt.DownAfter == 0 {
-		opt.DownAfter = time.Second
+		opt.DownAfter = defaultDownAfter
 	}
 	g := &SentinelGroup{Name: "leash", opt: opt}
 	err := g.launch()
@@ -226,12 +233,21 @@ func (g *SentinelGroup) Failover() (*Server, error) {
 }
 
 // AwaitMaster waits until every running sentinel, and the server itself, say that a server other
-// than old is the master, and every other running server is its replica.
+// than old is the master, and every other running server is its replica. The sentinels must also
+// be connected to the master and see no reason for another failover.
 func (g *SentinelGroup) AwaitMaster(old *Server, timeout time.Duration) (*Server, error) {
 	var master *Server
 	err := poll(timeout, func() error {
 		if master = g.Master(); master == nil || master == old {
 			return errors.New("redistest: the sentinels have no new master")
+		}
+		for _, s := range g.Sentinels {
+			if !s.Running() {
+				continue
+			}
+			if m, err := g.view(s); err != nil || m["flags"] != "master" {
+				return errors.Join(fmt.Errorf("redistest: %s says the master is %q", s.Addr, m["flags"]), err)
+			}
 		}
 		return g.rolesSettled(master)
 	})
@@ -248,14 +264,20 @@ func (g *SentinelGroup) stable() error {
 	return g.rolesSettled(g.Servers[0])
 }
 
-func (g *SentinelGroup) complete(sentinel *Server) error {
+// view returns what a sentinel says of the master.
+func (g *SentinelGroup) view(sentinel *Server) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
 	defer cancel()
 	cmd := redis.NewMapStringStringCmd(ctx, "SENTINEL", "MASTER", g.Name)
-	if err := sentinel.Client().Process(ctx, cmd); err != nil {
+	err := sentinel.Client().Process(ctx, cmd)
+	return cmd.Val(), err
+}
+
+func (g *SentinelGroup) complete(sentinel *Server) error {
+	m, err := g.view(sentinel)
+	if err != nil {
 		return err
 	}
-	m := cmd.Val()
 	if m["flags"] != "master" || m["num-slaves"] != strconv.Itoa(g.opt.Replicas) || m["num-other-sentinels"] != strconv.Itoa(g.opt.Sentinels-1) {
 		return fmt.Errorf("master is %s with %s replicas and %s other sentinels", m["flags"], m["num-slaves"], m["num-other-sentinels"])
 	}
