@@ -137,8 +137,8 @@ func (w *lossWait) nextCheck() time.Duration {
 	return w.checkInterval()
 }
 
-// checkInterval is about a second. It is shorter when the tombstone, which lives as long as the
-// hold's TTL, would be gone by then.
+// checkInterval is about a second. It is shorter for a short TTL, because the tombstone lives only
+// as long as the TTL of the hold.
 func (w *lossWait) checkInterval() time.Duration {
 	d := w.service.nextAttempt(result{}, rand.Float64())
 	if w.seen != nil && w.seen.record.TTL > 0 {
@@ -267,8 +267,8 @@ func (w *lossWait) endReason(until time.Time) (reason string, over bool) {
 }
 
 // endWithoutTombstone decides how a hold ended that has no tombstone. It waits first, because the
-// end comes before the tombstone and the Leash may hear of this wait late. After that, a lease that
-// may be over has ended; any other hold is lost.
+// tombstone comes after the end, and the message about this wait may be late. After that, a lease
+// that may be over has ended; any other hold is lost.
 func (w *lossWait) endWithoutTombstone() (reason string, over bool) {
 	switch {
 	case w.service.graces.left(w.lock.key) > 0:

@@ -101,8 +101,8 @@ const endTimeout = time.Second
 // answer.
 func (c *Carrier) End(how Ending) { c.end(how, time.Time{}) }
 
-// EndUnsure is End for a connection of which Redis may still run a command, until then at the
-// latest. Its holds expire. None is released for MAXHOLD before that time (R16).
+// EndUnsure is like End. Redis may still run a command of this connection, but not after until. Its
+// holds expire. None is released for MAXHOLD before that time (R16).
 func (c *Carrier) EndUnsure(until time.Time) { c.end(Expire, until) }
 
 func (c *Carrier) end(how Ending, unsure time.Time) {

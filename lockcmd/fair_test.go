@@ -230,7 +230,7 @@ func TestR22DeadWaitersAreTakenOut(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, ctx := leash(t, rdb, Config{}), context.Background()
 		now := float64(time.Now().UnixMilli())
-		stand := func(key, who string, score, alive float64) {
+		queue := func(key, who string, score, alive float64) {
 			rdb.RPush(ctx, script.QueueKeys(key)[0], who)
 			if score != 0 {
 				rdb.ZAdd(ctx, script.QueueKeys(key)[1], redis.Z{Score: score, Member: who})
@@ -240,11 +240,11 @@ func TestR22DeadWaitersAreTakenOut(t *testing.T) {
 			}
 		}
 		key := newKey()
-		stand(key, "ghost", 0, 0)                 // blocks Redisson for ever
-		stand(key, "java:1", now-1, 0)            // its timeout has passed
-		stand(key, "u:1", now+900000, now-25000)  // of a Leash that died
-		stand(key, "java:2", now+1200000, 0)      // alive
-		stand(key, "u:2", now+1500000, now-25000) // dead, but behind a live waiter
+		queue(key, "ghost", 0, 0)                 // blocks Redisson for ever
+		queue(key, "java:1", now-1, 0)            // its timeout has passed
+		queue(key, "u:1", now+900000, now-25000)  // of a Leash that died
+		queue(key, "java:2", now+1200000, 0)      // alive
+		queue(key, "u:2", now+1500000, now-25000) // dead, but behind a live waiter
 		a := connect(t, s)
 		want(t, a.do("LOCK.ACQUIRE", key, "FAIR"), "$-1")
 		if queue := order(rdb, key); !slices.Equal(queue, []string{"java:2", "u:2"}) {
@@ -263,13 +263,13 @@ func TestR22DeadWaitersAreTakenOut(t *testing.T) {
 		wantNothingLeft(t, rdb, key)
 
 		key = newKey()
-		stand(key, "u:1", now+900000, now-1)
+		queue(key, "u:1", now+900000, now-1)
 		want(t, a.do("LOCK.ACQUIRE", key, "FAIR"), "$-1") // Redis may have been away
 		a.token(key, "FAIR", "BLOCK", "2000")             // its own heartbeat proves it alive
 		want(t, a.do("LOCK.RELEASE", key), ":1")
 
 		key = newKey()
-		stand(key, "java:1", now+1000, 0) // dead, but nobody can know before its timeout
+		queue(key, "java:1", now+1000, 0) // dead, but nobody can know before its timeout
 		a.token(key, "FAIR", "BLOCK", "0")
 		if left := time.Now().UnixMilli() - int64(now) - 1000; left < 0 {
 			t.Errorf("a waiter was passed by %d ms before its time was over", -left)

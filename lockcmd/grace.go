@@ -83,9 +83,9 @@ import (
 // # What it does not cover
 //
 //   - A release through another Leash, or a move on the new master, before the carrier's Leash has
-//     met that master. It acts on the state that it finds. A release of one of two counts may end a
-//     hold of which the second count was forgotten. If a move was forgotten and another was made on
-//     the new master, the connection with more moves has the hold.
+//     met that master. It acts on the state that it finds. If the second of two counts was
+//     forgotten, a release of one count may end the hold. If a move was forgotten and another was
+//     made on the new master, the connection with more moves has the hold.
 //   - A release by another connection that was forgotten. The hold is there again. It is renewed if
 //     its carrier's Leash does not know of the release either.
 //   - Tombstones and answers under an ID that were forgotten. So a hold that was broken may be

@@ -17,7 +17,7 @@ func holdEventText(how string, token int64, carrier, key string) string {
 }
 
 const (
-	pendingEventTTL  = 10 * time.Second // an unknown grant counts as lost by then
+	pendingEventTTL  = 10 * time.Second // an unknown grant counts as lost after that
 	maxPendingEvents = 4096
 )
 

@@ -16,7 +16,7 @@ const (
 	logTimeout          = time.Second // how long Run waits for the log at its end
 )
 
-// reasonQuorum is the reason for the loss of a hold of a MACQUIRE of which too few holds remain.
+// reasonQuorum is the reason for the loss of a hold of a MACQUIRE when too few of its holds remain.
 const reasonQuorum = "quorum"
 
 // loss is a lost hold in the form for the log.

@@ -60,8 +60,8 @@ if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then
   return false
 end
 `
-	javaTry  = javaTake + `return 1`
-	javaLock = javaTake + `
+	javaTryLock = javaTake + `return 1`
+	javaLock    = javaTake + `
 if redis.call('ZSCORE', KEYS[3], ARGV[1]) then return math.max(0, redis.call('PTTL', KEYS[1])) end
 local last = redis.call('LINDEX', KEYS[2], -1)
 local score = last and last ~= ARGV[1] and redis.call('ZSCORE', KEYS[3], last)
@@ -104,7 +104,7 @@ func (j *javaFair) run(source string) (n int64, null bool) {
 // tryLock is tryLock() without a wait.
 func (j *javaFair) tryLock() bool {
 	j.t.Helper()
-	_, null := j.run(javaTry)
+	_, null := j.run(javaTryLock)
 	return null
 }
 

@@ -27,7 +27,7 @@ func clusterWithReplicas(t *testing.T) (*redistest.Cluster, *redis.ClusterClient
 }
 
 // TestR32AnUndoWithoutAnAnswer: while Redis does not answer the undo of an acquire with REPLICAS,
-// the client does not hear that the lock is released.
+// the client is not told that the lock is released.
 func TestR32AnUndoWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	s, _, p := faulty(t, Config{})

@@ -20,7 +20,7 @@ var loosely = []struct {
 	{"the same, behind a cursor, by field and value", sameScan(2), "HSCAN ZSCAN"},
 	{"the same, also within a library", sameInAnyOrder, "FUNCTION|LIST"},
 	{"picked by chance", sameCount, "SRANDMEMBER HRANDFIELD ZRANDMEMBER RANDOMKEY"},
-	{"tells of times, which are a little later on the other server", nearly,
+	{"has times, which are a little later on the other server", aboutEqual,
 		"TTL PTTL EXPIRETIME PEXPIRETIME XPENDING XINFO|CONSUMERS XINFO|STREAM"},
 	{"holds hash tables in their order", sameKind, "DUMP FUNCTION|DUMP"},
 	{"depends on how the request came in pieces", sameKind, "MEMORY|USAGE"},
@@ -104,8 +104,8 @@ func sameScan(group int) func(redis, leash frame) bool {
 // sameInAnyOrder compares nested replies without regard to the order of elements.
 func sameInAnyOrder(redis, leash frame) bool { return redis.ordered() == leash.ordered() }
 
-// nearly allows a difference of five between integers, for times in seconds or milliseconds.
-func nearly(redis, leash frame) bool {
+// aboutEqual allows a difference of five between integers, for times in seconds or milliseconds.
+func aboutEqual(redis, leash frame) bool {
 	if !sameCount(redis, leash) {
 		return false
 	}
@@ -115,7 +115,7 @@ func nearly(redis, leash frame) bool {
 		return r-l <= 5000 && l-r <= 5000 && (r < 0) == (l < 0)
 	}
 	for i := range redis.elems {
-		if !nearly(redis.elems[i], leash.elems[i]) {
+		if !aboutEqual(redis.elems[i], leash.elems[i]) {
 			return false
 		}
 	}

@@ -24,7 +24,7 @@ func TestR2SentinelGrace(t *testing.T) {
 		if s == master {
 			continue
 		}
-		c := s.Client() // it hears no more of its master
+		c := s.Client() // it gets no more replies from its master
 		eventually(t, "the replica is cut off", func() bool {
 			c.ConfigSet(t.Context(), "masterauth", "wrong")
 			c.Do(t.Context(), "CLIENT", "KILL", "TYPE", "master")

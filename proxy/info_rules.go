@@ -142,7 +142,7 @@ func humanInfo(r *infoReport, name string) (string, bool) {
 }
 
 // sumFields adds up values of the form "keys=1,expires=0,avg_ttl=0", field by field. It computes
-// the means anew.
+// new means.
 func sumFields(r *infoReport, name string) (string, bool) {
 	sums := make(map[string]int64)
 	mean := 0.0

@@ -156,7 +156,7 @@ func transcript(client *redistest.Client, commands [][]string, replies []string)
 	return nil
 }
 
-// TestInTheMiddleOfAMigration covers a slot of which only some keys have moved.
+// TestInTheMiddleOfAMigration covers a slot with some keys moved and the others not.
 func TestInTheMiddleOfAMigration(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: 15 * time.Second})

@@ -116,9 +116,9 @@ func (g *group) wake() moment {
 }
 
 // expire removes the holds whose Until has come, and returns the calls that report their loss. It
-// sets the deadline anew. A lease whose Until has come is not removed: somebody may have extended
-// it, and it lasts a little longer in the store anyway. From then on the store is asked often, and
-// says when it is over. w.mu is held.
+// sets a new deadline. It does not remove a lease whose Until has come. Another client may have
+// extended it, and it lasts a little longer in the store anyway. From then on the watchdog asks the
+// store often whether the lease is over. w.mu is held.
 func (w *Watchdog) expire(g *group, now moment) (tell []func()) {
 	g.deadline = g.endOverdueChecks(now)
 	often := g.leaseEndInterval()

@@ -9,7 +9,7 @@
 // The replies depend only on the commands before, as far as Redis allows. There are no ids that the
 // server chooses, no expiry within the time of a test, and no random elements. [LeftOut] lists what
 // cannot be made so, each with its reason. The caller compares some replies loosely: sets and
-// hashes in any order, times nearly.
+// hashes in any order, times with a tolerance.
 //
 // A Generator with the same seed, options and grammar makes the same commands. It is not safe for
 // concurrent use.

@@ -36,7 +36,7 @@ import (
 //
 // The words up to the carrier, with the space behind it, are the record's prefix. Renewal and
 // release on disconnect act only on a record that begins with theirs (R11). A new carrier
-// (LOCK.ATTACH) writes carrier, request, reply and client anew. The request number then starts from
+// (LOCK.ATTACH) writes a new carrier, request, reply and client. The request number is then one of
 // the new carrier's own numbers.
 type Record struct {
 	Token   int64

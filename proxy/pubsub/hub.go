@@ -46,8 +46,8 @@ type entry struct {
 // receiver takes messages. Its methods are called with Exchange.mu held and must not block.
 type receiver interface {
 	message(f *frame) upstream.Flusher
-	// confirmed means that no message can be missed from now on. anew means that some may have been
-	// missed before. The returned function is called without mu.
+	// confirmed means that no message can be missed from now on. interrupted means that some may
+	// have been missed before. The returned function is called without mu.
 	confirmed(anew bool) (then func())
 	// refused means that Redis no longer lets the user subscribe. gone reports whether the receiver
 	// gives up. The returned function is called without mu.

@@ -154,13 +154,13 @@ func (l *line) joinedLocked(f *frame) (then []func(), err error) {
 	h := l.hub
 	if e := h.entries[f.kind][name]; e != nil && e.source != l {
 		if lines, _ := h.targetsLocked(f.kind, name, false); e.source == nil || len(lines) > 0 && lines[0] == l {
-			anew := e.source == nil
+			interrupted := e.source == nil
 			if e.source != nil {
 				h.recheckLocked() // the other line no longer needs it
 			}
 			e.moveLocked(l, l.waiting[0].asked)
 			for r := range e.receivers {
-				if call := r.confirmed(anew); call != nil {
+				if call := r.confirmed(interrupted); call != nil {
 					then = append(then, call)
 				}
 			}

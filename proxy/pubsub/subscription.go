@@ -70,8 +70,8 @@ func (h *delivery) Flush() { h.by.deliver(h.message) }
 
 // confirmed closes ready when Redis has all subscriptions. After that, a new confirmation means
 // that messages may have been missed.
-func (r *subscription) confirmed(anew bool) func() {
-	if r.isReady && anew {
+func (r *subscription) confirmed(interrupted bool) func() {
+	if r.isReady && interrupted {
 		return func() { r.deliver(nil) }
 	}
 	if !r.isReady && !slices.ContainsFunc(r.entries, func(e *entry) bool { return e.source == nil }) {

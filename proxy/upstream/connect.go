@@ -13,10 +13,10 @@ import (
 
 const (
 	// how long Connect waits before it logs that the upstream does not answer
-	logAfter      = time.Second
-	minConnectGap = 200 * time.Millisecond // between two tries of Connect, doubled each time
-	maxConnectGap = 2 * time.Second
-	leastTry      = time.Second // shortest time for one try, also near the end of Config.Wait
+	logAfter       = time.Second
+	minConnectGap  = 200 * time.Millisecond // between two attempts of Connect, doubled each time
+	maxConnectGap  = 2 * time.Second
+	minAttemptTime = time.Second // shortest time for one attempt, also near the end of Config.Wait
 )
 
 // Connect finds out what the upstream is and which nodes it has. While no Redis answers, it logs
@@ -29,7 +29,7 @@ func (u *Upstream) Connect(ctx context.Context) error {
 	defer w.stop()
 	w.start()
 	for gap := minConnectGap; ; gap = min(2*gap, maxConnectGap) {
-		err := guard.Call(u.log, "connecting to redis", func() error { return u.tryConnect(ctx, began) })
+		err := guard.Call(u.log, "connecting to redis", func() error { return u.connectOnce(ctx, began) })
 		switch {
 		case err == nil:
 			w.over(time.Since(began))
@@ -46,12 +46,12 @@ func (u *Upstream) Connect(ctx context.Context) error {
 	}
 }
 
-// tryConnect asks once. It blocks for at most the upstream time-out. It also ends soon after
+// connectOnce asks once. It blocks for at most the upstream time-out. It also ends soon after
 // Config.Wait, if that is positive.
-func (u *Upstream) tryConnect(ctx context.Context, began time.Time) error {
+func (u *Upstream) connectOnce(ctx context.Context, began time.Time) error {
 	timeout := u.cfg.UpstreamTimeout
 	if u.cfg.Wait > 0 {
-		timeout = min(timeout, max(u.cfg.Wait-time.Since(began), leastTry))
+		timeout = min(timeout, max(u.cfg.Wait-time.Since(began), minAttemptTime))
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

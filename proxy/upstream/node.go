@@ -112,7 +112,7 @@ func (n *Node) dropLinks(of func(Lane) bool) {
 	}
 }
 
-// eachLink calls f for every link. It does not hold the mutex meanwhile.
+// eachLink calls f for every link. It does not hold the mutex during the calls.
 func (n *Node) eachLink(f func(*Link)) {
 	n.mu.Lock()
 	links := make([]*Link, 0, len(n.links))

@@ -190,8 +190,8 @@ func newScriptCall(l *Link, n int, commands []byte) *scriptCall {
 // free gives c back to its pool. c must have ended.
 //
 // The writer does not copy a large request, and its write may not have returned yet. The buffer may
-// be used again all the same. If there was a reply, Redis has received all bytes of the request. If
-// the connection was lost, the writer has ended.
+// still be used again. If there was a reply, Redis has received all bytes of the request. If the
+// connection was lost, the writer has ended.
 func (c *scriptCall) free() {
 	c.timer.Stop()
 	c.state.Store(waiting)

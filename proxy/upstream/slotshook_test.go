@@ -12,7 +12,7 @@ import (
 )
 
 // TestClientFollowsFailoverWithoutAsking checks that the go-redis client of scripts follows a
-// failover as soon as Leash does, although a frozen node answers nobody.
+// failover as soon as Leash does, although a frozen node does not answer.
 func TestClientFollowsFailoverWithoutAsking(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1, NodeTimeout: time.Minute})
