@@ -129,7 +129,7 @@ func (s *Service) keyError(key string) string {
 	if script.IsHelper(key) {
 		return msgHelper
 	}
-	if s.cluster && !script.OneSlot(key) {
+	if s.redis.IsCluster && !script.OneSlot(key) {
 		return msgSlots
 	}
 	return ""

@@ -25,7 +25,7 @@ type acquisition struct {
 	// the carrier's hold of this owner, to be acquired once more; nil for a new hold. Its requests
 	// are locked by this acquisition.
 	own          *hold
-	call         *scriptCall
+	call         *script.Call
 	lastMessage  int64      // last message on its channel before it was sent
 	end          time.Time  // end of BLOCK; zero without
 	graceRetries int        // attempts in a row that were refused by a master in grace
@@ -95,13 +95,13 @@ func (a *acquisition) buildCall() {
 	if a.options.replicas > 0 {
 		acquire = m.AcquireReplicated
 	}
-	a.call = &scriptCall{
-		script: acquire, db: a.options.db, keys: m.Keys(key, a.owner, script.TokenKey(key)),
-		args: a.appendGrantArgs(append(make([]string, 0, 11), a.owner, a.carrier.name, decimal(a.number), want)),
+	a.call = &script.Call{
+		Script: acquire, DB: a.options.db, Keys: m.Keys(key, a.owner, script.TokenKey(key)),
+		Args: a.appendGrantArgs(append(make([]string, 0, 11), a.owner, a.carrier.name, script.Decimal(a.number), want)),
 	}
 	if m.Fair {
-		a.call.keys = append(a.call.keys, m.Queue(key)...)
-		a.call.args = append(a.call.args, a.fairTimeoutArg(), m.Channel(key), a.carrier.service.cfg.publishMode(), a.carrier.service.fairBit)
+		a.call.Keys = append(a.call.Keys, m.Queue(key)...)
+		a.call.Args = append(a.call.Args, a.fairTimeoutArg(), m.Channel(key), a.carrier.service.cfg.publishMode(), a.carrier.service.fairBit)
 	}
 }
 
@@ -109,7 +109,7 @@ func (a *acquisition) buildCall() {
 func (a *acquisition) appendGrantArgs(args []string) []string {
 	opts, s := &a.options, a.carrier.service
 	return append(args,
-		millisText(opts.ttl), opts.OptionLetters(), millisText(s.cfg.TokenTTL), script.RecordID(opts.id), script.RecordClient(a.carrier.host.Client()), opts.Ext(),
+		script.MillisText(opts.ttl), opts.OptionLetters(), script.MillisText(s.cfg.TokenTTL), script.RecordID(opts.id), script.RecordClient(a.carrier.host.Client()), opts.Ext(),
 		s.graces.grantingMaster(opts.key),
 	)
 }
@@ -128,15 +128,15 @@ func (a *acquisition) send(until time.Time) result {
 
 func (a *acquisition) sendOnce(until time.Time) result {
 	s := a.carrier.service
-	a.call.wantReplicas, a.call.replicaTimeout = a.options.replicas, a.replicaWait()
-	a.call.args[masterArg] = s.graces.grantingMaster(a.options.key)
-	reply, err := s.ask(a.call, until)
-	a.copyPending = a.copyPending || a.call.outcomeUnknown
-	a.call.outcomeUnknown = false
+	a.call.WantReplicas, a.call.ReplicaTimeout = a.options.replicas, a.replicaWait()
+	a.call.Args[masterArg] = s.graces.grantingMaster(a.options.key)
+	reply, err := s.redis.Ask(a.call, until)
+	a.copyPending = a.copyPending || a.call.OutcomeUnknown
+	a.call.OutcomeUnknown = false
 	if err != nil {
 		return failure(err)
 	}
-	n := integersOf(reply)
+	n := script.IntegersOf(reply)
 	switch {
 	case n[0] == 0 && len(n) > 1:
 		r := result{kind: taken, left: script.Millis(n[1])}
@@ -146,15 +146,15 @@ func (a *acquisition) sendOnce(until time.Time) result {
 		return r
 	case n[0] == 1 && len(n) > 2:
 		again := len(n) > 3 && n[3] == 1
-		return result{kind: granted, token: n[1], left: script.Millis(n[2]), sent: a.call.sent, replicas: a.call.gotReplicas, repeated: again}
+		return result{kind: granted, token: n[1], left: script.Millis(n[2]), sent: a.call.Sent, replicas: a.call.GotReplicas, repeated: again}
 	case n[0] == 2:
-		return a.ownerElsewhere(textAt(reply, 1), textAt(reply, 2), textAt(reply, 3), until)
+		return a.ownerElsewhere(script.TextAt(reply, 1), script.TextAt(reply, 2), script.TextAt(reply, 3), until)
 	case n[0] == 3:
 		return a.superseded(until)
 	case n[0] == 5:
 		return result{kind: failed, text: msgKind}
 	case n[0] == 6:
-		return a.refusedInGrace(textAt(reply, 1), until)
+		return a.refusedInGrace(script.TextAt(reply, 1), until)
 	case n[0] == 7: // each call removes some dead waiters
 		return a.sendOnce(until)
 	}

@@ -45,7 +45,7 @@ func (c *Carrier) attach(_ context.Context, dst []byte, args [][]byte) []byte {
 	until := s.deadline()
 	for range 16 {
 		r, again := c.tryAttach(opts, o, until)
-		for isMigrating(r) && time.Now().Before(until) && !s.stoppedWithin(migrationPause) {
+		for isMigrating(r) && time.Now().Before(until) && !s.redis.StoppedWithin(script.MigrationPause) {
 			r, again = c.tryAttach(opts, o, until)
 		}
 		switch {
@@ -94,7 +94,7 @@ func (c *Carrier) tryAttach(opts acquireOptions, o options, until time.Time) (r 
 	case own != nil && own.token == opts.token:
 		return result{kind: granted, token: opts.token}, false
 	default: // a release, an undo or an ATTACH of it is in progress
-		s.stoppedWithin(50 * time.Millisecond)
+		s.redis.StoppedWithin(50 * time.Millisecond)
 		return result{kind: failed, text: msgNotHeld}, c.ownHold(opts.key, o) == nil
 	}
 	if own != nil {
@@ -140,7 +140,7 @@ func (m *move) finish(limit time.Time) *hold {
 		r := m.send(s.deadline())
 		switch r.kind {
 		case unknown, busy:
-			if s.stoppedWithin(100 * time.Millisecond) {
+			if s.redis.StoppedWithin(100 * time.Millisecond) {
 				return nil
 			}
 			continue

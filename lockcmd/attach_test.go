@@ -137,24 +137,24 @@ func TestR11OldCarrierReleasesNothing(t *testing.T) {
 		token := a.token(key, "OWNER", "me")
 		b.attach(key, "me", token)
 		a.carrier.End(Release)
-		want(t, count(straight.rdb, key, "me"), "1")
+		want(t, count(straight.redis.Redis, key, "me"), "1")
 
 		// The old carrier sent a release and a renewal before ATTACH. They reach Redis after it.
 		c, key := connect(t, s), newKey()
 		token = c.token(key, "OWNER", "me")
-		renew := &scriptCall{script: script.RenewScript, keys: []string{key}, args: scriptArgs(90000, "me", script.RecordPrefix(token, c.carrier.name))}
-		release := &scriptCall{
-			script: script.ReleaseScript, keys: []string{key}, args: scriptArgs("me", token, c.carrier.name, 99, "all", script.LockChannel(key), "p"),
+		renew := &script.Call{Script: script.RenewScript, Keys: []string{key}, Args: script.Args(90000, "me", script.RecordPrefix(token, c.carrier.name))}
+		release := &script.Call{
+			Script: script.ReleaseScript, Keys: []string{key}, Args: script.Args("me", token, c.carrier.name, 99, "all", script.LockChannel(key), "p"),
 		}
 		d := connect(t, where)
 		d.attach(key, "me", token)
-		for _, late := range []*scriptCall{renew, release} {
-			if _, err := straight.ask(late, straight.deadline()); err != nil {
+		for _, late := range []*script.Call{renew, release} {
+			if _, err := straight.redis.Ask(late, straight.deadline()); err != nil {
 				t.Fatal(err)
 			}
 		}
-		want(t, count(straight.rdb, key, "me"), "1")
-		if left := straight.rdb.PTTL(ctx, key).Val(); left > 30*time.Second {
+		want(t, count(straight.redis.Redis, key, "me"), "1")
+		if left := straight.redis.Redis.PTTL(ctx, key).Val(); left > 30*time.Second {
 			t.Error("a late renewal of the old carrier has taken effect")
 		}
 		want(t, d.do("LOCK.RELEASE", key), ":1")
@@ -171,7 +171,7 @@ func TestR11OldCarrierReleasesNothing(t *testing.T) {
 			f.attach(key, "me", token)
 			fault.Release()
 			<-ended
-			want(t, count(straight.rdb, key, "me"), "1")
+			want(t, count(straight.redis.Redis, key, "me"), "1")
 			continue
 		}
 		f := connect(t, where)
@@ -216,7 +216,7 @@ func TestR26UnansweredAttachIsRepeated(t *testing.T) {
 				fault.Disarm()
 				want(t, receive(t, a.moved, 3*time.Second), key)
 				if end {
-					eventually(t, 3*time.Second, "it ends with its connection", func() bool { return !exists(t, straight.rdb, key) })
+					eventually(t, 3*time.Second, "it ends with its connection", func() bool { return !exists(t, straight.redis.Redis, key) })
 					continue
 				}
 				eventually(t, 3*time.Second, "the hold is carried", func() bool { return b.carrier.Holds() == 1 })

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"leash/lockcmd/script"
 	"leash/renewal"
 )
 
@@ -13,7 +14,7 @@ import (
 // the delay, and for at most 1 s.
 func TestR24RenewalsGoBeforeAcquires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &Service{watchdog: renewal.New(nil), stop: make(chan struct{})}
+		s := &Service{watchdog: renewal.New(nil), redis: script.New(nil)}
 		gone, leave := context.WithCancel(t.Context())
 		leave()
 		for _, row := range []struct {

@@ -160,7 +160,7 @@ func (w *lossWait) sleep(ctx context.Context) bool {
 	case <-w.wake:
 	case <-ctx.Done():
 		return false
-	case <-w.service.stop:
+	case <-w.service.redis.Stopped:
 		return false
 	}
 	return w.service.sleep(ctx, max(10*lossPause-time.Since(w.lastCheck), 0))
@@ -206,7 +206,7 @@ func (w *lossWait) check() (reason string, over bool, err error) {
 		w.leaseEnd = time.Now().Add(info.left)
 	}
 	w.subscribe()
-	if text, err := w.service.value(w.lock.db, script.TombstoneKey(w.lock.key, f.record.Token, f.record.Carrier), until); err == nil {
+	if text, err := w.service.redis.Value(w.lock.db, script.TombstoneKey(w.lock.key, f.record.Token, f.record.Carrier), until); err == nil {
 		// The holder has been told, and the hold is about to be ended.
 		if how, reason, _ := strings.Cut(text, " "); how == lostText {
 			return reason, true, nil
@@ -222,7 +222,7 @@ func (w *lossWait) requestReport() {
 	s, r := w.service, w.seen.record
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	s.database(w.lock.db).Publish(ctx, script.CarrierChannel(r.Carrier), holdEventText(watchedEvent, r.Token, r.Carrier, w.lock.key))
+	s.redis.Database(w.lock.db).Publish(ctx, script.CarrierChannel(r.Carrier), holdEventText(watchedEvent, r.Token, r.Carrier, w.lock.key))
 }
 
 // endReason finds out how a hold ended that Redis does not have. It spends at most the time of one
@@ -232,7 +232,7 @@ func (w *lossWait) endReason(until time.Time) (reason string, over bool) {
 	s, r := w.service, &w.seen.record
 	for time.Now().Before(until) {
 		key := script.TombstoneKey(w.lock.key, r.Token, r.Carrier)
-		text, err := s.value(w.lock.db, key, until)
+		text, err := s.redis.Value(w.lock.db, key, until)
 		if errors.Is(err, script.ErrRefused) {
 			break
 		}
@@ -301,7 +301,7 @@ func (s *Service) sleep(ctx context.Context, d time.Duration) bool {
 	case <-timer.C:
 		return true
 	case <-ctx.Done():
-	case <-s.stop:
+	case <-s.redis.Stopped:
 	}
 	return false
 }

@@ -111,7 +111,7 @@ func (b *breakRequest) run() error {
 		if over, err = b.step(info); over || err != nil {
 			break
 		}
-		if b.service.stoppedWithin(pause) || time.Now().After(b.until) {
+		if b.service.redis.StoppedWithin(pause) || time.Now().After(b.until) {
 			return script.ErrRefused
 		}
 		info, err = b.service.inspect(b.lock, b.until)
@@ -167,9 +167,9 @@ func (b *breakRequest) forEach(holds []found, do func(found) error) error {
 func (b *breakRequest) markBroken(f found) error {
 	s, token, carrier := b.service, f.record.Token, f.record.Carrier
 	tombstone := script.TombstoneKey(b.lock.key, token, carrier)
-	n, err := s.askInt(&scriptCall{
-		script: script.MarkBrokenScript, db: b.lock.db, keys: []string{tombstone},
-		args: scriptArgs(b.keepMillis(f), script.CarrierChannel(carrier), holdEventText(brokenText, token, carrier, b.lock.key)),
+	n, err := s.redis.AskInt(&script.Call{
+		Script: script.MarkBrokenScript, DB: b.lock.db, Keys: []string{tombstone},
+		Args: script.Args(b.keepMillis(f), script.CarrierChannel(carrier), holdEventText(brokenText, token, carrier, b.lock.key)),
 	}, b.until)
 	if n != 1 {
 		return err
@@ -192,7 +192,7 @@ func (b *breakRequest) awaitReports() {
 		if len(b.awaitingReport) == 0 {
 			return
 		}
-		if time.Now().After(b.forceAfter) || b.service.stoppedWithin(pause) {
+		if time.Now().After(b.forceAfter) || b.service.redis.StoppedWithin(pause) {
 			b.unconfirmed = true
 			return
 		}
@@ -204,7 +204,7 @@ func (b *breakRequest) readReport(token int64) {
 	b.mu.Lock()
 	tombstone := b.awaitingReport[token]
 	b.mu.Unlock()
-	text, err := b.service.value(b.lock.db, tombstone, b.forceAfter.Add(confirmSlack))
+	text, err := b.service.redis.Value(b.lock.db, tombstone, b.forceAfter.Add(confirmSlack))
 	if err != nil || strings.HasSuffix(text, perhapsSuffix) {
 		return
 	}
@@ -227,10 +227,10 @@ func (b *breakRequest) readReport(token int64) {
 func (b *breakRequest) force(f found) error {
 	s, r := b.service, f.record
 	own := f.mode.Keys(b.lock.key, f.owner)
-	n, err := s.askIntThroughMigration(&scriptCall{
-		script: f.mode.Revoke, db: b.lock.db, minKeys: len(own),
-		keys: f.mode.EndKeys(b.lock.key, f.owner, script.TombstoneKey(b.lock.key, r.Token, r.Carrier), script.AnswerKey(b.lock.key, s.newRequestID())),
-		args: scriptArgs(f.owner, r.Token, r.Carrier, "all", f.mode.Channel(b.lock.key), s.cfg.publishMode(), b.keepMillis(f), "", "", "", brokenText),
+	n, err := s.redis.AskIntThroughMigration(&script.Call{
+		Script: f.mode.Revoke, DB: b.lock.db, MinKeys: len(own),
+		Keys: f.mode.EndKeys(b.lock.key, f.owner, script.TombstoneKey(b.lock.key, r.Token, r.Carrier), script.AnswerKey(b.lock.key, s.newRequestID())),
+		Args: script.Args(f.owner, r.Token, r.Carrier, "all", f.mode.Channel(b.lock.key), s.cfg.publishMode(), b.keepMillis(f), "", "", "", brokenText),
 	}, b.until)
 	if err == nil && n == holdEnded {
 		b.mu.Lock()
@@ -246,9 +246,9 @@ func (b *breakRequest) forceOther(f found) error {
 	b.begun = true
 	s := b.service
 	own := f.mode.Keys(b.lock.key, f.owner)
-	n, err := s.askIntThroughMigration(&scriptCall{
-		script: f.mode.BreakOther, db: b.lock.db, minKeys: len(own), keys: f.mode.EndKeys(b.lock.key, f.owner, script.AnswerKey(b.lock.key, s.newRequestID())),
-		args: scriptArgs(f.owner, f.mode.Channel(b.lock.key), s.cfg.publishMode(), b.keepMillis(f)),
+	n, err := s.redis.AskIntThroughMigration(&script.Call{
+		Script: f.mode.BreakOther, DB: b.lock.db, MinKeys: len(own), Keys: f.mode.EndKeys(b.lock.key, f.owner, script.AnswerKey(b.lock.key, s.newRequestID())),
+		Args: script.Args(f.owner, f.mode.Channel(b.lock.key), s.cfg.publishMode(), b.keepMillis(f)),
 	}, b.until)
 	b.forced = b.forced || err == nil && n == holdEnded
 	return err
@@ -262,7 +262,7 @@ func (b *breakRequest) keepMillis(f found) int64 {
 // obeyBreak ends a hold after a break event, if Redis has the mark too, and reports in the
 // tombstone how it ended.
 func (s *Service) obeyBreak(h *hold) {
-	text, err := s.value(int(h.db), script.TombstoneKey(h.key(), h.token, h.carrier.name), s.deadline())
+	text, err := s.redis.Value(int(h.db), script.TombstoneKey(h.key(), h.token, h.carrier.name), s.deadline())
 	if err != nil || text != brokenText {
 		return
 	}
@@ -280,7 +280,7 @@ func (s *Service) obeyBreak(h *hold) {
 
 // reportExpired reports that a lease ended by itself, if it is gone before BREAK ends it.
 func (s *Service) reportExpired(h *hold) {
-	for until := time.Now().Add(breakTimeout); time.Now().Before(until) && !s.stoppedWithin(lossPause); {
+	for until := time.Now().Add(breakTimeout); time.Now().Before(until) && !s.redis.StoppedWithin(lossPause); {
 		info, err := s.inspect(h.lock(), until)
 		if err != nil {
 			continue

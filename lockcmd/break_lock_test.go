@@ -199,22 +199,22 @@ func TestR7LostReplyOfBreak(t *testing.T) {
 		}
 		want(t, receive(t, a.losses, time.Second), key+" broken")
 
-		dead, kill := killableLeash(t, straight.rdb, Config{})
+		dead, kill := killableLeash(t, straight.redis.Redis, Config{})
 		b, key := connect(t, dead), newKey()
 		b.token(key)
 		kill()
 		defaultBreakTimeout(s)
 		fault = arm(running(script.RevokeScript, key))
 		want(t, connect(t, s).do("LOCK.BREAK", key), ":2")
-		if fault.Count() != 1 || exists(t, straight.rdb, key) {
+		if fault.Count() != 1 || exists(t, straight.redis.Redis, key) {
 			t.Fatal("not ended")
 		}
 
 		key = newKey()
-		straight.rdb.HSet(t.Context(), key, "0a1b:7", "1")
+		straight.redis.Redis.HSet(t.Context(), key, "0a1b:7", "1")
 		fault = arm(running(script.BreakScript, key))
 		want(t, connect(t, s).do("LOCK.BREAK", key), ":2")
-		if fault.Count() != 1 || exists(t, straight.rdb, key) {
+		if fault.Count() != 1 || exists(t, straight.redis.Redis, key) {
 			t.Fatal("not ended")
 		}
 	}
@@ -229,7 +229,7 @@ func TestR30UnansweredBreak(t *testing.T) {
 	want(t, b.do("LOCK.BREAK", key), "-"+msgBreakUnknown)
 	want(t, receive(t, a.losses, time.Second), key+" broken") // the reported hold is still ended
 	fault.Disarm()
-	eventually(t, 2*time.Second, "it is ended", func() bool { return !exists(t, straight.rdb, key) })
+	eventually(t, 2*time.Second, "it is ended", func() bool { return !exists(t, straight.redis.Redis, key) })
 	a.token(key)
 	p.Freeze()
 	want(t, b.do("LOCK.BREAK", key), "-"+msgRefused)

@@ -187,10 +187,10 @@ func TestR30BreakAndReleaseByAnotherLeash(t *testing.T) {
 			broken := b.start("LOCK.BREAK", key)
 			// a random delay, so that either can be first
 			<-time.After(time.Duration(i%15) * 100 * time.Microsecond)
-			released := c.do("LOCK.RELEASE", key, "TOKEN", decimal(token))
+			released := c.do("LOCK.RELEASE", key, "TOKEN", script.Decimal(token))
 			how := fmt.Sprintf("RELEASE %s, BREAK %s", released, receive(t, broken, soon))
 			eventually(t, soon, "it is ended", func() bool { return a.carrier.Holds() == 0 })
-			switch how += ", " + a.do("LOCK.CHECK", key, "TOKEN", decimal(token)); how {
+			switch how += ", " + a.do("LOCK.CHECK", key, "TOKEN", script.Decimal(token)); how {
 			case "RELEASE :1, BREAK :0, :0":
 				first++
 			case "RELEASE -" + msgNotHeld + ", BREAK :1, -" + msgLost(key, renewal.ReasonBroken):
@@ -249,7 +249,7 @@ func TestR30ReleaseOfALostHoldFreesTheLock(t *testing.T) {
 			}
 			tombstone := script.TombstoneKey(key, token, a.carrier.name)
 			rdb.Set(t.Context(), tombstone, lostText+" "+renewal.ReasonSilence, time.Minute)
-			want(t, connect(t, other).do("LOCK.RELEASE", key, "TOKEN", decimal(token)), "-"+msgNotHeld)
+			want(t, connect(t, other).do("LOCK.RELEASE", key, "TOKEN", script.Decimal(token)), "-"+msgNotHeld)
 			if exists(t, rdb, key) {
 				t.Errorf("%s: the lock is still taken", mode)
 			}
@@ -268,7 +268,7 @@ func TestR30ForcedBreakIsFinal(t *testing.T) {
 			s, other, third, key := leash(t, rdb, Config{}, withoutEvents), leash(t, rdb, Config{}, defaultBreakTimeout), leash(t, rdb, Config{}, slowRetries), newKey()
 			a := connect(t, s)
 			token := a.token(append([]string{key, "TTL", "600000"}, strings.Fields(mode)...)...)
-			reply := connect(t, third).start("LOCK.AWAITLOSS", key, "TOKEN", decimal(token), "BLOCK", "0")
+			reply := connect(t, third).start("LOCK.AWAITLOSS", key, "TOKEN", script.Decimal(token), "BLOCK", "0")
 			eventually(t, soon, "it listens", func() bool { return third.subscriber.lastMessage(lockMode(mode).Channel(key)) != 0 })
 			want(t, connect(t, other).do("LOCK.BREAK", key), ":2")
 			if got := receive(t, reply, soon); !strings.Contains(got, renewal.ReasonBroken) {

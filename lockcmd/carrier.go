@@ -139,7 +139,7 @@ func (c *Carrier) end(how Ending, unsure time.Time) {
 	select {
 	case <-c.service.endAll(release):
 	case <-timer.C:
-	case <-c.service.stop:
+	case <-c.service.redis.Stopped:
 	}
 }
 

@@ -44,7 +44,7 @@ func TestR11ReleaseOfAnEndedCarrierLeavesTheNextOneAlone(t *testing.T) {
 	want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "x"), "-"+msgElsewhere)
 	late.Disarm()
 	late.Release()
-	eventually(t, time.Second, "the hold ends", func() bool { return !exists(t, straight.rdb, key) })
+	eventually(t, time.Second, "the hold ends", func() bool { return !exists(t, straight.redis.Redis, key) })
 	a.token(key, "OWNER", "x")
 	want(t, connect(t, straight).do("LOCK.ACQUIRE", key), "$-1")
 }

@@ -96,7 +96,7 @@ func (c *Carrier) explainTimeout(reply []byte, start int, args [][]byte, began t
 	reason := ""
 	for _, key := range keys {
 		if reason == "" {
-			reason = c.service.refusedSince(string(key), began)
+			reason = c.service.redis.RefusedSince(string(key), began)
 		}
 	}
 	if reason == "" {

@@ -185,6 +185,6 @@ func TestR19UnblockWhileAHandOverIsUnanswered(t *testing.T) {
 		want(t, receive(t, reply, 5*time.Second), "-"+msgUnblocked)
 		fault.Disarm()
 		receive(t, release, 30*time.Second)
-		eventually(t, 5*time.Second, "the lock is free", func() bool { return !exists(t, straight.rdb, key) })
+		eventually(t, 5*time.Second, "the lock is free", func() bool { return !exists(t, straight.redis.Redis, key) })
 	}
 }

@@ -41,9 +41,9 @@ type Config struct {
 	Database func(db int) redis.UniversalClient
 	// SendScript sends lock scripts on Leash's own connections, which is fast. If nil, they go by
 	// the clients of New and Database.
-	SendScript SendScript
+	SendScript script.SendScript
 	// SendScripts does the same for renewals.
-	SendScripts SendScripts
+	SendScripts script.SendScripts
 	// NodeAddr returns the address of the node to which SendScripts sends commands for a slot, ""
 	// for none. It does not block. If nil, New's client is asked.
 	NodeAddr func(slot int) string

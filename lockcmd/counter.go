@@ -76,7 +76,7 @@ func (c *Carrier) take(ctx context.Context, dst []byte, args [][]byte) []byte {
 	attempt := func(until time.Time) result { return s.takePermits(lock, n, until) }
 	r := c.attemptOrWait(ctx, id, blockOption{wait, block}, false, attempt)
 	if r.kind == granted && !c.canAnswer(ctx) {
-		s.spawn(func() { _, _ = s.ask(s.giveCall(lock, n), s.deadline()) })
+		s.spawn(func() { _, _ = s.redis.Ask(s.giveCall(lock, n), s.deadline()) })
 		r = result{kind: failed, text: msgGone}
 	}
 	return c.replyCount(dst, r)
@@ -84,12 +84,12 @@ func (c *Carrier) take(ctx context.Context, dst []byte, args [][]byte) []byte {
 
 // takePermits takes n permits once, if that many are available.
 func (s *Service) takePermits(lock lockID, n int64, until time.Time) result {
-	call := &scriptCall{script: script.TakeScript, db: lock.db, keys: []string{lock.key}, args: scriptArgs(n), runsOnce: true}
-	reply, err := s.ask(call, until)
+	call := &script.Call{Script: script.TakeScript, DB: lock.db, Keys: []string{lock.key}, Args: script.Args(n), RunsOnce: true}
+	reply, err := s.redis.Ask(call, until)
 	if err != nil {
 		return failure(err)
 	}
-	if got := integersOf(reply); len(got) == 2 {
+	if got := script.IntegersOf(reply); len(got) == 2 {
 		return result{kind: granted, permitsLeft: got[1]}
 	}
 	return result{kind: taken}
@@ -121,10 +121,10 @@ func (c *Carrier) give(ctx context.Context, dst []byte, args [][]byte) []byte {
 }
 
 // giveCall adds n permits to the counter. It returns how many there are.
-func (s *Service) giveCall(lock lockID, n int64) *scriptCall {
-	return &scriptCall{
-		script: script.GiveScript, db: lock.db, keys: []string{lock.key}, args: scriptArgs(n, script.PermitChannel(lock.key), s.cfg.publishMode()),
-		runsOnce: n > 0,
+func (s *Service) giveCall(lock lockID, n int64) *script.Call {
+	return &script.Call{
+		Script: script.GiveScript, DB: lock.db, Keys: []string{lock.key}, Args: script.Args(n, script.PermitChannel(lock.key), s.cfg.publishMode()),
+		RunsOnce: n > 0,
 	}
 }
 

@@ -235,7 +235,7 @@ func TestR31DrainEndsThePermitQueues(t *testing.T) {
 func TestR7CountersAreNotCountedTwice(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{})
-	a, rdb := connect(t, s), straight.rdb
+	a, rdb := connect(t, s), straight.redis.Redis
 	for _, after := range []bool{true, false} {
 		key, latch := newKey(), newKey()
 		arm, left := p.DropBefore, "5"

@@ -1,7 +1,5 @@
 package lockcmd
 
-import "github.com/redis/go-redis/v9"
-
 // lockID identifies a lock on this Leash. The same key in two databases is two locks (R8). They
 // share one channel, because Redis's channels have no databases. A message about one of them also
 // wakes the waiters of the other, which attempt once and wait on.
@@ -16,11 +14,3 @@ func (c *Carrier) Select(db int) { c.db = db }
 
 // id is the lock of key in the carrier's database.
 func (c *Carrier) id(key string) lockID { return lockID{c.db, key} }
-
-// database is the client of a database.
-func (s *Service) database(db int) redis.UniversalClient {
-	if db == 0 || s.cfg.Database == nil {
-		return s.rdb
-	}
-	return s.cfg.Database(db)
-}

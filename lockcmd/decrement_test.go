@@ -39,15 +39,15 @@ func TestR26LostReplyOfALastReleaseTakenForOneOfSeveral(t *testing.T) {
 		a, key := connect(t, s), newKey()
 		a.token(append([]string{key}, options...)...) // Redis knows the script now
 		want(t, a.do("LOCK.RELEASE", key), ":1")
-		enterTwice(t, a, straight.rdb, key, options...)
+		enterTwice(t, a, straight.redis.Redis, key, options...)
 		fault := p.DropAfter(running(release, key))
 		want(t, a.do("LOCK.RELEASE", key), ":1")
 		if fault.Count() != 1 || len(a.losses) != 0 || a.carrier.Holds() != 0 {
 			t.Fatalf("%s: %d faults, %d losses, %d holds", mode, fault.Count(), len(a.losses), a.carrier.Holds())
 		}
 
-		token := enterTwice(t, a, straight.rdb, key, options...)
-		straight.rdb.Set(context.Background(), script.TombstoneKey(key, token, a.carrier.name), brokenText, time.Minute)
+		token := enterTwice(t, a, straight.redis.Redis, key, options...)
+		straight.redis.Redis.Set(context.Background(), script.TombstoneKey(key, token, a.carrier.name), brokenText, time.Minute)
 		p.DropAfter(running(release, key))
 		want(t, a.do("LOCK.RELEASE", key), "-"+msgLost(key, "broken"))
 		want(t, receive(t, a.losses, time.Second), key+" broken")
@@ -65,7 +65,7 @@ func TestR26RenewalBesideALastReleaseTakenForOneOfSeveral(t *testing.T) {
 		reply := a.start("LOCK.RELEASE", key)
 		receive(t, fault.Triggered(), time.Second)
 		if lose {
-			straight.rdb.Del(ctx, key)
+			straight.redis.Redis.Del(ctx, key)
 		}
 		s.RenewAll(ctx)
 		if len(a.losses) != 0 {
@@ -74,7 +74,7 @@ func TestR26RenewalBesideALastReleaseTakenForOneOfSeveral(t *testing.T) {
 		fault.Release()
 		return receive(t, reply, time.Second)
 	}
-	enterTwice(t, a, straight.rdb, key)
+	enterTwice(t, a, straight.redis.Redis, key)
 	want(t, during(p.HoldAfter, false), ":1")
 	if len(a.losses) != 0 || a.carrier.Holds() != 0 {
 		t.Fatal("reported as a loss, or kept")
@@ -103,7 +103,7 @@ func TestR25LossDuringAnUnknownReleaseIsReportedInTime(t *testing.T) {
 	a.token(key, "OWNER", "me")
 	p.DropBefore(running(script.ReleaseScript, key), faultproxy.Always())
 	want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
-	straight.rdb.Del(context.Background(), key)
+	straight.redis.Redis.Del(context.Background(), key)
 	want(t, receive(t, a.losses, 6*time.Second), key+" gone")
 	eventually(t, time.Second, "the hold is dropped", func() bool { return s.Stats().Holds == 0 })
 }

@@ -22,7 +22,7 @@
 //	releaseRequest      a release by the hold's own carrier               release_request.go
 //	remoteRelease       a release by anybody else                         remote_release.go
 //	move                a change of the carrier                           move.go
-//	scriptCall          one call of a Lua script, which can be repeated   script_call.go
+//	script.Call         one call of a Lua script, which can be repeated   script/call.go
 //
 // # In Redis
 //
@@ -36,13 +36,13 @@
 //     Counters and latches have no owners, so there are no holds of them and nothing to undo.
 //
 // Lua scripts make all changes. An acquire that nobody disputes takes one call, and so does its
-// release. The package script has the scripts, the names of the keys and the record. direct.go
-// sends the scripts on links of Leash's own, past go-redis.
+// release. The package script has the scripts, the names of the keys and the record, and sends the
+// scripts to Redis.
 //
 // # Unknown outcomes
 //
 // If a script was sent and no reply came, nobody knows whether it ran. Each request has a number
-// above the last one of its carrier, so it can be repeated until Redis answers (script_call.go).
+// above the last one of its carrier, so it can be repeated until Redis answers (script/call.go).
 // What stays unknown for too long is undone (undo.go), and the client gets LOCKTIMEOUT. A hold that
 // may have ended counts as lost for its holder, and as held for everybody else.
 //

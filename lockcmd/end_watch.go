@@ -134,9 +134,9 @@ func (h *hold) writeTombstone(text string) {
 // otherwise it was lost, and its Leash has not noticed yet. A mark of BREAK would stay, so Leash
 // does not inspect the lock for it: a BREAK of n READ holds would inspect n holds n times.
 func (s *Service) writeTombstone(lock lockID, of holdRef, text string, keep time.Duration, tells ...string) {
-	until, key := time.Now().Add(maxAttempt), script.TombstoneKey(lock.key, of.token, of.carrier)
+	until, key := time.Now().Add(script.MaxAttempt), script.TombstoneKey(lock.key, of.token, of.carrier)
 	if text == leftText {
-		if present, _ := s.value(lock.db, key, until); present == brokenText {
+		if present, _ := s.redis.Value(lock.db, key, until); present == brokenText {
 			return
 		}
 		info, err := s.inspect(lock, until)
@@ -144,8 +144,8 @@ func (s *Service) writeTombstone(lock lockID, of holdRef, text string, keep time
 			return
 		}
 	}
-	s.askInt(&scriptCall{
-		script: script.TombstoneScript, db: lock.db, keys: []string{key},
-		args: append(scriptArgs(text, keep.Milliseconds()), tells...),
+	s.redis.AskInt(&script.Call{
+		Script: script.TombstoneScript, DB: lock.db, Keys: []string{key},
+		Args: append(script.Args(text, keep.Milliseconds()), tells...),
 	}, until)
 }

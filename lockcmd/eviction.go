@@ -26,7 +26,7 @@ func (s *Service) warnOfEviction(ctx context.Context) {
 		return nil
 	}
 	var err error
-	switch c := s.rdb.(type) {
+	switch c := s.redis.Redis.(type) {
 	case *redis.ClusterClient:
 		err = c.ForEachMaster(ctx, ask)
 	case *redis.Client:

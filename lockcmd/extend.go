@@ -101,14 +101,14 @@ func (c *Carrier) tryExtend(lock lockID, o options, ms int64, until time.Time) (
 	if h == nil {
 		channel, event = script.CarrierChannel(f.record.Carrier), holdEventText("extended", f.record.Token, f.record.Carrier, lock.key)
 	}
-	call := &scriptCall{
-		script: f.mode.Extend, db: lock.db, minKeys: len(f.mode.Keys(lock.key, f.owner)),
-		keys: f.mode.Keys(lock.key, f.owner, script.TombstoneKey(lock.key, f.record.Token, f.record.Carrier)),
-		args: scriptArgs(f.owner, f.text, extendedRecord(f.text, ms, s.newRequestID()), ms, channel, event, s.cfg.WatchdogTimeout.Milliseconds()),
+	call := &script.Call{
+		Script: f.mode.Extend, DB: lock.db, MinKeys: len(f.mode.Keys(lock.key, f.owner)),
+		Keys: f.mode.Keys(lock.key, f.owner, script.TombstoneKey(lock.key, f.record.Token, f.record.Carrier)),
+		Args: script.Args(f.owner, f.text, extendedRecord(f.text, ms, s.newRequestID()), ms, channel, event, s.cfg.WatchdogTimeout.Milliseconds()),
 	}
 	switch {
 	case h == nil:
-		left, err = s.askIntThroughMigration(call, until)
+		left, err = s.redis.AskIntThroughMigration(call, until)
 	case !h.lockRequests(until):
 		return 0, script.ErrRefused
 	default:
@@ -123,17 +123,17 @@ func (c *Carrier) tryExtend(lock lockID, o options, ms int64, until time.Time) (
 
 // extend sends the call about h, whose requests the caller has locked. From before it is sent, h
 // counts as safe for no longer than the call may leave it.
-func (h *hold) extend(call *scriptCall, ttl time.Duration, until time.Time) (left int64, err error) {
+func (h *hold) extend(call *script.Call, ttl time.Duration, until time.Time) (left int64, err error) {
 	w, now := h.carrier.service.watchdog, time.Now()
 	if short := renewal.Until(now, ttl); short.Before(w.Until(&h.watch)) {
 		w.Correct(&h.watch, short, now)
 	}
-	left, err = h.carrier.service.askIntThroughMigration(call, until)
+	left, err = h.carrier.service.redis.AskIntThroughMigration(call, until)
 	switch {
 	case err != nil || left < 0:
 		w.Check(&h.watch) // Redis will tell how long h lasts
 	default:
-		h.setLease(ttl, renewal.Until(call.sent, script.Millis(left)))
+		h.setLease(ttl, renewal.Until(call.Sent, script.Millis(left)))
 	}
 	return left, err
 }
@@ -175,27 +175,15 @@ func (h *hold) switchToLease(of *holdGroup, ttl time.Duration, until time.Time) 
 		return nil
 	}
 	ms := ttl.Milliseconds()
-	call := &scriptCall{
-		script: f.mode.Extend, db: int(h.db), keys: f.mode.Keys(h.key(), f.owner, script.TombstoneKey(h.key(), f.record.Token, f.record.Carrier)),
-		args: scriptArgs(f.owner, f.text, leaseRecord(extendedRecord(f.text, ms, s.newRequestID())), ms, "", "", s.cfg.WatchdogTimeout.Milliseconds()),
+	call := &script.Call{
+		Script: f.mode.Extend, DB: int(h.db), Keys: f.mode.Keys(h.key(), f.owner, script.TombstoneKey(h.key(), f.record.Token, f.record.Carrier)),
+		Args: script.Args(f.owner, f.text, leaseRecord(extendedRecord(f.text, ms, s.newRequestID())), ms, "", "", s.cfg.WatchdogTimeout.Milliseconds()),
 	}
 	left, err := h.extend(call, ttl, until)
 	if err == nil && left < 0 {
 		err = script.ErrRefused
 	}
 	return err
-}
-
-// askInt calls a script that returns an integer.
-func (s *Service) askInt(call *scriptCall, until time.Time) (int64, error) {
-	reply, err := s.ask(call, until)
-	return integersOf(reply)[0], err
-}
-
-// askIntThroughMigration is askInt for a script that needs all its keys on one node (R14).
-func (s *Service) askIntThroughMigration(call *scriptCall, until time.Time) (int64, error) {
-	reply, err := s.askThroughMigration(call, until)
-	return integersOf(reply)[0], err
 }
 
 // newRequestID returns an id that nobody else has.

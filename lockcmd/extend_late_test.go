@@ -59,7 +59,7 @@ func TestR24LateReplyOfALeaseExtension(t *testing.T) {
 				reply := a.start(args...)
 				<-late.Triggered()
 				time.Sleep(time.Until(sent.Add(2100 * time.Millisecond)))
-				if left := straight.rdb.PTTL(t.Context(), key).Val(); left < 15*time.Second {
+				if left := straight.redis.Redis.PTTL(t.Context(), key).Val(); left < 15*time.Second {
 					t.Fatalf("Redis has not done it: %v left", left)
 				}
 				late.Release()
@@ -71,7 +71,7 @@ func TestR24LateReplyOfALeaseExtension(t *testing.T) {
 					t.Errorf("the connection has %d holds", n)
 				}
 				want(t, a.do("LOCK.RELEASE", key, "ALL"), ":1")
-				if n := straight.rdb.Exists(t.Context(), key).Val(); n != 0 {
+				if n := straight.redis.Redis.Exists(t.Context(), key).Val(); n != 0 {
 					t.Error("the lock was not released")
 				}
 			})
@@ -97,7 +97,7 @@ func TestR24UnknownExtendOfALeaseThatIsOver(t *testing.T) {
 			if name == "done" {
 				eventually(t, soon, "Redis is believed", func() bool { return a.do("LOCK.TTL", key) > ":15000" })
 				want(t, a.do("LOCK.RELEASE", key), ":1")
-				if n := straight.rdb.Exists(t.Context(), key).Val(); n != 0 {
+				if n := straight.redis.Redis.Exists(t.Context(), key).Val(); n != 0 {
 					t.Error("the lock was not released")
 				}
 			}

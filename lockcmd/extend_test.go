@@ -143,7 +143,7 @@ func TestR7LateExtendDoesNothing(t *testing.T) {
 		wantPrefix(t, a.do(between...), ":")
 		late.Release()
 		<-time.After(100 * time.Millisecond)
-		if left := straight.rdb.PTTL(t.Context(), key).Val(); left < 55*time.Second {
+		if left := straight.redis.Redis.PTTL(t.Context(), key).Val(); left < 55*time.Second {
 			t.Errorf("%s: a late EXTEND left %v", between[0], left)
 		}
 	}
@@ -167,7 +167,7 @@ func TestR24UnknownExtendIsNotBelievedForLonger(t *testing.T) {
 		}
 		fault.Disarm()
 		results.Disarm()
-		left := straight.rdb.PTTL(t.Context(), key).Val()
+		left := straight.redis.Redis.PTTL(t.Context(), key).Val()
 		eventually(t, 2*time.Second, "Redis is believed", func() bool {
 			ms, _ := strconv.Atoi(a.do("LOCK.TTL", key)[1:])
 			return script.Millis(int64(ms)) <= left && script.Millis(int64(ms)) > left-4*time.Second

@@ -73,9 +73,9 @@ func TestSickReplicasHoldUpNoScript(t *testing.T) {
 	for i := range 8 { // each client asks nodes at random
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 		key := redistest.KeyIn(i*2000, "lock")
-		reply, err := script.ReleaseScript.Run(ctx, dialCluster(t, masters...), script.Plain.EndKeys(key, "me"), scriptArgs("me", 1, "nobody", 1, "", script.LockChannel(key), "p"))
+		reply, err := script.ReleaseScript.Run(ctx, dialCluster(t, masters...), script.Plain.EndKeys(key, "me"), script.Args("me", 1, "nobody", 1, "", script.LockChannel(key), "p"))
 		cancel()
-		if err != nil || integersOf(reply)[0] != noSuchHold {
+		if err != nil || script.IntegersOf(reply)[0] != noSuchHold {
 			t.Fatalf("client %d: %v %v", i, reply, err)
 		}
 	}

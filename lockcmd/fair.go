@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"time"
+
+	"leash/lockcmd/script"
 )
 
 // A FAIR waiter has a place in a queue in Redis, that of Redisson's RedissonFairLock. It is behind
@@ -34,5 +36,5 @@ func (a *acquisition) fairTimeoutArg() string {
 	if !a.waitsFair() {
 		return ""
 	}
-	return millisText(a.carrier.service.fairTimeout)
+	return script.MillisText(a.carrier.service.fairTimeout)
 }

@@ -106,14 +106,14 @@ func (s *Service) dequeueAll(lock lockID) {
 		for _, r := range list {
 			close(r.done)
 		}
-		s.stoppedWithin(min(time.Since(began), maxDequeuePause))
+		s.redis.StoppedWithin(min(time.Since(began), maxDequeuePause))
 	}
 }
 
 // dequeueAgain takes out waiters that stayed because another, now dead, Leash had refreshed them.
 // Only waiters of Redisson may be behind them, which do not check by themselves for minutes.
 func (s *Service) dequeueAgain(lock lockID, list []*dequeueRequest) {
-	if !s.stoppedWithin(s.fairHeartbeat + s.fairHeartbeat/8) { // Redis's clock may be slower
+	if !s.redis.StoppedWithin(s.fairHeartbeat + s.fairHeartbeat/8) { // Redis's clock may be slower
 		s.dequeueSome(lock, list, 0)
 	}
 }
@@ -124,7 +124,7 @@ func (s *Service) dequeueAgain(lock lockID, list []*dequeueRequest) {
 func (s *Service) dequeueSome(lock lockID, list []*dequeueRequest, heartbeat time.Duration) (stay bool) {
 	for limit := time.Now().Add(maxLate); ; {
 		stay, err := s.dequeueOnce(lock, list, heartbeat)
-		if !errors.Is(err, script.ErrUnknown) && !errors.Is(err, script.ErrRefused) || time.Now().After(limit) || s.stoppedWithin(time.Second) {
+		if !errors.Is(err, script.ErrUnknown) && !errors.Is(err, script.ErrRefused) || time.Now().After(limit) || s.redis.StoppedWithin(time.Second) {
 			return stay
 		}
 	}
@@ -133,7 +133,7 @@ func (s *Service) dequeueSome(lock lockID, list []*dequeueRequest, heartbeat tim
 // dequeueOnce is one such call. A waiter whose owner waits by another command, through any Leash,
 // stays.
 func (s *Service) dequeueOnce(lock lockID, list []*dequeueRequest, heartbeat time.Duration) (stay bool, err error) {
-	args := scriptArgs(script.Fair.Channel(lock.key), s.cfg.publishMode(), s.fairBit, heartbeat.Milliseconds())
+	args := script.Args(script.Fair.Channel(lock.key), s.cfg.publishMode(), s.fairBit, heartbeat.Milliseconds())
 	named := len(args)
 	for _, r := range list {
 		if owner := r.acquisition.owner; !s.queues.waiting(r.acquisition.queueID()) && !slices.Contains(args[named:], owner) {
@@ -143,6 +143,6 @@ func (s *Service) dequeueOnce(lock lockID, list []*dequeueRequest, heartbeat tim
 	if len(args) == named {
 		return false, nil
 	}
-	reply, err := s.ask(&scriptCall{script: script.DequeueScript, db: lock.db, keys: script.Fair.EndKeys(lock.key, ""), args: args}, s.deadline())
+	reply, err := s.redis.Ask(&script.Call{Script: script.DequeueScript, DB: lock.db, Keys: script.Fair.EndKeys(lock.key, ""), Args: args}, s.deadline())
 	return err == nil && reply == int64(0), err
 }

@@ -56,7 +56,7 @@ func fillQueue(rdb redis.UniversalClient, key string, n int, alive, first, step 
 // dequeueOwners runs the dequeue script once for all owners.
 func dequeueOwners(t *testing.T, rdb redis.UniversalClient, key string, owners ...string) {
 	t.Helper()
-	if _, err := script.DequeueScript.Run(context.Background(), rdb.(script.Processor), script.Fair.EndKeys(key, ""), append(scriptArgs(script.LockChannel(key), "p", 1, fairHeartbeat.Milliseconds()), owners...)); err != nil {
+	if _, err := script.DequeueScript.Run(context.Background(), rdb.(script.Processor), script.Fair.EndKeys(key, ""), append(script.Args(script.LockChannel(key), "p", 1, fairHeartbeat.Milliseconds()), owners...)); err != nil {
 		t.Error(err)
 	}
 }

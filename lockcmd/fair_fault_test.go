@@ -19,12 +19,12 @@ func TestR22UnknownEnqueueIsUndone(t *testing.T) {
 	connect(t, straight).token(newKey(), "FAIR") // Redis knows the script
 	fault := p.DropAfter(running(script.AcquireFairScript, key), faultproxy.Always())
 	reply := a.start("LOCK.ACQUIRE", key, "FAIR", "BLOCK", "0")
-	eventually(t, 2*time.Second, "it is in the queue", func() bool { return len(order(straight.rdb, key)) == 1 })
+	eventually(t, 2*time.Second, "it is in the queue", func() bool { return len(order(straight.redis.Redis, key)) == 1 })
 	want(t, receive(t, reply, 3*time.Second), "-"+msgTimeout)
 	fault.Disarm()
-	eventually(t, time.Second, "it has left", func() bool { return len(order(straight.rdb, key)) == 0 })
+	eventually(t, time.Second, "it has left", func() bool { return len(order(straight.redis.Redis, key)) == 0 })
 	want(t, holder.do("LOCK.RELEASE", key), ":1")
-	wantNothingLeft(t, straight.rdb, key)
+	wantNothingLeft(t, straight.redis.Redis, key)
 	if fault.Count() < 2 {
 		t.Error("the right answer was not checked")
 	}
@@ -37,10 +37,10 @@ func TestR22LostReplyOfEnqueueKeepsItsPlace(t *testing.T) {
 	holder.token(key)
 	connect(t, straight).token(newKey(), "FAIR") // Redis knows the script
 	fault := p.DropAfter(running(script.AcquireFairScript, key))
-	reply := a.waitFair(straight.rdb, 1, key, "BLOCK", "0")
-	java(t, straight.rdb, key, "java:1").attempt()
+	reply := a.waitFair(straight.redis.Redis, 1, key, "BLOCK", "0")
+	java(t, straight.redis.Redis, key, "java:1").attempt()
 	eventually(t, 3*time.Second, "it is asked again", func() bool { return s.Stats().Waiters == 1 })
-	if queue := order(straight.rdb, key); fault.Count() != 1 || len(queue) != 2 || queue[1] != "java:1" {
+	if queue := order(straight.redis.Redis, key); fault.Count() != 1 || len(queue) != 2 || queue[1] != "java:1" {
 		t.Errorf("got queue %v after %d faults", queue, fault.Count())
 	}
 	want(t, holder.do("LOCK.RELEASE", key), ":1")
@@ -74,8 +74,8 @@ func TestR22WaitersOfADeadLeashAreReaped(t *testing.T) {
 	s.fairTimeout = 2 * time.Second // no other attempt is made before that
 	holder, a, b, key := connect(t, straight), connect(t, s), connect(t, straight), newKey()
 	holder.token(key)
-	dead := a.waitFair(straight.rdb, 1, key, "BLOCK", "0")
-	reply := b.waitFair(straight.rdb, 2, key, "BLOCK", "0")
+	dead := a.waitFair(straight.redis.Redis, 1, key, "BLOCK", "0")
+	reply := b.waitFair(straight.redis.Redis, 2, key, "BLOCK", "0")
 	p.Freeze()
 	began := time.Now()
 	want(t, holder.do("LOCK.RELEASE", key), ":1")
@@ -87,7 +87,7 @@ func TestR22WaitersOfADeadLeashAreReaped(t *testing.T) {
 	want(t, b.do("LOCK.RELEASE", key), ":1")
 	tokenOf(t, receive(t, dead, 10*time.Second))
 	want(t, a.do("LOCK.RELEASE", key), ":1")
-	wantNothingLeft(t, straight.rdb, key)
+	wantNothingLeft(t, straight.redis.Redis, key)
 }
 
 func TestR22WaitersPassAtMaxmemory(t *testing.T) {

@@ -38,7 +38,7 @@ func running(sc *script.Script, key string) faultproxy.Match {
 func TestR7LostReplyOfAcquire(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{})
-	rdb := straight.rdb
+	rdb := straight.redis.Redis
 	for _, before := range []bool{false, true} {
 		key, other := newKey(), newKey()
 		a := connect(t, s)
@@ -123,7 +123,7 @@ func lostHandOver(t *testing.T, before bool) bool {
 		t.Errorf("got token %d after %d, %d faults", token, old, fault.Count())
 	}
 	want(t, b.do("LOCK.RELEASE", key), ":1")
-	if exists(t, straight.rdb, key) {
+	if exists(t, straight.redis.Redis, key) {
 		t.Error("something is left behind")
 	}
 	return fault.Count() == 1
@@ -164,7 +164,7 @@ func TestR26UndoLeavesTheHoldItEntered(t *testing.T) {
 	if again := a.token(key, "OWNER", "me"); again != token {
 		t.Fatalf("got token %d, want %d", again, token)
 	}
-	want(t, count(straight.rdb, key, "me"), "2")
+	want(t, count(straight.redis.Redis, key, "me"), "2")
 	want(t, a.do("LOCK.RELEASE", key), ":0")
 	want(t, a.do("LOCK.RELEASE", key), ":1")
 }
@@ -205,15 +205,15 @@ func TestR28LateUndoLeavesAHoldToExpire(t *testing.T) {
 			}
 			a.carrier.End(Expire)
 			<-time.After(1500 * time.Millisecond)
-			if left := straight.rdb.PTTL(t.Context(), key).Val(); left < 30*time.Second {
+			if left := straight.redis.Redis.PTTL(t.Context(), key).Val(); left < 30*time.Second {
 				t.Fatalf("it has %v left", left)
 			}
-			straight.rdb.Del(t.Context(), key, script.RecordsKey(key)) // as if it had expired
+			straight.redis.Redis.Del(t.Context(), key, script.RecordsKey(key)) // as if it had expired
 			if r := late.send(s.deadline()); r.kind != granted {
 				t.Fatalf("the copy: got %+v", r)
 			}
 			s.undoLater(late, h)
-			if exists(t, straight.rdb, key) {
+			if exists(t, straight.redis.Redis, key) {
 				t.Error("the copy's grant stays")
 			}
 		})
@@ -249,9 +249,9 @@ func TestR26UnknownReleaseIsRepeated(t *testing.T) {
 	want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
 	want(t, a.do("LOCK.RELEASE", key), "-"+msgRefused) // one request at a time
 	fault.Disarm()
-	eventually(t, 2*time.Second, "the release is repeated", func() bool { return count(straight.rdb, key, "me") == "1" })
+	eventually(t, 2*time.Second, "the release is repeated", func() bool { return count(straight.redis.Redis, key, "me") == "1" })
 	want(t, a.do("LOCK.RELEASE", key), ":1")
-	if exists(t, straight.rdb, key) || len(a.losses) != 0 {
+	if exists(t, straight.redis.Redis, key) || len(a.losses) != 0 {
 		t.Error("the hold has not ended in order")
 	}
 }
@@ -268,7 +268,7 @@ func TestR25SilentRedisIsALossInTime(t *testing.T) {
 		defer p.Thaw()
 		loss := receive(t, a.losses, 2*time.Second)
 		want(t, loss, key+" silence")
-		if !exists(t, straight.rdb, key) || len(reply) != 0 {
+		if !exists(t, straight.redis.Redis, key) || len(reply) != 0 {
 			return errors.New("the loss was reported only when the lock was free already")
 		}
 		tokenOf(t, receive(t, reply, 2*time.Second))
@@ -362,7 +362,7 @@ func disconnectAtRandom(t *testing.T, options ...string) {
 	wg.Wait()
 	close(stop)
 	eventually(t, 5*time.Second, "nothing is left", func() bool {
-		return straight.rdb.Exists(context.Background(), append(script.QueueKeys(key), key)...).Val() == 0
+		return straight.redis.Redis.Exists(context.Background(), append(script.QueueKeys(key), key)...).Val() == 0
 	})
 	eventually(t, 5*time.Second, "nothing is counted", func() bool {
 		return s.Stats().Holds == 0 && straight.Stats().Holds == 0 && s.Stats().Waiters == 0
@@ -386,7 +386,7 @@ func TestR26UnknownRemoteReleaseIsRepeated(t *testing.T) {
 			})
 			eventually(t, time.Second, "the hold is settled", func() bool { return a.carrier.Holds() == count-1 })
 			s.RenewAll(context.Background())
-			if exists(t, straight.rdb, key) != (count == 2) || len(a.losses) != 0 {
+			if exists(t, straight.redis.Redis, key) != (count == 2) || len(a.losses) != 0 {
 				t.Error("the hold is not as it should be")
 			}
 			if count == 2 {

@@ -142,7 +142,7 @@ func newGracePeriods(s *Service) *gracePeriods {
 		service: s, masters: make(map[string]*masterState), slotOwners: make([]slotOwner, 1),
 		probeLocks: make(map[int]chan struct{}), measured: make(map[string]bool),
 	}
-	if s.cluster {
+	if s.redis.IsCluster {
 		g.slotOwners = make([]slotOwner, script.Slots)
 	}
 	if s.cfg.FailoverGrace > 0 {
@@ -214,7 +214,7 @@ func (s *Service) refusedInGrace(key, replid string, until time.Time) (r result,
 	}
 	switch {
 	case !ok:
-		s.refreshTopologyAfter(script.Refused)
+		s.redis.RefreshTopologyAfter(script.Refused)
 		return result{kind: busy, text: msgRefused}, false
 	case left > 0:
 		return result{kind: taken, left: left}, false

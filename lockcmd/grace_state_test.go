@@ -116,8 +116,8 @@ func TestR2RestoreBesideAnotherHoldWritesNothing(t *testing.T) {
 		rdb.HSet(t.Context(), script.RecordsKey(key), "me:write", before)
 		s.putOther(h, h.token+1)
 		call := s.restoreRequest(m, []*hold{h})
-		reply, err := s.ask(call, s.deadline())
-		if after := writeRecord(t, rdb, key); err != nil || integersOf(reply)[0] != heldByOther || before != after {
+		reply, err := s.redis.Ask(call, s.deadline())
+		if after := writeRecord(t, rdb, key); err != nil || script.IntegersOf(reply)[0] != heldByOther || before != after {
 			t.Errorf("answered %v %v, the write hold was %q and is %q", reply, err, before, after)
 		}
 	})

@@ -290,7 +290,7 @@ func TestR2GraceAuto(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{WatchdogTimeout: time.Minute, FailoverGrace: GraceAuto})
 		more := 10 * time.Second // min-replicas-max-lag
-		if s.cluster {
+		if s.redis.IsCluster {
 			n, err := sharedCluster(t).Nodes[0].Client().ConfigGet(t.Context(), "cluster-node-timeout").Result()
 			ms, ok := parseInt([]byte(n["cluster-node-timeout"]))
 			if err != nil || !ok {

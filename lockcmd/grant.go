@@ -44,14 +44,14 @@ func (a *acquisition) renewLateGrant(r *result) {
 	if lease || renewal.Left(renewal.Until(r.sent, r.left)) > ttl/2 {
 		return
 	}
-	again := &scriptCall{
-		script: a.options.mode.Renew, db: a.options.db, keys: a.options.mode.Keys(a.options.key, a.owner),
-		args: scriptArgs(ttl.Milliseconds(), a.owner, script.RecordPrefix(r.token, a.carrier.name)),
+	again := &script.Call{
+		Script: a.options.mode.Renew, DB: a.options.db, Keys: a.options.mode.Keys(a.options.key, a.owner),
+		Args: script.Args(ttl.Milliseconds(), a.owner, script.RecordPrefix(r.token, a.carrier.name)),
 	}
-	reply, err := s.ask(again, s.deadline())
-	if n := integersOf(reply); err == nil && len(n) == 1 && n[0] > 0 {
-		later := again.sent.Sub(r.sent)
-		r.sent, r.age, r.left = again.sent, r.age+later, max(ttl, r.left-later)
+	reply, err := s.redis.Ask(again, s.deadline())
+	if n := script.IntegersOf(reply); err == nil && len(n) == 1 && n[0] > 0 {
+		later := again.Sent.Sub(r.sent)
+		r.sent, r.age, r.left = again.Sent, r.age+later, max(ttl, r.left-later)
 	}
 }
 

@@ -127,7 +127,7 @@ func (h *hold) plan(until time.Time) renewal.Plan {
 	if h.mode() == script.Read {
 		p.Every = readPace
 	}
-	if !h.carrier.service.cluster {
+	if !h.carrier.service.redis.IsCluster {
 		p.Slot &^= 0xff // a single node: few full requests
 	}
 	return p

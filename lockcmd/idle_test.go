@@ -108,7 +108,7 @@ func TestIdleTimer(t *testing.T) {
 	a.token(again, "IDLE", "100", "ONLOSS", "ERROR")
 	eventually(t, 5*time.Second, "and so is the next", func() bool { return a.carrier.Holds() == 2 })
 	a.carrier.End(Release)
-	eventually(t, 5*time.Second, "all are released", func() bool { return !exists(t, s.rdb, slow) && !exists(t, s.rdb, free) })
+	eventually(t, 5*time.Second, "all are released", func() bool { return !exists(t, s.redis.Redis, slow) && !exists(t, s.redis.Redis, free) })
 }
 
 func TestIdleMovesWithTheHold(t *testing.T) {
@@ -191,11 +191,11 @@ func TestIdleArguments(t *testing.T) {
 	}
 	want(t, a.do("LOCK.MACQUIRE", "1", key, "IDLE", "0"), "-ERR invalid expire time in 'lock.macquire' command")
 	want(t, a.do("SEM.ACQUIRE", key, "IDLE", "1000"), "-ERR syntax error")
-	if exists(t, s.rdb, key) {
+	if exists(t, s.redis.Redis, key) {
 		t.Error("refused, and something was done")
 	}
 	a.token(key, "IDLE", "5000", "MAXHOLD", "60000")
-	if text := s.rdb.HGet(context.Background(), key, "leash").Val(); !strings.Contains(text, " max=60000,idle=5000 ") {
+	if text := s.redis.Redis.HGet(context.Background(), key, "leash").Val(); !strings.Contains(text, " max=60000,idle=5000 ") {
 		t.Errorf("the record is %q", text)
 	}
 }

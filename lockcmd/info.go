@@ -86,15 +86,15 @@ func (info inspection) excludes(o options) bool {
 
 // inspect reads a lock.
 func (s *Service) inspect(lock lockID, until time.Time) (inspection, error) {
-	reply, err := s.ask(&scriptCall{script: script.InspectScript, db: lock.db, keys: []string{lock.key, script.QueueKeys(lock.key)[0]}, minKeys: 1}, until)
+	reply, err := s.redis.Ask(&script.Call{Script: script.InspectScript, DB: lock.db, Keys: []string{lock.key, script.QueueKeys(lock.key)[0]}, MinKeys: 1}, until)
 	if err != nil {
 		return inspection{}, err
 	}
-	n := integersOf(reply)
+	n := script.IntegersOf(reply)
 	info := inspection{mode: "plain", left: script.Millis(n[0]), now: n[1]*1000 + n[2]/1000, queue: int(n[3])}
 	text := ""
 	for i := 4; i+1 < len(n); i += 2 {
-		field, value := textAt(reply, i), textAt(reply, i+1)
+		field, value := script.TextAt(reply, i), script.TextAt(reply, i+1)
 		switch field {
 		case script.RecordField:
 			if r, ok := script.ParseRecord(value); ok {
@@ -128,15 +128,15 @@ func (s *Service) inspect(lock lockID, until time.Time) (inspection, error) {
 // inspectRW reads a read-write lock. The inspection shows the writer, or the reader with the
 // longest hold and the sum of the readers' counts.
 func (s *Service) inspectRW(lock lockID, until time.Time) (inspection, error) {
-	reply, err := s.askThroughMigration(&scriptCall{script: script.InspectRWScript, db: lock.db, keys: script.Read.Keys(lock.key, "")}, until)
+	reply, err := s.redis.AskThroughMigration(&script.Call{Script: script.InspectRWScript, DB: lock.db, Keys: script.Read.Keys(lock.key, "")}, until)
 	if err != nil {
 		return inspection{}, err
 	}
-	n := integersOf(reply)
+	n := script.IntegersOf(reply)
 	info := inspection{mode: script.Read.Name, left: script.Millis(n[0]), now: n[1]*1000 + n[2]/1000}
 	for i := 3; i+2 < len(n); i += 3 {
-		f := found{mode: script.Read, owner: textAt(reply, i), text: textAt(reply, i+2)}
-		f.count, _ = strconv.ParseInt(textAt(reply, i+1), 10, 64)
+		f := found{mode: script.Read, owner: script.TextAt(reply, i), text: script.TextAt(reply, i+2)}
+		f.count, _ = strconv.ParseInt(script.TextAt(reply, i+1), 10, 64)
 		if owner, ok := strings.CutSuffix(f.owner, ":write"); ok {
 			f.mode, f.owner = script.Write, owner
 		}

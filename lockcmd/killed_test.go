@@ -38,7 +38,7 @@ func (k *killedLeash) begin() {
 	k.t.Helper()
 	for _, u := range k.commands {
 		for _, sc := range u.scripts { // otherwise Redis would reply NOSCRIPT
-			if err := k.straight.rdb.ScriptLoad(k.t.Context(), sc.Source).Err(); err != nil {
+			if err := k.straight.redis.Redis.ScriptLoad(k.t.Context(), sc.Source).Err(); err != nil {
 				k.t.Fatal(err)
 			}
 		}
@@ -119,7 +119,7 @@ func (k *killedLeash) succeed() {
 			names = append(names[1:], script.PermitsKey(u.key))
 		}
 		for _, name := range names {
-			eventually(k.t, 10*time.Second, u.name+": "+name+" is gone", func() bool { return !exists(k.t, k.straight.rdb, name) })
+			eventually(k.t, 10*time.Second, u.name+": "+name+" is gone", func() bool { return !exists(k.t, k.straight.redis.Redis, name) })
 		}
 	}
 }

@@ -50,8 +50,8 @@ func (c *Carrier) countDown(ctx context.Context, dst []byte, args [][]byte) []by
 
 // callLatch runs a script that changes a latch, and answers the number that it returns.
 func (c *Carrier) callLatch(ctx context.Context, dst []byte, sc *script.Script, key string, args ...any) []byte {
-	return c.replyAsked(ctx, dst, &scriptCall{
-		script: sc, db: c.db, keys: []string{key}, args: scriptArgs(append(args, script.LatchChannel(key), c.service.cfg.publishMode())...), runsOnce: true,
+	return c.replyAsked(ctx, dst, &script.Call{
+		Script: sc, DB: c.db, Keys: []string{key}, Args: script.Args(append(args, script.LatchChannel(key), c.service.cfg.publishMode())...), RunsOnce: true,
 	})
 }
 
@@ -75,7 +75,7 @@ func (c *Carrier) getLatch(_ context.Context, dst []byte, args [][]byte) []byte 
 
 // latchCount reads a latch; 0 when there is none.
 func (s *Service) latchCount(lock lockID, until time.Time) (int64, error) {
-	text, err := s.value(lock.db, lock.key, until)
+	text, err := s.redis.Value(lock.db, lock.key, until)
 	if err != nil || text == "" {
 		return 0, err
 	}

@@ -171,7 +171,7 @@ func TestR10PermitQueuesHaveKeysOfOneSlot(t *testing.T) {
 			for _, args := range [][]string{
 				{"SEM.TAKE", key}, {"SEM.GIVE", key, "0"}, {"LATCH.SET", key, strconv.Itoa(i)}, {"LATCH.DOWN", key}, {"LATCH.GET", key}, {"LATCH.AWAIT", key},
 			} {
-				if got := a.do(args...); (got == "-"+msgSlots) != s.cluster {
+				if got := a.do(args...); (got == "-"+msgSlots) != s.redis.IsCluster {
 					t.Errorf("%q: got %q", args, got)
 				}
 			}

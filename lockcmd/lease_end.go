@@ -64,16 +64,16 @@ func (h *hold) dropIfLeaseOver() bool {
 // it at most a quarter of its time in Redis, unless Redis was slow at the grant.
 func (h *hold) wasExtended(until time.Time) bool {
 	s, owner := h.carrier.service, h.owner()
-	inspect := &scriptCall{
-		script: h.mode().Renew, db: int(h.db), keys: h.mode().Keys(h.key(), owner), args: scriptArgs(0, owner, script.RecordPrefix(h.token, h.carrier.name)),
+	inspect := &script.Call{
+		Script: h.mode().Renew, DB: int(h.db), Keys: h.mode().Keys(h.key(), owner), Args: script.Args(0, owner, script.RecordPrefix(h.token, h.carrier.name)),
 	}
-	n, err := s.askIntThroughMigration(inspect, until)
+	n, err := s.redis.AskIntThroughMigration(inspect, until)
 	left := script.Millis(n - 1)
 	h.carrier.mu.Lock()
 	lasts := left > h.ttl/4
 	h.carrier.mu.Unlock()
 	if err == nil && lasts {
-		s.watchdog.Correct(&h.watch, renewal.Until(inspect.sent, left), inspect.sent)
+		s.watchdog.Correct(&h.watch, renewal.Until(inspect.Sent, left), inspect.Sent)
 	}
 	return err != nil || lasts
 }

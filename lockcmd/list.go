@@ -18,7 +18,7 @@ func (s *Service) Locks(ctx context.Context, db int, keys []string) (names []str
 	}
 	ctx, cancel := context.WithDeadline(ctx, s.deadline())
 	defer cancel()
-	pipe := s.database(db).Pipeline()
+	pipe := s.redis.Database(db).Pipeline()
 	records, fields := make([]*redis.StringCmd, len(keys)), make([]*redis.IntCmd, len(keys))
 	for i, key := range keys {
 		records[i], fields[i] = pipe.HGet(ctx, key, script.RecordField), pipe.HLen(ctx, key)
@@ -66,11 +66,11 @@ func recordsOf(key string) (name string, ok bool) {
 // heldByRecords reports whether somebody holds the lock, or a permit of the semaphore, that has its
 // records in {name}:leash.
 func (s *Service) heldByRecords(lock lockID) (bool, error) {
-	if s.cluster && !script.OneSlot(lock.key) {
+	if s.redis.IsCluster && !script.OneSlot(lock.key) {
 		return false, nil
 	}
-	n, err := s.askInt(&scriptCall{
-		script: script.HeldScript, db: lock.db, keys: []string{lock.key, script.PermitsKey(lock.key), script.RecordsKey(lock.key)},
+	n, err := s.redis.AskInt(&script.Call{
+		Script: script.HeldScript, DB: lock.db, Keys: []string{lock.key, script.PermitsKey(lock.key), script.RecordsKey(lock.key)},
 	}, s.deadline())
 	if script.KeysSplit(err) { // in a slot migration, records are enough
 		return true, nil

@@ -166,7 +166,7 @@ const soon = 20 * time.Second
 func waitUntilSubscribed(t testing.TB, s *Service) {
 	t.Helper()
 	eventually(t, soon, "the Service is subscribed to its channel", func() bool {
-		n, err := numListeners(s.rdb, s.subscriber.eventChannel, (*redis.Client).PubSubNumSub)
+		n, err := numListeners(s.redis.Redis, s.subscriber.eventChannel, (*redis.Client).PubSubNumSub)
 		return err == nil && n > 0
 	})
 }

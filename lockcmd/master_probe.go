@@ -63,7 +63,7 @@ func (g *gracePeriods) probeAll(since, until time.Time) {
 // probeFor probes the master of a key.
 func (g *gracePeriods) probeFor(key string, since, until time.Time) {
 	if err := g.probeOnce(g.slotsWith(g.slot(key)), since, until); err != nil {
-		g.service.refreshTopologyAfter(script.Unsent)
+		g.service.redis.RefreshTopologyAfter(script.Unsent)
 	}
 }
 
@@ -82,7 +82,7 @@ func (g *gracePeriods) probeOnce(own []int, since, until time.Time) error {
 	if len(own) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithDeadline(context.Background(), g.service.capAtStop(until))
+	ctx, cancel := context.WithDeadline(context.Background(), g.service.redis.CapAtStop(until))
 	defer cancel()
 	lock := g.probeLock(own[0])
 	select {
@@ -120,7 +120,7 @@ func (g *gracePeriods) logProbeFailure(err error) {
 	g.failing = err != nil
 	g.mu.Unlock()
 	if err != nil {
-		g.service.refreshTopologyAfter(script.Unsent)
+		g.service.redis.RefreshTopologyAfter(script.Unsent)
 	}
 	if begins {
 		g.service.log.Warn("cannot identify every master: the others grant no new locks", "err", err)
@@ -163,7 +163,7 @@ func (g *gracePeriods) probeMaster(ctx context.Context, own []int) error {
 		id, since = m.id, m.since
 	}
 	g.mu.Unlock()
-	args := scriptArgs(id, since, masterMarkTTL.Milliseconds())
+	args := script.Args(id, since, masterMarkTTL.Milliseconds())
 	var reply any
 	sent := time.Now()
 	for _, slot := range append(own[:min(len(own), 3):min(len(own), 3)], -1) {
@@ -179,16 +179,16 @@ func (g *gracePeriods) probeMaster(ctx context.Context, own []int) error {
 	if err != nil {
 		return fmt.Errorf("look at %s: %w", node.Options().Addr, err)
 	}
-	n := integersOf(reply)
+	n := script.IntegersOf(reply)
 	if len(n) != 4 {
 		return fmt.Errorf("%s: %w", node.Options().Addr, errNoMaster)
 	}
-	g.noteProbe(node.Options().Addr, textAt(reply, 0), textAt(reply, 1), n[2], n[3], own, sent)
+	g.noteProbe(node.Options().Addr, script.TextAt(reply, 0), script.TextAt(reply, 1), n[2], n[3], own, sent)
 	return nil
 }
 
 func (g *gracePeriods) node(ctx context.Context, slot int) (*redis.Client, error) {
-	switch c := g.service.rdb.(type) {
+	switch c := g.service.redis.Redis.(type) {
 	case *redis.ClusterClient:
 		return c.MasterForKey(ctx, slotKey(slot))
 	case *redis.Client:
@@ -276,7 +276,7 @@ func (g *gracePeriods) readGraceConfig(ctx context.Context, node *redis.Client) 
 		return nil
 	}
 	name, each, overlap := "min-replicas-max-lag", time.Second, 10*time.Second
-	if s.cluster {
+	if s.redis.IsCluster {
 		name, each, overlap = "cluster-node-timeout", time.Millisecond, 15*time.Second
 	}
 	config, err := node.ConfigGet(ctx, name).Result()
@@ -302,7 +302,7 @@ func (g *gracePeriods) readGraceConfig(ctx context.Context, node *redis.Client) 
 		return nil
 	}
 	// An old master serves up to 1.5 times the node timeout, and two thirds of a lease are left.
-	if s.cluster && overlap > s.cfg.WatchdogTimeout*4/9 {
+	if s.redis.IsCluster && overlap > s.cfg.WatchdogTimeout*4/9 {
 		s.log.Warn("an isolated old master may serve longer than a lease: raise --watchdog-timeout or lower cluster-node-timeout", "node", addr, name, overlap)
 	}
 	s.log.Info("after a failover no locks are granted for a while", "for", lasts, "node", addr, name, strings.TrimSpace(config[name]))

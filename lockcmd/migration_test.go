@@ -43,13 +43,13 @@ func wantRenewed(t *testing.T, s *Service, keys ...string) {
 	t.Helper()
 	const little = 15 * time.Second
 	for _, k := range keys {
-		if !s.rdb.PExpire(t.Context(), k, little).Val() {
+		if !s.redis.Redis.PExpire(t.Context(), k, little).Val() {
 			t.Errorf("%s is not there", k)
 		}
 	}
 	s.RenewAll(t.Context())
 	for _, k := range keys {
-		if left := s.rdb.PTTL(t.Context(), k).Val(); left <= little {
+		if left := s.redis.Redis.PTTL(t.Context(), k).Val(); left <= little {
 			t.Errorf("%s has %v left, it was not renewed", k, left)
 		}
 	}
@@ -198,7 +198,7 @@ func TestR14TombstonesOfReleasesInMigration(t *testing.T) {
 	}
 	lay := func(rr *remoteRelease) {
 		t.Helper()
-		if n, err := other.askInt(rr.tombstoneCall(rr.keepMillis), until); n != 1 || err != nil {
+		if n, err := other.redis.AskInt(rr.tombstoneCall(rr.keepMillis), until); n != 1 || err != nil {
 			t.Errorf("a tombstone was written: %d, %v", n, err)
 		}
 	}
@@ -285,17 +285,17 @@ func TestR14PendingMoveDoesNotHideAnEnd(t *testing.T) {
 	key := newKey()
 	text := movedText + " x:1.1" + perhapsSuffix
 	for _, c := range []struct {
-		what *scriptCall
+		what *script.Call
 		says string
 	}{
-		{&scriptCall{script: script.SharedTombstoneScript, args: scriptArgs("w", 60000)}, releasedText + " w"},
-		{&scriptCall{script: script.MarkBrokenScript, args: scriptArgs(60000, "channel", "news")}, brokenText},
-		{&scriptCall{script: script.TombstoneScript, args: scriptArgs(releasePendingText, 60000)}, releasePendingText},
+		{&script.Call{Script: script.SharedTombstoneScript, Args: script.Args("w", 60000)}, releasedText + " w"},
+		{&script.Call{Script: script.MarkBrokenScript, Args: script.Args(60000, "channel", "news")}, brokenText},
+		{&script.Call{Script: script.TombstoneScript, Args: script.Args(releasePendingText, 60000)}, releasePendingText},
 	} {
-		c.what.keys = []string{key}
+		c.what.Keys = []string{key}
 		for _, before := range []string{text, movedText + " x:1.1"} {
 			rdb.Set(t.Context(), key, before, time.Minute)
-			n, err := s.askInt(c.what, s.deadline())
+			n, err := s.redis.AskInt(c.what, s.deadline())
 			says := rdb.Get(t.Context(), key).Val()
 			if under := before == text; err != nil || (n == 1) != under || under && says != c.says || !under && says != before {
 				t.Errorf("%q: got %d, %v, and it says %q", before, n, err, says)

@@ -18,7 +18,7 @@ type move struct {
 	old            *hold
 	requestsLocked bool          // the requests of old
 	keep           time.Duration // lifetime of the old carrier's tombstone
-	call           *scriptCall
+	call           *script.Call
 
 	// tombstones of the old and the new carrier, once a request with one key a call was sent
 	tombstoneKeys    []string
@@ -40,10 +40,10 @@ func (a *acquisition) newMove(token int64, from, last string) *move {
 	if m.old == nil {
 		channel, event = script.CarrierChannel(from), holdEventText(text, token, from, opts.key)
 	}
-	m.call = &scriptCall{
-		script: opts.mode.Move, db: opts.db,
-		keys: opts.mode.Keys(opts.key, a.owner, script.TombstoneKey(opts.key, token, from), script.TombstoneKey(opts.key, token, c.name)),
-		args: scriptArgs(
+	m.call = &script.Call{
+		Script: opts.mode.Move, DB: opts.db,
+		Keys: opts.mode.Keys(opts.key, a.owner, script.TombstoneKey(opts.key, token, from), script.TombstoneKey(opts.key, token, c.name)),
+		Args: script.Args(
 			a.owner, token, from, last, id, c.name, a.number, script.RecordClient(c.host.Client()), text+" "+c.name,
 			m.keep.Milliseconds(), channel, event,
 		),
@@ -58,8 +58,8 @@ func (m *move) send(until time.Time) result {
 			return result{kind: busy, text: msgRefused}
 		}
 	}
-	m.call.wantReplicas, m.call.replicaTimeout = m.acquisition.options.replicas, m.acquisition.replicaWait()
-	reply, err := m.acquisition.carrier.service.ask(m.call, until)
+	m.call.WantReplicas, m.call.ReplicaTimeout = m.acquisition.options.replicas, m.acquisition.replicaWait()
+	reply, err := m.acquisition.carrier.service.redis.Ask(m.call, until)
 	if script.KeysSplit(err) {
 		reply, err = m.sendPerKey(until)
 	}
@@ -67,11 +67,11 @@ func (m *move) send(until time.Time) result {
 	if err != nil {
 		return failure(err)
 	}
-	n := integersOf(reply)
+	n := script.IntegersOf(reply)
 	if n[0] != 1 || len(n) < 6 {
 		return result{kind: failed, text: msgElsewhere}
 	}
-	r, _ := script.ParseRecord(textAt(reply, 5))
+	r, _ := script.ParseRecord(script.TextAt(reply, 5))
 	age := max(script.Millis(n[4]), 0) // negative after a step back of Redis's clock
 	if left := m.maxHoldLeft(); left < script.MaxTTL {
 		age = r.Terms().MaxHold - left
@@ -83,7 +83,7 @@ func (m *move) send(until time.Time) result {
 	default:
 		m.old.Ended(renewal.Repeated)
 	}
-	return result{kind: moved, token: n[1], left: script.Millis(n[2]), sent: m.call.sent, replicas: m.call.gotReplicas, count: n[3], age: age, record: r}
+	return result{kind: moved, token: n[1], left: script.Millis(n[2]), sent: m.call.Sent, replicas: m.call.GotReplicas, count: n[3], age: age, record: r}
 }
 
 // maxHoldLeft is what is left of MAXHOLD if this Leash has the old hold; else script.MaxTTL.
@@ -91,39 +91,39 @@ func (m *move) maxHoldLeft() time.Duration {
 	if m.old == nil {
 		return script.MaxTTL
 	}
-	return m.old.maxHoldLeft(m.call.sent)
+	return m.old.maxHoldLeft(m.call.Sent)
 }
 
 // sendPerKey does what move.lua does with one key a call, for a slot migration (R14). It writes the
 // old carrier's tombstone first: when that Leash finds the hold missing, it must find the reason.
 func (m *move) sendPerKey(until time.Time) (any, error) {
-	a, all := m.acquisition, m.call.keys
+	a, all := m.acquisition, m.call.Keys
 	own := len(a.options.mode.Keys(a.options.key, a.owner))
 	if len(all) == own {
 		return nil, script.ErrRefused
 	}
 	s := a.carrier.service
 	m.tombstoneKeys, m.tombstoneWritten = all[own:], true
-	if _, err := s.askInt(m.tombstoneCall(m.keep), until); err != nil {
+	if _, err := s.redis.AskInt(m.tombstoneCall(m.keep), until); err != nil {
 		return nil, errors.Join(script.ErrRefused, err)
 	}
-	ctx, cancel := context.WithDeadline(context.Background(), s.capAtStop(until))
+	ctx, cancel := context.WithDeadline(context.Background(), s.redis.CapAtStop(until))
 	defer cancel()
-	if err := s.database(a.options.db).Del(ctx, m.tombstoneKeys[1]).Err(); err != nil {
+	if err := s.redis.Database(a.options.db).Del(ctx, m.tombstoneKeys[1]).Err(); err != nil {
 		return nil, errors.Join(script.ErrRefused, err)
 	}
-	m.call.keys = all[:own]
-	return s.ask(m.call, until)
+	m.call.Keys = all[:own]
+	return s.redis.Ask(m.call, until)
 }
 
 // tombstoneCall writes the old carrier's tombstone, saying that the hold may have moved, or removes
 // it with a keep of 0. A tombstone that says more stays.
-func (m *move) tombstoneCall(keep time.Duration) *scriptCall {
-	return &scriptCall{script: script.TombstoneScript, db: m.acquisition.options.db, keys: m.tombstoneKeys[:1], args: scriptArgs(m.text()+perhapsSuffix, keep.Milliseconds())}
+func (m *move) tombstoneCall(keep time.Duration) *script.Call {
+	return &script.Call{Script: script.TombstoneScript, DB: m.acquisition.options.db, Keys: m.tombstoneKeys[:1], Args: script.Args(m.text()+perhapsSuffix, keep.Milliseconds())}
 }
 
 // text is the old carrier's tombstone after the move.
-func (m *move) text() string { return m.call.args[8] }
+func (m *move) text() string { return m.call.Args[8] }
 
 // settleTombstones finishes the old carrier's tombstone after requests with one key a call. After a
 // move it overwrites any text, because watchers on other Leashes read it too. Otherwise it removes
@@ -132,12 +132,12 @@ func (m *move) settleTombstones(reply any, err error) {
 	s := m.acquisition.carrier.service
 	switch {
 	case m.tombstoneKeys == nil:
-	case err == nil && integersOf(reply)[0] == 1:
+	case err == nil && script.IntegersOf(reply)[0] == 1:
 		ctx, cancel := context.WithTimeout(context.Background(), s.tombstoneTimeout())
 		defer cancel()
-		s.database(m.acquisition.options.db).Set(ctx, m.tombstoneKeys[0], m.text(), m.keep)
-	case m.tombstoneWritten && (err == nil || !m.call.outcomeUnknown):
-		if _, err := s.askInt(m.tombstoneCall(0), time.Now().Add(s.tombstoneTimeout())); err == nil {
+		s.redis.Database(m.acquisition.options.db).Set(ctx, m.tombstoneKeys[0], m.text(), m.keep)
+	case m.tombstoneWritten && (err == nil || !m.call.OutcomeUnknown):
+		if _, err := s.redis.AskInt(m.tombstoneCall(0), time.Now().Add(s.tombstoneTimeout())); err == nil {
 			m.tombstoneWritten = false
 		}
 	}

@@ -280,7 +280,7 @@ func (ma *multiAcquisition) drop(from int) {
 	select {
 	case <-done:
 	case <-timer.C:
-	case <-s.stop:
+	case <-s.redis.Stopped:
 	}
 }
 
@@ -288,7 +288,7 @@ func (ma *multiAcquisition) drop(from int) {
 // repetition of the command counts again.
 func (s *Service) putBack(h *hold, id string) {
 	for !h.lockRequests(s.deadline()) {
-		if h.inState(over) || s.stoppedWithin(0) {
+		if h.inState(over) || s.redis.StoppedWithin(0) {
 			return
 		}
 	}

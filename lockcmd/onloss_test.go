@@ -148,7 +148,7 @@ func TestR28MaxHoldOfTheLeash(t *testing.T) {
 		a.token(append([]string{key}, options...)...)
 		want(t, receive(t, a.losses, 3*time.Second), key+" maxhold")
 	}
-	s = leash(t, s.rdb, Config{MaxHold: time.Hour})
+	s = leash(t, s.redis.Redis, Config{MaxHold: time.Hour})
 	a, key := connect(t, s), newKey()
 	a.token(key, "MAXHOLD", "50")
 	want(t, receive(t, a.losses, 350*time.Millisecond), key+" maxhold")
@@ -209,11 +209,11 @@ func maxHoldWhileARequestIsUnanswered(t *testing.T, what *script.Script, ran boo
 		want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "me"), "-"+msgTimeout)
 	}
 	want(t, receive(t, a.losses, 3*time.Second), key+" maxhold")
-	if !exists(t, straight.rdb, key) && what == script.ReleaseScript {
+	if !exists(t, straight.redis.Redis, key) && what == script.ReleaseScript {
 		t.Error("released before the loss was reported")
 	}
 	fault.Disarm()
-	eventually(t, 3*time.Second, "it is ended", func() bool { return !exists(t, straight.rdb, key) })
+	eventually(t, 3*time.Second, "it is ended", func() bool { return !exists(t, straight.redis.Redis, key) })
 	eventually(t, 3*time.Second, "the hold is dropped", func() bool { return a.carrier.Holds() == 0 && s.Stats().Holds == 0 })
 	if len(a.losses) != 0 {
 		t.Error("told twice")

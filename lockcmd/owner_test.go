@@ -176,19 +176,19 @@ func TestR7LateCopiesDoNothing(t *testing.T) {
 		if r := late.send(until); r.kind != unknown || count(rdb, key, "me") != "2" {
 			t.Errorf("a late acquire changed the count to %s, and said %v", count(rdb, key, "me"), r)
 		}
-		old := &scriptCall{script: script.ReleaseScript, keys: []string{key}, args: scriptArgs("me", token, a.carrier.name, 1, "", "c", "p")}
-		if reply, err := s.ask(old, until); err != nil || integersOf(reply)[0] != -2 || count(rdb, key, "me") != "2" {
+		old := &script.Call{Script: script.ReleaseScript, Keys: []string{key}, Args: script.Args("me", token, a.carrier.name, 1, "", "c", "p")}
+		if reply, err := s.redis.Ask(old, until); err != nil || script.IntegersOf(reply)[0] != -2 || count(rdb, key, "me") != "2" {
 			t.Errorf("a late release took a count: %v %v", reply, err)
 		}
 		last := a.carrier.requests.Add(1)
-		again := &scriptCall{script: script.ReleaseScript, keys: []string{key}, args: scriptArgs("me", token, a.carrier.name, last, "", "c", "p")}
+		again := &script.Call{Script: script.ReleaseScript, Keys: []string{key}, Args: script.Args("me", token, a.carrier.name, last, "", "c", "p")}
 		for range 3 {
-			if reply, err := s.ask(again, until); err != nil || integersOf(reply)[0] != 0 || count(rdb, key, "me") != "1" {
+			if reply, err := s.redis.Ask(again, until); err != nil || script.IntegersOf(reply)[0] != 0 || count(rdb, key, "me") != "1" {
 				t.Fatalf("a repeated release: %v %v, count %s", reply, err, count(rdb, key, "me"))
 			}
 		}
-		other := &scriptCall{script: script.ReleaseScript, keys: []string{key}, args: scriptArgs("me", token-1, a.carrier.name, last+9, "", "c", "p")}
-		if reply, err := s.ask(other, until); err != nil || integersOf(reply)[0] != -1 {
+		other := &script.Call{Script: script.ReleaseScript, Keys: []string{key}, Args: script.Args("me", token-1, a.carrier.name, last+9, "", "c", "p")}
+		if reply, err := s.redis.Ask(other, until); err != nil || script.IntegersOf(reply)[0] != -1 {
 			t.Errorf("a release of another token: %v %v", reply, err)
 		}
 	})
@@ -248,12 +248,12 @@ func TestR10HelpersMustShareTheSlot(t *testing.T) {
 		for _, key := range []string{"a}b", "a{b", "{}a", ""} {
 			for _, command := range []string{"LOCK.ACQUIRE", "LOCK.RELEASE", "LOCK.TTL", "LOCK.INFO"} {
 				reply := a.do(command, key)
-				if refused := reply == "-"+msgSlots; refused != s.cluster {
+				if refused := reply == "-"+msgSlots; refused != s.redis.IsCluster {
 					t.Errorf("%s %q: got %q", command, key, reply)
 				}
 			}
 			a.do("LOCK.RELEASE", key)
-			if s.cluster && exists(t, rdb, key) {
+			if s.redis.IsCluster && exists(t, rdb, key) {
 				t.Errorf("%q has an effect", key)
 			}
 		}

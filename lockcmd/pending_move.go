@@ -45,7 +45,7 @@ func (c *Carrier) awaitMoves(lock lockID, m *script.Mode, owner string, until ti
 			timer.Stop()
 			continue
 		case <-timer.C:
-		case <-c.service.stop:
+		case <-c.service.redis.Stopped:
 		}
 		timer.Stop()
 		return false

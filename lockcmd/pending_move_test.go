@@ -49,10 +49,10 @@ func TestR7AcquireBesideAPendingMove(t *testing.T) {
 				fault.Disarm()
 				want(t, b.askUntilAnswered("LOCK.ACQUIRE", key, "OWNER", "x", "ID", "3"), ":"+strconv.FormatInt(token, 10))
 				want(t, b.do("LOCK.RELEASE", key), ":0")
-				want(t, count(straight.rdb, key, "x"), left)
+				want(t, count(straight.redis.Redis, key, "x"), left)
 				want(t, b.do("LOCK.RELEASE", key, "ALL"), ":1")
 				eventually(t, 3*time.Second, "all is forgotten", func() bool { return a.carrier.Holds()+b.carrier.Holds() == 0 })
-				wantNothing(t, straight.rdb, key, a, b)
+				wantNothing(t, straight.redis.Redis, key, a, b)
 			}
 		}
 	}

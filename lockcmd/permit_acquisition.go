@@ -18,7 +18,7 @@ type permitAcquisition struct {
 	permits     []string       // acquired all or none
 	number      int64
 	copyPending bool // a copy of it may reach Redis later
-	call        *scriptCall
+	call        *script.Call
 	moved       []*hold // from other connections, by the ID
 	grants      []int64 // after a grant, for each permit: its token, and the ms its lease lasts
 }
@@ -26,14 +26,14 @@ type permitAcquisition struct {
 func (c *Carrier) newPermitAcquisition(opts acquireOptions, count int64) *permitAcquisition {
 	s := c.service
 	a := &permitAcquisition{carrier: c, options: opts, permits: newPermits(opts.key, opts.id, count), number: c.requests.Add(1)}
-	args := scriptArgs(
+	args := script.Args(
 		c.name, a.number, opts.ttl.Milliseconds(), opts.OptionLetters(), script.RecordID(opts.id), script.RecordClient(c.host.Client()), script.PermitChannel(opts.key),
 		s.cfg.publishMode(), s.graces.grantingMaster(opts.key),
 	)
 	for _, p := range a.permits {
-		args = append(args, p, decimal(s.owners.Add(1)))
+		args = append(args, p, script.Decimal(s.owners.Add(1)))
 	}
-	a.call = &scriptCall{script: script.PermitAcquireScript, db: opts.db, keys: script.SemaphoreKeys(opts.key), args: args}
+	a.call = &script.Call{Script: script.PermitAcquireScript, DB: opts.db, Keys: script.SemaphoreKeys(opts.key), Args: args}
 	return a
 }
 
@@ -44,29 +44,29 @@ const permitMasterArg = 8
 // connection. An outcome that is not known at until is unknown.
 func (a *permitAcquisition) send(until time.Time) result {
 	for range len(a.permits) + 1 + maxGraceRetries {
-		a.call.args[permitMasterArg] = a.carrier.service.graces.grantingMaster(a.options.key)
-		reply, err := a.carrier.service.ask(a.call, until)
-		a.copyPending = a.copyPending || a.call.outcomeUnknown
-		a.call.outcomeUnknown = false
+		a.call.Args[permitMasterArg] = a.carrier.service.graces.grantingMaster(a.options.key)
+		reply, err := a.carrier.service.redis.Ask(a.call, until)
+		a.copyPending = a.copyPending || a.call.OutcomeUnknown
+		a.call.OutcomeUnknown = false
 		if err != nil {
 			return failure(err)
 		}
-		n := integersOf(reply)
+		n := script.IntegersOf(reply)
 		switch {
 		case n[0] == 0 && len(n) > 1:
 			return result{kind: taken, left: script.Millis(n[1])}
 		case n[0] == 1 && len(n) == 2+2*len(a.permits):
 			a.grants = n[2:]
-			return result{kind: granted, permitsLeft: n[1], sent: a.call.sent}
+			return result{kind: granted, permitsLeft: n[1], sent: a.call.Sent}
 		case n[0] == 6:
-			if r, again := a.carrier.service.refusedInGrace(a.options.key, textAt(reply, 1), until); !again {
+			if r, again := a.carrier.service.refusedInGrace(a.options.key, script.TextAt(reply, 1), until); !again {
 				return r
 			}
 			continue
 		case n[0] != 2:
 			return result{kind: unknown}
 		}
-		if r := a.fetch(textAt(reply, 1), textAt(reply, 2), textAt(reply, 3), until); r.kind != moved {
+		if r := a.fetch(script.TextAt(reply, 1), script.TextAt(reply, 2), script.TextAt(reply, 3), until); r.kind != moved {
 			return r
 		}
 	}
@@ -269,7 +269,7 @@ func (a *permitAcquisition) largestToken() (token int64) {
 // a token up to keep stays: it was left to expire when its connection broke (R28).
 func (a *permitAcquisition) undoLater(keep int64) {
 	s := a.carrier.service
-	if s.stoppedWithin(min(a.options.ttl, maxLate)) {
+	if s.redis.StoppedWithin(min(a.options.ttl, maxLate)) {
 		return
 	}
 	var unowned []string
@@ -285,12 +285,12 @@ func (a *permitAcquisition) undoLater(keep int64) {
 
 func (a *permitAcquisition) takeBack(permits []string, keep int64) {
 	s := a.carrier.service
-	call := &scriptCall{script: script.PermitUndoScript, db: a.options.db, keys: script.SemaphoreKeys(a.options.key)}
-	call.args = scriptArgs(a.carrier.name, a.number, script.PermitChannel(a.options.key), s.cfg.publishMode(), keep)
-	call.args = append(call.args, permits...)
+	call := &script.Call{Script: script.PermitUndoScript, DB: a.options.db, Keys: script.SemaphoreKeys(a.options.key)}
+	call.Args = script.Args(a.carrier.name, a.number, script.PermitChannel(a.options.key), s.cfg.publishMode(), keep)
+	call.Args = append(call.Args, permits...)
 	for {
-		_, err := s.ask(call, s.deadline())
-		if !errors.Is(err, script.ErrUnknown) && !errors.Is(err, script.ErrRefused) || s.stoppedWithin(time.Second) {
+		_, err := s.redis.Ask(call, s.deadline())
+		if !errors.Is(err, script.ErrUnknown) && !errors.Is(err, script.ErrRefused) || s.redis.StoppedWithin(time.Second) {
 			return
 		}
 	}

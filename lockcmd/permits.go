@@ -83,7 +83,7 @@ func (a *permitAcquisition) mayExist(ctx context.Context) bool {
 	s := a.carrier.service
 	ctx, cancel := context.WithDeadline(ctx, s.deadline())
 	defer cancel()
-	has, err := s.database(a.options.db).HExists(ctx, script.SemaphoreKeys(a.options.key)[2], a.permits[0]).Result()
+	has, err := s.redis.Database(a.options.db).HExists(ctx, script.SemaphoreKeys(a.options.key)[2], a.permits[0]).Result()
 	return err != nil || has
 }
 
@@ -196,44 +196,44 @@ func (s *Service) releasePermit(c *Carrier, lock lockID, id string, until time.T
 // revokePermit releases a permit that another Leash carries. It reads who the carrier is, calls
 // the script with that, and starts again if it has changed (R13).
 func (s *Service) revokePermit(lock lockID, id string, until time.Time) (given bool, msg string) {
-	call := &scriptCall{script: script.PermitRevokeScript, db: lock.db}
+	call := &script.Call{Script: script.PermitRevokeScript, DB: lock.db}
 	token, carrier, ttl := "", "", int64(0)
 	for range 16 {
 		n, _ := strconv.ParseInt(token, 10, 64)
-		call.keys, call.args = script.SemaphoreKeys(lock.key), scriptArgs(id, token, carrier, script.PermitChannel(lock.key), s.cfg.publishMode())
+		call.Keys, call.Args = script.SemaphoreKeys(lock.key), script.Args(id, token, carrier, script.PermitChannel(lock.key), s.cfg.publishMode())
 		if carrier != "" {
-			call.keys = append(call.keys, script.TombstoneKey(lock.key, n, carrier))
+			call.Keys = append(call.Keys, script.TombstoneKey(lock.key, n, carrier))
 			keep := max(ttl, s.cfg.WatchdogTimeout.Milliseconds())
-			call.args = append(call.args, decimal(keep), script.CarrierChannel(carrier), holdEventText("released", n, carrier, lock.key))
+			call.Args = append(call.Args, script.Decimal(keep), script.CarrierChannel(carrier), holdEventText("released", n, carrier, lock.key))
 		} else {
-			call.args = append(call.args, "0", "", "")
+			call.Args = append(call.Args, "0", "", "")
 		}
-		reply, err := s.ask(call, until)
+		reply, err := s.redis.Ask(call, until)
 		if err != nil {
 			return s.revokeLater(call, err)
 		}
-		switch code := integersOf(reply)[0]; {
-		case code == holdEnded, code == noSuchHold && call.outcomeUnknown:
+		switch code := script.IntegersOf(reply)[0]; {
+		case code == holdEnded, code == noSuchHold && call.OutcomeUnknown:
 			s.stats.releases.Add(1)
 			return true, ""
 		case code == noSuchHold:
 			return false, ""
 		}
-		token, carrier, ttl = textAt(reply, 1), textAt(reply, 2), integersOf(reply)[3]
+		token, carrier, ttl = script.TextAt(reply, 1), script.TextAt(reply, 2), script.IntegersOf(reply)[3]
 	}
 	return false, msgRefused
 }
 
 // revokeLater answers for a failed release. A release of unknown outcome is repeated (R26).
-func (s *Service) revokeLater(call *scriptCall, err error) (given bool, msg string) {
+func (s *Service) revokeLater(call *script.Call, err error) (given bool, msg string) {
 	switch {
 	case errors.Is(err, script.ErrUnknown):
 		s.stats.timeouts.Add(1)
 		limit := time.Now().Add(s.cfg.WatchdogTimeout)
 		s.spawn(func() {
 			for time.Now().Before(limit) {
-				_, err := s.ask(call, s.deadline())
-				if !errors.Is(err, script.ErrUnknown) && !errors.Is(err, script.ErrRefused) || s.stoppedWithin(100*time.Millisecond) {
+				_, err := s.redis.Ask(call, s.deadline())
+				if !errors.Is(err, script.ErrUnknown) && !errors.Is(err, script.ErrRefused) || s.redis.StoppedWithin(100*time.Millisecond) {
 					return
 				}
 			}

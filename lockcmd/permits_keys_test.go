@@ -110,12 +110,12 @@ func (s *Service) renewsPermits(t *testing.T, permits map[string]string) {
 	t.Helper()
 	before := make(map[string]float64)
 	for key, p := range permits {
-		before[key] = permitScore(t, s.rdb, key, p)
+		before[key] = permitScore(t, s.redis.Redis, key, p)
 	}
 	<-time.After(2 * time.Millisecond) // scores have a resolution of 1 ms
 	s.RenewAll(t.Context())
 	for key, p := range permits {
-		if permitScore(t, s.rdb, key, p) <= before[key] {
+		if permitScore(t, s.redis.Redis, key, p) <= before[key] {
 			t.Errorf("the permit of %s was not renewed", key)
 		}
 	}

@@ -27,13 +27,13 @@ func TestR26UnansweredMoveOfPermitsIsUndone(t *testing.T) {
 			want(t, b.do(acquire...), "-"+msgRefused)
 			fault.Disarm()
 			eventually(t, 3*time.Second, "it is undone", func() bool {
-				return straight.rdb.ZCard(t.Context(), script.PermitsKey(key)).Val() <= 1 && b.carrier.Holds() == 0
+				return straight.redis.Redis.ZCard(t.Context(), script.PermitsKey(key)).Val() <= 1 && b.carrier.Holds() == 0
 			})
 			want(t, b.askUntilAnswered(acquire...), permits)
 			eventually(t, 3*time.Second, "they have moved", func() bool { return a.carrier.Holds() == 0 && b.carrier.Holds() == 2 })
-			want(t, straight.rdb.Get(t.Context(), key).Val(), "1")
+			want(t, straight.redis.Redis.Get(t.Context(), key).Val(), "1")
 			b.carrier.End(Release)
-			want(t, straight.rdb.Get(t.Context(), key).Val(), "3")
+			want(t, straight.redis.Redis.Get(t.Context(), key).Val(), "3")
 			if len(a.losses)+len(b.losses)+len(a.moved)+len(b.moved) != 0 {
 				t.Error("reported as a loss")
 			}
@@ -57,7 +57,7 @@ func TestR7PermitsOfAFailedMoveAreReleased(t *testing.T) {
 		want(t, b.do(acquire...), "$-1")
 	}
 	eventually(t, 3*time.Second, "the other permit is released", func() bool {
-		return s.rdb.Get(t.Context(), key).Val() == "1" && a.carrier.Holds()+b.carrier.Holds() == 0
+		return s.redis.Redis.Get(t.Context(), key).Val() == "1" && a.carrier.Holds()+b.carrier.Holds() == 0
 	})
 	want(t, c.do("SEM.RELEASE", key), ":1")
 	wantPrefix(t, b.do(acquire...), "*2")

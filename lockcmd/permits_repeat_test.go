@@ -99,7 +99,7 @@ func TestR26ReleaseThroughAnotherLeashIsNoLoss(t *testing.T) {
 func TestR7LostRepliesOfPermits(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{})
-	rdb := straight.rdb
+	rdb := straight.redis.Redis
 	for _, before := range []bool{false, true} {
 		key, a := semaphore(t, straight, 5), connect(t, s)
 		want(t, a.do("SEM.RELEASE", key, a.permit(key)), ":1") // Redis knows the scripts
@@ -152,7 +152,9 @@ func TestR26UnknownPermitsAreUndone(t *testing.T) {
 	}
 }
 
-func rdbGet(t testing.TB, s *Service, key string) string { return s.rdb.Get(t.Context(), key).Val() }
+func rdbGet(t testing.TB, s *Service, key string) string {
+	return s.redis.Redis.Get(t.Context(), key).Val()
+}
 
 // TestR26RepeatedIDWaitsForTheUndo: The undo of the first request is in progress. A request with
 // the same ID waits for it. Otherwise it would get the permit that is about to be released.

@@ -73,7 +73,7 @@ func (s *Service) releaseLater(h *hold, all bool) (msg string) {
 	s.spawn(func() {
 		defer h.clearReleaseWaiting()
 		for !h.lockRequests(time.Now().Add(100 * time.Millisecond)) {
-			if h.inState(over) || s.stoppedWithin(0) {
+			if h.inState(over) || s.redis.StoppedWithin(0) {
 				return
 			}
 		}

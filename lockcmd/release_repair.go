@@ -14,7 +14,7 @@ import (
 func (rel *releaseRequest) repairAnswer(code int64, sent, until time.Time) (int64, error) {
 	h, s := rel.hold, rel.service
 	ended, counts := rel.keepsCounts && code == holdEnded, !rel.keepsCounts && !rel.all && code == countsRemain
-	if s.graces == nil || !ended && !counts || rel.call.outcomeUnknown {
+	if s.graces == nil || !ended && !counts || rel.call.OutcomeUnknown {
 		return code, nil
 	}
 	if _, ok := s.graces.masterOf(h.key(), sent, until); !ok || !s.graces.needsRepair(h) {
@@ -47,7 +47,7 @@ func (rel *releaseRequest) blockRestore(until time.Time) error {
 	if left <= 0 || rel.keepsCounts || rel.restoreBlocked {
 		return nil
 	}
-	n, err := s.askInt(rel.blockRestoreCall(left), until)
+	n, err := s.redis.AskInt(rel.blockRestoreCall(left), until)
 	rel.restoreBlocked = n == 1
 	return err
 }
@@ -55,15 +55,15 @@ func (rel *releaseRequest) blockRestore(until time.Time) error {
 // unblockRestore removes that tombstone, because the hold goes on. It waits for Redis. After its
 // deadline the tombstone expires by itself.
 func (rel *releaseRequest) unblockRestore() {
-	if _, err := rel.service.askInt(rel.blockRestoreCall(0), rel.service.deadline()); err == nil {
+	if _, err := rel.service.redis.AskInt(rel.blockRestoreCall(0), rel.service.deadline()); err == nil {
 		rel.restoreBlocked = false
 	}
 }
 
 // blockRestoreCall writes the tombstone for a time; zero removes it.
-func (rel *releaseRequest) blockRestoreCall(lasts time.Duration) *scriptCall {
+func (rel *releaseRequest) blockRestoreCall(lasts time.Duration) *script.Call {
 	h := rel.hold
-	return &scriptCall{
-		script: script.TombstoneScript, db: int(h.db), keys: []string{script.TombstoneKey(h.key(), h.token, h.carrier.name)}, args: scriptArgs(releasePendingText, lasts.Milliseconds()),
+	return &script.Call{
+		Script: script.TombstoneScript, DB: int(h.db), Keys: []string{script.TombstoneKey(h.key(), h.token, h.carrier.name)}, Args: script.Args(releasePendingText, lasts.Milliseconds()),
 	}
 }

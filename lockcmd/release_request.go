@@ -30,11 +30,11 @@ type releaseRequest struct {
 	answered       bool      // the client has its answer
 	until          time.Time // the hold is safe until then
 	number         int64
-	call           *scriptCall // nil before the first attempt
-	restored       bool        // the hold was restored once, to be released
-	moved          bool        // another carrier has the hold, and no tombstone says so
-	decremented    bool        // the count was taken here, though the master had another one
-	restoreBlocked bool        // a tombstone stops late restores
+	call           *script.Call // nil before the first attempt
+	restored       bool         // the hold was restored once, to be released
+	moved          bool         // another carrier has the hold, and no tombstone says so
+	decremented    bool         // the count was taken here, though the master had another one
+	restoreBlocked bool         // a tombstone stops late restores
 	// the message that the lock is free reached only the one subscription of this Leash
 	noOtherSubscriber bool
 	perKeyCounts      int64 // counts of the hold when keys are released one by one; else 0
@@ -71,12 +71,12 @@ func (s *Service) newReleaseRequest(h *hold, all bool) *releaseRequest {
 // renumber makes the call, with a number above all that locked the requests before.
 func (rel *releaseRequest) renumber() {
 	h, s := rel.hold, rel.service
-	outcomeUnknown, owner := rel.call != nil && rel.call.outcomeUnknown, h.owner()
+	outcomeUnknown, owner := rel.call != nil && rel.call.OutcomeUnknown, h.owner()
 	rel.number, rel.perKeyCounts = h.carrier.requests.Add(1), 0
-	rel.call = &scriptCall{
-		script: h.mode().Release, db: int(h.db), keys: h.mode().ReleaseKeys(h.key(), owner), minKeys: h.mode().MinKeys(h.key(), owner),
-		args:           append(rel.args(owner), h.mode().Channel(h.key()), s.cfg.publishMode()),
-		outcomeUnknown: outcomeUnknown,
+	rel.call = &script.Call{
+		Script: h.mode().Release, DB: int(h.db), Keys: h.mode().ReleaseKeys(h.key(), owner), MinKeys: h.mode().MinKeys(h.key(), owner),
+		Args:           append(rel.args(owner), h.mode().Channel(h.key()), s.cfg.publishMode()),
+		OutcomeUnknown: outcomeUnknown,
 	}
 }
 
@@ -85,7 +85,7 @@ func (rel *releaseRequest) args(owner string) []string {
 	if rel.all {
 		what = "all"
 	}
-	return append(make([]string, 0, 7), owner, decimal(rel.hold.token), rel.hold.carrier.name, decimal(rel.number), what)
+	return append(make([]string, 0, 7), owner, script.Decimal(rel.hold.token), rel.hold.carrier.name, script.Decimal(rel.number), what)
 }
 
 // send sends the release and settles the hold with the answer: holdEnded, countsRemain or
@@ -165,33 +165,33 @@ func (rel *releaseRequest) handOver(w *waiter, until time.Time) (code int64, kno
 	s, a := rel.service, w.acquisition
 	h := rel.hold
 	owner := h.owner()
-	args := append(rel.args(owner), a.owner, a.carrier.name, decimal(a.number))
-	call := &scriptCall{
-		script: h.mode().Handover, db: int(h.db), keys: h.mode().EndKeys(h.key(), owner, script.TokenKey(h.key())),
-		minKeys: h.mode().MinKeys(h.key(), owner) + 1,
-		args:    append(a.appendGrantArgs(args), h.mode().Channel(h.key()), s.cfg.publishMode(), a.options.mode.Name),
+	args := append(rel.args(owner), a.owner, a.carrier.name, script.Decimal(a.number))
+	call := &script.Call{
+		Script: h.mode().Handover, DB: int(h.db), Keys: h.mode().EndKeys(h.key(), owner, script.TokenKey(h.key())),
+		MinKeys: h.mode().MinKeys(h.key(), owner) + 1,
+		Args:    append(a.appendGrantArgs(args), h.mode().Channel(h.key()), s.cfg.publishMode(), a.options.mode.Name),
 	}
-	reply, err := s.ask(call, until)
-	rel.call.outcomeUnknown = rel.call.outcomeUnknown || call.outcomeUnknown
-	n := integersOf(reply)
+	reply, err := s.redis.Ask(call, until)
+	rel.call.OutcomeUnknown = rel.call.OutcomeUnknown || call.OutcomeUnknown
+	n := script.IntegersOf(reply)
 	given := err == nil && n[0] == holdEnded && len(n) > 2
 	var present bool
 	if given {
-		grant := result{kind: granted, token: n[1], left: script.Millis(n[2]), sent: call.sent, handovers: h.handovers() + 1}
+		grant := result{kind: granted, token: n[1], left: script.Millis(n[2]), sent: call.Sent, handovers: h.handovers() + 1}
 		s.stats.handovers.Add(1)
-		if present = s.queues.grant(w, grant, call.outcomeUnknown); !present {
+		if present = s.queues.grant(w, grant, call.OutcomeUnknown); !present {
 			h, _ := a.hold(grant)
 			s.endUnowned(h)
 		}
 	} else {
-		present = s.queues.unclaim(w, call.outcomeUnknown)
+		present = s.queues.unclaim(w, call.OutcomeUnknown)
 	}
-	if !present && call.outcomeUnknown {
+	if !present && call.OutcomeUnknown {
 		s.spawn(func() { s.takeBackTwice(a) })
 	}
 	if err != nil {
 		// After an error, nobody knows how far the script came.
-		rel.call.outcomeUnknown = rel.call.outcomeUnknown || !errors.Is(err, script.ErrRefused)
+		rel.call.OutcomeUnknown = rel.call.OutcomeUnknown || !errors.Is(err, script.ErrRefused)
 		return 0, false
 	}
 	return n[0], true
@@ -205,7 +205,7 @@ func (rel *releaseRequest) conclude(code int64, until time.Time, err error) (int
 	if err != nil {
 		return 0, err
 	}
-	if code == noSuchHold && rel.keepsCounts && rel.call.outcomeUnknown && !rel.answered {
+	if code == noSuchHold && rel.keepsCounts && rel.call.OutcomeUnknown && !rel.answered {
 		switch how, err := rel.service.readTombstone(rel.hold, until); {
 		case err != nil:
 			return 0, err
@@ -226,7 +226,7 @@ func (rel *releaseRequest) applyAnswer(code int64) int64 {
 		rel.resume()
 		return code
 	}
-	if code == noSuchHold && rel.call.outcomeUnknown && !rel.keepsCounts {
+	if code == noSuchHold && rel.call.OutcomeUnknown && !rel.keepsCounts {
 		code = holdEnded // an earlier copy has ended it
 	}
 	if code == holdEnded {
@@ -337,7 +337,7 @@ func (rel *releaseRequest) finish() {
 		code, err := rel.send(s.deadline())
 		switch {
 		case errors.Is(err, script.ErrUnknown), errors.Is(err, script.ErrRefused):
-			if s.stoppedWithin(100 * time.Millisecond) {
+			if s.redis.StoppedWithin(100 * time.Millisecond) {
 				h.forget(decrementing, releasing)
 				return
 			}
@@ -353,7 +353,7 @@ func (rel *releaseRequest) finish() {
 			return
 		case err != nil:
 			s.log.Warn("redis refuses a release", "key", h.key(), "err", err)
-		case code == noSuchHold && !rel.call.outcomeUnknown:
+		case code == noSuchHold && !rel.call.OutcomeUnknown:
 			// Another carrier may have it, and the event was lost. Its watchers ask Redis.
 			h.reportEnd(movedText)
 		}

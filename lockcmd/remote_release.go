@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"leash/lockcmd/script"
 )
 
@@ -45,7 +43,7 @@ func (c *Carrier) releaseRemotely(dst []byte, key string, o options, until time.
 			return appendError(dst, script.ErrorText(err))
 		case code != noSuchHold:
 			return appendInt(dst, code)
-		case s.stoppedWithin(time.Duration(i) * time.Millisecond):
+		case s.redis.StoppedWithin(time.Duration(i) * time.Millisecond):
 			// If the hold is marked as broken, its Leash has this time to end it.
 			return c.timeout(dst, msgRefused)
 		}
@@ -68,7 +66,7 @@ type remoteRelease struct {
 	token      int64
 	answer     string // the answer to an earlier copy of this request
 	keepMillis int64  // lifetime of the answer and the tombstone, in ms
-	scriptCall *scriptCall
+	scriptCall *script.Call
 	local      *hold // the hold, if this Leash carries it
 
 	release          *releaseRequest // of local, while the outcome is unknown
@@ -85,13 +83,13 @@ func (s *Service) newRemoteRelease(lock lockID, id string, all bool) *remoteRele
 func (rr *remoteRelease) read(o options, until time.Time) (found bool, err error) {
 	s := rr.service
 	if o.id != "" {
-		if rr.answer, err = s.value(rr.db, script.AnswerKey(rr.key, rr.id), until); err != nil || rr.answer != "" {
+		if rr.answer, err = s.redis.Value(rr.db, script.AnswerKey(rr.key, rr.id), until); err != nil || rr.answer != "" {
 			return false, err
 		}
 	}
 	info, f, found, err := s.seek(lockID{rr.db, rr.key}, o, until)
 	if err == nil && !found && o.id != "" { // the answer may have come in between
-		rr.answer, err = s.value(rr.db, script.AnswerKey(rr.key, rr.id), until)
+		rr.answer, err = s.redis.Value(rr.db, script.AnswerKey(rr.key, rr.id), until)
 	}
 	if err != nil || !found {
 		return false, err
@@ -109,10 +107,10 @@ func (rr *remoteRelease) read(o options, until time.Time) (found bool, err error
 	if rr.all {
 		all = "all"
 	}
-	rr.scriptCall = &scriptCall{
-		script: rr.mode.Revoke, db: rr.db,
-		keys: rr.mode.EndKeys(rr.key, rr.owner, script.TombstoneKey(rr.key, r.Token, r.Carrier), script.AnswerKey(rr.key, rr.id)),
-		args: scriptArgs(rr.owner, rr.token, rr.carrier, all, rr.mode.Channel(rr.key), s.cfg.publishMode(), rr.keepMillis, channel, ended, decremented),
+	rr.scriptCall = &script.Call{
+		Script: rr.mode.Revoke, DB: rr.db,
+		Keys: rr.mode.EndKeys(rr.key, rr.owner, script.TombstoneKey(rr.key, r.Token, r.Carrier), script.AnswerKey(rr.key, rr.id)),
+		Args: script.Args(rr.owner, rr.token, rr.carrier, all, rr.mode.Channel(rr.key), s.cfg.publishMode(), rr.keepMillis, channel, ended, decremented),
 	}
 	return true, nil
 }
@@ -161,31 +159,31 @@ func (rr *remoteRelease) send(until time.Time) (code int64, err error) {
 // announceBreak tells the Leash of a hold, which was not released, that a BREAK may have marked it.
 // The first event may be lost. That Leash asks Redis.
 func (rr *remoteRelease) announceBreak() {
-	ctx, cancel := context.WithDeadline(context.Background(), rr.service.capAtStop(time.Now().Add(time.Second)))
+	ctx, cancel := context.WithDeadline(context.Background(), rr.service.redis.CapAtStop(time.Now().Add(time.Second)))
 	defer cancel()
-	rr.service.database(rr.db).Publish(ctx, script.CarrierChannel(rr.carrier), holdEventText(brokenText, rr.token, rr.carrier, rr.key))
+	rr.service.redis.Database(rr.db).Publish(ctx, script.CarrierChannel(rr.carrier), holdEventText(brokenText, rr.token, rr.carrier, rr.key))
 }
 
 // isLost reports whether the holder is being told of a loss, or has been.
 func (rr *remoteRelease) isLost(until time.Time) bool {
 	own := len(rr.mode.Keys(rr.key, rr.owner))
-	text, _ := rr.service.value(rr.db, rr.scriptCall.keys[own], until)
+	text, _ := rr.service.redis.Value(rr.db, rr.scriptCall.Keys[own], until)
 	how, _, _ := strings.Cut(text, " ")
 	return how == brokenText || how == lostText
 }
 
 func (rr *remoteRelease) callScript(until time.Time) (code int64, err error) {
-	reply, err := rr.service.ask(rr.scriptCall, until)
+	reply, err := rr.service.redis.Ask(rr.scriptCall, until)
 	switch {
 	case script.KeysSplit(err):
 		code, err = rr.callPerKey(until)
 	case err == nil:
-		code = integersOf(reply)[0]
+		code = script.IntegersOf(reply)[0]
 	}
 	if err == nil && code == noSuchHold && rr.outcomeUnknown && !rr.isLost(until) {
 		code = holdEnded
 	}
-	if rr.tombstoneWritten && (err == nil && code != holdEnded || err != nil && !rr.outcomeUnknown && !rr.scriptCall.outcomeUnknown) {
+	if rr.tombstoneWritten && (err == nil && code != holdEnded || err != nil && !rr.outcomeUnknown && !rr.scriptCall.OutcomeUnknown) {
 		rr.removeTombstone()
 	}
 	return code, err
@@ -196,33 +194,33 @@ func (rr *remoteRelease) callScript(until time.Time) (code int64, err error) {
 func (rr *remoteRelease) callPerKey(until time.Time) (int64, error) {
 	s := rr.service
 	own := len(rr.mode.Keys(rr.key, rr.owner)) // number of keys of the hold
-	kept := rr.scriptCall.keys[own+1]
-	if answer, err := s.value(rr.db, kept, until); err != nil || answer != "" {
+	kept := rr.scriptCall.Keys[own+1]
+	if answer, err := s.redis.Value(rr.db, kept, until); err != nil || answer != "" {
 		code, _ := strconv.ParseInt(answer, 10, 64)
 		return code, err
 	}
 	if rr.local == nil {
 		rr.tombstoneWritten = true
-		if _, err := s.askInt(rr.tombstoneCall(rr.keepMillis), until); err != nil {
+		if _, err := s.redis.AskInt(rr.tombstoneCall(rr.keepMillis), until); err != nil {
 			return 0, errors.Join(script.ErrRefused, err)
 		}
 	}
 	if !rr.outcomeUnknown && rr.isLost(until) {
 		return noSuchHold, nil
 	}
-	one := &scriptCall{script: rr.mode.Revoke, db: rr.db, keys: rr.scriptCall.keys[:own], args: rr.scriptCall.args}
-	reply, err := s.askThroughMigration(one, until)
-	rr.outcomeUnknown = rr.outcomeUnknown || one.outcomeUnknown
+	one := &script.Call{Script: rr.mode.Revoke, DB: rr.db, Keys: rr.scriptCall.Keys[:own], Args: rr.scriptCall.Args}
+	reply, err := s.redis.AskThroughMigration(one, until)
+	rr.outcomeUnknown = rr.outcomeUnknown || one.OutcomeUnknown
 	if err != nil {
 		return 0, err
 	}
-	code := integersOf(reply)[0]
-	ctx, cancel := context.WithDeadline(context.Background(), s.capAtStop(until))
+	code := script.IntegersOf(reply)[0]
+	ctx, cancel := context.WithDeadline(context.Background(), s.redis.CapAtStop(until))
 	defer cancel()
-	rdb := s.database(rr.db)
+	rdb := s.redis.Database(rr.db)
 	if code == holdEnded && rr.local == nil {
 		// overwrites any text
-		rdb.Set(ctx, rr.scriptCall.keys[own], releasedText, script.Millis(rr.keepMillis))
+		rdb.Set(ctx, rr.scriptCall.Keys[own], releasedText, script.Millis(rr.keepMillis))
 	}
 	if code != noSuchHold {
 		rdb.Set(ctx, kept, strconv.FormatInt(code, 10), script.Millis(rr.keepMillis))
@@ -232,15 +230,15 @@ func (rr *remoteRelease) callPerKey(until time.Time) (int64, error) {
 
 // tombstoneCall writes the tombstone for so many ms, or removes it with 0. Texts of others, and a
 // tombstone that says more, stay.
-func (rr *remoteRelease) tombstoneCall(keep int64) *scriptCall {
+func (rr *remoteRelease) tombstoneCall(keep int64) *script.Call {
 	own := len(rr.mode.Keys(rr.key, rr.owner))
-	return &scriptCall{script: script.SharedTombstoneScript, db: rr.db, keys: rr.scriptCall.keys[own : own+1], args: scriptArgs(rr.tombstoneText, keep)}
+	return &script.Call{Script: script.SharedTombstoneScript, DB: rr.db, Keys: rr.scriptCall.Keys[own : own+1], Args: script.Args(rr.tombstoneText, keep)}
 }
 
 // removeTombstone removes the tombstone, because this request has not ended the hold. What it
 // cannot do soon expires by itself.
 func (rr *remoteRelease) removeTombstone() {
-	if _, err := rr.service.askInt(rr.tombstoneCall(0), time.Now().Add(rr.service.tombstoneTimeout())); err == nil {
+	if _, err := rr.service.redis.AskInt(rr.tombstoneCall(0), time.Now().Add(rr.service.tombstoneTimeout())); err == nil {
 		rr.tombstoneWritten = false
 	}
 }
@@ -250,7 +248,7 @@ func (rr *remoteRelease) finish() {
 	s := rr.service
 	for limit := time.Now().Add(script.Millis(rr.keepMillis)); time.Now().Before(limit); {
 		_, err := rr.send(s.deadline())
-		if !errors.Is(err, script.ErrUnknown) && !errors.Is(err, script.ErrRefused) || s.stoppedWithin(100*time.Millisecond) {
+		if !errors.Is(err, script.ErrUnknown) && !errors.Is(err, script.ErrRefused) || s.redis.StoppedWithin(100*time.Millisecond) {
 			break
 		}
 	}
@@ -261,29 +259,4 @@ func (rr *remoteRelease) finish() {
 		rel.hold.forget(releasing)
 		rel.hold.unlockRequests()
 	}
-}
-
-// value reads a string, "" if there is none.
-func (s *Service) value(db int, key string, until time.Time) (string, error) {
-	for {
-		text, err := s.get(db, key, until)
-		switch {
-		case err == nil, errors.Is(err, redis.Nil):
-			return text, nil
-		case script.Judge(err) == script.Answered:
-			return "", err
-		}
-		if time.Now().After(until) || s.stoppedWithin(10*time.Millisecond) {
-			return "", errors.Join(script.ErrRefused, err)
-		}
-	}
-}
-
-func (s *Service) get(db int, key string, until time.Time) (string, error) {
-	if limit := time.Now().Add(maxAttempt); limit.Before(until) {
-		until = limit
-	}
-	ctx, cancel := context.WithDeadline(context.Background(), s.capAtStop(until))
-	defer cancel()
-	return s.database(db).Get(ctx, key).Result()
 }

@@ -67,7 +67,7 @@ func renewedTTL(b renewal.Batch) int64 {
 
 // renewalArgs returns the keys and arguments of the script that renews a batch.
 func renewalArgs(b renewal.Batch) (keys, args []string) {
-	args = scriptArgs(renewedTTL(b))
+	args = script.Args(renewedTTL(b))
 	for _, w := range b.Holds {
 		h := w.Keeper.(*hold)
 		owner := h.owner()
@@ -80,20 +80,20 @@ func renewalArgs(b renewal.Batch) (keys, args []string) {
 // nextReply reads the next reply: an array of integers or an error. The result is valid until the
 // next call. rest is the text after the reply.
 func (buf *renewalBuffer) nextReply(text []byte) (said []int64, rest []byte, err error) {
-	line, rest := cutLine(text)
+	line, rest := script.CutLine(text)
 	if len(line) > 0 && line[0] == '-' {
-		return nil, rest, replyError(line[1:])
+		return nil, rest, script.ReplyError(line[1:])
 	}
-	n, ok := integer(line, '*')
+	n, ok := script.Integer(line, '*')
 	if !ok || n < 0 || n > int64(len(rest)) {
-		return nil, nil, errReply
+		return nil, nil, script.ErrReply
 	}
 	buf.results = buf.results[:0]
 	for range n {
-		line, rest = cutLine(rest)
-		one, ok := integer(line, ':')
+		line, rest = script.CutLine(rest)
+		one, ok := script.Integer(line, ':')
 		if !ok {
-			return nil, nil, errReply
+			return nil, nil, script.ErrReply
 		}
 		buf.results = append(buf.results, one)
 	}

@@ -59,7 +59,7 @@ func TestRenewalBufferEqualsTheClientsCommands(t *testing.T) {
 			}
 			buf.appendRenewal(b)
 			keys, args := renewalArgs(b)
-			want = (&scriptCall{script: m.Renew, keys: keys, args: args}).append(want)
+			want = (&script.Call{Script: m.Renew, Keys: keys, Args: args}).Append(want)
 		}
 		if string(buf.commands) != string(want) {
 			t.Errorf("%s: got %q, want %q", m.Name, buf.commands, want)
@@ -90,7 +90,7 @@ func TestRenewalBufferReadsReplies(t *testing.T) {
 	for _, want := range []struct {
 		said   []int64
 		failed error
-	}{{said: []int64{1, 0, -1}}, {failed: replyError("MOVED 1 127.0.0.1:1")}, {}, {said: []int64{30001}}} {
+	}{{said: []int64{1, 0, -1}}, {failed: script.ReplyError("MOVED 1 127.0.0.1:1")}, {}, {said: []int64{30001}}} {
 		var said []int64
 		var failed error
 		said, text, failed = buf.nextReply(text)
@@ -106,4 +106,23 @@ func TestRenewalBufferReadsReplies(t *testing.T) {
 			t.Errorf("%q reads as %v", bad, said)
 		}
 	}
+}
+
+func FuzzRenewalReplies(f *testing.F) {
+	for _, text := range []string{"*1\r\n:1\r\n", "-ERR no\r\n*0\r\n", "*-1\r\n", "*9999999999999\r\n", "*1\r\n$1\r\n1\r\n"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var buf renewalBuffer
+		for rest := []byte(text); len(rest) > 0; {
+			_, next, err := buf.nextReply(rest)
+			if err != nil {
+				break
+			}
+			if len(next) >= len(rest) {
+				t.Fatalf("%q: nothing is read", rest)
+			}
+			rest = next
+		}
+	})
 }

@@ -50,10 +50,10 @@ func (s *store) repairBatch(ctx context.Context, all []*renewal.Hold, some []int
 		return
 	}
 	call := s.restoreRequest(m, holds)
-	reply, err := call.script.Run(ctx, s.database(call.db), call.keys, call.args)
+	reply, err := call.Script.Run(ctx, s.redis.Database(call.DB), call.Keys, call.Args)
 	if err != nil {
 		v := script.Judge(err)
-		s.refreshTopologyAfter(v)
+		s.redis.RefreshTopologyAfter(v)
 		for _, h := range holds {
 			if v == script.Ambiguous {
 				h.noteRestorePending()
@@ -61,15 +61,15 @@ func (s *store) repairBatch(ctx context.Context, all []*renewal.Hold, some []int
 		}
 		return
 	}
-	for k := range min(len(positions), len(integersOf(reply))) {
+	for k := range min(len(positions), len(script.IntegersOf(reply))) {
 		out[positions[k]] = s.repairOutcome(m, holds[k], reply, k, out[positions[k]], deadline)
 	}
 }
 
 // repairOutcome returns the outcome for a hold by the k-th answer. before is its outcome so far.
 func (s *store) repairOutcome(m masterState, h *hold, reply any, k int, before renewal.Outcome, deadline time.Time) renewal.Outcome {
-	code := integersOf(reply)[k]
-	if text := textAt(reply, k); text != "" {
+	code := script.IntegersOf(reply)[k]
+	if text := script.TextAt(reply, k); text != "" {
 		if how := s.restoreOutcome(m, h, reply, k); how != renewal.Unknown {
 			return how
 		}

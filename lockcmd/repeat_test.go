@@ -83,7 +83,7 @@ func TestR26UnansweredRepetitionIsUndone(t *testing.T) {
 			fault := arm(running(script.AcquireScript, key), faultproxy.Always())
 			want(t, a.do(again...), "-"+msgTimeout)
 			fault.Disarm()
-			eventually(t, 3*time.Second, "the acquire is undone", func() bool { return count(straight.rdb, key, "x") == "1" })
+			eventually(t, 3*time.Second, "the acquire is undone", func() bool { return count(straight.redis.Redis, key, "x") == "1" })
 			if got := a.token(key, "OWNER", "x", "ID", "2"); got != token {
 				t.Errorf("got token %d, want %d", got, token)
 			}
@@ -91,8 +91,8 @@ func TestR26UnansweredRepetitionIsUndone(t *testing.T) {
 			fault = arm(running(script.AcquireScript, key), faultproxy.Always())
 			want(t, a.do(again...), "-"+msgTimeout)
 			fault.Disarm()
-			eventually(t, 3*time.Second, "it was the last one", func() bool { return !exists(t, straight.rdb, key) && a.carrier.Holds() == 0 })
-			wantNothing(t, straight.rdb, key, a)
+			eventually(t, 3*time.Second, "it was the last one", func() bool { return !exists(t, straight.redis.Redis, key) && a.carrier.Holds() == 0 })
+			wantNothing(t, straight.redis.Redis, key, a)
 		}
 	}
 }

@@ -36,7 +36,7 @@ func TestR32AnUndoWithoutAnAnswer(t *testing.T) {
 	want(t, a.do("LOCK.ACQUIRE", key, "REPLICAS", "1"), "-NOREPLICAS 0 of 1 replicas confirmed the lock in time, Leash is still releasing it")
 	held.Disarm()
 	held.Release()
-	eventually(t, soon, "the lock is released", func() bool { return !exists(t, s.rdb, key) })
+	eventually(t, soon, "the lock is released", func() bool { return !exists(t, s.redis.Redis, key) })
 }
 
 // TestR32NoReplicas: A Redis without replicas grants no lock with REPLICAS, and nothing stays
@@ -150,7 +150,7 @@ func TestR32SlowReplicaDelaysNobodyElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	var wg sync.WaitGroup
-	const waiting = 2 * replicaPool
+	const waiting = 2 * script.ReplicaPool
 	replies, over := make(chan string, 100*waiting), make(chan struct{})
 	for n := range waiting {
 		c, key := connect(t, s), redistest.KeyIn(slot, "copied"+strconv.Itoa(n))
@@ -188,7 +188,7 @@ func TestR32SlowReplicaDelaysNobodyElse(t *testing.T) {
 			t.Errorf("got %q", reply)
 		}
 	}
-	if refused < replicaPool {
+	if refused < script.ReplicaPool {
 		t.Errorf("%d were told NOREPLICAS", refused)
 	}
 	for _, h := range holders {
@@ -288,7 +288,7 @@ func TestR32TouchWritesAndChangesNothing(t *testing.T) {
 					rdb.Persist(t.Context(), key)
 				}
 				left, written := rdb.PTTL(t.Context(), key).Val(), writes(t, rdb)
-				if reply, err := script.TouchScript.Run(t.Context(), rdb.(script.Processor), []string{key}, nil); err != nil || integersOf(reply)[0] != 1 {
+				if reply, err := script.TouchScript.Run(t.Context(), rdb.(script.Processor), []string{key}, nil); err != nil || script.IntegersOf(reply)[0] != 1 {
 					t.Errorf("%s: answered %v %v", mode, reply, err)
 				}
 				if writes(t, rdb) == written {
@@ -303,7 +303,7 @@ func TestR32TouchWritesAndChangesNothing(t *testing.T) {
 			}
 			want(t, a.do("LOCK.RELEASE", key), ":1")
 		}
-		if reply, err := script.TouchScript.Run(t.Context(), rdb.(script.Processor), []string{newKey()}, nil); err != nil || integersOf(reply)[0] != 0 {
+		if reply, err := script.TouchScript.Run(t.Context(), rdb.(script.Processor), []string{newKey()}, nil); err != nil || script.IntegersOf(reply)[0] != 0 {
 			t.Errorf("of none: answered %v %v", reply, err)
 		}
 	})

@@ -3,6 +3,7 @@ package lockcmd
 import (
 	"strings"
 
+	"leash/lockcmd/script"
 	"leash/proxy/resp"
 )
 
@@ -78,14 +79,4 @@ func msgExpire(command string) string {
 
 func msgUnsupported(what string) string { return "ERR " + what + " is not supported by leash yet" }
 
-func msgLost(key, reason string) string { return "LOCKLOST " + printableKey(key) + " " + reason }
-
-// printableKey is a key in a form that is safe in an error.
-func printableKey(key string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' {
-			return '?'
-		}
-		return r
-	}, key)
-}
+func msgLost(key, reason string) string { return "LOCKLOST " + script.PrintableKey(key) + " " + reason }

@@ -18,7 +18,7 @@ func (h *hold) lockRequests(until time.Time) bool {
 	s := h.carrier.service
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
-	for stop := s.stop; ; {
+	for stop := s.redis.Stopped; ; {
 		select {
 		case <-ready:
 			return true
@@ -26,7 +26,7 @@ func (h *hold) lockRequests(until time.Time) bool {
 			return !h.leaveRequestQueue(ready)
 		case <-stop:
 			stop = nil
-			timer.Reset(time.Until(s.capAtStop(until)))
+			timer.Reset(time.Until(s.redis.CapAtStop(until)))
 		}
 	}
 }

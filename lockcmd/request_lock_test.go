@@ -4,13 +4,15 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"leash/lockcmd/script"
 )
 
 // TestRequestLockGoesInOrder: Requests get the lock in order. A request that has given up does not
 // get it.
 func TestRequestLockGoesInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &Service{stop: make(chan struct{})}
+		s := &Service{redis: script.New(nil)}
 		h := &hold{carrier: &Carrier{service: s}}
 		if !h.lockRequests(time.Now()) {
 			t.Fatal("a free request lock cannot be taken")
@@ -47,10 +49,10 @@ func TestRequestLockGoesInOrder(t *testing.T) {
 // TestRequestLockAtTheEndOfTheService: Nobody waits for a request lock after the Service has ended.
 func TestRequestLockAtTheEndOfTheService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &Service{stop: make(chan struct{})}
+		s := &Service{redis: script.New(nil)}
 		h := &hold{carrier: &Carrier{service: s}}
 		h.lockRequests(time.Now())
-		time.AfterFunc(time.Minute, func() { s.stopDeadline = time.Now().Add(time.Second); close(s.stop) })
+		time.AfterFunc(time.Minute, func() { s.redis.Stop(time.Now().Add(time.Second)) })
 		began := time.Now()
 		if h.lockRequests(began.Add(time.Hour)) || time.Since(began) != time.Minute+time.Second {
 			t.Errorf("waited for %v, want a second more than the Service runs", time.Since(began))

@@ -34,7 +34,7 @@ func (s *Service) seek(lock lockID, o options, until time.Time) (info inspection
 		if err != nil || ok || left <= 0 || info.excludes(o) || s.graces.left(lock.key) <= 0 {
 			return info, f, ok, err
 		}
-		if time.Until(until) < 2*seekPause || s.stoppedWithin(seekPause) {
+		if time.Until(until) < 2*seekPause || s.redis.StoppedWithin(seekPause) {
 			return info, f, ok, err
 		}
 	}
@@ -85,19 +85,19 @@ func (h *hold) restoreTTL() time.Duration {
 
 // restoreRequest makes the call for holds of one slot and mode, whose requests the caller has
 // locked.
-func (s *Service) restoreRequest(m masterState, holds []*hold) *scriptCall {
-	call := &scriptCall{script: holds[0].mode().Restore, db: int(holds[0].db), args: scriptArgs(m.replid, m.clockGraceEnd, s.cfg.TokenTTL.Milliseconds())}
+func (s *Service) restoreRequest(m masterState, holds []*hold) *script.Call {
+	call := &script.Call{Script: holds[0].mode().Restore, DB: int(holds[0].db), Args: script.Args(m.replid, m.clockGraceEnd, s.cfg.TokenTTL.Milliseconds())}
 	for _, h := range holds {
 		number := h.carrier.requests.Add(1)
 		h.carrier.mu.Lock()
 		count := h.count
 		h.carrier.mu.Unlock()
-		call.keys = append(call.keys, h.mode().Keys(h.key(), h.owner())...)
+		call.Keys = append(call.Keys, h.mode().Keys(h.key(), h.owner())...)
 		if h.mode() != script.Permit {
-			call.keys = append(call.keys, script.TokenKey(h.key()))
+			call.Keys = append(call.Keys, script.TokenKey(h.key()))
 		}
-		call.keys = append(call.keys, script.TombstoneKey(h.key(), h.token, h.carrier.name))
-		call.args = append(call.args, scriptArgs(h.owner(), int64(count), max(h.restoreTTL().Milliseconds(), 1), h.recordText(number))...)
+		call.Keys = append(call.Keys, script.TombstoneKey(h.key(), h.token, h.carrier.name))
+		call.Args = append(call.Args, script.Args(h.owner(), int64(count), max(h.restoreTTL().Milliseconds(), 1), h.recordText(number))...)
 	}
 	return call
 }
@@ -118,8 +118,8 @@ func (s *Service) restore(h *hold, until time.Time) (renewal.Outcome, error) {
 	}
 	for range maxGraceRetries {
 		call := s.restoreRequest(m, []*hold{h})
-		reply, err := s.ask(call, until)
-		if call.outcomeUnknown {
+		reply, err := s.redis.Ask(call, until)
+		if call.OutcomeUnknown {
 			h.noteRestorePending()
 		}
 		if err != nil {
@@ -129,7 +129,7 @@ func (s *Service) restore(h *hold, until time.Time) (renewal.Outcome, error) {
 		if how != renewal.Unknown {
 			return how, nil
 		}
-		if text := textAt(reply, 0); text == "" || !s.moveAgain(h, text, until) {
+		if text := script.TextAt(reply, 0); text == "" || !s.moveAgain(h, text, until) {
 			break
 		}
 	}
@@ -139,14 +139,14 @@ func (s *Service) restore(h *hold, until time.Time) (renewal.Outcome, error) {
 // restoreOutcome is what the i-th answer of a restore says of h. Unknown means that an earlier
 // carrier has it, or that nothing was done.
 func (s *Service) restoreOutcome(m masterState, h *hold, reply any, i int) renewal.Outcome {
-	if r, ok := script.ParseRecord(textAt(reply, i)); ok {
+	if r, ok := script.ParseRecord(script.TextAt(reply, i)); ok {
 		// an equal number: moved without a count, or in the grace period
 		if r.Moves() >= h.moves() {
 			return renewal.Moved
 		}
 		return renewal.Unknown
 	}
-	codes := integersOf(reply)
+	codes := script.IntegersOf(reply)
 	if i >= len(codes) {
 		return renewal.Unknown
 	}
@@ -156,7 +156,7 @@ func (s *Service) restoreOutcome(m masterState, h *hold, reply any, i int) renew
 		s.graces.markRepaired(m.replid, h)
 		return renewal.Renewed
 	case otherMaster: // another master serves the slot now
-		s.refreshTopologyAfter(script.Refused)
+		s.redis.RefreshTopologyAfter(script.Refused)
 		return renewal.Unknown
 	case hasTombstone:
 		s.graces.markRepaired(m.replid, h)
@@ -188,7 +188,7 @@ func (s *Service) moveAgain(h *hold, text string, until time.Time) bool {
 
 // noteRestorePending notes that a restore of h may still arrive.
 func (h *hold) noteRestorePending() {
-	until := time.Now().Add(h.carrier.service.graces.left(h.key()) + maxAttempt)
+	until := time.Now().Add(h.carrier.service.graces.left(h.key()) + script.MaxAttempt)
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
 	h.writeExtra().restorePendingUntil = until

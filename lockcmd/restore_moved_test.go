@@ -21,7 +21,7 @@ func TestR2ReleaseAfterAMoveWithoutAnEvent(t *testing.T) {
 	h := s.find(lockID{0, key}, func(*hold) bool { return true })
 	end := s.graces.begin(t, key)
 	defer end()
-	forget(t, s.rdb, key)
+	forget(t, s.redis.Redis, key)
 	from := cluster.MasterOf(script.SlotOf(key))
 	for _, to := range cluster.Masters() {
 		if to != from {

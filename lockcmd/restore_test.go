@@ -285,7 +285,7 @@ func TestR2RestoreYields(t *testing.T) {
 // putOther puts a hold of another owner in the place of h, in a mode that excludes h. With token 0
 // it is a hold of Redisson.
 func (s *Service) putOther(h *hold, token int64) {
-	ctx, rdb, key := context.Background(), s.rdb, h.key()
+	ctx, rdb, key := context.Background(), s.redis.Redis, h.key()
 	text := script.RecordPrefix(token, "other:1.1") + "1 1 " + strconv.FormatInt(time.Now().UnixMilli(), 10) + " 60000 w - - -"
 	if h.mode() == script.Plain {
 		rdb.HSet(ctx, key, "other", "1")
@@ -320,8 +320,8 @@ func TestR2NothingIsRestoredOutOfGrace(t *testing.T) {
 		now := time.Now().UnixMilli()
 		for want, late := range map[int64]masterState{graceOver: {replid: m.replid, clockGraceEnd: now - 1}, otherMaster: {replid: "another", clockGraceEnd: now + 60_000}} {
 			forget(t, rdb, key)
-			reply, err := s.ask(s.restoreRequest(late, []*hold{h}), s.deadline())
-			if err != nil || integersOf(reply)[0] != want || exists(t, rdb, key) {
+			reply, err := s.redis.Ask(s.restoreRequest(late, []*hold{h}), s.deadline())
+			if err != nil || script.IntegersOf(reply)[0] != want || exists(t, rdb, key) {
 				t.Errorf("a late copy was answered %v %v", reply, err)
 			}
 		}

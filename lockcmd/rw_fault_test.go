@@ -12,7 +12,7 @@ import (
 func TestR7LostRepliesOfReadAndWrite(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{})
-	rdb := straight.rdb
+	rdb := straight.redis.Redis
 	for _, m := range []*script.Mode{script.Read, script.Write} {
 		for _, before := range []bool{false, true} {
 			key, other := newKey(), newKey()
@@ -53,7 +53,7 @@ func TestR7LostRepliesOfReadAndWrite(t *testing.T) {
 func TestR7LateCopiesOfReadAndWriteDoNothing(t *testing.T) {
 	t.Parallel()
 	s, straight, _ := faulty(t, Config{})
-	rdb, until := straight.rdb, time.Now().Add(5*time.Second)
+	rdb, until := straight.redis.Redis, time.Now().Add(5*time.Second)
 	for _, m := range []*script.Mode{script.Read, script.Write} {
 		a, key, field := connect(t, s), newKey(), map[*script.Mode]string{script.Read: "me", script.Write: "me:write"}[m]
 		opts := acquireOptions{mode: m, key: key, owner: "me", ttl: 30 * time.Second}
@@ -65,11 +65,11 @@ func TestR7LateCopiesOfReadAndWriteDoNothing(t *testing.T) {
 		if r := late.send(until); r.kind != unknown || count(rdb, key, field) != "2" {
 			t.Errorf("a late acquire changed the count to %s, and said %v", count(rdb, key, field), r)
 		}
-		release := func(token, number int64) *scriptCall {
-			return &scriptCall{script: m.Release, keys: m.Keys(key, "me"), args: scriptArgs("me", token, a.carrier.name, number, "", "c", "p")}
+		release := func(token, number int64) *script.Call {
+			return &script.Call{Script: m.Release, Keys: m.Keys(key, "me"), Args: script.Args("me", token, a.carrier.name, number, "", "c", "p")}
 		}
 		for _, row := range []struct {
-			request *scriptCall
+			request *script.Call
 			code    int64
 			left    string
 		}{
@@ -78,9 +78,9 @@ func TestR7LateCopiesOfReadAndWriteDoNothing(t *testing.T) {
 			{release(token, a.carrier.requests.Load()), countsRemain, "1"},
 			{release(token, a.carrier.requests.Load()), countsRemain, "1"},
 		} {
-			reply, err := s.ask(row.request, until)
-			if err != nil || integersOf(reply)[0] != row.code || count(rdb, key, field) != row.left {
-				t.Errorf("%v: got %v %v and count %s, want %d and %s", row.request.args, reply, err, count(rdb, key, field), row.code, row.left)
+			reply, err := s.redis.Ask(row.request, until)
+			if err != nil || script.IntegersOf(reply)[0] != row.code || count(rdb, key, field) != row.left {
+				t.Errorf("%v: got %v %v and count %s, want %d and %s", row.request.Args, reply, err, count(rdb, key, field), row.code, row.left)
 			}
 		}
 		want(t, a.do("LOCK.RELEASE", key, "ALL"), ":1")
@@ -103,7 +103,7 @@ func TestR26UnknownReadAndWriteAreUndone(t *testing.T) {
 			t.Errorf("the lock was free only after %v", took)
 		}
 		want(t, b.do("LOCK.RELEASE", key), ":1")
-		wantNothing(t, straight.rdb, key, a, b, c)
+		wantNothing(t, straight.redis.Redis, key, a, b, c)
 	}
 }
 
@@ -120,23 +120,23 @@ func TestR26UndoneReaderLeavesTheOthers(t *testing.T) {
 	want(t, a.do("LOCK.ACQUIRE", key, "READ", "OWNER", "you"), "-"+msgTimeout)
 	fault.Disarm()
 	eventually(t, 2*time.Second, "they are undone", func() bool {
-		got := inRedis(t, straight.rdb, key)
+		got := inRedis(t, straight.redis.Redis, key)
 		return got["me"] == "1" && got["you"] == "" && got["other"] == "1"
 	})
 	for owner, n := range map[string]int64{"me": token, "other": other} {
-		if r, _ := script.ParseRecord(inRedis(t, straight.rdb, script.RecordsKey(key))[owner]); r.Token != n {
+		if r, _ := script.ParseRecord(inRedis(t, straight.redis.Redis, script.RecordsKey(key))[owner]); r.Token != n {
 			t.Errorf("%s has token %d, want %d", owner, r.Token, n)
 		}
-		if left := readTimeout(straight.rdb, key, owner, 1); left < 28*time.Second {
+		if left := readTimeout(straight.redis.Redis, key, owner, 1); left < 28*time.Second {
 			t.Errorf("%s has %v left", owner, left)
 		}
 	}
-	if left := readTimeout(straight.rdb, key, "me", 2); left > 0 {
+	if left := readTimeout(straight.redis.Redis, key, "me", 2); left > 0 {
 		t.Errorf("what was undone has %v left", left)
 	}
 	want(t, a.do("LOCK.RELEASE", key), ":1")
 	want(t, b.do("LOCK.RELEASE", key), ":1")
-	wantNothing(t, straight.rdb, key, a, b)
+	wantNothing(t, straight.redis.Redis, key, a, b)
 }
 
 func TestR26UnansweredReleaseOfReadAndWrite(t *testing.T) {
@@ -152,11 +152,11 @@ func TestR26UnansweredReleaseOfReadAndWrite(t *testing.T) {
 			want(t, b.do("LOCK.ACQUIRE", key, "WRITE"), "$-1")
 			fault.Disarm()
 			eventually(t, time.Second, "the release is repeated", func() bool {
-				return inRedis(t, straight.rdb, key)["me"] != "2" && inRedis(t, straight.rdb, key)["me:write"] != "2"
+				return inRedis(t, straight.redis.Redis, key)["me"] != "2" && inRedis(t, straight.redis.Redis, key)["me:write"] != "2"
 			})
 		}
-		eventually(t, 2*time.Second, "the hold is over", func() bool { return !exists(t, straight.rdb, key) && a.carrier.Holds() == 0 })
-		wantNothing(t, straight.rdb, key, a)
+		eventually(t, 2*time.Second, "the hold is over", func() bool { return !exists(t, straight.redis.Redis, key) && a.carrier.Holds() == 0 })
+		wantNothing(t, straight.redis.Redis, key, a)
 	}
 }
 
@@ -166,7 +166,7 @@ func TestR27LossOfReadAndWrite(t *testing.T) {
 	for _, m := range []*script.Mode{script.Read, script.Write} {
 		a, b, key := connect(t, s), connect(t, straight), newKey()
 		a.token(key, m.Option)
-		straight.rdb.Del(t.Context(), key) // deleted without Leash, as by Java's forceUnlock
+		straight.redis.Redis.Del(t.Context(), key) // deleted without Leash, as by Java's forceUnlock
 		want(t, receive(t, a.losses, 3*time.Second), key+" gone")
 		a.token(key, m.Option)
 		b.token(newKey(), "READ")
@@ -197,7 +197,7 @@ func TestR30ReadAndWriteAreReleasedFromAnotherLeash(t *testing.T) {
 		want(t, a.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "1"), ":1") // its reply is lost
 		want(t, b.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "1"), ":1")
 		eventually(t, 3*time.Second, "the carrier forgets", func() bool { return a.carrier.Holds() == 0 })
-		wantNothing(t, other.rdb, key, a, b)
+		wantNothing(t, other.redis.Redis, key, a, b)
 	}
 }
 
@@ -232,6 +232,6 @@ func lostReadWriteHandOver(t *testing.T, options [2]string, before bool) bool {
 		t.Errorf("got token %d after %d, %d faults", token, old, fault.Count())
 	}
 	want(t, b.do("LOCK.RELEASE", key), ":1")
-	wantNothing(t, straight.rdb, key, a, b)
+	wantNothing(t, straight.redis.Redis, key, a, b)
 	return fault.Count() == 1
 }

@@ -464,7 +464,7 @@ func TestAScriptRunDirectlyWithoutARightLeavesNothing(t *testing.T) {
 		p := stage()
 		call := scene.prepare(p)
 		was := storedKeys(t, rdb, p.key)
-		reply, err := call.script.Run(t.Context(), rdb, call.keys, scriptArgs(call.args...))
+		reply, err := call.script.Run(t.Context(), rdb, call.keys, script.Args(call.args...))
 		if err != nil || scene.file != "touch.lua" && maps.EqualFunc(was, storedKeys(t, rdb, p.key), storedKey.same) {
 			t.Errorf("%s, %s, with all rights: it was answered %v, %v, or changed nothing", scene.file, scene.what, reply, err)
 		}
@@ -473,12 +473,12 @@ func TestAScriptRunDirectlyWithoutARightLeavesNothing(t *testing.T) {
 			p := stage()
 			call := scene.prepare(p)
 			was := storedKeys(t, rdb, p.key)
-			reply, err := call.script.Run(context.Background(), without(strings.ToLower(command)), call.keys, scriptArgs(call.args...))
+			reply, err := call.script.Run(context.Background(), without(strings.ToLower(command)), call.keys, script.Args(call.args...))
 			names := []string{p.key}
 			if err == nil {
 				names = nil
 				for i, name := range call.names {
-					if integersOf(reply)[i] == -1 {
+					if script.IntegersOf(reply)[i] == -1 {
 						names = append(names, name)
 					}
 				}

@@ -51,7 +51,7 @@ type heldBy struct {
 // call runs a script and checks its reply.
 func (h *heldBy) call(want string, sc *script.Script, keys []string, args ...any) {
 	h.t.Helper()
-	reply, err := sc.Run(context.Background(), h.rdb.(script.Processor), keys, scriptArgs(args...))
+	reply, err := sc.Run(context.Background(), h.rdb.(script.Processor), keys, script.Args(args...))
 	if got := fmt.Sprint(reply); err != nil || got != want {
 		h.t.Errorf("%s: got %s, %v, want %s", h.mode.Name, got, err, want)
 	}

@@ -34,8 +34,8 @@ func (c *Carrier) initSemaphore(ctx context.Context, dst []byte, args [][]byte) 
 		return appendError(dst, msg)
 	}
 	key := string(args[1])
-	call := &scriptCall{
-		script: script.InitSemaphoreScript, db: c.db, keys: []string{key}, args: scriptArgs(n, script.PermitChannel(key), s.cfg.publishMode()), runsOnce: true,
+	call := &script.Call{
+		Script: script.InitSemaphoreScript, DB: c.db, Keys: []string{key}, Args: script.Args(n, script.PermitChannel(key), s.cfg.publishMode()), RunsOnce: true,
 	}
 	return c.replyAsked(ctx, dst, call)
 }
@@ -48,18 +48,18 @@ func (c *Carrier) resize(ctx context.Context, dst []byte, args [][]byte) []byte 
 		return appendError(dst, msg)
 	}
 	key := string(args[1])
-	call := &scriptCall{
-		script: script.ResizeSemaphoreScript, db: c.db, keys: script.SemaphoreKeys(key), args: scriptArgs(n, script.PermitChannel(key), s.cfg.publishMode()),
+	call := &script.Call{
+		Script: script.ResizeSemaphoreScript, DB: c.db, Keys: script.SemaphoreKeys(key), Args: script.Args(n, script.PermitChannel(key), s.cfg.publishMode()),
 	}
 	return c.replyAsked(ctx, dst, call)
 }
 
 // replyAsked answers the number that a call returns. The call is written only while the
 // connection's holds are safe.
-func (c *Carrier) replyAsked(ctx context.Context, dst []byte, call *scriptCall) []byte {
-	call.ctx, call.carrier = ctx, c
-	reply, err := c.service.ask(call, c.service.deadline())
-	return c.replyNumber(dst, integersOf(reply)[0], err)
+func (c *Carrier) replyAsked(ctx context.Context, dst []byte, call *script.Call) []byte {
+	call.Ctx, call.Holder = ctx, c
+	reply, err := c.service.redis.Ask(call, c.service.deadline())
+	return c.replyNumber(dst, script.IntegersOf(reply)[0], err)
 }
 
 // semaphoreInfo runs SEM.INFO.
@@ -69,8 +69,8 @@ func (c *Carrier) semaphoreInfo(_ context.Context, dst []byte, args [][]byte) []
 		return appendError(dst, msg)
 	}
 	lock := c.id(string(args[1]))
-	reply, err := s.ask(&scriptCall{script: script.SemaphoreInfoScript, db: lock.db, keys: script.SemaphoreKeys(lock.key)}, s.deadline())
-	n := integersOf(reply)
+	reply, err := s.redis.Ask(&script.Call{Script: script.SemaphoreInfoScript, DB: lock.db, Keys: script.SemaphoreKeys(lock.key)}, s.deadline())
+	n := script.IntegersOf(reply)
 	if err != nil || len(n) != 2 {
 		return c.replyNumber(dst, 0, err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/guard"
+	"leash/lockcmd/script"
 	"leash/renewal"
 )
 
@@ -22,8 +23,7 @@ import (
 type Service struct {
 	// Immutable after New.
 	cfg     Config
-	rdb     redis.UniversalClient
-	cluster bool
+	redis   *script.Client
 	log     *slog.Logger
 	uuid    string // this Leash, in owners and carriers
 	fairBit string // this Leash, in the scores of FAIR waiters
@@ -48,19 +48,14 @@ type Service struct {
 	// lossWaitsEnd is done after EndLossWaits.
 	lossWaitsEnd context.Context
 	endLossWaits context.CancelFunc
-	notifying    atomic.Int64 // carriers with LOCK.NOTIFY on
-	waitClients  waitClients
+	notifying    atomic.Int64  // carriers with LOCK.NOTIFY on
 	graces       *gracePeriods // nil without Config.FailoverGrace
 	recentEnds   recentEnds
 	limits       *limits
-	refusals     refusals
 	stats        counters
 
-	// tasks are goroutines that outlive their command. stop tells them that the Service ends. Run
-	// waits for them.
-	tasks        sync.WaitGroup
-	stop         chan struct{} // closed by Run
-	stopDeadline time.Time     // set before stop is closed; no request lasts longer
+	// tasks are goroutines that outlive their command. Run waits for them.
+	tasks sync.WaitGroup
 
 	losses     chan loss     // to be logged
 	lossesDone chan struct{} // closed by Run after the last loss
@@ -81,12 +76,11 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber Subscriber, log *slog
 		return nil, err
 	}
 	s := &Service{
-		cfg: cfg, rdb: rdb, log: log, uuid: newUUID(), fairBit: newFairBit(), fairTimeout: fairTimeout, fairHeartbeat: fairHeartbeat, attemptInterval: attemptInterval, breakTimeout: breakTimeout, maxSeeks: maxSeeks,
-		stop: make(chan struct{}), lossesDone: make(chan struct{}), losses: make(chan loss, maxLosses), holds: newIndex(), pendingEvents: make(map[holdRef]pendingEvents),
+		cfg: cfg, redis: script.New(rdb), log: log, uuid: newUUID(), fairBit: newFairBit(), fairTimeout: fairTimeout, fairHeartbeat: fairHeartbeat, attemptInterval: attemptInterval, breakTimeout: breakTimeout, maxSeeks: maxSeeks,
+		lossesDone: make(chan struct{}), losses: make(chan loss, maxLosses), holds: newIndex(), pendingEvents: make(map[holdRef]pendingEvents),
 	}
 	switch c := rdb.(type) {
 	case *redis.ClusterClient:
-		s.cluster = true
 		if !c.Options().ContextTimeoutEnabled {
 			return nil, errors.New("lockcmd: the client must be made with ContextTimeoutEnabled")
 		}
@@ -97,6 +91,9 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber Subscriber, log *slog
 	default:
 		return nil, fmt.Errorf("lockcmd: client is a %T, want *redis.Client or *redis.ClusterClient", rdb)
 	}
+	s.redis.Databases, s.redis.Timeout, s.redis.Log = cfg.Database, cfg.UpstreamTimeout, log
+	s.redis.Send, s.redis.SendMany, s.redis.NodeAddr = cfg.SendScript, cfg.SendScripts, cfg.NodeAddr
+	s.redis.Drop, s.redis.RefreshLinks = cfg.DropConnection, cfg.RefreshTopology
 	s.watchdog = renewal.New(&store{Service: s})
 	s.watchdog.Log = log
 	s.graces, s.limits = newGracePeriods(s), newLimits(s)
@@ -143,11 +140,10 @@ func (s *Service) Run(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	s.stopDeadline = time.Now().Add(stopTimeout)
-	close(s.stop)
+	s.redis.Stop(time.Now().Add(stopTimeout))
 	wg.Wait()
 	s.tasks.Wait()
-	s.waitClients.close()
+	s.redis.Close()
 	close(s.lossesDone)
 	select {
 	case <-logged:
@@ -159,7 +155,7 @@ func (s *Service) Run(ctx context.Context) error {
 // learnCommands makes the cluster client ask for COMMAND now. Otherwise it does so before its first
 // command, for up to 5 s, and all other commands wait for that.
 func (s *Service) learnCommands(ctx context.Context) {
-	if c, ok := s.rdb.(*redis.ClusterClient); ok {
+	if c, ok := s.redis.Redis.(*redis.ClusterClient); ok {
 		c.Ping(ctx)
 	}
 }
@@ -186,18 +182,6 @@ func (s *Service) RenewAll(ctx context.Context) { s.watchdog.RenewAll(ctx) }
 
 // stopTimeout is how long requests may still be sent and answered when the Service ends.
 const stopTimeout = time.Second
-
-// capAtStop returns until, or an earlier time when the Service ends.
-func (s *Service) capAtStop(until time.Time) time.Time {
-	select {
-	case <-s.stop:
-		if s.stopDeadline.Before(until) {
-			return s.stopDeadline
-		}
-	default:
-	}
-	return until
-}
 
 // spawn runs f as a task of the Service. It returns false when the Service has ended; then holds
 // expire.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"leash/internal/faultproxy"
+	"leash/lockcmd/script"
 )
 
 func TestR31StopWhileRedisIsSilent(t *testing.T) {
@@ -37,7 +38,7 @@ func TestR31StopWhileRedisIsSilent(t *testing.T) {
 	began := time.Now()
 	cancel()
 	receive(t, done, 30*time.Second)
-	if took := time.Since(began); took > stopTimeout+maxAttempt+soon {
+	if took := time.Since(began); took > stopTimeout+script.MaxAttempt+soon {
 		t.Errorf("stopped after %v", took)
 	}
 }

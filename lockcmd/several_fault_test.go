@@ -45,7 +45,7 @@ func TestSeveralLocksOfAFaultyRedis(t *testing.T) {
 	t.Parallel()
 	takesLong(t)
 	s, straight, p := faulty(t, Config{WatchdogTimeout: 2 * time.Second, UpstreamTimeout: time.Second})
-	rdb, keys := straight.rdb, newKeys(5)
+	rdb, keys := straight.redis.Redis, newKeys(5)
 	believed := &beliefs{t: t, holder: make(map[string]*conn)}
 	end := time.Now().Add(6 * time.Second)
 	var wg sync.WaitGroup

@@ -44,7 +44,7 @@ func (s *store) renewPerKey(ctx context.Context, b renewal.Batch, out []renewal.
 // records. It returns the counts of the holds.
 func (pk *perKeyRenewal) renewFields(ctx context.Context) (counts []int64) {
 	var cmds [][2]script.Once
-	pipe := pk.store.database(pk.batch.DB).Pipeline()
+	pipe := pk.store.redis.Database(pk.batch.DB).Pipeline()
 	for _, h := range pk.holds {
 		begins, keys := script.RecordPrefix(h.token, h.carrier.name), h.mode().Keys(h.key(), h.owner())
 		lock, records := keys[len(keys)-2], keys[len(keys)-1]
@@ -73,7 +73,7 @@ const maxPerKeyCounts = 1 << 20
 // renewTimeouts renews the timeout keys of the READ holds that are there.
 func (pk *perKeyRenewal) renewTimeouts(ctx context.Context, counts []int64) {
 	cmds := make([][]script.Once, len(pk.holds))
-	pipe := pk.store.database(pk.batch.DB).Pipeline()
+	pipe := pk.store.redis.Database(pk.batch.DB).Pipeline()
 	for i, h := range pk.holds {
 		if h.mode() != script.Read || pk.batch.Lease || pk.out[i] != renewal.Renewed {
 			continue
@@ -98,7 +98,7 @@ func (pk *perKeyRenewal) send(ctx context.Context, pipe redis.Pipeliner, h *hold
 	if pk.batch.Lease {
 		ttl = 0
 	}
-	cmd := h.mode().RenewKey.Command(ctx, "EVAL", []string{key}, scriptArgs(int64(ttl), owner, begins))
+	cmd := h.mode().RenewKey.Command(ctx, "EVAL", []string{key}, script.Args(int64(ttl), owner, begins))
 	pipe.Process(ctx, cmd)
 	return cmd
 }
@@ -120,28 +120,28 @@ func outcome(cmd script.Once) renewal.Outcome {
 // goes on that way, because the records and the lock differ from then on.
 func (rel *releaseRequest) ask(until time.Time) (code int64, err error) {
 	if rel.perKeyCounts == 0 {
-		reply, err := rel.service.ask(rel.call, until)
-		n := integersOf(reply)
+		reply, err := rel.service.redis.Ask(rel.call, until)
+		n := script.IntegersOf(reply)
 		// PUBLISH in a cluster counts only the subscribers of one node.
-		code, rel.noOtherSubscriber = n[0], len(n) > 2 && max(n[1], n[2]) <= 1 && (n[2] >= 0 || !rel.service.cluster)
+		code, rel.noOtherSubscriber = n[0], len(n) > 2 && max(n[1], n[2]) <= 1 && (n[2] >= 0 || !rel.service.redis.IsCluster)
 		if rel.hold.mode().ReleaseKey == nil || !script.KeysSplit(err) {
 			return code, err
 		}
 		m, id := rel.hold.mode(), rel.hold.lock()
-		inspect := &scriptCall{script: m.RenewKey, db: id.db, keys: []string{id.key}, args: scriptArgs(0, rel.hold.owner(), "")}
-		if rel.perKeyCounts, err = rel.service.askInt(inspect, until); err != nil {
+		inspect := &script.Call{Script: m.RenewKey, DB: id.db, Keys: []string{id.key}, Args: script.Args(0, rel.hold.owner(), "")}
+		if rel.perKeyCounts, err = rel.service.redis.AskInt(inspect, until); err != nil {
 			return 0, err
 		}
 		rel.perKeyCounts = max(min(rel.perKeyCounts, maxPerKeyCounts), 1)
 	}
 	code, err = rel.askKey(script.RecordsKey(rel.hold.key()), "records", until)
-	if err == nil && code == noSuchHold && rel.call.outcomeUnknown {
+	if err == nil && code == noSuchHold && rel.call.OutcomeUnknown {
 		code = holdEnded // an earlier copy ended it
 	}
 	if err != nil || code < 0 {
 		return code, err
 	}
-	rel.call.outcomeUnknown = true
+	rel.call.OutcomeUnknown = true
 	if _, err = rel.askKey(rel.hold.key(), "lock", until); err != nil {
 		return 0, err
 	}
@@ -153,11 +153,11 @@ func (rel *releaseRequest) ask(until time.Time) (code int64, err error) {
 
 // askKey sends the part of the release for one key.
 func (rel *releaseRequest) askKey(key, what string, until time.Time) (int64, error) {
-	call := &scriptCall{
-		script: rel.hold.mode().ReleaseKey, db: int(rel.hold.db), keys: []string{key}, args: slices.Concat(rel.call.args, scriptArgs(rel.perKeyCounts, what)),
+	call := &script.Call{
+		Script: rel.hold.mode().ReleaseKey, DB: int(rel.hold.db), Keys: []string{key}, Args: slices.Concat(rel.call.Args, script.Args(rel.perKeyCounts, what)),
 	}
-	code, err := rel.service.askInt(call, until)
-	rel.call.outcomeUnknown = rel.call.outcomeUnknown || call.outcomeUnknown
+	code, err := rel.service.redis.AskInt(call, until)
+	rel.call.OutcomeUnknown = rel.call.OutcomeUnknown || call.OutcomeUnknown
 	return code, err
 }
 
@@ -165,14 +165,14 @@ func (rel *releaseRequest) askKey(key, what string, until time.Time) (int64, err
 // reach expire.
 func (rel *releaseRequest) dropTimeouts(all bool, until time.Time) {
 	h, s := rel.hold, rel.service
-	ctx, cancel := context.WithDeadline(context.Background(), s.capAtStop(until))
+	ctx, cancel := context.WithDeadline(context.Background(), s.redis.CapAtStop(until))
 	defer cancel()
-	rdb := s.database(int(h.db))
+	rdb := s.redis.Database(int(h.db))
 	for n := rel.perKeyCounts; n > 0; n-- {
 		last := script.TimeoutKey(h.key(), h.owner(), n)
 		if !all { // the first key lasts as long as this one would have (R12)
 			if left := rdb.PTTL(ctx, last).Val(); left > 0 {
-				s.ask(&scriptCall{script: h.mode().RenewKey, db: int(h.db), keys: []string{script.TimeoutKey(h.key(), h.owner(), 1)}, args: scriptArgs(left.Milliseconds(), "", "")}, until)
+				s.redis.Ask(&script.Call{Script: h.mode().RenewKey, DB: int(h.db), Keys: []string{script.TimeoutKey(h.key(), h.owner(), 1)}, Args: script.Args(left.Milliseconds(), "", "")}, until)
 			}
 		}
 		if err := rdb.Del(ctx, last).Err(); err != nil || !all {

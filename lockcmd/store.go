@@ -24,12 +24,12 @@ type store struct {
 // Node implements renewal.Store. Each database has its own node name, because a connection is for
 // one database.
 func (s *store) Node(db, slot int) string {
-	c, ok := s.rdb.(*redis.ClusterClient)
+	c, ok := s.redis.Redis.(*redis.ClusterClient)
 	switch {
 	case !ok:
 		return strconv.Itoa(db)
-	case s.cfg.NodeAddr != nil:
-		return s.cfg.NodeAddr(slot)
+	case s.redis.NodeAddr != nil:
+		return s.redis.NodeAddr(slot)
 	}
 	// No I/O, because the topology is known.
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
@@ -58,7 +58,7 @@ func (s *store) Renew(ctx context.Context, _ string, batches []renewal.Batch, ou
 // did not renew, for the client.
 func (s *store) renewDirect(ctx context.Context, batches []renewal.Batch, out [][]renewal.Outcome) (left []int) {
 	until, ok := ctx.Deadline()
-	if s.cfg.SendScripts == nil || !ok {
+	if s.redis.SendMany == nil || !ok {
 		return allIndexes(batches)
 	}
 	buf := s.newBuffer()
@@ -67,7 +67,7 @@ func (s *store) renewDirect(ctx context.Context, batches []renewal.Batch, out []
 		buf.appendRenewal(b)
 	}
 	sent := time.Now()
-	text, written, err := s.cfg.SendScripts(until, batches[0].DB, batches[0].Slot, len(batches), buf.commands, buf.replies)
+	text, written, err := s.redis.SendMany(until, batches[0].DB, batches[0].Slot, len(batches), buf.commands, buf.replies)
 	buf.replies = text
 	if err != nil && !written && ctx.Err() == nil {
 		return allIndexes(batches)
@@ -82,8 +82,8 @@ func (s *store) renewDirect(ctx context.Context, batches []renewal.Batch, out []
 			left = append(left, i)
 			continue
 		}
-		if errors.Is(failed, errReply) || failed == nil && len(said) != len(b.Holds) {
-			s.dropConnection(b.DB, b.Slot)
+		if errors.Is(failed, script.ErrReply) || failed == nil && len(said) != len(b.Holds) {
+			s.redis.DropConnection(b.DB, b.Slot)
 		}
 		if !s.outcomes(ctx, b, said, failed, sent, out[i]) {
 			out[i] = nil
@@ -112,7 +112,7 @@ func (s *store) renewByClient(ctx context.Context, verb string, batches []renewa
 		return nil
 	}
 	sent := time.Now()
-	pipe := s.database(batches[0].DB).Pipeline()
+	pipe := s.redis.Database(batches[0].DB).Pipeline()
 	cmds := make([]script.Once, len(some))
 	for k, i := range some {
 		m := batches[i].Holds[0].Keeper.(*hold).mode()
@@ -127,7 +127,7 @@ func (s *store) renewByClient(ctx context.Context, verb string, batches []renewa
 			left = append(left, i)
 			continue
 		}
-		if !s.outcomes(ctx, batches[i], integersOf(reply), err, sent, out[i]) {
+		if !s.outcomes(ctx, batches[i], script.IntegersOf(reply), err, sent, out[i]) {
 			out[i] = nil
 		}
 	}
@@ -141,7 +141,7 @@ func (s *store) outcomes(ctx context.Context, b renewal.Batch, said []int64, err
 		err = script.ErrShape
 	}
 	if err != nil {
-		s.refreshTopologyAfter(script.Judge(err))
+		s.redis.RefreshTopologyAfter(script.Judge(err))
 	}
 	several := b.Holds[0].Keeper.(*hold).mode().RenewKey != nil
 	var answer redis.Error

@@ -23,19 +23,19 @@ func TestR25RefusedBatchesAreNotSplit(t *testing.T) {
 	h := &hold{kind: script.Plain.ID}
 	h.watch.Keeper = h
 	b := renewal.Batch{Holds: []*renewal.Hold{&h.watch}}
-	s := &store{Service: &Service{}}
+	s := &store{Service: &Service{redis: script.New(nil)}}
 	for _, row := range []struct {
 		err    error
 		pieces bool
 	}{
-		{replyError("CLUSTERDOWN The cluster is down"), false},
-		{replyError("LOADING Redis is loading the dataset in memory"), false},
-		{replyError("READONLY You can't write against a read only replica."), false},
+		{script.ReplyError("CLUSTERDOWN The cluster is down"), false},
+		{script.ReplyError("LOADING Redis is loading the dataset in memory"), false},
+		{script.ReplyError("READONLY You can't write against a read only replica."), false},
 		{errors.New("i/o timeout"), false},
 		// one key may exist (R14)
-		{replyError("TRYAGAIN Multiple keys request during rehashing of slot"), true},
-		{replyError("NOPERM No permissions to access a key"), true},
-		{replyError("ERR Error running script"), true},
+		{script.ReplyError("TRYAGAIN Multiple keys request during rehashing of slot"), true},
+		{script.ReplyError("NOPERM No permissions to access a key"), true},
+		{script.ReplyError("ERR Error running script"), true},
 	} {
 		out := make([]renewal.Outcome, 1)
 		if pieces := !s.outcomes(t.Context(), b, nil, row.err, time.Now(), out); pieces != row.pieces {
@@ -70,7 +70,7 @@ func TestRenewalsOnTheDirectPath(t *testing.T) {
 		{"no replies of Redis", "what\r\n" + yes, true, nil, nil, [2]renewal.Outcome{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := &store{Service: &Service{uuid: newUUID(), cfg: Config{SendScripts: func(_ time.Time, _, _, n int, _, dst []byte) ([]byte, bool, error) {
+			s := &store{Service: &Service{uuid: newUUID(), redis: &script.Client{SendMany: func(_ time.Time, _, _, n int, _, dst []byte) ([]byte, bool, error) {
 				if n != 2 {
 					t.Errorf("got %d commands, want 2", n)
 				}
@@ -101,7 +101,7 @@ func TestR24OneQueueANode(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := &store{Service: leash(t, rdb, Config{})}
-		asked := &store{Service: &Service{rdb: rdb}}
+		asked := &store{Service: &Service{redis: script.New(rdb)}}
 		lines := make(map[string]bool)
 		for range 50 {
 			slot := script.SlotOf(newKey())
@@ -123,8 +123,8 @@ func TestRenewalsTakeTheDirectPath(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		var wired atomic.Int64
 		s := leash(t, rdb, Config{WatchdogTimeout: 300 * time.Millisecond}, func(s *Service) {
-			wires := s.cfg.SendScripts
-			s.cfg.SendScripts = func(until time.Time, db, slot, n int, commands, dst []byte) ([]byte, bool, error) {
+			wires := s.redis.SendMany
+			s.redis.SendMany = func(until time.Time, db, slot, n int, commands, dst []byte) ([]byte, bool, error) {
 				reply, sent, err := wires(until, db, slot, n, commands, dst)
 				if err == nil && !bytes.Contains(reply, []byte("-")) {
 					wired.Add(1)
@@ -178,7 +178,7 @@ func TestRenewalsByTheClientReachTheRightNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := leash(t, rdb, Config{WatchdogTimeout: 300 * time.Millisecond}, func(s *Service) {
-		s.cfg.SendScripts = func(_ time.Time, _, _, _ int, _, dst []byte) ([]byte, bool, error) {
+		s.redis.SendMany = func(_ time.Time, _, _, _ int, _, dst []byte) ([]byte, bool, error) {
 			return dst, false, errors.New("no link")
 		}
 	})

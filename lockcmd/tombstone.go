@@ -63,11 +63,11 @@ const decrementedEvent = "lessened"
 
 // readTombstone returns why a hold of this Leash is missing. A key of another type is no tombstone.
 func (s *Service) readTombstone(h *hold, until time.Time) (renewal.Outcome, error) {
-	text, err := s.value(int(h.db), script.TombstoneKey(h.key(), h.token, h.carrier.name), until)
+	text, err := s.redis.Value(int(h.db), script.TombstoneKey(h.key(), h.token, h.carrier.name), until)
 	if errors.Is(err, script.ErrRefused) {
 		return renewal.Unknown, fmt.Errorf("tombstone of %q: %w", h.key(), err)
 	}
-	ctx, cancel := context.WithDeadline(context.Background(), s.capAtStop(until))
+	ctx, cancel := context.WithDeadline(context.Background(), s.redis.CapAtStop(until))
 	defer cancel()
 	how := s.tombstoneOutcome(ctx, h, text)
 	if how == renewal.Unknown {
@@ -117,7 +117,7 @@ func (s *Service) leaseOutcome(ctx context.Context, db int, tombstone, keep stri
 	if err != nil {
 		return renewal.Gone
 	}
-	left, err := s.database(db).PTTL(ctx, tombstone).Result()
+	left, err := s.redis.Database(db).PTTL(ctx, tombstone).Result()
 	switch {
 	case err != nil:
 		return renewal.Unknown
@@ -135,7 +135,7 @@ func (s *store) explainGone(ctx context.Context, batches []renewal.Batch, out []
 	type position struct{ batch, hold int }
 	var positions []position
 	var cmds []*redis.StringCmd
-	pipe := s.database(batches[0].DB).Pipeline()
+	pipe := s.redis.Database(batches[0].DB).Pipeline()
 	for i, outcomes := range out {
 		for j, o := range outcomes {
 			if o != renewal.Gone {

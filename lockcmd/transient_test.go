@@ -48,8 +48,8 @@ func TestR7NoRetriableErrorReachesClients(t *testing.T) {
 			sem := "{" + key + "}sem"
 			eventually(t, soon, "Redis takes a lock", func() bool { return b.do("LOCK.ACQUIRE", key, "OWNER", "other", "LEASE", "600000")[0] == ':' })
 			held := map[string]string{} // tokens and permits, by their name in the requests below
-			held["plain"] = decimal(a.token("{"+key+"}plain", "OWNER", "me", "LEASE", "600000"))
-			held["read"] = decimal(a.token("{"+key+"}read", "READ", "LEASE", "600000"))
+			held["plain"] = script.Decimal(a.token("{"+key+"}plain", "OWNER", "me", "LEASE", "600000"))
+			held["read"] = script.Decimal(a.token("{"+key+"}read", "READ", "LEASE", "600000"))
 			a.token("{"+key+"}several", "LEASE", "600000")
 			want(t, a.do("SEM.INIT", sem, "3"), ":1")
 			tell := func(commands [][]any) {

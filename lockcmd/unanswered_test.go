@@ -44,12 +44,12 @@ func TestR26UnansweredReleaseOfACountKeepsTheRest(t *testing.T) {
 	fault := p.DropBefore(running(script.ReleaseScript, key), faultproxy.Always())
 	want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
 	for end := time.Now().Add(3500 * time.Millisecond); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
-		if a.do("LOCK.TTL", key) == ":-2" || !exists(t, straight.rdb, key) {
+		if a.do("LOCK.TTL", key) == ":-2" || !exists(t, straight.redis.Redis, key) {
 			t.Fatal("the rest is not kept")
 		}
 	}
 	fault.Disarm()
-	eventually(t, time.Second, "the release is repeated", func() bool { return count(straight.rdb, key, "me") == "1" })
+	eventually(t, time.Second, "the release is repeated", func() bool { return count(straight.redis.Redis, key, "me") == "1" })
 	want(t, a.do("LOCK.RELEASE", key), ":1")
 
 	a.token(key, "OWNER", "me")
@@ -57,7 +57,7 @@ func TestR26UnansweredReleaseOfACountKeepsTheRest(t *testing.T) {
 	fault = p.DropBefore(running(script.ReleaseScript, key), faultproxy.Always())
 	renewals := p.DropBefore(running(script.RenewScript, key), faultproxy.Always())
 	want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
-	straight.rdb.Del(t.Context(), key) // deleted without Leash
+	straight.redis.Redis.Del(t.Context(), key) // deleted without Leash
 	fault.Disarm()
 	want(t, receive(t, a.losses, time.Second), key+" gone")
 	renewals.Disarm()
@@ -74,7 +74,7 @@ func TestR28EndWhileTheReleaseOfACountIsUnanswered(t *testing.T) {
 		want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
 		a.carrier.End(how)
 		fault.Disarm()
-		eventually(t, 2*time.Second, "the hold ends", func() bool { return !exists(t, straight.rdb, key) })
+		eventually(t, 2*time.Second, "the hold ends", func() bool { return !exists(t, straight.redis.Redis, key) })
 		eventually(t, time.Second, "the hold is dropped", func() bool { return s.Stats().Holds == 0 && !a.guarded.Load() })
 		if len(a.losses) != 0 {
 			t.Error("reported as a loss")
@@ -93,7 +93,7 @@ func TestR26ReleaseBehindAnUndoIsDone(t *testing.T) {
 	want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
 	want(t, a.do("LOCK.RELEASE", key), "-"+msgRefused) // one request at a time
 	p.Thaw()
-	eventually(t, 3*time.Second, "the hold ends", func() bool { return !exists(t, straight.rdb, key) })
+	eventually(t, 3*time.Second, "the hold ends", func() bool { return !exists(t, straight.redis.Redis, key) })
 	eventually(t, time.Second, "the hold is dropped", func() bool { return a.carrier.Holds() == 0 })
 	if len(a.losses) != 0 {
 		t.Error("a release was reported as a loss")
@@ -110,7 +110,7 @@ func TestR7ReleaseIsNumberedAboveAPendingUndo(t *testing.T) {
 		want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "me"), "-"+msgTimeout)
 		fault.Disarm()
 		a.carrier.End(Release)
-		eventually(t, 2*time.Second, "the hold ends", func() bool { return !exists(t, straight.rdb, key) })
+		eventually(t, 2*time.Second, "the hold ends", func() bool { return !exists(t, straight.redis.Redis, key) })
 	}
 }
 
@@ -122,15 +122,15 @@ func TestR7LateReleaseIsSentAgain(t *testing.T) {
 	late := p.HoldBefore(running(script.ReleaseScript, key))
 	reply := a.start("LOCK.RELEASE", key)
 	receive(t, late.Triggered(), time.Second)
-	undo := &scriptCall{
-		script: script.UndoScript, keys: []string{key}, args: scriptArgs("me", a.carrier.name, 1000, a.carrier.requests.Add(1), "c", "p", 0),
+	undo := &script.Call{
+		Script: script.UndoScript, Keys: []string{key}, Args: script.Args("me", a.carrier.name, 1000, a.carrier.requests.Add(1), "c", "p", 0),
 	}
-	if _, err := straight.ask(undo, s.deadline()); err != nil {
+	if _, err := straight.redis.Ask(undo, s.deadline()); err != nil {
 		t.Fatal(err)
 	}
 	late.Release()
 	want(t, receive(t, reply, time.Second), ":1")
-	if exists(t, straight.rdb, key) {
+	if exists(t, straight.redis.Redis, key) {
 		t.Error("the lock is still there")
 	}
 }
@@ -187,12 +187,12 @@ func TestR26LateCopyOfAReleasedGrantIsReleased(t *testing.T) {
 	a.gone()
 	want(t, receive(t, reply, soon), "-"+msgGone)
 	given := time.Now()
-	exists := func() bool { return straight.rdb.Exists(t.Context(), key).Val() == 1 }
+	exists := func() bool { return straight.redis.Redis.Exists(t.Context(), key).Val() == 1 }
 	eventually(t, soon, "it is released", func() bool { return !exists() })
 	time.Sleep(time.Until(given.Add(6 * time.Second)))
 	late.Release()
 	eventually(t, soon, "the copy has come", exists)
-	ends := time.Now().Add(straight.rdb.PTTL(t.Context(), key).Val())
+	ends := time.Now().Add(straight.redis.Redis.PTTL(t.Context(), key).Val())
 	eventually(t, soon, "it is released", func() bool { return !exists() })
 	if left := time.Until(ends); left < time.Second {
 		t.Errorf("the copy ran out by itself")

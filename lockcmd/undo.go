@@ -87,7 +87,7 @@ func (s *Service) takeBackTwice(a *acquisition) {
 }
 
 func (s *Service) takeBackLater(a *acquisition, number int64) {
-	if !s.stoppedWithin(min(a.options.ttl, maxLate)) {
+	if !s.redis.StoppedWithin(min(a.options.ttl, maxLate)) {
 		s.takeBack(a, number, 0)
 	}
 }
@@ -97,7 +97,7 @@ func (s *Service) takeBackLater(a *acquisition, number int64) {
 // may still rely on it (R28).
 func (s *Service) undoLater(a *acquisition, h *hold) {
 	number := a.carrier.requests.Add(1)
-	if s.stoppedWithin(min(a.options.ttl, maxLate)) {
+	if s.redis.StoppedWithin(min(a.options.ttl, maxLate)) {
 		return
 	}
 	h.carrier.mu.Lock()
@@ -111,18 +111,18 @@ func (s *Service) undoLater(a *acquisition, h *hold) {
 // takeBack sends the undo, with a number of its own, until Redis answers or the Service ends. The
 // hold with the token keep stays; 0 for none.
 func (s *Service) takeBack(a *acquisition, number, keep int64) {
-	call := &scriptCall{
-		script: a.options.mode.Undo, db: a.options.db, keys: a.options.mode.EndKeys(a.options.key, a.owner), minKeys: len(a.options.mode.Keys(a.options.key, a.owner)),
-		args: scriptArgs(
+	call := &script.Call{
+		Script: a.options.mode.Undo, DB: a.options.db, Keys: a.options.mode.EndKeys(a.options.key, a.owner), MinKeys: len(a.options.mode.Keys(a.options.key, a.owner)),
+		Args: script.Args(
 			a.owner, a.carrier.name, a.number, number, a.options.mode.Channel(a.options.key), s.cfg.publishMode(), keep,
 		),
 	}
 	for {
-		_, err := s.ask(call, s.deadline())
+		_, err := s.redis.Ask(call, s.deadline())
 		if !errors.Is(err, script.ErrUnknown) && !errors.Is(err, script.ErrRefused) {
 			break
 		}
-		if s.stoppedWithin(time.Second) {
+		if s.redis.StoppedWithin(time.Second) {
 			return
 		}
 	}

@@ -372,7 +372,7 @@ func TestR21BlockEndsThoughAHandOverIsUnanswered(t *testing.T) {
 	late.Disarm()
 	late.Release()
 	want(t, receive(t, released, 5*time.Second), ":1")
-	eventually(t, 2*time.Second, "the grant is released", func() bool { return !exists(t, straight.rdb, key) })
+	eventually(t, 2*time.Second, "the grant is released", func() bool { return !exists(t, straight.redis.Redis, key) })
 	if b.carrier.Holds() != 0 {
 		t.Error("the waiter has a hold")
 	}

@@ -91,11 +91,11 @@ func (s *Service) publishWanted(lock lockID, after int64) (held bool) {
 	if err != nil {
 		return true
 	}
-	ctx, cancel := context.WithDeadline(context.Background(), s.capAtStop(until))
+	ctx, cancel := context.WithDeadline(context.Background(), s.redis.CapAtStop(until))
 	defer cancel()
 	for _, f := range info.holds {
 		if f.record.Token > after && script.CarrierLeash(f.record.Carrier) != s.uuid {
-			s.database(lock.db).Publish(ctx, script.CarrierChannel(f.record.Carrier), holdEventText(wantedEvent, f.record.Token, f.record.Carrier, lock.key))
+			s.redis.Database(lock.db).Publish(ctx, script.CarrierChannel(f.record.Carrier), holdEventText(wantedEvent, f.record.Token, f.record.Carrier, lock.key))
 		}
 	}
 	return len(info.holds)+len(info.others) > 0

@@ -18,8 +18,8 @@ func TestNothingIsWrittenForAnEndedHold(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		var limits []*time.Time // of the calls of one command
 		s := leash(t, rdb, Config{}, func(s *Service) {
-			send := s.cfg.SendScript
-			s.cfg.SendScript = func(until time.Time, writeBy *time.Time, db, slot int, command, dst []byte) ([]byte, bool, error) {
+			send := s.redis.Send
+			s.redis.Send = func(until time.Time, writeBy *time.Time, db, slot int, command, dst []byte) ([]byte, bool, error) {
 				for _, name := range []*script.Script{script.SetLatchScript, script.CountDownScript, script.InitSemaphoreScript, script.ResizeSemaphoreScript, script.GiveScript} {
 					if !strings.Contains(string(command), name.SHA) {
 						continue

@@ -79,7 +79,7 @@ return out
 	{
 		// A command without a reply is sent again, although it then counts twice.
 		name:  "again",
-		edits: []edit{{"script_call.go", "			if call.runsOnce {", "			if s == nil {"}},
+		edits: []edit{{"script/call.go", "			if call.RunsOnce {", "			if c == nil {"}},
 		kinds: []string{"count"}, faults: []string{"replies of scripts lost"}, caught: []string{"is no counter"},
 	},
 	{

@@ -1,6 +1,12 @@
 // Package script is the boundary between the lock service and Redis. It has the Lua scripts, the
 // names of the keys and channels of a lock, and the record that Redis keeps of a hold.
 //
+//	client.go    the Client, which runs scripts on one Redis
+//	call.go      one call, repeated until Redis answers or the time is over (R7)
+//	direct.go    a call on the links of Leash's own
+//	replicas.go  a call on a connection that then waits for replicas (R32)
+//	refusal.go   why nodes refused calls recently
+//	right.go     the name of the right that Leash's own user lacks
 //	script.go    the scripts: their texts and how go-redis runs them
 //	mode.go      plain, FAIR, READ, WRITE and permit: which scripts and keys each one has
 //	shape.go     what the replies of each script look like
@@ -9,5 +15,22 @@
 //	record.go    the record of a hold
 //	terms.go     the options of a hold, as a record has them
 //
-// Everything in it is a value or immutable, and so safe for concurrent use.
+// # Paths to Redis
+//
+// Calls reach Redis in four ways:
+//
+//   - A call of one script goes by Client.Send, on a link that many callers share. It is the usual
+//     way, because it is fast.
+//   - Renewals go by Client.SendMany, many scripts in one write. They use other links than calls,
+//     so that they do not wait behind them.
+//   - Go-redis takes the call if there is no link, if the slot has moved, or if the node does not
+//     know the script. It dials, follows redirects and sends the text of the script.
+//   - A call that needs replicas has a connection of go-redis to itself, because WAIT blocks it.
+//
+// A call goes by a link only once. After an unknown outcome, go-redis takes the next attempt.
+//
+// # Concurrency
+//
+// A Client is safe for concurrent use once its fields are set. A Call belongs to one goroutine.
+// Modes, names and records are values or immutable. No mutex is held while a script runs.
 package script

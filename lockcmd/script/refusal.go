@@ -1,4 +1,4 @@
-package lockcmd
+package script
 
 import (
 	"errors"
@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"leash/lockcmd/script"
 )
 
 // refusals has the reasons why nodes of Redis refused requests recently, such as BUSY, LOADING,
@@ -27,13 +25,13 @@ type refusal struct {
 }
 
 // noteRefusal notes that the node of a call refused it for now.
-func (s *Service) noteRefusal(call *scriptCall, err error) {
+func (c *Client) noteRefusal(call *Call, err error) {
 	var reply redis.Error
-	if !errors.As(err, &reply) || script.Migrates(reply) {
+	if !errors.As(err, &reply) || Migrates(reply) {
 		return
 	}
-	node, text := s.nodeOf(call.keys[0]), script.ErrorText(reply)
-	f := &s.refusals
+	node, text := c.nodeOf(call.Keys[0]), ErrorText(reply)
+	f := &c.refusals
 	f.mu.Lock()
 	known := f.byNode[node]
 	if f.byNode == nil {
@@ -43,7 +41,7 @@ func (s *Service) noteRefusal(call *scriptCall, err error) {
 	f.some.Store(true)
 	f.mu.Unlock()
 	if known.text != text {
-		s.log.Warn("redis refuses lock scripts", "node", node, "err", text)
+		c.Log.Warn("redis refuses lock scripts", "node", node, "err", text)
 	}
 }
 
@@ -53,12 +51,12 @@ func (s *Service) noteRefusal(call *scriptCall, err error) {
 const quietAfterRefusal = 5 * time.Second
 
 // noteSuccess notes that the node of a call took it.
-func (s *Service) noteSuccess(call *scriptCall) {
-	f := &s.refusals
+func (c *Client) noteSuccess(call *Call) {
+	f := &c.refusals
 	if !f.some.Load() {
 		return
 	}
-	node := s.nodeOf(call.keys[0])
+	node := c.nodeOf(call.Keys[0])
 	f.mu.Lock()
 	known, refusing := f.byNode[node]
 	over := refusing && time.Since(known.at) >= quietAfterRefusal
@@ -68,29 +66,21 @@ func (s *Service) noteSuccess(call *scriptCall) {
 	f.some.Store(len(f.byNode) > 0)
 	f.mu.Unlock()
 	if over {
-		s.log.Info("redis takes lock scripts again", "node", node)
+		c.Log.Info("redis takes lock scripts again", "node", node)
 	}
 }
 
-// refusedSince is why the node of a key refused a request after since, "" if it did not.
-func (s *Service) refusedSince(key string, since time.Time) string {
-	f := &s.refusals
+// RefusedSince is why the node of a key refused a request after since, "" if it did not.
+func (c *Client) RefusedSince(key string, since time.Time) string {
+	f := &c.refusals
 	if !f.some.Load() {
 		return ""
 	}
-	node := s.nodeOf(key)
+	node := c.nodeOf(key)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if known := f.byNode[node]; known.at.After(since) {
 		return known.text
 	}
 	return ""
-}
-
-// nodeOf is the address of the node of a key, for logs.
-func (s *Service) nodeOf(key string) string {
-	if s.cfg.NodeAddr == nil {
-		return "redis"
-	}
-	return s.cfg.NodeAddr(script.SlotOf(key))
 }

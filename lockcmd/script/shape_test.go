@@ -1,4 +1,4 @@
-package lockcmd
+package script
 
 import (
 	"context"
@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"leash/lockcmd/script"
 )
 
 // TestScriptReplyOfAnotherShapeIsUnknown: The reply of another script, or of no script, is neither
@@ -35,7 +33,7 @@ func TestScriptReplyOfAnotherShapeIsUnknown(t *testing.T) {
 		}
 		for _, text := range replies.bad {
 			reply, err := withDirectPath(name, text)
-			if err == nil || script.Judge(err) != script.Ambiguous {
+			if err == nil || Judge(err) != Ambiguous {
 				t.Errorf("%s %q: %v %v, want an outcome that is unknown", name, text, reply, err)
 			}
 		}
@@ -45,19 +43,19 @@ func TestScriptReplyOfAnotherShapeIsUnknown(t *testing.T) {
 // withDirectPath returns the result of a script of that name when text is its reply on the direct
 // path.
 func withDirectPath(name, text string) (reply any, err error) {
-	s := &Service{cfg: Config{SendScript: func(time.Time, *time.Time, int, int, []byte, []byte) ([]byte, bool, error) {
+	c := &Client{Send: func(time.Time, *time.Time, int, int, []byte, []byte) ([]byte, bool, error) {
 		return []byte(text), true, nil
-	}}}
-	reply, err, _ = s.runDirect(time.Now().Add(time.Minute), nil, &scriptCall{script: script.Load(name), keys: []string{"k"}})
+	}}
+	reply, err, _ = c.runDirect(time.Now().Add(time.Minute), nil, &Call{Script: Load(name), Keys: []string{"k"}})
 	return reply, err
 }
 
 // TestNullIsNoScriptReply: Go-redis reports a null reply as an error. It is not an error reply of
 // Redis.
 func TestNullIsNoScriptReply(t *testing.T) {
-	for name := range script.Shapes {
-		reply, err := script.Load(name).Run(t.Context(), nullRedis{}, []string{"k"}, nil)
-		if reply != nil || !errors.Is(err, script.ErrShape) || script.Judge(err) != script.Ambiguous {
+	for name := range Shapes {
+		reply, err := Load(name).Run(t.Context(), nullRedis{}, []string{"k"}, nil)
+		if reply != nil || !errors.Is(err, ErrShape) || Judge(err) != Ambiguous {
 			t.Errorf("%s: %v, %v, want an outcome that is unknown", name, reply, err)
 		}
 	}
@@ -75,17 +73,17 @@ func (nullRedis) Process(_ context.Context, cmd redis.Cmder) error {
 // connection may belong to other commands. The connection is closed.
 func TestScriptReplyOfAnotherShapeClosesItsConnection(t *testing.T) {
 	var told []string
-	s := &Service{cfg: Config{
-		SendScript: func(time.Time, *time.Time, int, int, []byte, []byte) ([]byte, bool, error) {
+	c := &Client{
+		Send: func(time.Time, *time.Time, int, int, []byte, []byte) ([]byte, bool, error) {
 			return []byte("+QUEUED\r\n"), true, nil
 		},
-		DropConnection: func(db, slot int) { told = append(told, fmt.Sprint(db, " ", slot)) },
-	}}
-	_, err, done := s.runDirect(time.Now().Add(time.Minute), nil, &scriptCall{script: script.ReleaseScript, db: 3, keys: []string{"k"}})
-	if !errors.Is(err, script.ErrShape) || !done {
+		Drop: func(db, slot int) { told = append(told, fmt.Sprint(db, " ", slot)) },
+	}
+	_, err, done := c.runDirect(time.Now().Add(time.Minute), nil, &Call{Script: ReleaseScript, DB: 3, Keys: []string{"k"}})
+	if !errors.Is(err, ErrShape) || !done {
 		t.Errorf("error %v, done %v: want errShape, and that it is not sent again on the way", err, done)
 	}
-	if want := fmt.Sprint("[3 ", script.SlotOf("k"), "]"); fmt.Sprint(told) != want {
+	if want := fmt.Sprint("[3 ", SlotOf("k"), "]"); fmt.Sprint(told) != want {
 		t.Errorf("told %v, want %v", told, want)
 	}
 }
@@ -104,10 +102,10 @@ func TestDecodeAllocatesNoMoreThanReceived(t *testing.T) {
 }
 
 func TestHugeNumbersDoNotOverflow(t *testing.T) {
-	if d := script.Millis(1<<63 - 1); d <= 0 {
+	if d := Millis(1<<63 - 1); d <= 0 {
 		t.Errorf("%v, want a long time", d)
 	}
-	if d := script.Millis(-1 << 63); d >= 0 {
+	if d := Millis(-1 << 63); d >= 0 {
 		t.Errorf("%v, want a time that is over", d)
 	}
 }
@@ -122,22 +120,14 @@ func FuzzScriptReply(f *testing.F) {
 		if err == nil && len(rest) > len(text) {
 			t.Fatalf("%q: %v, more is left than there was", text, reply)
 		}
-		if ints, ok := integers([]byte(text)); ok && (err != nil || rest != "" || fmt.Sprint(ints) != fmt.Sprint(integersOf(reply))) {
+		if ints, ok := integers([]byte(text)); ok && (err != nil || rest != "" || fmt.Sprint(ints) != fmt.Sprint(IntegersOf(reply))) {
 			t.Fatalf("%q: integers %v, decode %v %v", text, ints, reply, err)
 		}
 		for _, name := range names {
 			reply, err := withDirectPath(name, text)
-			if err == nil && len(integersOf(reply)) == 0 && !script.ShapeOf(name).List {
+			if err == nil && len(IntegersOf(reply)) == 0 && !ShapeOf(name).List {
 				t.Fatalf("%s %q: an empty reply", name, text)
 			}
-		}
-		var buf renewalBuffer
-		for rest := []byte(text); len(rest) > 0; {
-			_, next, err := buf.nextReply(rest)
-			if err != nil {
-				break
-			}
-			rest = next
 		}
 	})
 }

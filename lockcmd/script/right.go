@@ -1,4 +1,4 @@
-package lockcmd
+package script
 
 import (
 	"context"
@@ -38,26 +38,26 @@ end
 return ''`)
 
 // nameMissingKey adds the key to Redis's error.
-func (s *Service) nameMissingKey(call *scriptCall) error {
+func (c *Client) nameMissingKey(call *Call) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	var args []any
-	for _, key := range call.keys {
+	for _, key := range call.Keys {
 		args = append(args, key)
 	}
-	name, err := findMissingKey.Eval(ctx, s.database(call.db), nil, args...).Text()
+	name, err := findMissingKey.Eval(ctx, c.Database(call.DB), nil, args...).Text()
 	if err != nil || name == "" {
-		return replyError("NOPERM Leash's own user has no permissions to access a helper key of '" + printableKey(call.keys[0]) + "'")
+		return ReplyError("NOPERM Leash's own user has no permissions to access a helper key of '" + PrintableKey(call.Keys[0]) + "'")
 	}
-	return replyError("NOPERM Leash's own user has no permissions to access the key '" + printableKey(name) + "'")
+	return ReplyError("NOPERM Leash's own user has no permissions to access the key '" + PrintableKey(name) + "'")
 }
 
 // nameMissingRight adds the missing command or key to Redis's error, if the error is about a
 // missing right.
-func (s *Service) nameMissingRight(call *scriptCall, err error) error {
+func (c *Client) nameMissingRight(call *Call, err error) error {
 	for _, start := range msgsMissingKey {
 		if strings.HasPrefix(err.Error(), start) {
-			return s.nameMissingKey(call)
+			return c.nameMissingKey(call)
 		}
 	}
 	if !strings.HasPrefix(err.Error(), msgMissingRight) {
@@ -66,12 +66,12 @@ func (s *Service) nameMissingRight(call *scriptCall, err error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	var args []any
-	for _, name := range call.script.Commands() {
+	for _, name := range call.Script.Commands() {
 		args = append(args, name)
 	}
-	name, seekErr := findMissingRight.Eval(ctx, s.database(call.db), call.keys[:1], args...).Text()
+	name, seekErr := findMissingRight.Eval(ctx, c.Database(call.DB), call.Keys[:1], args...).Text()
 	if seekErr != nil || name == "" {
-		return replyError("NOPERM Leash's own user has no permissions to run a command that lock scripts need")
+		return ReplyError("NOPERM Leash's own user has no permissions to run a command that lock scripts need")
 	}
-	return replyError("NOPERM Leash's own user has no permissions to run the '" + strings.ToLower(name) + "' command on that key")
+	return ReplyError("NOPERM Leash's own user has no permissions to run the '" + strings.ToLower(name) + "' command on that key")
 }

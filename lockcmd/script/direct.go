@@ -1,4 +1,4 @@
-package lockcmd
+package script
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"leash/lockcmd/script"
+	"leash/proxy/resp"
 )
 
 // SendScript sends one command, in RESP2, to the node that owns a slot, on a connection that many
@@ -43,51 +43,51 @@ func (buf *scriptBuffer) free() {
 // runDirect sends the call by SendScript. done is false only if Redis certainly did not run the
 // script. Then the caller uses the client, which dials, follows redirects and sends the text of
 // unknown scripts.
-func (s *Service) runDirect(until time.Time, writeBy *time.Time, call *scriptCall) (reply any, err error, done bool) {
+func (c *Client) runDirect(until time.Time, writeBy *time.Time, call *Call) (reply any, err error, done bool) {
 	buf := scriptBuffers.Get().(*scriptBuffer)
 	defer buf.free()
-	buf.command = call.append(buf.command[:0])
-	text, sent, err := s.cfg.SendScript(until, writeBy, call.db, script.SlotOf(call.keys[0]), buf.command, buf.reply[:0])
+	buf.command = call.Append(buf.command[:0])
+	text, sent, err := c.Send(until, writeBy, call.DB, SlotOf(call.Keys[0]), buf.command, buf.reply[:0])
 	buf.reply = text
 	switch {
 	case err != nil && !sent && !time.Now().Before(until):
-		return nil, script.ErrRefused, true // no time is left
+		return nil, ErrRefused, true // no time is left
 	case err != nil:
 		return nil, err, sent
 	}
-	if n, ok := integers(text); ok && call.script.Shape.Fits(n) {
+	if n, ok := integers(text); ok && call.Script.Shape.Fits(n) {
 		return n, nil, true
 	}
 	reply, rest, err := decode(string(text))
 	switch {
-	case err != nil || rest != "" || !isError(reply) && !call.script.Shape.Fits(reply):
-		s.dropConnection(call.db, script.SlotOf(call.keys[0]))
-		return nil, errors.Join(script.ErrUnknown, script.ErrShape, err), true
+	case err != nil || rest != "" || !isError(reply) && !call.Script.Shape.Fits(reply):
+		c.DropConnection(call.DB, SlotOf(call.Keys[0]))
+		return nil, errors.Join(ErrUnknown, ErrShape, err), true
 	case isError(reply):
-		err := reply.(replyError)
-		return nil, err, script.Judge(err) == script.Answered && !redis.HasErrorPrefix(err, "NOSCRIPT")
+		err := reply.(ReplyError)
+		return nil, err, Judge(err) == Answered && !redis.HasErrorPrefix(err, "NOSCRIPT")
 	}
 	return reply, nil, true
 }
 
-// dropConnection closes the connection that returned a reply of a wrong shape. The replies after it
+// DropConnection closes the connection that returned a reply of a wrong shape. The replies after it
 // may belong to other commands.
-func (s *Service) dropConnection(db, slot int) {
-	if s.cfg.DropConnection != nil {
-		s.cfg.DropConnection(db, slot)
+func (c *Client) DropConnection(db, slot int) {
+	if c.Drop != nil {
+		c.Drop(db, slot)
 	}
 }
 
-// append writes the call as EVALSHA.
-func (call *scriptCall) append(dst []byte) []byte {
-	dst = appendArray(dst, 3+len(call.keys)+len(call.args))
-	dst = appendBulk(appendBulk(dst, "EVALSHA"), call.script.SHA)
-	dst = appendBulk(dst, decimal(len(call.keys)))
-	for _, key := range call.keys {
-		dst = appendBulk(dst, key)
+// Append writes the call as EVALSHA.
+func (call *Call) Append(dst []byte) []byte {
+	dst = resp.AppendArray(dst, 3+len(call.Keys)+len(call.Args))
+	dst = resp.AppendBulk(resp.AppendBulk(dst, "EVALSHA"), call.Script.SHA)
+	dst = resp.AppendBulk(dst, Decimal(len(call.Keys)))
+	for _, key := range call.Keys {
+		dst = resp.AppendBulk(dst, key)
 	}
-	for _, arg := range call.args {
-		dst = appendBulk(dst, arg)
+	for _, arg := range call.Args {
+		dst = resp.AppendBulk(dst, arg)
 	}
 	return dst
 }
@@ -95,22 +95,22 @@ func (call *scriptCall) append(dst []byte) []byte {
 // integers reads a reply that is an array of integers, as nearly all are. ok is false for any other
 // reply.
 func integers(text []byte) (list []int64, ok bool) {
-	line, rest := cutLine(text)
+	line, rest := CutLine(text)
 	if len(line) != 2 || line[0] != '*' || line[1] < '1' || line[1] > '9' {
 		return nil, false
 	}
 	list = make([]int64, line[1]-'0')
 	for i := range list {
-		line, rest = cutLine(rest)
-		if list[i], ok = integer(line, ':'); !ok {
+		line, rest = CutLine(rest)
+		if list[i], ok = Integer(line, ':'); !ok {
 			return nil, false
 		}
 	}
 	return list, len(rest) == 0
 }
 
-// cutLine splits text after its first line. The line is nil when it is not complete.
-func cutLine(text []byte) (line, rest []byte) {
+// CutLine splits text after its first line. The line is nil when it is not complete.
+func CutLine(text []byte) (line, rest []byte) {
 	line, rest, ok := bytes.Cut(text, []byte("\r\n"))
 	if !ok {
 		return nil, text
@@ -118,49 +118,49 @@ func cutLine(text []byte) (line, rest []byte) {
 	return line, rest
 }
 
-// integer reads an integer or an array length: a line that begins with kind.
-func integer(line []byte, kind byte) (int64, bool) {
+// Integer reads an integer or an array length: a line that begins with kind.
+func Integer(line []byte, kind byte) (int64, bool) {
 	if len(line) < 2 || line[0] != kind {
 		return 0, false
 	}
 	if len(line) == 2 && '0' <= line[1] && line[1] <= '9' { // the usual case
 		return int64(line[1] - '0'), true
 	}
-	return parseInt(line[1:])
+	return resp.ParseInt(line[1:])
 }
 
-// replyError is an error that Redis answered with.
-type replyError string
+// ReplyError is an error that Redis answered with.
+type ReplyError string
 
-func (e replyError) Error() string { return string(e) }
+func (e ReplyError) Error() string { return string(e) }
 
 // RedisError implements redis.Error.
-func (replyError) RedisError() {}
+func (ReplyError) RedisError() {}
 
 func isError(reply any) bool {
-	_, ok := reply.(replyError)
+	_, ok := reply.(ReplyError)
 	return ok
 }
 
-// errReply is the error for bytes that are no RESP2 reply.
-var errReply = errors.New("lockcmd: a reply that cannot be read")
+// ErrReply is the error for bytes that are no RESP2 reply.
+var ErrReply = errors.New("lockcmd: a reply that cannot be read")
 
 // maxNesting is how deep a script's reply may nest. Replies of our scripts are flat lists.
 const maxNesting = 2
 
-// decode reads one reply: int64, string, replyError, []any or nil.
+// decode reads one reply: int64, string, ReplyError, []any or nil.
 func decode(text string) (reply any, rest string, err error) { return decodeWithin(maxNesting, text) }
 
 func decodeWithin(depth int, text string) (reply any, rest string, err error) {
 	line, rest, ok := strings.Cut(text, "\r\n")
 	if !ok || line == "" {
-		return nil, "", errReply
+		return nil, "", ErrReply
 	}
 	switch line[0] {
 	case '+':
 		return line[1:], rest, nil
 	case '-':
-		return replyError(line[1:]), rest, nil
+		return ReplyError(line[1:]), rest, nil
 	}
 	n, err := strconv.ParseInt(line[1:], 10, 64)
 	switch {
@@ -174,7 +174,7 @@ func decodeWithin(depth int, text string) (reply any, rest string, err error) {
 	case line[0] == '*' && n >= 0 && n <= int64(len(rest)/len("+\r\n")) && depth > 0:
 		return decodeItems(depth-1, int(n), rest)
 	}
-	return nil, "", errReply
+	return nil, "", ErrReply
 }
 
 func decodeItems(depth, n int, text string) (reply any, rest string, err error) {

@@ -1,0 +1,206 @@
+package script
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// holder is the connection for which a call is made.
+type holder interface {
+	CheckOverdue()
+	SafeUntil() *time.Time // the time from which nothing may be written for it; nil for no limit
+}
+
+// Call is a script with all that a repetition needs. It may be sent several times and acts
+// once (R7).
+type Call struct {
+	Script         *Script
+	DB             int
+	Keys           []string
+	MinKeys        int // keys that are needed in a slot migration (R14); 0 for all
+	Args           []string
+	Sent           time.Time // time of the last attempt; times in a reply count from here
+	WantReplicas   int64     // replicas that must have a grant; 0 without REPLICAS
+	OutcomeUnknown bool      // a copy may still be on its way
+	// it acts each time it is sent, so it is not repeated when its outcome is unknown
+	RunsOnce bool
+	// Set if the call must not be written when the connection's holds are over (R27): its context,
+	// which ends with the connection, and its carrier.
+	Ctx    context.Context
+	Holder holder
+
+	ReplicaTimeout time.Duration // how long a grant waits for replicas
+	GotReplicas    int64         // replicas that have it
+}
+
+// Ask sends the call until Redis answers or the time is over. The error is ErrUnknown,
+// ErrRefused, or Redis's own (a redis.Error). If a slot migration splits its keys, ask
+// returns at once, because that lasts long (R14).
+func (c *Client) Ask(call *Call, until time.Time) (any, error) {
+	pause := 2 * time.Millisecond
+	for {
+		reply, err := c.attempt(call, until)
+		if err == nil {
+			c.noteSuccess(call)
+			return reply, nil
+		}
+		v := Judge(err)
+		if v != Answered {
+			c.noteRefusal(call, err)
+		}
+		c.RefreshTopologyAfter(v)
+		switch v {
+		case Answered:
+			return nil, c.nameMissingRight(call, err)
+		case Ambiguous:
+			call.OutcomeUnknown = true
+			if call.RunsOnce {
+				return nil, errors.Join(ErrUnknown, err)
+			}
+		case Refused:
+			migrates := Migrates(err)
+			if migrates && call.MinKeys > 0 && len(call.Keys) > call.MinKeys {
+				call.Keys = call.Keys[:call.MinKeys]
+				continue
+			}
+			if migrates && len(call.Keys) > 1 && !call.OutcomeUnknown {
+				return nil, errors.Join(ErrRefused, err)
+			}
+		}
+		if call.cutOff() || c.StoppedWithin(pause) || time.Now().Add(pause).After(until) {
+			if call.OutcomeUnknown {
+				return nil, errors.Join(ErrUnknown, err)
+			}
+			return nil, errors.Join(ErrRefused, err)
+		}
+		pause = min(2*pause, 250*time.Millisecond)
+	}
+}
+
+// MigrationPause is the pause between two attempts while a slot migration splits the keys.
+const MigrationPause = 50 * time.Millisecond
+
+// AskThroughMigration is ask for a script that needs all its keys on one node. It repeats the call
+// while a slot migration splits them (R14).
+func (c *Client) AskThroughMigration(call *Call, until time.Time) (any, error) {
+	for {
+		reply, err := c.Ask(call, until)
+		if !KeysSplit(err) || c.StoppedWithin(MigrationPause) || time.Now().After(until) {
+			return reply, err
+		}
+	}
+}
+
+// AskInt calls a script that returns an integer.
+func (c *Client) AskInt(call *Call, until time.Time) (int64, error) {
+	reply, err := c.Ask(call, until)
+	return IntegersOf(reply)[0], err
+}
+
+// AskIntThroughMigration is AskInt for a script that needs all its keys on one node (R14).
+func (c *Client) AskIntThroughMigration(call *Call, until time.Time) (int64, error) {
+	reply, err := c.AskThroughMigration(call, until)
+	return IntegersOf(reply)[0], err
+}
+
+// MaxAttempt is the longest time for one attempt. The end of the Service may have to wait that
+// long.
+const MaxAttempt = 2 * time.Second
+
+// attempt sends the call once. It waits at most half of the upstream timeout, so that a second
+// attempt is possible.
+func (c *Client) attempt(call *Call, until time.Time) (any, error) {
+	now := time.Now()
+	limit := now.Add(min(c.Timeout/2, MaxAttempt))
+	if until = c.CapAtStop(until); until.Before(limit) {
+		limit = until
+	}
+	safe := call.safeUntil()
+	if call.cutOff() || !now.Before(limit) {
+		return nil, ErrRefused // it was not sent
+	}
+	call.Sent = now
+	if c.Send != nil && !call.OutcomeUnknown && call.WantReplicas == 0 {
+		if reply, err, done := c.runDirect(limit, safe, call); done {
+			return reply, err
+		}
+	}
+	if safe != nil && safe.Before(limit) {
+		if limit = *safe; !time.Now().Before(limit) {
+			return nil, ErrRefused
+		}
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), limit)
+	defer cancel()
+	if call.WantReplicas > 0 {
+		return c.runReplicated(ctx, call, limit)
+	}
+	return call.Script.Run(ctx, c.Database(call.DB), call.Keys, call.Args)
+}
+
+// safeUntil is the time from which the call must not be written. It is nil if there is none.
+func (call *Call) safeUntil() *time.Time {
+	if call.Holder == nil {
+		return nil
+	}
+	call.Holder.CheckOverdue()
+	return call.Holder.SafeUntil()
+}
+
+// cutOff reports whether the call's connection is at its end, so that nothing may be written for
+// it.
+func (call *Call) cutOff() bool { return call.Ctx != nil && call.Ctx.Err() != nil }
+
+// Args converts strings and integers to arguments of a script.
+func Args(args ...any) []string {
+	list := make([]string, len(args))
+	for i, arg := range args {
+		switch arg := arg.(type) {
+		case string:
+			list[i] = arg
+		case int64:
+			list[i] = Decimal(arg)
+		case int:
+			list[i] = Decimal(arg)
+		default:
+			panic(fmt.Sprintf("lockcmd: a script's argument is a %T", arg))
+		}
+	}
+	return list
+}
+
+// Decimal is an integer as text.
+func Decimal[N int | int64](n N) string { return strconv.FormatInt(int64(n), 10) }
+
+// MillisText is a duration in ms as text.
+func MillisText(d time.Duration) string { return Decimal(d.Milliseconds()) }
+
+// IntegersOf reads a script's reply as integers. Other items read as 0.
+func IntegersOf(reply any) []int64 {
+	if list, ok := reply.([]int64); ok {
+		return list
+	}
+	items, ok := reply.([]any)
+	if !ok {
+		n, _ := reply.(int64)
+		return []int64{n}
+	}
+	out := make([]int64, len(items))
+	for i, item := range items {
+		out[i], _ = item.(int64)
+	}
+	return out
+}
+
+// TextAt is the text at index i of a script's reply, "" if there is none.
+func TextAt(reply any, i int) string {
+	items, _ := reply.([]any)
+	if i >= len(items) {
+		return ""
+	}
+	text, _ := items[i].(string)
+	return text
+}

@@ -1,0 +1,139 @@
+package script
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Client runs lock scripts on one Redis, a cluster or a single server. Set the fields before the
+// first call. It is safe for concurrent use.
+type Client struct {
+	// *redis.Client or *redis.ClusterClient; it speaks RESP2, does not retry, and obeys deadlines
+	Redis     redis.UniversalClient
+	IsCluster bool
+	Databases func(db int) redis.UniversalClient // of other databases than 0; nil for none
+	Timeout   time.Duration                      // an attempt takes at most half of it
+	Log       *slog.Logger
+
+	// These are links of Leash's own. Each may be nil.
+	Send         SendScript
+	SendMany     SendScripts
+	NodeAddr     func(slot int) string // of the node to which they send
+	Drop         func(db, slot int)    // closes the links to a node
+	RefreshLinks func()                // starts a refresh of their topology
+
+	refusals    refusals
+	waitClients waitClients
+	Stopped     chan struct{} // closed by stop
+	lastTime    time.Time     // set before stopped is closed; no request lasts longer
+}
+
+// New makes a client for rdb.
+func New(rdb redis.UniversalClient) *Client {
+	_, isCluster := rdb.(*redis.ClusterClient)
+	return &Client{Redis: rdb, IsCluster: isCluster, Stopped: make(chan struct{})}
+}
+
+// Stop ends all waits for Redis. Requests may still be sent and answered until the given time.
+func (c *Client) Stop(last time.Time) {
+	c.lastTime = last
+	close(c.Stopped)
+}
+
+// Close closes the connections that the client made. The caller owns all others.
+func (c *Client) Close() { c.waitClients.close() }
+
+// CapAtStop returns until, or an earlier time when the client is stopped.
+func (c *Client) CapAtStop(until time.Time) time.Time {
+	select {
+	case <-c.Stopped:
+		if c.lastTime.Before(until) {
+			return c.lastTime
+		}
+	default:
+	}
+	return until
+}
+
+// StoppedWithin waits for d. It returns true when the client is stopped first.
+func (c *Client) StoppedWithin(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-c.Stopped:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// RefreshTopologyAfter starts a refresh of the topology after a node did not serve as expected. For
+// commands that it may not repeat, go-redis refreshes only every 60 s, which is late for a lease.
+func (c *Client) RefreshTopologyAfter(v Verdict) {
+	if v == Answered {
+		return
+	}
+	if cluster, ok := c.Redis.(*redis.ClusterClient); ok {
+		// It runs in the background, at most every 200 ms.
+		cluster.ReloadState(context.Background())
+	}
+	if c.RefreshLinks != nil {
+		c.RefreshLinks()
+	}
+}
+
+// Database is the client of a database.
+func (c *Client) Database(db int) redis.UniversalClient {
+	if db == 0 || c.Databases == nil {
+		return c.Redis
+	}
+	return c.Databases(db)
+}
+
+// Value reads a string, "" if there is none.
+func (c *Client) Value(db int, key string, until time.Time) (string, error) {
+	for {
+		text, err := c.get(db, key, until)
+		switch {
+		case err == nil, errors.Is(err, redis.Nil):
+			return text, nil
+		case Judge(err) == Answered:
+			return "", err
+		}
+		if time.Now().After(until) || c.StoppedWithin(10*time.Millisecond) {
+			return "", errors.Join(ErrRefused, err)
+		}
+	}
+}
+
+func (c *Client) get(db int, key string, until time.Time) (string, error) {
+	if limit := time.Now().Add(MaxAttempt); limit.Before(until) {
+		until = limit
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), c.CapAtStop(until))
+	defer cancel()
+	return c.Database(db).Get(ctx, key).Result()
+}
+
+// nodeOf is the address of the node of a key, for logs.
+func (c *Client) nodeOf(key string) string {
+	if c.NodeAddr == nil {
+		return "redis"
+	}
+	return c.NodeAddr(SlotOf(key))
+}
+
+// PrintableKey is a key in a form that is safe in an error.
+func PrintableKey(key string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' {
+			return '?'
+		}
+		return r
+	}, key)
+}
