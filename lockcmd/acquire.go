@@ -67,7 +67,7 @@ func (s *Service) awaitRenewals(ctx context.Context) {
 // (R5). That is so when another owner has h and the two modes cannot be held together. The caller
 // holds the carrier's mu.
 func (opts acquireOptions) waitsForHold(h *hold) bool {
-	return h.mode() != script.Permit && !h.isOf(opts.owner) && h.state != releasing && !(h.mode().Shared && opts.mode.Shared)
+	return h.mode() != script.Permit && !h.isOf(opts.owner) && !h.state.isEnding() && !(h.mode().Shared && opts.mode.Shared)
 }
 
 // waitsForItself reports whether the command would wait for a hold of its own connection. It asks
@@ -135,7 +135,7 @@ func (c *Carrier) lockOwnHold(opts acquireOptions) (own *hold, ok bool) {
 			return nil, false
 		}
 		if h.leaseOver() && !h.wasExtended(until) {
-			h.forget(held) // the grant replaces what Redis still has of it
+			h.apply(dropped, "") // the grant replaces what Redis still has of it
 		}
 		if c.newest(opts.lock(), func(other *hold) bool { return other == h }) != nil {
 			return h, true

@@ -167,12 +167,8 @@ func (a *acquisition) carry(r result) (h *hold, msg string) {
 		return h, ""
 	}
 	c.mu.Lock()
-	ends := h.endsWithLocked(c.how)
+	e := h.closingEventLocked(c.how)
 	c.mu.Unlock()
-	if ends {
-		c.service.endUnowned(h)
-	} else {
-		c.service.limits.add(c, []*hold{h}, time.Time{})
-	}
+	h.apply(e, "")
 	return nil, msgGone
 }

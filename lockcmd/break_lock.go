@@ -266,9 +266,7 @@ func (s *Service) obeyBreak(h *hold) {
 	if err != nil || text != brokenText {
 		return
 	}
-	if h.dropIfLeaseOver() { // as far as this Leash knows
-		h.reportEnd(movedText)
-		h.unregister()
+	if h.forgetIfLeaseOver() { // as far as this Leash knows
 		s.spawn(func() { s.reportExpired(h) })
 		return
 	}

@@ -108,36 +108,25 @@ func (c *Carrier) EndUnsure(until time.Time) { c.end(Expire, until) }
 func (c *Carrier) end(how Ending, unsure time.Time) {
 	c.mu.Lock()
 	c.ended, c.how = true, how
-	var forget, release []*hold
-	for _, h := range c.holdsLocked() {
-		switch {
-		case h.state == releasing: // its release goes on
-		case h.state == decrementing && h.endsWithLocked(how):
-			h.state = releasing
-		case h.endsWithLocked(how):
-			h.state = releasing
-			release = append(release, h)
-		default:
-			h.state = over
-			forget = append(forget, h)
+	holds := c.holdsLocked()
+	c.holds = nil
+	changes := make([]change, 0, len(holds))
+	for _, h := range holds {
+		if ch, ok := h.applyLocked(h.closingEventLocked(how), ""); ok {
+			changes = append(changes, ch)
 		}
 	}
-	c.holds = nil
 	c.stopPushesLocked()
 	c.stopIdleTimerLocked()
 	c.mu.Unlock()
-	for _, h := range forget {
-		h.reportLeft()
-		h.unregister()
-	}
-	c.service.limits.add(c, forget, unsure)
-	if len(release) == 0 {
+	released := c.service.follow(unsure, changes...)
+	if released == nil {
 		return
 	}
 	timer := time.NewTimer(endTimeout)
 	defer timer.Stop()
 	select {
-	case <-c.service.endAll(release):
+	case <-released:
 	case <-timer.C:
 	case <-c.service.redis.Stopped:
 	}

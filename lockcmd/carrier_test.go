@@ -85,7 +85,9 @@ func TestNewestHoldOfACarrierAndKey(t *testing.T) {
 		take(a, strconv.Itoa(i), 0)
 	}
 	newest(a, second)
-	second.transition(over, held) // the index still contains it
+	second.carrier.mu.Lock()
+	second.applyLocked(dropped, "")
+	second.carrier.mu.Unlock() // the index still contains it
 	newest(a, first)
 	newest(b, others[len(others)-1])
 	a.carrier.End(Expire)

@@ -64,6 +64,7 @@
 //
 // # How a hold ends, and who is told
 //
+//	hold_state.go, hold_change.go     what each event does in each state of a hold
 //	release.go, release_request.go    the owner releases it on its connection
 //	remote_release.go                 ... on another connection or another Leash
 //	carrier.go, end_all.go            its connection has ended

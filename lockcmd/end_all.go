@@ -10,21 +10,9 @@ import (
 // endWorkers is how many holds of one connection or one BREAK are ended at the same time.
 const endWorkers = 16
 
-// endUnowned releases a grant that belongs to no carrier.
-func (s *Service) endUnowned(h *hold) {
-	h.state = over // no other goroutine knows h
-	rel := s.newReleaseRequest(h, true)
-	h.requestLocked = true
-	s.spawn(rel.finish)
-}
-
-// endAll releases the holds of a connection that is gone, each as soon as its requests are
-// unlocked. They are in state releasing or over. done is closed when all have ended.
-func (s *Service) endAll(holds []*hold) (done <-chan struct{}) {
-	releases := make([]*releaseRequest, len(holds))
-	for i, h := range holds {
-		releases[i] = s.newReleaseRequest(h, true)
-	}
+// endAll sends releases of holds that nobody relies on, each as soon as the requests of its hold
+// are unlocked. done is closed when all have ended.
+func (s *Service) endAll(releases []*releaseRequest) (done <-chan struct{}) {
 	ended := make(chan struct{})
 	s.spawn(func() {
 		defer close(ended)
@@ -58,6 +46,6 @@ func (rel *releaseRequest) lockAndFinish() {
 	if rel.hold.lockRequests(until) {
 		rel.finish()
 	} else {
-		rel.hold.forget(releasing)
+		rel.hold.apply(ended, "")
 	}
 }

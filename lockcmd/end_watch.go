@@ -25,7 +25,7 @@ const (
 func (h *hold) watchEnd() endWatcher {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
-	if h.state == over || h.evicted {
+	if h.state == over || h.remoteWatch == watchAnswered {
 		return nil
 	}
 	v := make(endWatcher, 1)
@@ -54,67 +54,56 @@ func (h *hold) noteRemoteWatch() bool {
 	return h.remoteWatch == watched
 }
 
-// reportEnd tells the watchers of h how it ended. A second call finds no watchers.
-func (h *hold) reportEnd(reason string) {
-	text := releasedText
-	switch reason {
-	case "":
-		if h.wasEvicted() { // evict has reported it
-			return
-		}
-	case movedText:
-		text = "" // the move wrote the tombstone
+// takeEndWatchersLocked takes those who wait for the end of a hold, if the change ends it for them,
+// and notes what they and later ones are told. Nobody watches the hold afterwards.
+//
+// If the connection is gone and the hold is left to expire, another connection may still take it
+// over, so from now on they ask Redis. When it is gone, it has ended regularly, unless BREAK says
+// otherwise. A lease goes on as before, and its watchers see its end.
+func (ch *change) takeEndWatchersLocked() {
+	h, text := ch.hold, ""
+	switch {
+	case ch.has(tellLoss):
+		text = lostText + " " + ch.reason
+	case ch.has(reportReleased):
+		text = releasedText
+	case ch.has(leaveToExpire) && !h.Lease:
+		text = leftText
+	case ch.has(reportMoved | leaveToExpire): // the move wrote the tombstone
 	default:
-		text = lostText + " " + reason
+		return
 	}
-	watchers, seeks := h.takeEndWatchers(text)
-	for _, v := range watchers {
-		v <- reason // never blocks: each watcher gets one value
-	}
-	if seeks {
-		h.writeTombstone(text)
-	}
-}
-
-// reportLeft tells the watchers of h that its connection is gone and that h will expire. Another
-// connection may still take h over, so from now on they ask Redis. When h is gone, it has ended
-// regularly, unless BREAK says otherwise. A lease goes on as before, and its watchers see its end.
-func (h *hold) reportLeft() {
-	h.carrier.mu.Lock()
-	lease := h.Lease
-	h.carrier.mu.Unlock()
-	text := leftText
-	if lease {
-		text = ""
-	}
-	watchers, seeks := h.takeEndWatchers(text)
-	for _, v := range watchers {
-		v <- movedText
-	}
-	if seeks || text != "" && len(watchers) > 0 {
-		h.writeTombstone(text)
-	}
-}
-
-// takeEndWatchers returns the watchers of h on this Leash and whether somebody on another Leash
-// wants the text, unless the text is "". Nobody watches h afterwards. Later watchers are told the
-// text too.
-func (h *hold) takeEndWatchers(text string) (watchers []endWatcher, seeks bool) {
-	h.carrier.mu.Lock()
-	defer h.carrier.mu.Unlock()
 	before := h.remoteWatch
 	if before == watchAnswered {
-		return nil, false
+		return
 	}
 	h.remoteWatch = watchAnswered
 	if text != "" && h.mode() != script.Permit {
 		h.carrier.service.recentEnds.add(recentEnd{h.lock(), holdRef{h.token, h.carrier.name}, text})
 	}
-	watchers = h.readExtra().endWatchers
-	if watchers != nil {
+	if ch.watchers = h.readExtra().endWatchers; ch.watchers != nil {
 		h.extra.endWatchers = nil
 	}
-	return watchers, before == watched && text != ""
+	if before == watched || text == leftText && ch.watchers != nil {
+		ch.tombstone = text
+	}
+}
+
+// tellEndWatchers tells those who wait for the end.
+func (ch *change) tellEndWatchers() {
+	reason := ""
+	switch {
+	case ch.has(tellLoss):
+		reason = ch.reason
+	case ch.has(reportMoved | leaveToExpire):
+		reason = movedText
+	}
+	for _, v := range ch.watchers {
+		v <- reason // never blocks: each watcher gets one value
+	}
+	if ch.tombstone != "" {
+		ch.hold.writeTombstone(ch.tombstone)
+	}
 }
 
 // writeTombstone writes in the background how h ended, for other Leashes. It also wakes them,

@@ -10,27 +10,19 @@ import (
 // evict takes a hold from its owner. It reports the loss first and then ends the hold, whatever
 // else is in progress about it. It does not block. It returns false when h is not held any more.
 func (h *hold) evict(reason string) bool {
-	s := h.carrier.service
-	if h.dropIfLeaseOver() {
-		h.unregister()
-		return false
-	}
-	switch from, ok := h.lose(releasing, reason); {
-	case !ok:
-		return false
-	case from == decrementing: // the goroutine that releases a count also ends the rest
-		s.watchdog.Remove(&h.watch)
-	default:
-		s.endAll([]*hold{h})
-	}
-	return true
+	h.carrier.mu.Lock()
+	ch, ok := h.evictLocked(reason)
+	h.carrier.mu.Unlock()
+	h.carrier.service.follow(time.Time{}, ch)
+	return ok && ch.to == ending
 }
 
-// wasEvicted reports whether h was taken from its owner, who has been told.
-func (h *hold) wasEvicted() bool {
-	h.carrier.mu.Lock()
-	defer h.carrier.mu.Unlock()
-	return h.evicted
+// evictLocked changes the state of h. Nobody loses a lease that is over.
+func (h *hold) evictLocked(reason string) (ch change, ok bool) {
+	if h.leaseOverAndIdleLocked() {
+		return h.applyLocked(dropped, "")
+	}
+	return h.applyLocked(evicted, reason)
 }
 
 // minLeaseSpare is the least time by which a lease is longer than MAXHOLD, so that the holder can
@@ -69,9 +61,7 @@ func (h *hold) startTimerLocked() {
 	}
 }
 
-func (h *hold) stopTimer() {
-	h.carrier.mu.Lock()
-	defer h.carrier.mu.Unlock()
+func (h *hold) stopTimerLocked() {
 	if timer := h.readExtra().maxHoldTimer; timer != nil {
 		timer.Stop()
 	}

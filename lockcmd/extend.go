@@ -171,7 +171,7 @@ func (h *hold) switchToLease(of *holdGroup, ttl time.Duration, until time.Time) 
 	}
 	f, ok := info.find(options{token: h.token})
 	if !ok || f.record.Carrier != h.carrier.name {
-		h.forget(held) // it was lost
+		h.apply(dropped, "") // it was lost
 		return nil
 	}
 	ms := ttl.Milliseconds()

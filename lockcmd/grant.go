@@ -59,41 +59,64 @@ func (a *acquisition) renewLateGrant(r *result) {
 // granted h or counted once more, and h is safe until then. counts is false for a repetition of the
 // last acquire.
 func (c *Carrier) attachHold(ctx context.Context, h *hold, id string, counts bool, until time.Time) bool {
-	s := c.service
-	c.guard(1)
 	c.mu.Lock()
-	fresh := h.state == granting
-	ok := !c.ended && ctx.Err() == nil && (fresh || h.state == held)
-	if ok && !fresh && counts {
+	if fresh := h.state == granting; fresh || c.ended || ctx.Err() != nil {
+		c.mu.Unlock()
+		return fresh && c.attachHolds(ctx, []*hold{h}, id, []time.Time{until})
+	}
+	defer c.mu.Unlock()
+	if _, ok := h.applyLocked(acquired, ""); !ok {
+		return false
+	}
+	if counts {
 		h.count = clampCount(int64(h.count) + 1)
 	}
-	if ok && h.readExtra().lastID != id {
-		h.writeExtra().lastID = id
+	h.setLastIDLocked(id)
+	h.keepLocked(until)
+	return true
+}
+
+// attachHolds makes holds that were just granted the carrier's, unless its client is gone: all or
+// none (R19). until says when each is safe.
+func (c *Carrier) attachHolds(ctx context.Context, holds []*hold, id string, until []time.Time) bool {
+	s := c.service
+	c.guard(len(holds))
+	c.mu.Lock()
+	if c.ended || ctx.Err() != nil {
+		c.mu.Unlock()
+		c.guard(-len(holds))
+		return false
 	}
-	if ok && fresh {
-		h.state = held
+	for i, h := range holds {
+		h.applyLocked(attached, "")
+		h.setLastIDLocked(id)
 		c.addHoldLocked(h)
+		s.stats.holds.Add(1)
 		h.startTimerLocked()
 		c.watchIdleLocked(h)
 		c.holdBackPushesLocked(h)
-		s.stats.holds.Add(1)
-	}
-	if ok {
-		s.watchdog.Add(&h.watch, h.plan(until))
-		c.noteSafeUntilLocked(h, until)
-	}
-	if ok && fresh {
+		h.keepLocked(until[i])
 		s.index(h) // last, because from now on events about h are handled
 	}
 	c.mu.Unlock()
-	if ok && fresh {
+	for _, h := range holds {
 		s.deliverPendingEvents(h)
 		h.checkWanted()
 	}
-	if !ok || !fresh {
-		c.guard(-1)
+	return true
+}
+
+// keepLocked gives h to the watchdog. It is safe until then.
+func (h *hold) keepLocked(until time.Time) {
+	h.carrier.service.watchdog.Add(&h.watch, h.plan(until))
+	h.carrier.noteSafeUntilLocked(h, until)
+}
+
+// setLastIDLocked sets the ID of the last acquire.
+func (h *hold) setLastIDLocked(id string) {
+	if h.readExtra().lastID != id {
+		h.writeExtra().lastID = id
 	}
-	return ok
 }
 
 // hold returns the hold of a result, and until when it is safe.
@@ -146,7 +169,7 @@ func (a *acquisition) giveBack(h *hold) {
 		s.undo(a)
 		return
 	}
-	s.endUnowned(h)
+	h.apply(closedToRelease, "")
 	if a.copyPending {
 		s.spawn(func() { s.undoLater(a, h) })
 	}

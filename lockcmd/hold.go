@@ -31,12 +31,8 @@ type hold struct {
 	requestLocked  bool        // a request about it is in progress
 	releaseWaiting bool        // a release waits for the request lock
 	remoteWatch    remoteWatch // waiters on other Leashes for its end
-	// The watchdog did not find it while it was decrementing. The goroutine of that release finds
-	// out why.
-	missed     bool
-	evicted    bool // reported as lost; to be ended whatever is in progress
-	unanswered bool // LOCK.NOTIFY: the client has no answer yet that names it
-	wanted     bool // its owner was told that somebody waits
+	unanswered     bool        // LOCK.NOTIFY: the client has no answer yet that names it
+	wanted         bool        // its owner was told that somebody waits
 }
 
 // extra is the part of a hold that only few holds need.
@@ -49,7 +45,6 @@ type extra struct {
 	maxHoldEnd          time.Time     // end of MAXHOLD, once that counts
 	maxHoldTimer        *time.Timer   // fires at maxHoldEnd
 	idle                time.Duration // IDLE; zero without
-	idleOver            bool          // IDLE is over
 	moves               int64         // moves to other carriers
 	restorePendingUntil time.Time     // until then a late restore of it may arrive
 	group               *holdGroup    // its MACQUIRE; nil when it stands alone
@@ -107,16 +102,6 @@ func (h *hold) handovers() int {
 	return h.readExtra().handovers
 }
 
-type state uint8
-
-const (
-	granting state = iota // nobody knows of it yet
-	held
-	decrementing // a release of one count is in progress; the rest is renewed
-	releasing    // a release is in progress; the watchdog's findings do not count
-	over
-)
-
 // plan is how the watchdog keeps h. A lease is checked as often as other holds are renewed, if it
 // lasts that long.
 func (h *hold) plan(until time.Time) renewal.Plan {
@@ -151,34 +136,19 @@ func (h *hold) adjustPace(left time.Duration, b renewal.Batch) {
 	h.carrier.service.watchdog.SetPace(&h.watch, pace)
 }
 
-// transition moves h to a new state if it is in one of the states from.
-func (h *hold) transition(to state, from ...state) bool {
-	c := h.carrier
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, f := range from {
-		if h.state != f {
-			continue
-		}
-		h.state = to
-		if to == over {
-			c.removeHoldLocked(h)
-		}
-		return true
-	}
-	return false
-}
-
-func (h *hold) inState(s state) bool {
+func (h *hold) currentState() state {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
-	return h.state == s
+	return h.state
 }
 
-// endsWithLocked reports whether the hold is released when its connection ends in that way (R28). A
-// hold that its owner has not been told of is always released.
-func (h *hold) endsWithLocked(how Ending) bool {
-	return h.unreportedLocked() || h.readExtra().idleOver || how == Release && !h.Lease && !h.StayOnClose
+// closingEventLocked is what happens to h when its connection ends in that way (R28). A hold that
+// its owner has not been told of is always released.
+func (h *hold) closingEventLocked(how Ending) event {
+	if h.unreportedLocked() || how == Release && !h.Lease && !h.StayOnClose {
+		return closedToRelease
+	}
+	return closedToExpire
 }
 
 // ownerInformed reports whether the owner needs no report about h: its connection is gone, or it
@@ -186,7 +156,7 @@ func (h *hold) endsWithLocked(how Ending) bool {
 func (h *hold) ownerInformed() bool {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
-	return h.carrier.ended || h.evicted
+	return h.carrier.ended || h.state == leaving || h.state == ending
 }
 
 // decrement notes a release of one count. A release that puts an acquire back gives the acquire's
@@ -206,53 +176,13 @@ func (h *hold) clearReleaseWaiting() {
 	h.releaseWaiting = false
 }
 
-// forget ends h for this Leash, whatever is in Redis. It reports whether h was in one of the
-// states.
-func (h *hold) forget(from ...state) bool {
-	if !h.transition(over, from...) {
-		return false
-	}
-	h.unregister()
-	return true
-}
-
-// unregister removes h, which is over, from everything that knows it.
-func (h *hold) unregister() {
-	s := h.carrier.service
-	h.stopTimer()
-	h.reportEnd("")
-	s.watchdog.Remove(&h.watch)
-	s.unindex(h)
-	s.stats.holds.Add(-1)
-	h.carrier.guard(-1)
-}
-
 // Lost implements renewal.Keeper. It tells the owner before anybody else can get the lock (R27).
 func (h *hold) Lost(reason string) {
-	if reason == renewal.ReasonGone && h.noteMissing() {
-		return
+	if reason == renewal.ReasonGone {
+		h.apply(vanished, reason)
+	} else {
+		h.apply(expired, reason)
 	}
-	if _, ok := h.lose(over, reason); ok {
-		h.unregister()
-		return
-	}
-	h.forget(releasing)
-}
-
-// noteMissing reports whether h is missing while a release of one count is in progress. It may have
-// been the last count if others were released by another way. The answer to the release tells
-// whether that is a loss.
-func (h *hold) noteMissing() bool {
-	h.carrier.mu.Lock()
-	defer h.carrier.mu.Unlock()
-	h.missed = h.missed || h.state == decrementing
-	return h.state == decrementing
-}
-
-func (h *hold) wasMissed() bool {
-	h.carrier.mu.Lock()
-	defer h.carrier.mu.Unlock()
-	return h.missed
 }
 
 // clampCount limits a count to what a hold stores. Such a high count is as good as any lower one.
@@ -276,13 +206,14 @@ func (h *hold) recount() {
 }
 
 // Ended implements renewal.Keeper: the owner ended or moved the hold by another way, or its lease
-// is over. After an ATTACH elsewhere, it closes the connection that had the hold (R25).
+// is over. After an ATTACH elsewhere, the connection that had the hold is closed (R25).
 func (h *hold) Ended(how renewal.Outcome) {
-	there := !h.ownerInformed()
-	if how == renewal.Moved || how == renewal.Repeated {
-		h.reportEnd(movedText)
-	}
-	if h.forget(held, decrementing, releasing) && there && how == renewal.Moved {
-		h.carrier.host.Moved([]byte(h.key()))
+	switch how {
+	case renewal.Moved:
+		h.apply(attachedElsewhere, "")
+	case renewal.Repeated:
+		h.apply(elsewhere, "")
+	default:
+		h.apply(ended, "")
 	}
 }

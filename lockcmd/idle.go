@@ -40,9 +40,9 @@ func (c *Carrier) stopIdleTimerLocked() {
 	}
 }
 
-// checkIdle ends the holds whose IDLE is over. It marks all of them before the first loss is
+// checkIdle ends the holds whose IDLE is over. It takes all of them before the first loss is
 // reported, because that may end the connection. The client has agreed to IDLE, so they are
-// released then instead of left to expire (R28).
+// released instead of left to expire (R28).
 func (c *Carrier) checkIdle() {
 	silent := c.host.SilentSince()
 	c.mu.Lock()
@@ -52,22 +52,24 @@ func (c *Carrier) checkIdle() {
 		return
 	}
 	var next time.Duration
-	var over []*hold
+	var changes []change
 	confirmed := !silent.IsZero() && silent.Equal(c.silentSince)
 	c.silentSince = time.Time{}
 	for _, h := range c.holdsLocked() {
-		x := h.readExtra()
-		if x.idle == 0 || x.idleOver {
+		idle := h.readExtra().idle
+		if idle == 0 || h.state == ending {
 			continue
 		}
-		left := idleLeft(x.idle, silent)
+		left := idleLeft(idle, silent)
 		if left <= 0 && !confirmed {
 			left, c.silentSince = idleConfirm, silent
 		}
 		if left <= 0 {
-			h.extra.idleOver = true
-			over = append(over, h)
-			continue
+			if ch, ok := h.evictLocked(reasonIdle); ok {
+				changes = append(changes, ch)
+				continue
+			}
+			left = idleConfirm // a release is in progress
 		}
 		if next == 0 || left < next {
 			next = left
@@ -77,8 +79,8 @@ func (c *Carrier) checkIdle() {
 		c.idleCheckAt = time.Now().Add(next)
 		c.idleTimer.Reset(next)
 	}
-	for _, h := range over {
-		c.service.spawn(func() { h.evict(reasonIdle) })
+	if len(changes) > 0 {
+		c.service.spawn(func() { c.service.follow(time.Time{}, changes...) })
 	}
 }
 
@@ -89,20 +91,4 @@ func idleLeft(idle time.Duration, silent time.Time) time.Duration {
 		return idle
 	}
 	return idle - time.Since(silent)
-}
-
-// certainFor is how long h is safe from a loss, except by BREAK or by somebody who bypasses Leash.
-func (h *hold) certainFor() time.Duration {
-	c := h.carrier
-	left := time.Until(c.service.watchdog.Until(&h.watch))
-	c.mu.Lock()
-	x := h.readExtra()
-	c.mu.Unlock()
-	if x.idle > 0 {
-		left = min(left, idleLeft(x.idle, c.host.SilentSince()))
-	}
-	if !x.maxHoldEnd.IsZero() {
-		left = min(left, time.Until(x.maxHoldEnd))
-	}
-	return left
 }

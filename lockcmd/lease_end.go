@@ -11,52 +11,28 @@ import (
 // longer, or much longer if somebody extended it and the event was lost. So the hold stays
 // registered until Redis says that it is over.
 
-// leaseOverLocked reports whether h is a lease that is over as far as this Leash knows.
-func (h *hold) leaseOverLocked() bool {
-	if !h.Lease {
-		return false
-	}
-	until := h.carrier.service.watchdog.Until(&h.watch)
-	return !until.IsZero() && !time.Now().Before(until)
-}
-
-func (h *hold) leaseOver() bool {
-	h.carrier.mu.Lock()
-	defer h.carrier.mu.Unlock()
-	return h.leaseOverLocked()
-}
-
-// isPresent reports whether h is held, and still will be after a release of one count that is under
-// way.
-func (h *hold) isPresent() bool {
-	h.carrier.mu.Lock()
-	defer h.carrier.mu.Unlock()
-	return h.isPresentLocked()
-}
-
-func (h *hold) isPresentLocked() bool {
-	return (h.state == held || h.state == decrementing && !h.missed) && !h.leaseOverLocked()
-}
-
 // leaseOverAndIdle reports whether h is a lease that is over, without a request in progress that
-// may extend it.
+// may extend it. Nobody loses anything if it ends for this Leash.
 func (h *hold) leaseOverAndIdle() bool {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
-	return !h.requestLocked && h.leaseOverLocked()
+	return h.leaseOverAndIdleLocked()
 }
 
-// dropIfLeaseOver ends h for this Leash if it is a lease that is over, without a request in
-// progress. Nobody loses anything. If somebody extended it, it goes on in Redis.
-func (h *hold) dropIfLeaseOver() bool {
+func (h *hold) leaseOverAndIdleLocked() bool { return !h.requestLocked && h.leaseOverLocked() }
+
+// forgetIfLeaseOver ends h for this Leash if it is a lease that is over. If somebody extended it,
+// it goes on in Redis.
+func (h *hold) forgetIfLeaseOver() bool {
 	h.carrier.mu.Lock()
-	defer h.carrier.mu.Unlock()
-	if h.state != held || h.requestLocked || !h.leaseOverLocked() {
-		return false
+	var ch change
+	ok := h.leaseOverAndIdleLocked()
+	if ok {
+		ch, ok = h.applyLocked(elsewhere, "")
 	}
-	h.state = over
-	h.carrier.removeHoldLocked(h)
-	return true
+	h.carrier.mu.Unlock()
+	h.carrier.service.follow(time.Time{}, ch)
+	return ok
 }
 
 // wasExtended asks Redis how long h lasts, a lease that is over and whose requests the caller has

@@ -33,10 +33,10 @@ type limitedHold struct {
 
 func newLimits(s *Service) *limits { return &limits{service: s, wake: make(chan struct{}, 1)} }
 
-// add takes holds of a carrier that is gone and that the watchdog does not keep any more. None is
+// add takes holds of one carrier that is gone and that the watchdog does not keep any more. None is
 // released before notBefore. The copies that it keeps do not keep the connection in memory.
-func (l *limits) add(c *Carrier, holds []*hold, notBefore time.Time) {
-	left := c.detachedHolds(holds, notBefore)
+func (l *limits) add(holds []*hold, notBefore time.Time) {
+	left := holds[0].carrier.detachedHolds(holds, notBefore)
 	if left == nil {
 		return
 	}
@@ -64,7 +64,7 @@ func (c *Carrier) detachedHolds(holds []*hold, notBefore time.Time) (left []limi
 	for _, h := range holds {
 		limit := h.readExtra().maxHoldEnd
 		if at := later(limit, notBefore); !limit.IsZero() && !h.Lease && at.Before(now.Add(h.ttl)) {
-			left = append(left, limitedHold{&hold{carrier: detached, naming: h.naming, token: h.token, db: h.db, kind: h.kind, ttl: h.ttl, count: 1, state: over}, at})
+			left = append(left, limitedHold{&hold{carrier: detached, naming: h.naming, token: h.token, db: h.db, kind: h.kind, ttl: h.ttl, count: 1}, at})
 		}
 	}
 	return left
@@ -111,10 +111,21 @@ func (l *limits) run(ctx context.Context) {
 // end releases holds as one batch. It does not block.
 func (l *limits) end(holds []*hold) {
 	l.endingBatches.Add(1)
-	ended := l.service.endAll(holds)
+	ended := l.release(holds)
 	if !l.service.spawn(func() { <-ended; l.endingBatches.Add(-1) }) {
 		l.endingBatches.Add(-1)
 	}
+}
+
+// release releases holds. done is closed when all have ended.
+func (l *limits) release(holds []*hold) (done <-chan struct{}) {
+	changes := make([]change, len(holds))
+	for i, h := range holds {
+		h.carrier.mu.Lock()
+		changes[i], _ = h.applyLocked(closedToRelease, "")
+		h.carrier.mu.Unlock()
+	}
+	return l.service.follow(time.Time{}, changes...)
 }
 
 // due removes and returns the holds whose time has come. next is when the next one is due, zero for

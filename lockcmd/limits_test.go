@@ -64,7 +64,7 @@ func (l *limits) wait(t *testing.T) time.Duration {
 	left := time.Until(l.holds[0].at)
 	l.mu.Unlock()
 	due, _ := l.due(time.Now().Add(left))
-	receive(t, l.service.endAll(due), soon)
+	receive(t, l.release(due), soon)
 	return left
 }
 
@@ -165,7 +165,7 @@ func TestLimitsAreDropped(t *testing.T) {
 		for i := range many {
 			many[i] = h
 		}
-		s.limits.add(a.carrier, many, time.Time{})
+		s.limits.add(many, time.Time{})
 	}
 	if n := s.limits.holds.Len(); n != maxLimits {
 		t.Errorf("%d are kept, want %d", n, maxLimits)

@@ -26,43 +26,35 @@ type loss struct {
 	client string
 }
 
-// lose moves h, which is held, to a new state and tells its owner of the loss (R27). It ends the
-// connection, or with ONLOSS ERROR makes the loss the reply to the next LOCK command for the key.
-// ok is false when h is not held any more.
-func (h *hold) lose(to state, reason string) (from state, ok bool) {
-	c := h.carrier
-	c.mu.Lock()
-	from = h.state
-	if from != held && from != decrementing {
-		c.mu.Unlock()
-		return from, false
-	}
-	if h.state, h.evicted = to, to == releasing; to == over {
-		c.removeHoldLocked(h)
-	}
-	f := groupLoss{reported: true}
+// noteLossLocked decides what the owner is told of a loss. It ends the connection, or with ONLOSS
+// ERROR makes the loss the reply to the next LOCK command for the key.
+func (ch *change) noteLossLocked() {
+	h, c := ch.hold, ch.hold.carrier
+	ch.loss.reported = true
 	if b := h.readExtra().group; b != nil {
-		f = b.loseLocked(h, to == releasing)
+		ch.loss = b.loseLocked(h, ch.to == ending)
 	}
-	closes := f.reported && (!h.ErrorOnLoss || len(c.unreportedLosses) >= maxUnreportedLosses)
-	if f.reported && !closes {
-		c.unreportedLosses = append(c.unreportedLosses, unreportedLoss{h.lock(), h.owner(), h.token, reason})
+	ch.closes = ch.loss.reported && (!h.ErrorOnLoss || len(c.unreportedLosses) >= maxUnreportedLosses)
+	if ch.loss.reported && !ch.closes {
+		c.unreportedLosses = append(c.unreportedLosses, unreportedLoss{h.lock(), h.owner(), h.token, ch.reason})
 	}
-	c.mu.Unlock()
-	if f.reported {
+}
+
+// tellLoss tells the owner of the loss (R27).
+func (ch *change) tellLoss() {
+	h, c := ch.hold, ch.hold.carrier
+	if ch.loss.reported {
 		h.push(lostNotice)
 	}
-	if closes {
-		c.host.Lost([]byte(h.key()), reason)
+	if ch.closes {
+		c.host.Lost([]byte(h.key()), ch.reason)
 	}
-	if !f.unreported {
-		c.service.recordLoss(h, reason)
+	if !ch.loss.unreported {
+		c.service.recordLoss(h, ch.reason)
 	}
-	h.reportEnd(reason)
-	for _, other := range f.remaining {
+	for _, other := range ch.loss.remaining {
 		other.evict(reasonQuorum)
 	}
-	return from, true
 }
 
 // recordLoss counts a loss that was reported, and queues it for the log. It does not block: a slow
@@ -77,36 +69,41 @@ func (s *Service) recordLoss(h *hold, reason string) {
 }
 
 // resolveMissing settles a hold that Redis does not have, with its requests locked by the caller.
-// Its owner ended or moved it by another way, its lease is over, or it is lost. Then lost is the
-// reason. An error means that nobody knows.
+// If it is lost, lost is the reason. An error means that nobody knows.
 func (h *hold) resolveMissing(until time.Time) (lost string, err error) {
 	s := h.carrier.service
 	how, err := s.readTombstone(h, until)
+	safe := s.watchdog.Until(&h.watch)
+	if err == nil && how == renewal.Gone && !h.leaseOverAt(safe) {
+		how, err = s.restore(h, until)
+	}
 	switch {
 	case err != nil:
 		return "", err
+	case how == renewal.Renewed:
+		return "", errRestored
+	}
+	return h.settleMissing(how, safe), nil
+}
+
+// settleMissing settles a hold that Redis does not have. how says why, and it was safe until that
+// time. Its owner ended or moved it by another way, its lease is over, or it is lost. Then lost is
+// the reason.
+func (h *hold) settleMissing(how renewal.Outcome, safe time.Time) (lost string) {
+	switch {
 	case endedByOwner(how):
 		h.Ended(how)
-		return "", nil
-	case h.leaseOverAt(s.watchdog.Until(&h.watch)):
+		return ""
+	case h.leaseOverAt(safe):
 		h.Ended(renewal.Expired)
-		return "", nil
-	}
-	lost = renewal.ReasonBroken
-	if how != renewal.Broken {
+		return ""
+	case how == renewal.Broken:
+		lost = renewal.ReasonBroken
+	default:
 		lost = renewal.ReasonGone
-		switch how, err := s.restore(h, until); {
-		case err != nil:
-			return "", err
-		case how == renewal.Renewed:
-			return "", errRestored
-		case how == renewal.Moved:
-			h.Ended(how)
-			return "", nil
-		}
 	}
-	h.Lost(lost)
-	return lost, nil
+	h.apply(notFound, lost)
+	return lost
 }
 
 // replyAbsent answers when Redis has no such hold. It was lost if this connection had it.

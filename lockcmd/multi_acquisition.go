@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"leash/internal/guard"
-	"leash/lockcmd/script"
 )
 
 // multiAcquisition collects the holds of one MACQUIRE. What it gets are holds of the carrier at
@@ -282,27 +281,6 @@ func (ma *multiAcquisition) drop(from int) {
 	case <-timer.C:
 	case <-s.redis.Stopped:
 	}
-}
-
-// putBack releases one acquire of a hold until Redis answers. Its ID counts as unused afterwards: a
-// repetition of the command counts again.
-func (s *Service) putBack(h *hold, id string) {
-	for !h.lockRequests(s.deadline()) {
-		if h.inState(over) || s.redis.StoppedWithin(0) {
-			return
-		}
-	}
-	s.putBackLocked(h, id)
-}
-
-// putBackLocked is putBack of a hold with locked requests. It unlocks them.
-func (s *Service) putBackLocked(h *hold, id string) {
-	if rel := s.beginRelease(h, false); rel != nil {
-		rel.putBackID = script.RecordID(id)
-		rel.finish() // finish unlocks the requests
-		return
-	}
-	h.unlockRequests() // it has ended by itself
 }
 
 // beginWait counts the command as waiting, once.

@@ -114,7 +114,7 @@ func (h *hold) reportWanted() {
 	}
 	c.mu.Lock()
 	// Other states are checked again later.
-	say := !h.wanted && (h.state == held || h.state == decrementing) && h.mode() != script.Permit && !h.unreportedLocked()
+	say := !h.wanted && h.state.isReliedOn() && h.mode() != script.Permit && !h.unreportedLocked()
 	h.wanted = h.wanted || say
 	c.mu.Unlock()
 	if say {

@@ -77,7 +77,7 @@ func TestR27OnLossErrorWithoutRoomCloses(t *testing.T) {
 	a := connect(t, s)
 	for i := range maxUnreportedLosses + 1 {
 		h := &hold{carrier: a.carrier, naming: numbered(strconv.Itoa(i), 1), state: held, Flags: script.Flags{ErrorOnLoss: true}}
-		h.lose(over, "gone")
+		h.apply(expired, "gone")
 		if (len(a.losses) > 0) != (i == maxUnreportedLosses) {
 			t.Fatalf("after %d losses: %d told by closing", i+1, len(a.losses))
 		}

@@ -127,16 +127,10 @@ func (a *permitAcquisition) superseded(id string, token int64, until time.Time) 
 			return msgRefused
 		}
 	}
-	switch {
-	case endedByOwner(how):
-		own.Ended(how)
-		return ""
-	case own.leaseOverAt(s.watchdog.Until(&own.watch)):
-		own.Ended(renewal.Expired)
-		return ""
+	if lost := own.settleMissing(how, s.watchdog.Until(&own.watch)); lost != "" {
+		return msgLost(own.key(), lost)
 	}
-	own.Lost(renewal.ReasonGone)
-	return msgLost(own.key(), renewal.ReasonGone)
+	return ""
 }
 
 // accept makes the granted permits holds of the carrier. With a nonempty message, the error to
@@ -144,7 +138,7 @@ func (a *permitAcquisition) superseded(id string, token int64, until time.Time) 
 func (a *permitAcquisition) accept(ctx context.Context, sent time.Time) (msg string) {
 	s, c := a.carrier.service, a.carrier
 	fresh, until, msg := a.newHolds(sent)
-	if msg == "" && !c.attachHolds(ctx, fresh, until) {
+	if msg == "" && !c.attachHolds(ctx, fresh, a.options.id, until) {
 		msg = msgGone
 	}
 	if msg != "" {
@@ -183,41 +177,8 @@ func (a *permitAcquisition) hold(id string, token int64) *hold {
 	h := &hold{
 		carrier: a.carrier, kind: script.Permit.ID, db: int32(opts.db), naming: named(opts.key, id), token: token, count: 1, Flags: opts.Flags, ttl: opts.ttl,
 	}
-	if opts.id != "" {
-		h.writeExtra().lastID = opts.id
-	}
 	h.watch.Keeper = h
 	return h
-}
-
-// attachHolds makes holds the carrier's, unless its client is gone: all or none (R19). until says
-// when each is safe.
-func (c *Carrier) attachHolds(ctx context.Context, holds []*hold, until []time.Time) bool {
-	s := c.service
-	c.guard(len(holds))
-	c.mu.Lock()
-	ok := !c.ended && ctx.Err() == nil
-	for i, h := range holds {
-		if !ok {
-			break
-		}
-		h.state = held
-		c.addHoldLocked(h)
-		s.stats.holds.Add(1)
-		s.watchdog.Add(&h.watch, h.plan(until[i]))
-		c.noteSafeUntilLocked(h, until[i])
-		c.holdBackPushesLocked(h)
-		s.index(h) // last, because from now on events about h are handled
-	}
-	c.mu.Unlock()
-	if !ok {
-		c.guard(-len(holds))
-		return false
-	}
-	for _, h := range holds {
-		s.deliverPendingEvents(h)
-	}
-	return true
 }
 
 // undo releases what the acquisition took or may have taken, and what it moved here. It repeats

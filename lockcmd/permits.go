@@ -95,7 +95,7 @@ func (a *permitAcquisition) hasPendingRequest() bool {
 		if !a.carrier.awaitMoves(a.options.lock(), script.Permit, p, until) {
 			return true
 		}
-		if h := a.carrier.newest(a.options.lock(), isPermit(p)); h != nil && !h.inState(held) {
+		if h := a.carrier.newest(a.options.lock(), isPermit(p)); h != nil && h.currentState() != held {
 			return true
 		}
 	}
@@ -139,7 +139,7 @@ func (c *Carrier) releasePermits(_ context.Context, dst []byte, args [][]byte) [
 	}
 	given, until := int64(0), s.deadline()
 	for _, p := range permits {
-		ok, msg := s.releasePermit(c, lock, p, until)
+		ok, msg := c.releasePermit(lock, p, until)
 		if msg != "" {
 			return appendError(dst, msg)
 		}
@@ -154,43 +154,16 @@ func (c *Carrier) releasePermits(_ context.Context, dst []byte, args [][]byte) [
 }
 
 // releasePermit gives one permit back, whoever holds it. A nonempty message is the error to answer.
-func (s *Service) releasePermit(c *Carrier, lock lockID, id string, until time.Time) (given bool, msg string) {
-	h := s.find(lock, isPermit(id))
+func (c *Carrier) releasePermit(lock lockID, id string, until time.Time) (given bool, msg string) {
+	h := c.service.find(lock, isPermit(id))
 	if h == nil {
-		return s.revokePermit(lock, id, until)
+		return c.service.revokePermit(lock, id, until)
 	}
-	if !h.lockRequests(until) {
-		s.stats.timeouts.Add(1)
-		return false, s.releaseLater(h, true)
+	code, lost, msg := c.releaseHere(h, true, until)
+	if lost != "" && h.carrier == c {
+		msg = msgLost(lock.key, lost)
 	}
-	rel := s.beginRelease(h, true)
-	if rel == nil {
-		h.unlockRequests()
-		return false, ""
-	}
-	code, err := rel.send(until)
-	switch {
-	case errors.Is(err, script.ErrUnknown), errors.Is(err, script.ErrRefused):
-		s.stats.timeouts.Add(1)
-		s.spawn(rel.finish) // finish unlocks the requests
-		return false, msgReleaseLater
-	case err != nil:
-		rel.resume()
-		h.unlockRequests()
-		return false, script.ErrorText(err)
-	}
-	defer h.unlockRequests()
-	if code == holdEnded {
-		return true, ""
-	}
-	switch lost, err := rel.resolveMissing(); {
-	case err != nil:
-		s.stats.timeouts.Add(1)
-		return false, msgRefused
-	case lost != "" && h.carrier == c:
-		return false, msgLost(lock.key, lost)
-	}
-	return false, ""
+	return code == holdEnded, msg
 }
 
 // revokePermit releases a permit that another Leash carries. It reads who the carrier is, calls

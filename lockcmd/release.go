@@ -45,15 +45,57 @@ func (c *Carrier) unlock(dst []byte, key string, o options) []byte {
 	if h == nil {
 		return appendError(dst, msgNotHeld)
 	}
-	if !h.lockRequests(until) {
-		return c.timeout(dst, c.service.releaseLater(h, o.all))
-	}
-	reply := c.replyRelease(dst, h, o.all, until)
-	if (o.token != 0 || o.owner != "") && string(reply[len(dst):]) == notHeldReply {
-		// It has moved, and the event is still on its way.
+	switch code, lost, msg := c.releaseHere(h, o.all, until); {
+	case lost != "":
+		return appendError(dst, msgLost(key, lost))
+	case msg != "":
+		return appendError(dst, msg)
+	case code != noSuchHold:
+		return appendInt(dst, code)
+	case o.token != 0 || o.owner != "": // it has moved, and the event is still on its way
 		return c.releaseRemotely(dst, key, o, until)
 	}
-	return reply
+	return appendError(dst, msgNotHeld)
+}
+
+// releaseHere releases h, which this Leash carries, for a command on any of its connections. The
+// code is holdEnded, countsRemain or noSuchHold. If h was found to be lost, lost is the reason.
+// Otherwise a nonempty message is the error to answer.
+func (c *Carrier) releaseHere(h *hold, all bool, until time.Time) (code int64, lost, msg string) {
+	s := c.service
+	defer func() {
+		if msg == msgReleaseLater || msg == msgRefused {
+			s.stats.timeouts.Add(1)
+		}
+	}()
+	if !h.lockRequests(until) {
+		return 0, "", s.releaseLater(h, all)
+	}
+	rel := s.beginRelease(h, all)
+	if rel == nil {
+		h.unlockRequests()
+		return noSuchHold, "", ""
+	}
+	code, err := rel.send(until)
+	if errors.Is(err, script.ErrUnknown) || errors.Is(err, script.ErrRefused) {
+		s.spawn(rel.finish) // finish unlocks the requests
+		return 0, "", msgReleaseLater
+	}
+	defer h.unlockRequests()
+	switch {
+	case err != nil:
+		rel.resume()
+		return 0, "", script.ErrorText(err)
+	case code != noSuchHold:
+		return code, "", ""
+	}
+	if lost, err = rel.resolveMissing(); err != nil {
+		return 0, "", msgRefused
+	}
+	if lost != "" {
+		c.markLossReported(h)
+	}
+	return noSuchHold, lost, ""
 }
 
 // releaseLater releases h after the request in progress about it is answered, if h is still held
@@ -63,7 +105,7 @@ func (s *Service) releaseLater(h *hold, all bool) (msg string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case h.state == releasing:
+	case h.state.isEnding():
 		return msgReleaseLater // the release in progress does it
 	case h.state != held || h.releaseWaiting:
 		// Only one release may have an unknown outcome. With more, nobody knows what remains.
@@ -72,19 +114,36 @@ func (s *Service) releaseLater(h *hold, all bool) (msg string) {
 	h.releaseWaiting = true
 	s.spawn(func() {
 		defer h.clearReleaseWaiting()
-		for !h.lockRequests(time.Now().Add(100 * time.Millisecond)) {
-			if h.inState(over) || s.redis.StoppedWithin(0) {
-				return
-			}
-		}
-		if rel := s.beginRelease(h, all); rel != nil {
-			rel.finish()
-			return
-		}
-		h.unlockRequests()
+		s.releaseInTurn(h, all, "")
 	})
 	return msgReleaseLater
 }
+
+// releaseInTurn releases h after the requests in progress about it, and repeats that until Redis
+// answers. putBackID is that of the request.
+func (s *Service) releaseInTurn(h *hold, all bool, putBackID string) {
+	for !h.lockRequests(s.deadline()) {
+		if h.currentState() == over || s.redis.StoppedWithin(0) {
+			return
+		}
+	}
+	s.releaseLocked(h, all, putBackID)
+}
+
+// releaseLocked is releaseInTurn for a hold whose requests the caller has locked. It unlocks them.
+func (s *Service) releaseLocked(h *hold, all bool, putBackID string) {
+	rel := s.beginRelease(h, all)
+	if rel == nil {
+		h.unlockRequests() // it has ended by itself
+		return
+	}
+	rel.putBackID = putBackID
+	rel.finish() // finish unlocks the requests
+}
+
+// putBack takes back one acquire of a hold. Its ID counts as unused afterwards: a repetition of the
+// command counts again.
+func (s *Service) putBack(h *hold, id string) { s.releaseInTurn(h, false, script.RecordID(id)) }
 
 // meansHold reports whether the options mean h.
 func (o options) meansHold(h *hold) bool {
@@ -95,26 +154,4 @@ func (o options) meansHold(h *hold) bool {
 // client has not been told of: a MACQUIRE may still give some back.
 func (c *Carrier) ownHold(key string, o options) *hold {
 	return c.newestLive(c.id(key), func(h *hold) bool { return o.meansHold(h) && !h.unreportedLocked() })
-}
-
-// replyRelease releases h, unlocks its requests and answers.
-func (c *Carrier) replyRelease(dst []byte, h *hold, all bool, until time.Time) []byte {
-	s := c.service
-	rel := s.beginRelease(h, all)
-	if rel == nil {
-		h.unlockRequests()
-		return appendError(dst, msgNotHeld)
-	}
-	switch code, err := rel.send(until); {
-	case errors.Is(err, script.ErrUnknown), errors.Is(err, script.ErrRefused):
-		s.spawn(rel.finish) // finish unlocks the requests
-		return c.timeout(dst, msgReleaseLater)
-	case err != nil:
-		rel.resume()
-		h.unlockRequests()
-		return appendError(dst, script.ErrorText(err))
-	default:
-		defer h.unlockRequests()
-		return rel.reply(c, dst, code)
-	}
 }

@@ -24,8 +24,7 @@ type releaseRequest struct {
 	all     bool
 	// ID of an acquire that is put back, in the form of a record; "" for a release by the owner
 	putBackID string
-	// counts remain as far as this Leash knows: the state is decrementing and the hold is renewed;
-	// otherwise the state is releasing
+	// counts remain as far as this Leash knows: the state was decrementing; otherwise releasing
 	keepsCounts    bool
 	answered       bool      // the client has its answer
 	until          time.Time // the hold is safe until then
@@ -44,28 +43,34 @@ type releaseRequest struct {
 // It returns nil when the hold is not held any more.
 func (s *Service) beginRelease(h *hold, all bool) *releaseRequest {
 	h.carrier.mu.Lock()
-	keepsCounts := !all && h.count > 1
-	h.carrier.mu.Unlock()
-	if keepsCounts && h.transition(decrementing, held) {
-		return &releaseRequest{service: s, hold: h, keepsCounts: true, until: s.watchdog.Until(&h.watch)}
-	}
-	if keepsCounts || !h.transition(releasing, held) {
+	defer h.carrier.mu.Unlock()
+	if !all && h.count > 1 {
+		if _, ok := h.applyLocked(releaseOne, ""); ok {
+			return &releaseRequest{service: s, hold: h, keepsCounts: true, until: s.watchdog.Until(&h.watch)}
+		}
 		return nil
 	}
-	return s.newReleaseRequest(h, all)
+	ch, ok := h.applyLocked(releaseAll, "")
+	if !ok {
+		return nil
+	}
+	return s.newReleaseRequestLocked(h, all, ch.until)
 }
 
-// newReleaseRequest takes h, in state releasing, from the watchdog before anything is sent. A
-// release goes before a renewal (R26).
-func (s *Service) newReleaseRequest(h *hold, all bool) *releaseRequest {
-	rel := &releaseRequest{service: s, hold: h, all: all}
-	// The watchdog did not keep it: a second release, or a grant without a carrier.
-	if rel.until = s.watchdog.Remove(&h.watch); rel.until.IsZero() {
-		h.carrier.mu.Lock()
-		rel.until = time.Now().Add(h.ttl)
-		h.carrier.mu.Unlock()
+// newReleaseRequest makes a release of h, which the watchdog does not keep any more. A release goes
+// before a renewal (R26). until is when h was safe until; zero if the watchdog did not keep it: for
+// a second release, or a grant without a carrier.
+func (s *Service) newReleaseRequest(h *hold, all bool, until time.Time) *releaseRequest {
+	h.carrier.mu.Lock()
+	defer h.carrier.mu.Unlock()
+	return s.newReleaseRequestLocked(h, all, until)
+}
+
+func (s *Service) newReleaseRequestLocked(h *hold, all bool, until time.Time) *releaseRequest {
+	if until.IsZero() {
+		until = time.Now().Add(h.ttl)
 	}
-	return rel
+	return &releaseRequest{service: s, hold: h, all: all, until: until}
 }
 
 // renumber makes the call, with a number above all that locked the requests before.
@@ -181,7 +186,7 @@ func (rel *releaseRequest) handOver(w *waiter, until time.Time) (code int64, kno
 		s.stats.handovers.Add(1)
 		if present = s.queues.grant(w, grant, call.OutcomeUnknown); !present {
 			h, _ := a.hold(grant)
-			s.endUnowned(h)
+			h.apply(closedToRelease, "")
 		}
 	} else {
 		present = s.queues.unclaim(w, call.OutcomeUnknown)
@@ -231,8 +236,7 @@ func (rel *releaseRequest) applyAnswer(code int64) int64 {
 	}
 	if code == holdEnded {
 		rel.service.stats.releases.Add(1)
-		h.forget(decrementing, releasing)
-		h.reportEnd("") // in case it was not registered any more
+		h.apply(ended, "")
 	}
 	return code
 }
@@ -245,86 +249,31 @@ func (rel *releaseRequest) resume() {
 		rel.unblockRestore()
 	}
 	c.mu.Lock()
-	if h.state == over { // it was lost during the release
-		c.mu.Unlock()
-		return
-	}
-	missed := h.missed
-	h.missed = false
-	ended, release := c.ended || h.evicted, h.evicted || h.endsWithLocked(c.how)
-	if !ended {
-		h.state = held
-		s.watchdog.Add(&h.watch, h.plan(rel.until))
-		c.noteSafeUntilLocked(h, rel.until)
+	ch, ok := h.applyLocked(resumed, "")
+	if ok && ch.to == held {
+		h.keepLocked(rel.until)
 	}
 	c.mu.Unlock()
-	switch {
-	case ended && release:
-		s.endAll([]*hold{h})
-	case ended:
-		h.reportLeft()
-		h.forget(decrementing, releasing)
-		s.limits.add(c, []*hold{h}, time.Time{})
-	case missed:
-		s.watchdog.Check(&h.watch)
-	}
+	s.follow(time.Time{}, ch) // nothing, if it was lost during the release
 }
 
-// reply answers the client, which may be on another connection than the hold.
-func (rel *releaseRequest) reply(c *Carrier, dst []byte, code int64) []byte {
-	switch code {
-	case holdEnded, countsRemain:
-		return appendInt(dst, code)
-	}
-	lost, err := rel.resolveMissing()
-	switch {
-	case err != nil:
-		return rel.hold.carrier.timeout(dst, msgRefused)
-	case lost != "":
-		c.markLossReported(rel.hold)
-		return appendError(dst, msgLost(rel.hold.key(), lost))
-	}
-	return appendError(dst, msgNotHeld)
-}
-
-// resolveMissing settles a hold that is missing. Its owner ended it by another way, or it is lost,
-// for the reason returned. While nobody knows, the watchdog goes on to check it.
+// resolveMissing settles a hold that is missing. If it is lost, lost is the reason. While nobody
+// knows, the watchdog goes on to check it.
 func (rel *releaseRequest) resolveMissing() (lost string, err error) {
 	h, s := rel.hold, rel.service
 	how, err := s.readTombstone(h, s.deadline())
 	switch {
 	case h.ownerInformed(), h.leaseOverAt(rel.until):
-		h.forget(decrementing, releasing)
+		h.apply(ended, "")
 		return "", nil
-	case err == nil && endedByOwner(how):
-		h.Ended(how)
-		return "", nil
-	case rel.moved:
-		h.Ended(renewal.Moved)
-		return "", nil
+	case rel.moved && (err != nil || !endedByOwner(how)):
+		how = renewal.Moved
 	case err != nil:
 		rel.resume()
 		s.watchdog.Check(&h.watch)
 		return "", err
-	case how == renewal.Broken:
-		lost = renewal.ReasonBroken
-	default:
-		lost = renewal.ReasonGone
 	}
-	rel.reportLost(lost)
-	return lost, nil
-}
-
-func (rel *releaseRequest) reportLost(reason string) {
-	rel.hold.transition(held, decrementing, releasing)
-	rel.hold.Lost(reason)
-}
-
-// leaseOverAt reports whether h is a lease that is over at until.
-func (h *hold) leaseOverAt(until time.Time) bool {
-	h.carrier.mu.Lock()
-	defer h.carrier.mu.Unlock()
-	return h.Lease && !time.Now().Before(until)
+	return h.settleMissing(how, rel.until), nil
 }
 
 // finish repeats a release until Redis answers or the hold must be over (R26). It unlocks the
@@ -338,7 +287,7 @@ func (rel *releaseRequest) finish() {
 		switch {
 		case errors.Is(err, script.ErrUnknown), errors.Is(err, script.ErrRefused):
 			if s.redis.StoppedWithin(100 * time.Millisecond) {
-				h.forget(decrementing, releasing)
+				h.apply(ended, "")
 				return
 			}
 			continue
@@ -355,25 +304,31 @@ func (rel *releaseRequest) finish() {
 			s.log.Warn("redis refuses a release", "key", h.key(), "err", err)
 		case code == noSuchHold && !rel.call.OutcomeUnknown:
 			// Another carrier may have it, and the event was lost. Its watchers ask Redis.
-			h.reportEnd(movedText)
+			h.apply(elsewhere, "")
 		}
 		break
 	}
-	if h.inState(decrementing) { // it is missing, and nobody knows why
-		rel.reportLost(renewal.ReasonGone)
+	if h.currentState().isReliedOn() { // it is missing, and nobody knows why
+		h.apply(notFound, renewal.ReasonGone)
+	} else {
+		h.apply(ended, "")
 	}
-	h.forget(decrementing, releasing)
 }
 
 // shouldRetry reports whether there is still a hold to release. While the watchdog renews the rest
 // of it, its Until decides.
 func (rel *releaseRequest) shouldRetry() bool {
 	h := rel.hold
-	if h.inState(decrementing) {
+	switch state := h.currentState(); {
+	case state == decrementing:
 		if until := rel.service.watchdog.Until(&h.watch); !until.IsZero() {
 			rel.until = until
 		}
-		return !h.wasMissed() || time.Now().Before(rel.until)
+		return true
+	case state == missing:
+		return time.Now().Before(rel.until)
+	case state == over && rel.keepsCounts:
+		return false
 	}
-	return time.Now().Before(rel.until.Add(rel.service.cfg.WatchdogTimeout)) && !(rel.keepsCounts && h.inState(over))
+	return time.Now().Before(rel.until.Add(rel.service.cfg.WatchdogTimeout))
 }

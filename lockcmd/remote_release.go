@@ -255,8 +255,9 @@ func (rr *remoteRelease) finish() {
 	if rel := rr.release; rel != nil {
 		if rel.keepsCounts {
 			rel.resume() // the owner still relies on the rest
+		} else {
+			rel.hold.apply(ended, "")
 		}
-		rel.hold.forget(releasing)
 		rel.hold.unlockRequests()
 	}
 }

@@ -41,7 +41,7 @@ func TestR2ReleaseAfterAMoveWithoutAnEvent(t *testing.T) {
 	// eventually and receive wait ten times as long as they are told
 	begun := time.Now()
 	reply := a.start("LOCK.RELEASE", key)
-	eventually(t, 15*time.Second, "the release has ended", func() bool { return h.inState(over) })
+	eventually(t, 15*time.Second, "the release has ended", func() bool { return h.currentState() == over })
 	if took := time.Since(begun); took > 15*time.Second {
 		t.Errorf("the release took %v", took)
 	}

@@ -349,7 +349,7 @@ func TestR2RestoreIsNotGuessed(t *testing.T) {
 		turn <- struct{}{} // no master answers a probe
 		want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
 		<-turn
-		eventually(t, soon, "it is restored and released", func() bool { return h.inState(over) })
+		eventually(t, soon, "it is restored and released", func() bool { return h.currentState() == over })
 		if exists(t, rdb, key) || len(a.losses) > 0 {
 			t.Error("it was not released as it should")
 		}

@@ -333,7 +333,7 @@ func TestR21HandOverToAReaderThatAlreadyHolds(t *testing.T) {
 		got := waits.send(s.deadline())
 		defer func() { // no client was told of this hold
 			h, _ := waits.hold(got)
-			s.endUnowned(h)
+			h.apply(closedToRelease, "")
 		}()
 		h := &heldBy{t: t, rdb: rdb, mode: script.Read, key: key, token: token, carrier: a.carrier.name}
 		keys := script.Read.EndKeys(key, "me", script.TokenKey(key))

@@ -70,7 +70,7 @@ func (s *Service) undoRepeated(a *acquisition) (done <-chan struct{}) {
 	answered := make(chan struct{})
 	s.spawn(func() {
 		defer close(answered)
-		s.putBackLocked(own, a.options.id)
+		s.releaseLocked(own, false, script.RecordID(a.options.id))
 		if a.waitsFair() {
 			s.dequeue(a)
 		}
@@ -101,7 +101,7 @@ func (s *Service) undoLater(a *acquisition, h *hold) {
 		return
 	}
 	h.carrier.mu.Lock()
-	gone := h.state == over
+	gone := h.state == over || h.entry == 0 // it never was one of a carrier's holds
 	h.carrier.mu.Unlock()
 	if gone {
 		s.takeBack(a, number, h.token)

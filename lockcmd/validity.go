@@ -57,7 +57,7 @@ func (c *Carrier) overdue() (over []*hold) {
 	defer c.mu.Unlock()
 	var earliest *time.Time
 	for _, h := range c.holdsLocked() {
-		if h.state != held && h.state != decrementing || !h.endsConnection() {
+		if !h.state.isRenewed() || !h.endsConnection() {
 			continue
 		}
 		known := c.service.watchdog.Until(&h.watch)
@@ -75,4 +75,54 @@ func (c *Carrier) overdue() (over []*hold) {
 	}
 	c.safeUntil.Store(earliest)
 	return over
+}
+
+// certainFor is how long h is safe from a loss, except by BREAK or by somebody who bypasses Leash.
+func (h *hold) certainFor() time.Duration {
+	c := h.carrier
+	left := time.Until(c.service.watchdog.Until(&h.watch))
+	c.mu.Lock()
+	x := h.readExtra()
+	c.mu.Unlock()
+	if x.idle > 0 {
+		left = min(left, idleLeft(x.idle, c.host.SilentSince()))
+	}
+	if !x.maxHoldEnd.IsZero() {
+		left = min(left, time.Until(x.maxHoldEnd))
+	}
+	return left
+}
+
+// leaseOverLocked reports whether h is a lease that is over as far as this Leash knows.
+func (h *hold) leaseOverLocked() bool {
+	if !h.Lease {
+		return false
+	}
+	until := h.carrier.service.watchdog.Until(&h.watch)
+	return !until.IsZero() && !time.Now().Before(until)
+}
+
+func (h *hold) leaseOver() bool {
+	h.carrier.mu.Lock()
+	defer h.carrier.mu.Unlock()
+	return h.leaseOverLocked()
+}
+
+// isPresent reports whether h is held, and still will be after a release of one count that is under
+// way.
+func (h *hold) isPresent() bool {
+	h.carrier.mu.Lock()
+	defer h.carrier.mu.Unlock()
+	return h.isPresentLocked()
+}
+
+func (h *hold) isPresentLocked() bool {
+	return h.state.isRenewed() && !h.leaseOverLocked()
+}
+
+// leaseOverAt reports whether h is a lease that is over at until.
+func (h *hold) leaseOverAt(until time.Time) bool {
+	h.carrier.mu.Lock()
+	defer h.carrier.mu.Unlock()
+	return h.Lease && !time.Now().Before(until)
 }

@@ -1,0 +1,93 @@
+package lockcmd
+
+import "time"
+
+// change is what an event did to a hold, and what still follows from it.
+type change struct {
+	hold    *hold
+	to      state
+	effects effects
+	until   time.Time // the hold is safe until then; zero if the watchdog did not keep it
+	reason  string    // of a loss
+	loss    groupLoss
+	closes  bool // the loss ends the connection
+	// waiters on this Leash for the end, and the tombstone for waiters on others; "" for none
+	watchers  []endWatcher
+	tombstone string
+}
+
+func (ch *change) has(e effects) bool { return ch.effects&e != 0 }
+
+// applyLocked changes the state of h. ok is false if the event is refused in that state. Otherwise
+// the caller unlocks the carrier's mu and calls follow. The reason is that of a loss.
+func (h *hold) applyLocked(e event, reason string) (ch change, ok bool) {
+	c, t := h.carrier, transitions[h.state][e]
+	if t == (transition{}) {
+		return change{}, false
+	}
+	ch = change{hold: h, to: t.to, effects: t.effects, reason: reason}
+	if h.state.isRenewed() && !t.to.isRenewed() {
+		ch.until = c.service.watchdog.Remove(&h.watch)
+	}
+	if h.state = t.to; h.state == over && h.entry != 0 {
+		h.stopTimerLocked()
+		c.removeHoldLocked(h)
+	}
+	if ch.has(tellLoss) {
+		ch.noteLossLocked()
+	}
+	ch.takeEndWatchersLocked()
+	return ch, true
+}
+
+// apply is applyLocked and follow.
+func (h *hold) apply(e event, reason string) (ok bool) {
+	h.carrier.mu.Lock()
+	ch, ok := h.applyLocked(e, reason)
+	h.carrier.mu.Unlock()
+	h.carrier.service.follow(time.Time{}, ch)
+	return ok
+}
+
+// follow does what follows from changes. It does not block. Owners are told of a loss before
+// anything else is done (R27). Holds that are left to expire are of one carrier. They are not
+// released before unsure. released is closed when the releases that it starts have ended; it is
+// nil if there are none.
+func (s *Service) follow(unsure time.Time, changes ...change) (released <-chan struct{}) {
+	var left []*hold
+	var releases []*releaseRequest
+	for i := range changes {
+		ch, h := &changes[i], changes[i].hold
+		if h == nil { // refused
+			continue
+		}
+		if ch.has(tellLoss) {
+			ch.tellLoss()
+		}
+		ch.tellEndWatchers()
+		if ch.to == over && h.entry != 0 {
+			s.unindex(h)
+			s.stats.holds.Add(-1)
+			h.carrier.guard(-1)
+		}
+		if ch.has(tellMove) {
+			h.carrier.host.Moved([]byte(h.key()))
+		}
+		if ch.has(askSoon) {
+			s.watchdog.Check(&h.watch)
+		}
+		if ch.has(leaveToExpire) {
+			left = append(left, h)
+		}
+		if ch.has(startRelease) {
+			releases = append(releases, s.newReleaseRequest(h, true, ch.until))
+		}
+	}
+	if len(left) > 0 {
+		s.limits.add(left, unsure)
+	}
+	if len(releases) > 0 {
+		released = s.endAll(releases)
+	}
+	return released
+}

@@ -1,0 +1,216 @@
+package lockcmd
+
+import (
+	"fmt"
+	"math/bits"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"leash/lockcmd/script"
+	"leash/renewal"
+)
+
+// Names in the order of the constants.
+var (
+	stateNames = [states]string{"granting", "held", "decrementing", "missing", "releasing", "leaving", "ending", "over"}
+	eventNames = [events]string{
+		"attached", "acquired", "releaseOne", "releaseAll", "resumed", "ended", "attachedElsewhere", "elsewhere", "notFound",
+		"vanished", "expired", "evicted", "dropped", "closedToRelease", "closedToExpire",
+	}
+	effectNames = [...]string{"tellLoss", "tellMove", "reportReleased", "reportMoved", "leaveToExpire", "startRelease", "askSoon"}
+)
+
+// String describes a transition for the test's table.
+func (t transition) String() string {
+	text := stateNames[t.to]
+	for i, name := range effectNames {
+		if t.effects&(1<<i) != 0 {
+			text += " " + name
+		}
+	}
+	return text
+}
+
+// forEachTransition calls do for every pair of a state and an event. t is the zero value where the
+// event is refused.
+func forEachTransition(do func(s state, e event, t transition)) {
+	for s := range states {
+		for e := range events {
+			do(s, e, transitions[s][e])
+		}
+	}
+}
+
+// reach returns the states that a hold in one of the states may come to, these included.
+func reach(from ...state) (set [states]bool) {
+	for _, s := range from {
+		set[s] = true
+	}
+	for range states {
+		forEachTransition(func(s state, _ event, t transition) {
+			if set[s] && t != (transition{}) {
+				set[t.to] = true
+			}
+		})
+	}
+	return set
+}
+
+// TestHoldTransitions: Every event in every state has the listed outcome, or it is refused.
+func TestHoldTransitions(t *testing.T) {
+	t.Parallel()
+	want := make(map[string]string)
+	for line := range strings.Lines(holdTransitions) {
+		of, outcome, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		for s := range strings.SplitSeq(strings.Fields(of)[0], ",") {
+			want[s+" "+strings.Fields(of)[1]] = outcome
+		}
+	}
+	forEachTransition(func(s state, e event, tr transition) {
+		of, got := stateNames[s]+" "+eventNames[e], ""
+		if tr != (transition{}) {
+			got = tr.String()
+		}
+		if got != want[of] {
+			t.Errorf("%s: got %q, want %q", of, got, want[of])
+		}
+		delete(want, of)
+	})
+	if len(want) != 0 {
+		t.Errorf("no such pairs: %v", want)
+	}
+}
+
+// holdTransitions has the states, the event, the new state and the effects.
+const holdTransitions = `granting attached: held
+	granting closedToRelease: ending startRelease
+	granting closedToExpire: over leaveToExpire
+	held acquired: held
+	held releaseOne: decrementing
+	held releaseAll: releasing
+	decrementing,releasing resumed: held
+	missing resumed: held askSoon
+	leaving resumed: over leaveToExpire
+	ending resumed: ending startRelease
+	held,decrementing,missing,releasing,leaving,ending ended: over reportReleased
+	held,decrementing,missing,releasing attachedElsewhere: over tellMove reportMoved
+	leaving,ending attachedElsewhere: over reportMoved
+	held,decrementing,missing,releasing,leaving,ending elsewhere: over reportMoved
+	held,decrementing,missing,releasing notFound: over tellLoss
+	leaving,ending notFound: over reportReleased
+	held vanished: over tellLoss
+	decrementing vanished: missing
+	held,decrementing,missing expired: over tellLoss
+	held evicted: ending tellLoss startRelease
+	decrementing,missing evicted: ending tellLoss
+	held dropped: over reportReleased
+	held closedToRelease: ending startRelease
+	decrementing,missing,releasing closedToRelease: ending
+	held,decrementing,missing closedToExpire: over leaveToExpire
+	releasing closedToExpire: leaving`
+
+// TestHoldRules: The table obeys the rules, whatever happens in whatever order.
+func TestHoldRules(t *testing.T) {
+	t.Parallel()
+	const reports = tellLoss | reportReleased | reportMoved | leaveToExpire
+	const toClient = tellLoss | tellMove
+	forEachTransition(func(s state, e event, tr transition) {
+		if tr == (transition{}) {
+			return
+		}
+		of := fmt.Sprintf("%s %s: %s", stateNames[s], eventNames[e], tr)
+		later := func(what effects) (found bool) {
+			set := reach(tr.to)
+			forEachTransition(func(s state, _ event, next transition) { found = found || set[s] && next.effects&what != 0 })
+			return found
+		}
+		rule := func(ok bool, text string) {
+			if !ok {
+				t.Errorf("%s: %s", of, text)
+			}
+		}
+		rule(s != over, "what is over stays over")
+		rule(tr.effects&tellLoss == 0 || !later(toClient), "the client is told of a loss once, and of nothing later")
+		rule(e != closedToRelease && e != closedToExpire || tr.effects&toClient == 0 && !later(toClient), "nobody is told after the end of the connection")
+		rule(tr.effects&tellLoss == 0 || s.isReliedOn() || s == releasing && e == notFound, "no loss of what nobody relies on")
+		rule(s != releasing || e == notFound || tr.effects&tellLoss == 0, "a hold that is being released is no loss, unless Redis did not have it")
+		rule(bits.OnesCount8(uint8(tr.effects&reports)) <= 1, "those who wait for the end are told one thing")
+		rule(tr.to != over || tr.effects&reports != 0, "those who wait for the end are told")
+		rule(tr.effects&startRelease == 0 || tr.to == ending, "Leash releases only what it is ending")
+		rule(tr.to != ending || s.isEnding() || tr.effects&startRelease != 0 || s == decrementing || s == missing, "what is ending has a release in progress")
+		rule(e != resumed || s.isEnding() || s == decrementing || s == missing, "only a release is resumed")
+		rule(!tr.to.isRenewed() || s.isRenewed() || e == attached || e == resumed, "only a grant or the end of a release gives it to the watchdog")
+		rule(reach(tr.to)[over], "every hold can end")
+	})
+	for s, reached := range reach(granting) {
+		if !reached {
+			t.Errorf("no hold becomes %s", stateNames[s])
+		}
+	}
+}
+
+// TestHoldUnderRandomEvents: Events come in any order and at the same time. The client is told of
+// at most one loss or move. Each hold ends once, and everybody who waits for its end is told once.
+func TestHoldUnderRandomEvents(t *testing.T) {
+	t.Parallel()
+	s, until := idleService(t), time.Now().Add(time.Minute)
+	for round := range 300 {
+		a, key := connect(t, s), newKey()
+		a.resp3 = true
+		a.do("LOCK.NOTIFY", "ON")
+		a.carrier.Answered()
+		opts := acquireOptions{key: key, mode: script.Plain, owner: "me", ttl: time.Minute}
+		opts.ErrorOnLoss = round%2 == 0
+		h, _ := a.carrier.newAcquisition(opts, nil).hold(result{kind: granted, token: 1, left: opts.ttl, sent: time.Now()})
+		if !a.carrier.attachHold(t.Context(), h, "", true, until) {
+			t.Fatal("it is not held")
+		}
+		told := []endWatcher{h.watchEnd(), h.watchEnd()}
+		var trace sync.Map
+		var wg sync.WaitGroup
+		for n := range 3 {
+			wg.Go(func() {
+				for range 8 {
+					e := releaseOne + event(rand.N(int(closedToExpire-releaseOne)))
+					if e == closedToRelease && n > 0 { // there is one end of the connection
+						continue
+					}
+					reason := ""
+					if transitions[held][e].effects&tellLoss != 0 {
+						reason = renewal.ReasonGone
+					}
+					if h.apply(e, reason) {
+						trace.Store(fmt.Sprint(n, eventNames[e]), nil)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		a.carrier.End(Ending(round % 2))
+		h.apply(ended, "") // the answer to a release that is in progress
+		for e := range events {
+			if h.apply(e, "") {
+				t.Errorf("a hold that is over takes the event %s", eventNames[e])
+			}
+		}
+		for _, v := range told {
+			if receive(t, v, soon); len(v) != 0 {
+				t.Error("told twice of the end")
+			}
+		}
+		if n := len(a.losses) + len(a.carrier.unreportedLosses) + len(a.moved); n > 1 {
+			t.Errorf("the client is told %d times", n)
+		}
+		eventually(t, soon, "nothing knows it any more", func() bool {
+			return a.carrier.Holds() == 0 && !a.guarded.Load() && s.find(h.lock(), func(*hold) bool { return true }) == nil && s.watchdog.Until(&h.watch).IsZero()
+		})
+		if t.Failed() {
+			trace.Range(func(e, _ any) bool { t.Log(e); return true })
+			t.FailNow()
+		}
+	}
+	eventually(t, soon, "no hold is counted", func() bool { return s.stats.holds.Load() == 0 })
+}
