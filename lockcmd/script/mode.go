@@ -62,7 +62,7 @@ func newRWMode(id uint8, name string, shared bool) *Mode {
 	return &Mode{
 		ID: id, Name: name, Option: strings.ToUpper(name), Shared: shared, Acquire: load("acquire", "rw_grant", "master"), Release: load("release"),
 		AcquireReplicated: load("acquire", "rw_grant", "master", "rw_undo_rights"), Handover: load("handover", "rw_grant", "master"),
-		Revoke: load("revoke"), Move: load("move", "set_carrier"), Undo: load("undo"), Renew: load("renew"), Restore: load("restore", "master"), RenewKey: load("renew_key"), ReleaseKey: load("release_key"), Extend: load("extend"), BreakOther: load("break"),
+		Revoke: load("revoke", "revoke_report"), Move: load("move", "set_carrier"), Undo: load("undo"), Renew: load("renew"), Restore: load("restore", "rw_make_room", "master", "restore_each"), RenewKey: load("renew_key"), ReleaseKey: load("release_key"), Extend: load("extend", "extend_report"), BreakOther: load("break"),
 		Channel: RWChannel,
 		Helpers: func(key, _ string) []string { return []string{RecordsKey(key)} },
 	}

@@ -21,15 +21,8 @@ local h = redis.pcall('HMGET', KEYS[1], ARGV[1], 'leash')
 if h.err then return string.find(h.err, 'WRONGTYPE', 1, true) and -1 or h end
 if h[1] and h[2] == ARGV[3] then return redis.call('PTTL', KEYS[1]) end
 if not h[1] or h[2] ~= ARGV[2] then return -1 end
-local stone = KEYS[2] and redis.pcall('GET', KEYS[2])
--- Its holder is about to be told of the loss.
-if type(stone) == 'string' and (stone == 'broken' or string.find(stone, '^lost ')) then return -1 end
+if isBeingLost(2) then return -1 end
 needs('HSET', 'DEL', 'SET')
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
 redis.call('HSET', KEYS[1], 'leash', ARGV[3])
-if KEYS[2] then
-  redis.call('DEL', KEYS[2])
-  if ARGV[5] ~= '' then redis.call('SET', KEYS[2], 'extended ' .. ARGV[7], 'PX', string.format('%.0f', ARGV[4] + ARGV[7])) end
-end
-if ARGV[5] ~= '' then redis.pcall('PUBLISH', ARGV[5], ARGV[6]) end
-return tonumber(ARGV[4])
+return reportExtension(2, tonumber(ARGV[4]))

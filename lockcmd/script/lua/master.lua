@@ -9,11 +9,3 @@ local function notGranting(may)
   local id = string.match(redis.call('INFO', 'replication'), 'master_replid:(%x+)') or '?'
   return id ~= may and id or nil
 end
-
--- raiseCounter raises a token counter to a token if it is behind. ttl is as in mintToken.
-local function raiseCounter(counter, token, ttl)
-  local last = redis.pcall('GET', counter)
-  if type(last) == 'table' or (tonumber(last or 0) or 0) >= tonumber(token) then return end
-  if ttl == '0' or (last and redis.call('PTTL', counter) == -1) then redis.call('SET', counter, token)
-  else redis.call('SET', counter, token, 'PX', ttl) end
-end

@@ -28,17 +28,13 @@ if h.err then return string.find(h.err, 'WRONGTYPE', 1, true) and {-1} or h end
 local left, r = redis.call('PTTL', KEYS[1]), parse(h[2])
 if not h[1] or r[TOKEN] ~= ARGV[2] or (ARGV[5] ~= '' and r[ID] ~= ARGV[5]) then return {-1} end
 if r[CARRIER] == ARGV[6] then return {1, tonumber(r[TOKEN]), left, tonumber(h[1]), age(r), h[2]} end
-if r[CARRIER] ~= ARGV[3] or (ARGV[4] ~= '' and r[REQ] ~= ARGV[4]) then return {-1} end
+if not isOfOldCarrier(r) then return {-1} end
 needs('TIME', 'HSET', 'SET', 'DEL')
 if renewed(r[OPTS]) then
   raiseTTL(KEYS[1], left, tonumber(r[TTL]))
   left = math.max(left, tonumber(r[TTL]))
 end
-local text = setCarrier(r, ARGV[6], ARGV[7], ARGV[8])
+local text = setCarrier(r)
 redis.call('HSET', KEYS[1], 'leash', text)
-if KEYS[2] then
-  redis.call('SET', KEYS[2], ARGV[9], 'PX', string.format('%.0f', math.max(tonumber(ARGV[10]), tonumber(r[TTL]))))
-  redis.call('DEL', KEYS[3])
-end
-if ARGV[11] ~= '' then redis.pcall('PUBLISH', ARGV[11], ARGV[12]) end
+reportMove(2, r)
 return {1, tonumber(r[TOKEN]), left, tonumber(h[1]), age(r), text}

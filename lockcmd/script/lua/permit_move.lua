@@ -21,7 +21,7 @@ local r = parse(text)
 if not ends or tonumber(ends) <= now or r[TOKEN] ~= ARGV[2] or (ARGV[5] ~= '' and r[ID] ~= ARGV[5]) then return {-1} end
 local left = tonumber(ends) - now
 if r[CARRIER] == ARGV[6] then return {1, tonumber(r[TOKEN]), left, 1, age(r), text} end
-if r[CARRIER] ~= ARGV[3] or (ARGV[4] ~= '' and r[REQ] ~= ARGV[4]) then return {-1} end
+if not isOfOldCarrier(r) then return {-1} end
 local ttl = tonumber(r[TTL])
 needs('TIME', 'ZADD', 'HSET', 'SET', 'DEL', 'PTTL', 'PEXPIRE')
 if renewed(r[OPTS]) and left < ttl then
@@ -29,12 +29,7 @@ if renewed(r[OPTS]) and left < ttl then
   redis.call('ZADD', KEYS[2], wholeText(now + ttl), bytes(ARGV[1]))
   extendRecords(ttl)
 end
-text = setCarrier(r, ARGV[6], ARGV[7], ARGV[8])
+text = setCarrier(r)
 redis.call('HSET', KEYS[3], ARGV[1], text)
--- Without this key in a slot that migrates (R14).
-if KEYS[4] then
-  redis.call('SET', KEYS[4], ARGV[9], 'PX', wholeText(math.max(tonumber(ARGV[10]), ttl)))
-  redis.call('DEL', KEYS[5])
-end
-if ARGV[11] ~= '' then redis.pcall('PUBLISH', ARGV[11], ARGV[12]) end
+reportMove(4, r)
 return {1, tonumber(r[TOKEN]), left, 1, age(r), text}

@@ -24,12 +24,9 @@
 -- given back before the failover can be restored; the number rises when they expire. DEL comes
 -- first, so it works at the memory limit.
 -- Rules: R13, R23.
-local now, out = nowMillis(), {}
-local late = notGranting(ARGV[1]) and -1 or now >= tonumber(ARGV[2]) and -3
--- put restores one permit. It returns its reply.
-local function put(count, zset, hash, stone, permit, _, ms, text)
-  if late then return late end
-  if redis.call('EXISTS', stone) == 1 then return -2 end
+local now = nowMillis()
+return restoreEach(4, function(i, permit, _, ms, text)
+  local count, zset, hash = unpack(KEYS, 4 * i - 3, 4 * i - 1)
   local r, ends, mine = redis.pcall('HGET', hash, permit), redis.pcall('ZSCORE', zset, bytes(permit)), parse(text)
   if type(r) == 'table' or type(ends) == 'table' or not readInteger(count) or redis.call('EXISTS', count) == 0 then return 0 end
   r = parse(r)
@@ -37,16 +34,10 @@ local function put(count, zset, hash, stone, permit, _, ms, text)
   if held and not same then return r[TOKEN] == mine[TOKEN] and record(r) or 0 end
   if held and tonumber(ends) >= now + ms then return 2 end
   needs('DECRBY', 'ZADD', 'HSET', 'PTTL', 'PEXPIRE')
-  redis.call('DEL', stone)
+  redis.call('DEL', KEYS[4 * i])
   if not ends then redis.call('DECRBY', count, 1) end
   redis.call('ZADD', zset, wholeText(now + ms), bytes(permit))
   redis.call('HSET', hash, permit, text)
   raiseTTL(hash, redis.call('PTTL', hash), tonumber(ms))
   return held and 2 or 1
-end
--- Without these rights every permit would count as returned.
-if not late then needs('HGET', 'ZSCORE') end
-for i = 1, #KEYS / 4 do
-  out[i] = put(KEYS[4 * i - 3], KEYS[4 * i - 2], KEYS[4 * i - 1], KEYS[4 * i], unpack(ARGV, 4 * i, 4 * i + 3))
-end
-return out
+end, 'HGET', 'ZSCORE')

@@ -24,31 +24,25 @@
 -- counter rises too, so that the next token is larger. DEL comes first, so it works at the memory
 -- limit.
 -- Rules: R6, R13.
-local out, late = {}, notGranting(ARGV[1]) and -1 or age({[SINCE] = ARGV[2]}) >= 0 and -3
-if not late then needs('HMGET', 'PTTL', 'PEXPIRE', 'PERSIST', 'HSET', 'DEL', 'SET') end
-for i = 1, late and 0 or #KEYS / 3 do
-  local key, counter, owner, count, ms, text = KEYS[3 * i - 2], KEYS[3 * i - 1], unpack(ARGV, 4 * i, 4 * i + 3)
+return restoreEach(3, function(i, owner, count, ms, text)
+  local key, counter = KEYS[3 * i - 2], KEYS[3 * i - 1]
   local h, r = redis.pcall('HMGET', key, owner, 'leash', 'mode'), parse(text)
   ageFromZero(r)
   text = record(r)
   local there, other = redis.call('EXISTS', key) == 1, not h.err and parse(h[2]) or {}
-  local older = h[2] and not h[3] and tonumber(other[TOKEN] or r[TOKEN]) < tonumber(r[TOKEN])
-  out[i] = 0
-  if redis.call('EXISTS', KEYS[3 * i]) == 1 then out[i] = -2
-  elseif h[1] and other[TOKEN] == r[TOKEN] then
-    out[i] = other[CARRIER] == r[CARRIER] and 2 or h[2]
-    if out[i] == 2 and tonumber(other[REQ]) < tonumber(r[REQ]) then
-      passMemoryLimit(key)
-      redis.call('HSET', key, owner, count, 'leash', text)
-      raiseTTL(key, redis.call('PTTL', key), tonumber(ms))
-    end
-  elseif not there or older then
-    redis.call('DEL', key)
+  if h[1] and other[TOKEN] == r[TOKEN] then
+    if other[CARRIER] ~= r[CARRIER] then return h[2] end
+    if tonumber(other[REQ]) >= tonumber(r[REQ]) then return 2 end
+    passMemoryLimit(key)
     redis.call('HSET', key, owner, count, 'leash', text)
-    redis.call('PEXPIRE', key, ms)
-    raiseCounter(counter, r[TOKEN], ARGV[3])
-    out[i] = 1
+    raiseTTL(key, redis.call('PTTL', key), tonumber(ms))
+    return 2
   end
-end
-for i = 1, late and #KEYS / 3 or 0 do out[i] = late end
-return out
+  local older = h[2] and not h[3] and tonumber(other[TOKEN] or r[TOKEN]) < tonumber(r[TOKEN])
+  if there and not older then return 0 end
+  redis.call('DEL', key)
+  redis.call('HSET', key, owner, count, 'leash', text)
+  redis.call('PEXPIRE', key, ms)
+  raiseCounter(counter, r[TOKEN], ARGV[3])
+  return 1
+end, 'HMGET', 'PTTL', 'PEXPIRE', 'PERSIST', 'HSET', 'DEL', 'SET')

@@ -33,26 +33,18 @@ local h = redis.pcall('HMGET', KEYS[1], ARGV[1], 'leash')
 if h.err then return string.find(h.err, 'WRONGTYPE', 1, true) and -1 or h end
 local r = parse(h[2])
 if not h[1] or r[TOKEN] ~= ARGV[2] or r[CARRIER] ~= ARGV[3] then return -1 end
-local stone, breaks = KEYS[2] and redis.pcall('GET', KEYS[2]), ARGV[11] == 'broken'
--- Its holder is being told of the loss.
-if stone == 'broken' and not breaks then return -1 end
--- Its holder has been told. The rest of the hold still has to end.
-local lost = not breaks and type(stone) == 'string' and string.find(stone, '^lost ')
+local broken, lost = readTombstone(2)
+if broken then return -1 end
 if tonumber(h[1]) > 1 and ARGV[4] ~= 'all' and not lost then
   needs('HINCRBY', 'SET')
   local left = redis.call('PTTL', KEYS[1])
   redis.call('PEXPIRE', KEYS[1], left > 0 and left or r[TTL])
   redis.call('HINCRBY', KEYS[1], ARGV[1], -1)
-  if KEYS[3] then redis.call('SET', KEYS[3], '0', 'PX', ARGV[7]) end
-  if ARGV[8] ~= '' then redis.pcall('PUBLISH', ARGV[8], ARGV[10]) end
-  return 0
+  return reportCount(2)
 end
 needs('SET')
 redis.call('DEL', KEYS[1])
-local says = breaks and 'broken forced' or not lost and ARGV[8] ~= '' and 'released'
-if KEYS[2] and says then redis.call('SET', KEYS[2], says, 'PX', ARGV[7]) end
-if KEYS[3] and not lost then redis.call('SET', KEYS[3], '1', 'PX', ARGV[7]) end
-if ARGV[8] ~= '' then redis.pcall('PUBLISH', ARGV[8], ARGV[9]) end
+local said = reportEnd(2, lost)
 publish(ARGV[5], ARGV[6])
 if KEYS[4] then wakeHead(4, ARGV[5], ARGV[6]) end
-return lost and -1 or 1
+return said

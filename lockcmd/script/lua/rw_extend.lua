@@ -24,8 +24,7 @@ if err then return err end
 local left, made = n > 0 and holdLeft(key, leash, field, n) or 0, parse(ARGV[3])
 if left > 0 and r[EXT] == made[EXT] then return left end
 if left == 0 or redis.call('HGET', leash, field) ~= ARGV[2] then return -1 end
-local stone = KEYS[3] and redis.pcall('GET', KEYS[3])
-if type(stone) == 'string' and (stone == 'broken' or string.find(stone, '^lost ')) then return -1 end
+if isBeingLost(3) then return -1 end
 needs('PTTL', 'PEXPIRE', 'SET', 'HSET', 'HGETALL', 'TIME', 'DEL')
 for i = 1, MINE == 'read' and n or 0 do
   local name = timeoutKey(leash, field, i)
@@ -37,9 +36,4 @@ redis.call('HSET', leash, field, record(made))
 raiseTTL(key, redis.call('PTTL', key), ms)
 local most = othersLeft(key, leash)
 for _, k in ipairs({key, leash}) do redis.call('PEXPIRE', k, most) end
-if KEYS[3] then
-  redis.call('DEL', KEYS[3])
-  if ARGV[5] ~= '' then redis.call('SET', KEYS[3], 'extended ' .. ARGV[7], 'PX', string.format('%.0f', ms + ARGV[7])) end
-end
-if ARGV[5] ~= '' then redis.pcall('PUBLISH', ARGV[5], ARGV[6]) end
-return ms
+return reportExtension(3, ms)

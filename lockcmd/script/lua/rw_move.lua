@@ -18,20 +18,16 @@ if err then return err end
 local left = n > 0 and holdLeft(key, leash, field, n) or 0
 if left == 0 or r[TOKEN] ~= ARGV[2] or (ARGV[5] ~= '' and r[ID] ~= ARGV[5]) then return {-1} end
 if r[CARRIER] == ARGV[6] then return {1, tonumber(r[TOKEN]), left, n, age(r), record(r)} end
-if r[CARRIER] ~= ARGV[3] or (ARGV[4] ~= '' and r[REQ] ~= ARGV[4]) then return {-1} end
+if not isOfOldCarrier(r) then return {-1} end
 needs('TIME', 'HSET', 'SET', 'DEL', 'PTTL', 'PEXPIRE')
 if renewed(r[OPTS]) then
   left = math.max(left, tonumber(r[TTL]))
   if MINE == 'write' and endAge(r) then extendUntil(r, left) end
   for i = 1, MINE == 'read' and n or 0 do raiseTimeout(timeoutKey(leash, field, i), left) end
 end
-local text = setCarrier(r, ARGV[6], ARGV[7], ARGV[8])
+local text = setCarrier(r)
 redis.call('HSET', leash, field, text)
 raiseTTL(key, redis.call('PTTL', key), left)
 raiseTTL(leash, redis.call('PTTL', leash), left)
-if KEYS[3] then
-  redis.call('SET', KEYS[3], ARGV[9], 'PX', string.format('%.0f', math.max(tonumber(ARGV[10]), tonumber(r[TTL]))))
-  redis.call('DEL', KEYS[4])
-end
-if ARGV[11] ~= '' then redis.pcall('PUBLISH', ARGV[11], ARGV[12]) end
+reportMove(3, r)
 return {1, tonumber(r[TOKEN]), left, n, age(r), text}

@@ -17,10 +17,8 @@
 -- had ended before this one was granted, so it is removed. A hold with a larger token or with none
 -- keeps this one out. DEL comes first, so it works at the memory limit.
 -- Rules: R6, R13.
-local late = notGranting(ARGV[1]) and -1 or age({[SINCE] = ARGV[2]}) >= 0 and -3
--- put restores one hold. It returns its reply.
-local function put(key, leash, counter, stone, owner, count, ms, text)
-  if late or redis.call('EXISTS', stone) == 1 then return late or -2 end
+return restoreEach(4, function(i, owner, count, ms, text)
+  local key, leash, counter = unpack(KEYS, 4 * i - 3, 4 * i - 1)
   local field, r = owner .. SUFFIX, parse(text)
   ageFromZero(r)
   local n, there, mode, err = readHold(key, leash, field)
@@ -30,34 +28,15 @@ local function put(key, leash, counter, stone, owner, count, ms, text)
   if same and not mine and holdLeft(key, leash, field, n) > 0 then return record(there) end
   if mine and tonumber(there[REQ]) >= tonumber(r[REQ]) then return 2 end
   needs('HKEYS', 'HGET', 'TIME', 'PTTL', 'PEXPIRE', 'HSET', 'HDEL', 'SET')
-  redis.call('DEL', stone)
-  local stale, writes, kept = {}, MINE == 'write', nil
-  for _, other in ipairs(mode and redis.call('HKEYS', key) or {}) do
-    local own, writer = other == owner or other == owner .. ':write', string.sub(other, -6) == ':write'
-    local m = other ~= 'mode' and tonumber(redis.call('HGET', key, other))
-    local token = m and tonumber(parse(redis.call('HGET', leash, other))[TOKEN])
-    if m and other ~= field and own then
-      local w = writer and parse(redis.call('HGET', leash, other)) or {}
-      kept = renewed(w[OPTS]) and {other, extendUntil(w, holdLeft(key, leash, other, m))} or kept
-      writes = writes or writer
-    elseif m and (other == field or MINE == 'write' or writer) and holdLeft(key, leash, other, m) > 0 then
-      if not token or token > tonumber(r[TOKEN]) then return 0 end
-      if other ~= field then stale[#stale + 1] = other end
-    end
-  end
-  if kept then redis.call('HSET', leash, kept[1], record(kept[2])) end
-  for _, other in ipairs(stale) do
-    for _, k in ipairs({key, leash}) do redis.call('HDEL', k, other) end
-  end
+  redis.call('DEL', KEYS[4 * i])
+  mode = makeRoom(key, leash, field, owner, r[TOKEN])
+  if not mode then return 0 end
   if not renewed(r[OPTS]) then setLease(r, ms)
   elseif MINE == 'write' then extendUntil(r, tonumber(ms)) end
-  for i = 1, MINE == 'read' and math.min(count, 10000) or 0 do raiseTimeout(timeoutKey(leash, field, i), tonumber(ms)) end
-  redis.call('HSET', key, 'mode', writes and 'write' or 'read', field, count)
+  for j = 1, MINE == 'read' and math.min(count, 10000) or 0 do raiseTimeout(timeoutKey(leash, field, j), tonumber(ms)) end
+  redis.call('HSET', key, 'mode', mode, field, count)
   redis.call('HSET', leash, field, record(r))
   for _, k in ipairs({key, leash}) do raiseTTL(k, redis.call('PTTL', k), tonumber(ms)) end
   raiseCounter(counter, r[TOKEN], ARGV[3])
   return same and 2 or 1
-end
-local out = {}
-for i = 1, #KEYS / 4 do out[i] = put(KEYS[4 * i - 3], KEYS[4 * i - 2], KEYS[4 * i - 1], KEYS[4 * i], unpack(ARGV, 4 * i, 4 * i + 3)) end
-return out
+end)

@@ -32,21 +32,12 @@ local key, leash, field = KEYS[1], KEYS[2], ARGV[1] .. SUFFIX
 local n, r, _, err = readHold(key, leash, field)
 if err then return err end
 if n == 0 or r[TOKEN] ~= ARGV[2] or r[CARRIER] ~= ARGV[3] then return -1 end
-local stone, breaks = KEYS[3] and redis.pcall('GET', KEYS[3]), ARGV[11] == 'broken'
--- Its holder is being told of the loss.
-if stone == 'broken' and not breaks then return -1 end
--- Its holder has been told. The rest of the hold still has to end.
-local lost = not breaks and type(stone) == 'string' and string.find(stone, '^lost ')
+local broken, lost = readTombstone(3)
+if broken then return -1 end
 needs('SET')
 if n > 1 and ARGV[4] ~= 'all' and not lost then
   decrement(key, leash, field, n, r)
-  if KEYS[4] then redis.call('SET', KEYS[4], '0', 'PX', ARGV[7]) end
-  if ARGV[8] ~= '' then redis.pcall('PUBLISH', ARGV[8], ARGV[10]) end
-  return 0
+  return reportCount(3)
 end
 endHold(key, leash, field, n, ARGV[5], ARGV[6])
-local says = breaks and 'broken forced' or not lost and ARGV[8] ~= '' and 'released'
-if KEYS[3] and says then redis.call('SET', KEYS[3], says, 'PX', ARGV[7]) end
-if KEYS[4] and not lost then redis.call('SET', KEYS[4], '1', 'PX', ARGV[7]) end
-if ARGV[8] ~= '' then redis.pcall('PUBLISH', ARGV[8], ARGV[9]) end
-return lost and -1 or 1
+return reportEnd(3, lost)
