@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"leash/proxy/resp"
 )
 
 // run is one command of a carrier, see Carrier.Do.
@@ -90,7 +92,7 @@ func (c *Carrier) explainTimeout(reply []byte, start int, args [][]byte, began t
 		return reply
 	}
 	keys := args[1:2]
-	if n, ok := parseInt(args[1]); ok && isSeveral(args) {
+	if n, ok := resp.ParseInt(args[1]); ok && isSeveral(args) {
 		keys = args[2:min(2+n, int64(len(args)))]
 	}
 	reason := ""

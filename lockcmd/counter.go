@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"leash/lockcmd/script"
+	"leash/proxy/resp"
 )
 
 // The plain counter is Redisson's RSemaphore: permits without owners. Redis does not keep who took
@@ -45,7 +46,7 @@ func (s *Service) parsePermits(name string, args [][]byte, allowed string) (n in
 
 // parseCount reads a number from 0 to most.
 func parseCount(b []byte, most int64) (n int64, msg string) {
-	n, ok := parseInt(b)
+	n, ok := resp.ParseInt(b)
 	switch {
 	case !ok || n > most:
 		return 0, msgNotInteger

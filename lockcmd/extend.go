@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"leash/lockcmd/script"
+	"leash/proxy/resp"
 	"leash/renewal"
 )
 
@@ -23,7 +24,7 @@ func (c *Carrier) extend(_ context.Context, dst []byte, args [][]byte) []byte {
 	if len(args) < 3 {
 		return appendError(dst, msgArity(extendName))
 	}
-	ms, ok := parseInt(args[2])
+	ms, ok := resp.ParseInt(args[2])
 	if !ok {
 		return appendError(dst, msgNotInteger)
 	}

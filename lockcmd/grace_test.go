@@ -10,6 +10,7 @@ import (
 
 	"leash/internal/redistest"
 	"leash/lockcmd/script"
+	"leash/proxy/resp"
 )
 
 // graceTTL is the TTL in tests where a master fails. It is long enough for renewals on a busy
@@ -292,7 +293,7 @@ func TestR2GraceAuto(t *testing.T) {
 		more := 10 * time.Second // min-replicas-max-lag
 		if s.redis.IsCluster {
 			n, err := sharedCluster(t).Nodes[0].Client().ConfigGet(t.Context(), "cluster-node-timeout").Result()
-			ms, ok := parseInt([]byte(n["cluster-node-timeout"]))
+			ms, ok := resp.ParseInt([]byte(n["cluster-node-timeout"]))
 			if err != nil || !ok {
 				t.Fatal(n, err)
 			}

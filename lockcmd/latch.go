@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"leash/lockcmd/script"
+	"leash/proxy/resp"
 )
 
 // The latch is Redisson's RCountDownLatch: a count that is set once and counted down by anybody. At
@@ -79,7 +80,7 @@ func (s *Service) latchCount(lock lockID, until time.Time) (int64, error) {
 	if err != nil || text == "" {
 		return 0, err
 	}
-	n, ok := parseInt([]byte(text))
+	n, ok := resp.ParseInt([]byte(text))
 	if !ok {
 		return 0, errNotNumber
 	}

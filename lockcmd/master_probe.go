@@ -13,6 +13,7 @@ import (
 
 	"leash/internal/guard"
 	"leash/lockcmd/script"
+	"leash/proxy/resp"
 )
 
 const (
@@ -283,7 +284,7 @@ func (g *gracePeriods) readGraceConfig(ctx context.Context, node *redis.Client) 
 	if err != nil && script.Judge(err) != script.Answered {
 		return err
 	}
-	n, told := parseInt([]byte(config[name]))
+	n, told := resp.ParseInt([]byte(config[name]))
 	if told = told && err == nil; told {
 		overlap = time.Duration(n) * each
 	}

@@ -11,6 +11,7 @@ import (
 
 	"leash/internal/redistest"
 	"leash/lockcmd/script"
+	"leash/proxy/resp"
 )
 
 // promoted returns a server that was a replica until now.
@@ -24,7 +25,7 @@ func promoted(t testing.TB) *redistest.Server {
 	}
 	eventually(t, soon, "the replica is there, and has been for a while", func() bool {
 		info, err := c.Info(t.Context()).Result()
-		age, ok := parseInt([]byte(infoField(info, "uptime_in_seconds")))
+		age, ok := resp.ParseInt([]byte(infoField(info, "uptime_in_seconds")))
 		return err == nil && infoField(info, "master_link_status") == "up" && ok && age >= 2
 	})
 	if err := c.Do(t.Context(), "REPLICAOF", "NO", "ONE").Err(); err != nil {

@@ -1,10 +1,10 @@
 package lockcmd
 
 import (
-	"bytes"
 	"math"
-	"strconv"
 	"strings"
+
+	"leash/proxy/resp"
 )
 
 // options are the arguments after a key, as the client gave them. A nil pointer means that the
@@ -112,7 +112,7 @@ func (o *options) set(name string, value []byte) (msg string) {
 	case "ONLOSS":
 		return choose(&o.errorOnLoss, value, "ERROR", "CLOSE")
 	}
-	n, ok := parseInt(value)
+	n, ok := resp.ParseInt(value)
 	switch {
 	case !ok && name == "BLOCK":
 		return msgBlockNumber
@@ -152,17 +152,6 @@ func choose(to *bool, value []byte, yes, no string) (msg string) {
 		return ""
 	}
 	return msgSyntax
-}
-
-// parseInt reads an integer as Redis does: decimal, at most a minus as sign, no leading zeros, no
-// spaces.
-func parseInt(b []byte) (int64, bool) {
-	digits := bytes.TrimPrefix(b, []byte("-"))
-	if len(digits) == 0 || digits[0] < '0' || digits[0] > '9' || digits[0] == '0' && len(b) > 1 {
-		return 0, false
-	}
-	n, err := strconv.ParseInt(string(b), 10, 64)
-	return n, err == nil
 }
 
 func printable(id string) bool {

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"leash/internal/guard"
+	"leash/proxy/resp"
 )
 
 // Commands with several keys, in any slots.
@@ -30,7 +31,7 @@ func (s *Service) parseKeys(command string, args [][]byte) (keys []string, rest 
 	if len(args) < 3 {
 		return nil, nil, msgArity(command)
 	}
-	n, ok := parseInt(args[1])
+	n, ok := resp.ParseInt(args[1])
 	switch {
 	case !ok || n < 1:
 		return nil, nil, msgNumKeys
@@ -180,7 +181,7 @@ func parseMrelease(n int, rest [][]byte) (each []options, msg string) {
 		return each, ""
 	case word == "TOKENS" && len(rest) == 1+n:
 		for i := range each {
-			token, ok := parseInt(rest[1+i])
+			token, ok := resp.ParseInt(rest[1+i])
 			if !ok || token < 1 {
 				return nil, msgNotInteger
 			}

@@ -3,6 +3,8 @@ package lockcmd
 import (
 	"bytes"
 	"slices"
+
+	"leash/proxy/resp"
 )
 
 // unreportedLoss is a hold that was lost under ONLOSS ERROR and whose owner must be told.
@@ -24,7 +26,7 @@ func (c *Carrier) takeUnreportedLoss(verb []byte, args [][]byte) (key, reason st
 	}
 	keys, options := args[:1], args[1:]
 	if bytes.HasPrefix(verb, []byte("LOCK.M")) {
-		n, _ := parseInt(args[0])
+		n, _ := resp.ParseInt(args[0])
 		end := max(1, min(n+1, int64(len(args))))
 		keys, options = args[1:end], args[end:]
 	}
@@ -65,7 +67,7 @@ func tokenNamed(options [][]byte, key, keys int) (token int64) {
 			continue
 		}
 		if at < len(options) {
-			token, _ = parseInt(options[at])
+			token, _ = resp.ParseInt(options[at])
 		}
 	}
 	return token
