@@ -29,8 +29,6 @@ import (
 	"leash/internal/config"
 	"leash/internal/embedded"
 	"leash/internal/guard"
-	"leash/internal/timerslack"
-	"leash/internal/timeslice"
 	"leash/lockcmd"
 	"leash/proxy"
 	"leash/proxy/pubsub"
@@ -42,7 +40,6 @@ import (
 const gcPercent = 50
 
 func main() {
-	timerslack.Widen()
 	guard.AbortOnCrash()
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
@@ -84,9 +81,6 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	defer background(func(ctx context.Context) error { collector.Run(ctx, cores); return nil }, nil)()
 	log := newLogger(cfg, stderr)
 	slog.SetDefault(log) // for panics in code that has no logger
-	if err := timeslice.Shorten(); err != nil {
-		log.Debug("the kernel does not support short time slices", "error", err)
-	}
 	if cfg.Embedded() {
 		redis, err := embedded.Start(context.WithoutCancel(ctx))
 		if err != nil {

@@ -13,8 +13,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"leash/internal/timerslack"
 )
 
 const (
@@ -97,7 +95,6 @@ func (c *child) own(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer close(c.done)
-	timerslack.Narrow()
 	err := c.cmd.Start()
 	started <- err
 	if err == nil {

@@ -12,13 +12,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"leash/bench/detection"
-	"leash/internal/timerslack"
 )
 
 func main() {
-	// The targets need the CPU that the runtime's monitor thread would use. This process is a load
-	// generator that wakes up often.
-	timerslack.Widen()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	switch err := run(ctx, os.Args[1:], os.Stdout); {

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"runtime"
 	"time"
-
-	"leash/internal/timerslack"
 )
 
 // A race is contention for one lock. Contenders wait for it, hold it, release it, and wait again.
@@ -61,7 +59,6 @@ type racing struct {
 func (r race) run(ctx context.Context, mark func() error) (*sample, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	timerslack.Narrow() // a holder releases after 1 ms
 	p, err := newPoller()
 	if err != nil {
 		return nil, err

@@ -9,8 +9,6 @@ import (
 	"runtime"
 	"sync"
 	"syscall"
-
-	"leash/internal/timerslack"
 )
 
 // ErrNotRunning is the error for a signal to a server that is not running.
@@ -52,7 +50,6 @@ func (p *process) own(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer close(p.done)
-	timerslack.Narrow()
 	err := p.cmd.Start()
 	started <- err
 	if err == nil {

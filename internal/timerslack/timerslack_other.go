@@ -1,9 +1,0 @@
-//go:build !linux
-
-package timerslack
-
-// Widen does nothing here.
-func Widen() {}
-
-// Narrow does nothing here.
-func Narrow() {}
