@@ -283,8 +283,7 @@ func (a *acquisition) ownGone(until time.Time) (r result, lost bool) {
 	case err != nil:
 		return result{kind: busy, text: msgRefused}, true
 	case reason != "":
-		a.carrier.markLossReported(a.own)
-		return result{kind: failed, text: msgLost(a.own.key(), reason)}, true
+		return result{kind: failed, text: a.carrier.lossText(a.own, reason)}, true
 	}
 	a.disown()
 	return result{}, false

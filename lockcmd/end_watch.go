@@ -54,55 +54,50 @@ func (h *hold) noteRemoteWatch() bool {
 	return h.remoteWatch == watched
 }
 
-// takeEndWatchersLocked takes those who wait for the end of a hold, if the change ends it for them,
-// and notes what they and later ones are told. Nobody watches the hold afterwards.
+// endTexts is what those who wait for the end of a hold are told: on this Leash, and by a tombstone
+// on others, "" for none.
 //
 // If the connection is gone and the hold is left to expire, another connection may still take it
-// over, so from now on they ask Redis. When it is gone, it has ended regularly, unless BREAK says
-// otherwise. A lease goes on as before, and its watchers see its end.
-func (ch *change) takeEndWatchersLocked() {
-	h, text := ch.hold, ""
+// over, so they ask Redis. When it is gone, it has ended regularly, unless BREAK says otherwise. A
+// lease goes on as before, and its watchers see its end.
+func (ch *change) endTexts(lease bool) (here, tombstone string) {
 	switch {
 	case ch.has(tellLoss):
-		text = lostText + " " + ch.reason
+		return ch.loss.reason, lostText + " " + ch.loss.reason
 	case ch.has(reportReleased):
-		text = releasedText
-	case ch.has(leaveToExpire) && !h.Lease:
-		text = leftText
-	case ch.has(reportMoved | leaveToExpire): // the move wrote the tombstone
-	default:
-		return
+		return "", releasedText
+	case ch.has(leaveToExpire) && !lease:
+		return movedText, leftText
 	}
-	before := h.remoteWatch
-	if before == watchAnswered {
+	return movedText, "" // a move wrote the tombstone
+}
+
+// takeEndWatchersLocked takes those who wait for the end of a hold and notes what later ones are
+// told. Nobody watches the hold afterwards.
+func (ch *change) takeEndWatchersLocked() {
+	h, before := ch.hold, ch.hold.remoteWatch
+	if before == watchAnswered || !ch.has(tellLoss|reportReleased|reportMoved|leaveToExpire) {
 		return
 	}
 	h.remoteWatch = watchAnswered
+	_, text := ch.endTexts(h.Lease)
 	if text != "" && h.mode() != script.Permit {
 		h.carrier.service.recentEnds.add(recentEnd{h.lock(), holdRef{h.token, h.carrier.name}, text})
 	}
 	if ch.watchers = h.readExtra().endWatchers; ch.watchers != nil {
 		h.extra.endWatchers = nil
 	}
-	if before == watched || text == leftText && ch.watchers != nil {
-		ch.tombstone = text
-	}
+	ch.writes = text != "" && before == watched || text == leftText && ch.watchers != nil
 }
 
 // tellEndWatchers tells those who wait for the end.
 func (ch *change) tellEndWatchers() {
-	reason := ""
-	switch {
-	case ch.has(tellLoss):
-		reason = ch.reason
-	case ch.has(reportMoved | leaveToExpire):
-		reason = movedText
-	}
+	here, tombstone := ch.endTexts(false) // a lease writes none
 	for _, v := range ch.watchers {
-		v <- reason // never blocks: each watcher gets one value
+		v <- here // never blocks: each watcher gets one value
 	}
-	if ch.tombstone != "" {
-		ch.hold.writeTombstone(ch.tombstone)
+	if ch.writes {
+		ch.hold.writeTombstone(tombstone)
 	}
 }
 

@@ -7,13 +7,11 @@ type change struct {
 	hold    *hold
 	to      state
 	effects effects
-	until   time.Time // the hold is safe until then; zero if the watchdog did not keep it
-	reason  string    // of a loss
-	loss    groupLoss
-	closes  bool // the loss ends the connection
-	// waiters on this Leash for the end, and the tombstone for waiters on others; "" for none
-	watchers  []endWatcher
-	tombstone string
+	writes  bool        // a tombstone, for those on other Leashes who wait for the end
+	until   time.Time   // the hold is safe until then; zero if the watchdog did not keep it
+	loss    *lossReport // nil if it is no loss
+	// those on this Leash who wait for the end
+	watchers []endWatcher
 }
 
 func (ch *change) has(e effects) bool { return ch.effects&e != 0 }
@@ -25,7 +23,7 @@ func (h *hold) applyLocked(e event, reason string) (ch change, ok bool) {
 	if t == (transition{}) {
 		return change{}, false
 	}
-	ch = change{hold: h, to: t.to, effects: t.effects, reason: reason}
+	ch = change{hold: h, to: t.to, effects: t.effects}
 	if h.state.isRenewed() && !t.to.isRenewed() {
 		ch.until = c.service.watchdog.Remove(&h.watch)
 	}
@@ -34,7 +32,7 @@ func (h *hold) applyLocked(e event, reason string) (ch change, ok bool) {
 		c.removeHoldLocked(h)
 	}
 	if ch.has(tellLoss) {
-		ch.noteLossLocked()
+		ch.loss = h.noteLossLocked(reason, ch.to == ending)
 	}
 	ch.takeEndWatchersLocked()
 	return ch, true
@@ -62,7 +60,7 @@ func (s *Service) follow(unsure time.Time, changes ...change) (released <-chan s
 			continue
 		}
 		if ch.has(tellLoss) {
-			ch.tellLoss()
+			h.tellLoss(ch.loss)
 		}
 		ch.tellEndWatchers()
 		if ch.to == over && h.entry != 0 {

@@ -23,29 +23,21 @@ func (h *hold) leaveGroup() {
 	}
 }
 
-// groupLoss is what follows from the loss of a hold.
-type groupLoss struct {
-	reported   bool // the owner must be told
-	unreported bool // nobody knew of the hold
-	// holds that are useless without it; they are ended after the owner was told
-	remaining []*hold
-}
-
 // loseLocked removes h, which was lost. It is no loss to the owner while enough others remain,
 // unless h was evicted.
-func (b *holdGroup) loseLocked(h *hold, evicted bool) groupLoss {
+func (b *holdGroup) loseLocked(h *hold, evicted bool) lossReport {
 	i := slices.Index(b.holds, h)
 	if i < 0 {
-		return groupLoss{unreported: true}
+		return lossReport{unknown: true}
 	}
 	b.holds = slices.Delete(slices.Clone(b.holds), i, i+1)
 	rest := slices.DeleteFunc(slices.Clone(b.holds), func(other *hold) bool { return !other.isPresentLocked() })
 	if len(rest) >= b.minHolds {
-		return groupLoss{reported: evicted}
+		return lossReport{reported: evicted}
 	}
 	b.holds = nil
 	for _, other := range rest {
 		other.leaveGroup()
 	}
-	return groupLoss{reported: true, remaining: rest}
+	return lossReport{reported: true, remaining: rest}
 }

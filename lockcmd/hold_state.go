@@ -7,6 +7,14 @@ package lockcmd
 // A state says whether a hold is there, as far as this Leash knows. How long it is safe is no
 // state: that is computed from the time of the question (validity.go). A move by LOCK.ATTACH in
 // progress is no state either: until Redis answers, the hold is here and is renewed.
+//
+// A hold has flags for other things, which no transition depends on:
+//
+//	requestLocked, releaseWaiting   requests about it in progress   request_lock.go, release.go
+//	remoteWatch, endWatchers        who waits for its end           end_watch.go
+//	unanswered, wanted              pushes (LOCK.NOTIFY)            notify.go
+//	group                           whether its owner knows of it   hold_group.go
+//	Lease, StayOnClose              which event the end of its connection is: closingEventLocked
 
 // state is what this Leash knows of a hold.
 type state uint8

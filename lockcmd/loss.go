@@ -26,33 +26,43 @@ type loss struct {
 	client string
 }
 
-// noteLossLocked decides what the owner is told of a loss. It ends the connection, or with ONLOSS
-// ERROR makes the loss the reply to the next LOCK command for the key.
-func (ch *change) noteLossLocked() {
-	h, c := ch.hold, ch.hold.carrier
-	ch.loss.reported = true
-	if b := h.readExtra().group; b != nil {
-		ch.loss = b.loseLocked(h, ch.to == ending)
-	}
-	ch.closes = ch.loss.reported && (!h.ErrorOnLoss || len(c.unreportedLosses) >= maxUnreportedLosses)
-	if ch.loss.reported && !ch.closes {
-		c.unreportedLosses = append(c.unreportedLosses, unreportedLoss{h.lock(), h.owner(), h.token, ch.reason})
-	}
+// lossReport is what follows from the loss of a hold.
+type lossReport struct {
+	reason   string
+	reported bool // the owner must be told
+	closes   bool // that ends the connection
+	unknown  bool // nobody knew of the hold
+	// holds of its group that are useless without it; they are ended after the owner was told
+	remaining []*hold
 }
 
-// tellLoss tells the owner of the loss (R27).
-func (ch *change) tellLoss() {
-	h, c := ch.hold, ch.hold.carrier
-	if ch.loss.reported {
+// noteLossLocked decides what the owner of h is told. The loss ends the connection, or with ONLOSS
+// ERROR it is the reply to the next LOCK command for the key.
+func (h *hold) noteLossLocked(reason string, evicted bool) *lossReport {
+	c, r := h.carrier, lossReport{reported: true}
+	if b := h.readExtra().group; b != nil {
+		r = b.loseLocked(h, evicted)
+	}
+	r.reason = reason
+	if r.closes = r.reported && (!h.ErrorOnLoss || len(c.unreportedLosses) >= maxUnreportedLosses); r.reported && !r.closes {
+		c.unreportedLosses = append(c.unreportedLosses, unreportedLoss{h.lock(), h.owner(), h.token, reason})
+	}
+	return &r
+}
+
+// tellLoss tells the owner of h of its loss (R27).
+func (h *hold) tellLoss(r *lossReport) {
+	c := h.carrier
+	if r.reported {
 		h.push(lostNotice)
 	}
-	if ch.closes {
-		c.host.Lost([]byte(h.key()), ch.reason)
+	if r.closes {
+		c.host.Lost([]byte(h.key()), r.reason)
 	}
-	if !ch.loss.unreported {
-		c.service.recordLoss(h, ch.reason)
+	if !r.unknown {
+		c.service.recordLoss(h, r.reason)
 	}
-	for _, other := range ch.loss.remaining {
+	for _, other := range r.remaining {
 		other.evict(reasonQuorum)
 	}
 }
@@ -120,8 +130,7 @@ func (c *Carrier) replyAbsent(dst []byte, key string, o options, until time.Time
 	case err != nil:
 		return c.timeout(dst, msgRefused)
 	case lost != "":
-		c.markLossReported(h)
-		return appendError(dst, msgLost(key, lost))
+		return appendError(dst, c.lossText(h, lost))
 	}
 	return appendError(dst, msgNotHeld)
 }

@@ -128,7 +128,7 @@ func (a *permitAcquisition) superseded(id string, token int64, until time.Time) 
 		}
 	}
 	if lost := own.settleMissing(how, s.watchdog.Until(&own.watch)); lost != "" {
-		return msgLost(own.key(), lost)
+		return a.carrier.lossText(own, lost)
 	}
 	return ""
 }

@@ -161,7 +161,7 @@ func (c *Carrier) releasePermit(lock lockID, id string, until time.Time) (given 
 	}
 	code, lost, msg := c.releaseHere(h, true, until)
 	if lost != "" && h.carrier == c {
-		msg = msgLost(lock.key, lost)
+		msg = c.lossText(h, lost)
 	}
 	return code == holdEnded, msg
 }

@@ -47,7 +47,7 @@ func (c *Carrier) unlock(dst []byte, key string, o options) []byte {
 	}
 	switch code, lost, msg := c.releaseHere(h, o.all, until); {
 	case lost != "":
-		return appendError(dst, msgLost(key, lost))
+		return appendError(dst, c.lossText(h, lost))
 	case msg != "":
 		return appendError(dst, msg)
 	case code != noSuchHold:
@@ -91,9 +91,6 @@ func (c *Carrier) releaseHere(h *hold, all bool, until time.Time) (code int64, l
 	}
 	if lost, err = rel.resolveMissing(); err != nil {
 		return 0, "", msgRefused
-	}
-	if lost != "" {
-		c.markLossReported(h)
 	}
 	return noSuchHold, lost, ""
 }

@@ -25,15 +25,15 @@ type releaseRequest struct {
 	// ID of an acquire that is put back, in the form of a record; "" for a release by the owner
 	putBackID string
 	// counts remain as far as this Leash knows: the state was decrementing; otherwise releasing
-	keepsCounts    bool
-	answered       bool      // the client has its answer
-	until          time.Time // the hold is safe until then
-	number         int64
-	call           *script.Call // nil before the first attempt
-	restored       bool         // the hold was restored once, to be released
-	moved          bool         // another carrier has the hold, and no tombstone says so
-	decremented    bool         // the count was taken here, though the master had another one
-	restoreBlocked bool         // a tombstone stops late restores
+	keepsCounts bool
+	answered    bool      // the client has its answer
+	until       time.Time // the hold is safe until then
+	number      int64
+	call        *script.Call // nil before the first attempt
+	// what came of restoring the missing hold, to release it
+	restore        renewal.Outcome
+	decremented    bool // the count was taken here, though the master had another one
+	restoreBlocked bool // a tombstone stops late restores
 	// the message that the lock is free reached only the one subscription of this Leash
 	noOtherSubscriber bool
 	perKeyCounts      int64 // counts of the hold when keys are released one by one; else 0
@@ -125,14 +125,12 @@ func (rel *releaseRequest) send(until time.Time) (code int64, err error) {
 		if code, err = rel.ask(until); err != nil {
 			return 0, err
 		}
-		if code == noSuchHold && !rel.restored {
-			how, err := s.restore(rel.hold, until)
-			if err != nil {
+		if code == noSuchHold && rel.restore != renewal.Renewed {
+			if rel.restore, err = s.restore(rel.hold, until); err != nil {
 				return 0, err
 			}
-			rel.moved = how == renewal.Moved
 			// The master lacked it, and nobody else got the lock.
-			if rel.restored = how == renewal.Renewed; rel.restored {
+			if rel.restore == renewal.Renewed {
 				if err = rel.blockRestore(until); err != nil {
 					return 0, err
 				}
@@ -266,7 +264,7 @@ func (rel *releaseRequest) resolveMissing() (lost string, err error) {
 	case h.ownerInformed(), h.leaseOverAt(rel.until):
 		h.apply(ended, "")
 		return "", nil
-	case rel.moved && (err != nil || !endedByOwner(how)):
+	case rel.restore == renewal.Moved && (err != nil || !endedByOwner(how)):
 		how = renewal.Moved
 	case err != nil:
 		rel.resume()

@@ -83,11 +83,13 @@ func ownerNamed(options [][]byte) (owner string) {
 	return owner
 }
 
-// markLossReported notes that the reply reports the loss of h.
-func (c *Carrier) markLossReported(h *hold) {
+// lossText is the error that tells the client of the loss of h. A loss of its own hold need not be
+// told again.
+func (c *Carrier) lossText(h *hold, reason string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if h.carrier == c {
 		c.unreportedLosses = slices.DeleteFunc(c.unreportedLosses, func(f unreportedLoss) bool { return f.lock == h.lock() && f.token == h.token })
 	}
+	return msgLost(h.key(), reason)
 }

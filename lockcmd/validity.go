@@ -45,42 +45,38 @@ func (c *Carrier) CheckOverdue() {
 // EndOverdue ends the connection if a hold of it is over, as the watchdog would. Otherwise
 // SafeUntil is later afterwards. It does not block.
 func (c *Carrier) EndOverdue() {
-	for _, h := range c.overdue() {
-		h.Lost(renewal.ReasonSilence)
-	}
-}
-
-// overdue returns the holds that are over and not reported. It sets safeUntil to the end of the
-// others.
-func (c *Carrier) overdue() (over []*hold) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	var earliest *time.Time
+	var changes []change
+	c.mu.Lock()
 	for _, h := range c.holdsLocked() {
-		if !h.state.isRenewed() || !h.endsConnection() {
-			continue
-		}
-		known := c.service.watchdog.Until(&h.watch)
-		if known.IsZero() && h.state == decrementing { // the release adds it again
-			continue
-		}
-		now := time.Now()
-		until := now.Add(known.Sub(now)) // with the wall clock's reading of now
-		switch {
-		case !now.Before(until): // includes a hold that the watchdog has given up but not reported
-			over = append(over, h)
-		case earliest == nil || until.Before(*earliest):
+		left, kept := h.left()
+		switch now := time.Now(); {
+		case !h.state.isRenewed(), !h.endsConnection():
+		case !kept && h.state == decrementing: // the watchdog is about to report what it has found
+		case left <= 0: // includes a hold that the watchdog has given up but not reported
+			ch, _ := h.applyLocked(expired, renewal.ReasonSilence)
+			changes = append(changes, ch)
+		case earliest == nil || now.Add(left).Before(*earliest):
+			until := now.Add(left) // with the wall clock's reading of now
 			earliest = &until
 		}
 	}
 	c.safeUntil.Store(earliest)
-	return over
+	c.mu.Unlock()
+	c.service.follow(time.Time{}, changes...)
+}
+
+// left is how long h is safe from now on, as far as Redis has said. kept is false if the watchdog
+// does not keep h.
+func (h *hold) left() (left time.Duration, kept bool) {
+	until := h.carrier.service.watchdog.Until(&h.watch)
+	return time.Until(until), !until.IsZero()
 }
 
 // certainFor is how long h is safe from a loss, except by BREAK or by somebody who bypasses Leash.
 func (h *hold) certainFor() time.Duration {
 	c := h.carrier
-	left := time.Until(c.service.watchdog.Until(&h.watch))
+	left, _ := h.left()
 	c.mu.Lock()
 	x := h.readExtra()
 	c.mu.Unlock()
@@ -98,8 +94,8 @@ func (h *hold) leaseOverLocked() bool {
 	if !h.Lease {
 		return false
 	}
-	until := h.carrier.service.watchdog.Until(&h.watch)
-	return !until.IsZero() && !time.Now().Before(until)
+	left, kept := h.left()
+	return kept && left <= 0
 }
 
 func (h *hold) leaseOver() bool {
@@ -108,8 +104,8 @@ func (h *hold) leaseOver() bool {
 	return h.leaseOverLocked()
 }
 
-// isPresent reports whether h is held, and still will be after a release of one count that is under
-// way.
+// isPresent reports whether h is safe now, and still will be after a release of one count that is
+// under way.
 func (h *hold) isPresent() bool {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
@@ -117,7 +113,8 @@ func (h *hold) isPresent() bool {
 }
 
 func (h *hold) isPresentLocked() bool {
-	return h.state.isRenewed() && !h.leaseOverLocked()
+	left, _ := h.left()
+	return h.state.isRenewed() && left > 0
 }
 
 // leaseOverAt reports whether h is a lease that is over at until.
