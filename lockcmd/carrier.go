@@ -63,6 +63,7 @@ type Carrier struct {
 	holds            []uint32         // entry numbers, oldest first
 	pendingMoves     []*pendingMove   // holds that may be moving here
 	unreportedLosses []unreportedLoss // losses to be reported to the client, in order
+	closingLoss      *lossReport      // a loss of which the host is about to be told; nil for none
 	ended            bool
 	how              Ending       // set with ended
 	commandWait      *commandWait // of the current command; nil while it does not wait

@@ -60,7 +60,7 @@ func (s *Service) follow(unsure time.Time, changes ...change) (released <-chan s
 			continue
 		}
 		if ch.has(tellLoss) {
-			h.tellLoss(ch.loss)
+			ch.loss.tell()
 		}
 		ch.tellEndWatchers()
 		if ch.to == over && h.entry != 0 {

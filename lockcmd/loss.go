@@ -28,6 +28,7 @@ type loss struct {
 
 // lossReport is what follows from the loss of a hold.
 type lossReport struct {
+	hold     *hold
 	reason   string
 	reported bool // the owner must be told
 	closes   bool // that ends the connection
@@ -43,21 +44,30 @@ func (h *hold) noteLossLocked(reason string, evicted bool) *lossReport {
 	if b := h.readExtra().group; b != nil {
 		r = b.loseLocked(h, evicted)
 	}
-	r.reason = reason
-	if r.closes = r.reported && (!h.ErrorOnLoss || len(c.unreportedLosses) >= maxUnreportedLosses); r.reported && !r.closes {
+	r.hold, r.reason = h, reason
+	switch {
+	case !r.reported:
+	case !h.ErrorOnLoss || len(c.unreportedLosses) >= maxUnreportedLosses:
+		r.closes, c.closingLoss = true, &r
+	default:
 		c.unreportedLosses = append(c.unreportedLosses, unreportedLoss{h.lock(), h.owner(), h.token, reason})
 	}
 	return &r
 }
 
-// tellLoss tells the owner of h of its loss (R27).
-func (h *hold) tellLoss(r *lossReport) {
-	c := h.carrier
+// tell tells the owner of the loss (R27).
+func (r *lossReport) tell() {
+	h, c := r.hold, r.hold.carrier
 	if r.reported {
 		h.push(lostNotice)
 	}
 	if r.closes {
 		c.host.Lost([]byte(h.key()), r.reason)
+		c.mu.Lock()
+		if c.closingLoss == r {
+			c.closingLoss = nil
+		}
+		c.mu.Unlock()
 	}
 	if !r.unknown {
 		c.service.recordLoss(h, r.reason)

@@ -1,6 +1,7 @@
 package lockcmd
 
 import (
+	"slices"
 	"time"
 
 	"leash/renewal"
@@ -61,9 +62,16 @@ func (c *Carrier) EndOverdue() {
 			earliest = &until
 		}
 	}
-	c.safeUntil.Store(earliest)
+	closing := c.closingLoss
+	if closing == nil { // until the host knows, each caller comes here
+		c.safeUntil.Store(earliest)
+	}
 	c.mu.Unlock()
 	c.service.follow(time.Time{}, changes...)
+	if closing != nil && !slices.ContainsFunc(changes, func(ch change) bool { return ch.loss == closing }) {
+		// another goroutine is about to do this
+		c.host.Lost([]byte(closing.hold.key()), closing.reason)
+	}
 }
 
 // left is how long h is safe from now on, as far as Redis has said. kept is false if the watchdog
