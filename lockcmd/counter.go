@@ -77,7 +77,7 @@ func (c *Carrier) take(ctx context.Context, dst []byte, args [][]byte) []byte {
 	attempt := func(until time.Time) result { return s.takePermits(lock, n, until) }
 	r := c.attemptOrWait(ctx, id, blockOption{wait, block}, false, attempt)
 	if r.kind == granted && !c.canAnswer(ctx) {
-		s.spawn(func() { _, _ = s.redis.Ask(s.giveCall(lock, n), s.deadline()) })
+		s.spawn(func() { _, _ = s.redis.Give(script.Connection{}, lock.inRedis(), n, s.deadline()) })
 		r = result{kind: failed, text: msgGone}
 	}
 	return c.replyCount(dst, r)
@@ -85,13 +85,12 @@ func (c *Carrier) take(ctx context.Context, dst []byte, args [][]byte) []byte {
 
 // takePermits takes n permits once, if that many are available.
 func (s *Service) takePermits(lock lockID, n int64, until time.Time) result {
-	call := &script.Call{Script: script.TakeScript, DB: lock.db, Keys: []string{lock.key}, Args: script.Args(n), RunsOnce: true}
-	reply, err := s.redis.Ask(call, until)
-	if err != nil {
+	left, took, err := s.redis.Take(lock.inRedis(), n, until)
+	switch {
+	case err != nil:
 		return failure(err)
-	}
-	if got := script.IntegersOf(reply); len(got) == 2 {
-		return result{kind: granted, permitsLeft: got[1]}
+	case took:
+		return result{kind: granted, permitsLeft: left}
 	}
 	return result{kind: taken}
 }
@@ -118,15 +117,8 @@ func (c *Carrier) give(ctx context.Context, dst []byte, args [][]byte) []byte {
 	if msg != "" {
 		return appendError(dst, msg)
 	}
-	return c.replyAsked(ctx, dst, s.giveCall(c.id(string(args[1])), n))
-}
-
-// giveCall adds n permits to the counter. It returns how many there are.
-func (s *Service) giveCall(lock lockID, n int64) *script.Call {
-	return &script.Call{
-		Script: script.GiveScript, DB: lock.db, Keys: []string{lock.key}, Args: script.Args(n, script.PermitChannel(lock.key), s.cfg.publishMode()),
-		RunsOnce: n > 0,
-	}
+	n, err := s.redis.Give(c.connection(ctx), c.id(string(args[1])).inRedis(), n, s.deadline())
+	return c.replyNumber(dst, n, err)
 }
 
 // replyNumber answers the number that a request returned, or its error.

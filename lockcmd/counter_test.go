@@ -250,8 +250,8 @@ func TestR7CountersAreNotCountedTwice(t *testing.T) {
 			key     string
 			left    string
 		}{
-			{script.TakeScript, []string{"SEM.TAKE", key}, key, left}, {script.GiveScript, []string{"SEM.GIVE", key}, key, "5"},
-			{script.CountDownScript, []string{"LATCH.DOWN", latch}, latch, left},
+			{script.ByName("take"), []string{"SEM.TAKE", key}, key, left}, {script.ByName("give"), []string{"SEM.GIVE", key}, key, "5"},
+			{script.ByName("count_down"), []string{"LATCH.DOWN", latch}, latch, left},
 		} {
 			// Redis knows the script
 			want(t, connect(t, straight).do(row.command[0], newKey())[:1], ":")

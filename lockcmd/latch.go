@@ -38,22 +38,18 @@ func (c *Carrier) setLatch(ctx context.Context, dst []byte, args [][]byte) []byt
 	if msg != "" {
 		return appendError(dst, msg)
 	}
-	return c.callLatch(ctx, dst, script.SetLatchScript, string(args[1]), n)
+	n, err := s.redis.SetLatch(c.connection(ctx), c.id(string(args[1])).inRedis(), n, s.deadline())
+	return c.replyNumber(dst, n, err)
 }
 
 // countDown runs LATCH.DOWN.
 func (c *Carrier) countDown(ctx context.Context, dst []byte, args [][]byte) []byte {
-	if msg := c.service.onlyKey(downName, args); msg != "" {
+	s := c.service
+	if msg := s.onlyKey(downName, args); msg != "" {
 		return appendError(dst, msg)
 	}
-	return c.callLatch(ctx, dst, script.CountDownScript, string(args[1]))
-}
-
-// callLatch runs a script that changes a latch, and answers the number that it returns.
-func (c *Carrier) callLatch(ctx context.Context, dst []byte, sc *script.Script, key string, args ...any) []byte {
-	return c.replyAsked(ctx, dst, &script.Call{
-		Script: sc, DB: c.db, Keys: []string{key}, Args: script.Args(append(args, script.LatchChannel(key), c.service.cfg.publishMode())...), RunsOnce: true,
-	})
+	n, err := s.redis.CountDown(c.connection(ctx), c.id(string(args[1])).inRedis(), s.deadline())
+	return c.replyNumber(dst, n, err)
 }
 
 // onlyKey checks the arguments of a command that takes a key and nothing else.

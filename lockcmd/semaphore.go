@@ -33,11 +33,8 @@ func (c *Carrier) initSemaphore(ctx context.Context, dst []byte, args [][]byte) 
 	if msg != "" {
 		return appendError(dst, msg)
 	}
-	key := string(args[1])
-	call := &script.Call{
-		Script: script.InitSemaphoreScript, DB: c.db, Keys: []string{key}, Args: script.Args(n, script.PermitChannel(key), s.cfg.publishMode()), RunsOnce: true,
-	}
-	return c.replyAsked(ctx, dst, call)
+	n, err := s.redis.InitSemaphore(c.connection(ctx), c.id(string(args[1])).inRedis(), n, s.deadline())
+	return c.replyNumber(dst, n, err)
 }
 
 // resize runs SEM.RESIZE.
@@ -47,19 +44,14 @@ func (c *Carrier) resize(ctx context.Context, dst []byte, args [][]byte) []byte 
 	if msg != "" {
 		return appendError(dst, msg)
 	}
-	key := string(args[1])
-	call := &script.Call{
-		Script: script.ResizeSemaphoreScript, DB: c.db, Keys: script.SemaphoreKeys(key), Args: script.Args(n, script.PermitChannel(key), s.cfg.publishMode()),
-	}
-	return c.replyAsked(ctx, dst, call)
+	n, err := s.redis.ResizeSemaphore(c.connection(ctx), c.id(string(args[1])).inRedis(), n, s.deadline())
+	return c.replyNumber(dst, n, err)
 }
 
-// replyAsked answers the number that a call returns. The call is written only while the
-// connection's holds are safe.
-func (c *Carrier) replyAsked(ctx context.Context, dst []byte, call *script.Call) []byte {
-	call.Ctx, call.Holder = ctx, c
-	reply, err := c.service.redis.Ask(call, c.service.deadline())
-	return c.replyNumber(dst, script.IntegersOf(reply)[0], err)
+// connection is the carrier's connection, for a call that is written only while the connection's
+// holds are safe.
+func (c *Carrier) connection(ctx context.Context) script.Connection {
+	return script.Connection{Ctx: ctx, Holder: c}
 }
 
 // semaphoreInfo runs SEM.INFO.
@@ -69,13 +61,12 @@ func (c *Carrier) semaphoreInfo(_ context.Context, dst []byte, args [][]byte) []
 		return appendError(dst, msg)
 	}
 	lock := c.id(string(args[1]))
-	reply, err := s.redis.Ask(&script.Call{Script: script.SemaphoreInfoScript, DB: lock.db, Keys: script.SemaphoreKeys(lock.key)}, s.deadline())
-	n := script.IntegersOf(reply)
-	if err != nil || len(n) != 2 {
+	available, held, err := s.redis.SemaphoreInfo(lock.inRedis(), s.deadline())
+	if err != nil {
 		return c.replyNumber(dst, 0, err)
 	}
 	dst = appendArray(dst, 8)
-	for i, number := range []int64{n[0] + n[1], n[0], n[1], int64(s.permitQueues.length(queueID{lock, script.PermitChannel(lock.key)}))} {
+	for i, number := range []int64{available + held, available, held, int64(s.permitQueues.length(queueID{lock, script.PermitChannel(lock.key)}))} {
 		dst = appendBulk(dst, [...]string{"total", "available", "held", "waiters"}[i])
 		dst = appendInt(dst, number)
 	}

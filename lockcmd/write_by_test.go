@@ -20,8 +20,8 @@ func TestNothingIsWrittenForAnEndedHold(t *testing.T) {
 		s := leash(t, rdb, Config{}, func(s *Service) {
 			send := s.redis.Send
 			s.redis.Send = func(until time.Time, writeBy *time.Time, db, slot int, command, dst []byte) ([]byte, bool, error) {
-				for _, name := range []*script.Script{script.SetLatchScript, script.CountDownScript, script.InitSemaphoreScript, script.ResizeSemaphoreScript, script.GiveScript} {
-					if !strings.Contains(string(command), name.SHA) {
+				for _, name := range []string{"set_latch", "count_down", "semaphore_init", "semaphore_resize", "give"} {
+					if !strings.Contains(string(command), script.ByName(name).SHA) {
 						continue
 					}
 					if limits = append(limits, writeBy); len(limits) == 1 {

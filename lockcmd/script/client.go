@@ -19,6 +19,7 @@ type Client struct {
 	Databases func(db int) redis.UniversalClient // of other databases than 0; nil for none
 	Timeout   time.Duration                      // an attempt takes at most half of it
 	Log       *slog.Logger
+	Publish   string // the ways to publish: "p" for PUBLISH, "s" for SPUBLISH, "ps" for both
 
 	// These are links of Leash's own. Each may be nil.
 	Send         SendScript

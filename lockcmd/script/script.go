@@ -39,10 +39,10 @@ var (
 	TombstoneScript       = Load("tombstone")
 	SharedTombstoneScript = Load("shared_tombstone")
 	InspectScript         = Load("inspect")
-	TakeScript            = Load("take")
-	GiveScript            = Load("give")
-	SetLatchScript        = Load("set_latch")
-	CountDownScript       = Load("count_down")
+	takeScript            = Load("take")
+	giveScript            = Load("give")
+	setLatchScript        = Load("set_latch")
+	countDownScript       = Load("count_down")
 
 	AcquireFairScript = Load("acquire", "queue", "fair_head", "master")
 
@@ -54,9 +54,9 @@ var (
 
 	InspectRWScript = Load("rw_inspect", "rw_read", "rw")
 
-	InitSemaphoreScript   = Load("semaphore_init")
-	ResizeSemaphoreScript = Load("semaphore_resize", "permits")
-	SemaphoreInfoScript   = Load("semaphore_info", "permits")
+	initSemaphoreScript   = Load("semaphore_init")
+	resizeSemaphoreScript = Load("semaphore_resize", "permits")
+	semaphoreInfoScript   = Load("semaphore_info", "permits")
 
 	PermitAcquireScript  = Load("permit_acquire", "permits", "master")
 	PermitReleaseScript  = Load("permit_release", "permits")
@@ -70,6 +70,12 @@ var (
 	HeldScript  = Load("held", "rw_read", "rw")
 	ProbeScript = Load("probe")
 )
+
+// loaded are the scripts by the name of their file. Of scripts that share a file, it has the first.
+var loaded = make(map[string]*Script)
+
+// ByName is the script in a file, for tests that wait until it runs.
+func ByName(name string) *Script { return loaded[name] }
 
 // Load joins the prelude, the given parts and the script. It removes comments, because Redis keeps
 // the text of every script.
@@ -88,7 +94,11 @@ func Load(name string, parts ...string) *Script {
 		}
 	}
 	sum := sha1.Sum([]byte(b.String()))
-	return &Script{Source: b.String(), SHA: hex.EncodeToString(sum[:]), Shape: ShapeOf(name)}
+	sc := &Script{Source: b.String(), SHA: hex.EncodeToString(sum[:]), Shape: ShapeOf(name)}
+	if loaded[name] == nil {
+		loaded[name] = sc
+	}
+	return sc
 }
 
 // Once is a command that go-redis must not send again. A script that ran but whose reply was lost
