@@ -86,11 +86,11 @@ func (c *Carrier) waitsForItself(opts acquireOptions) bool {
 // isHeld reports whether Redis has h. Without an answer from Redis it reports true, unless h is a
 // lease that should be over.
 func (s *Service) isHeld(h *hold) bool {
-	info, err := s.inspect(h.lock(), s.deadline())
+	info, err := s.redis.Inspect(h.lock().inRedis(), s.deadline())
 	if err != nil {
 		return !h.leaseOver()
 	}
-	_, ok := info.find(options{token: h.token})
+	_, ok := options{token: h.token}.find(info)
 	if !ok {
 		s.watchdog.Check(&h.watch)
 	}
@@ -111,8 +111,8 @@ func (c *Carrier) skipsQueue(opts acquireOptions) bool {
 // mayHold reports whether the owner has a hold of the lock, which the command usually repeats.
 // Without an answer from Redis it reports true.
 func (s *Service) mayHold(opts acquireOptions) bool {
-	info, err := s.inspect(opts.lock(), s.deadline())
-	return err != nil || slices.ContainsFunc(info.holds, func(f found) bool { return f.owner == opts.owner })
+	info, err := s.redis.Inspect(opts.lock().inRedis(), s.deadline())
+	return err != nil || slices.ContainsFunc(info.Holds, func(f script.Hold) bool { return f.Owner == opts.owner })
 }
 
 // lockOwnHold returns the carrier's hold of the owner in that mode, with its requests locked. It

@@ -82,7 +82,7 @@ func (c *Carrier) tryAttach(opts acquireOptions, o options, until time.Time) (r 
 	if !ok {
 		return result{kind: none}, false
 	}
-	opts.mode = f.mode
+	opts.mode = f.Mode
 	own, ok := c.lockOwnHold(opts)
 	if !ok {
 		return result{kind: busy, text: msgRefused}, false
@@ -90,7 +90,7 @@ func (c *Carrier) tryAttach(opts acquireOptions, o options, until time.Time) (r 
 	a := c.newAcquisition(opts, own)
 	defer a.unlockOwn()
 	switch {
-	case f.record.Carrier != c.name:
+	case f.Record.Carrier != c.name:
 	case own != nil && own.token == opts.token:
 		return result{kind: granted, token: opts.token}, false
 	default: // a release, an undo or an ATTACH of it is in progress
@@ -107,15 +107,15 @@ func (c *Carrier) tryAttach(opts acquireOptions, o options, until time.Time) (r 
 
 // attach moves the hold that was found to this carrier. An unknown outcome is repeated in the
 // background, because a moved hold must have a carrier that knows of it.
-func (a *acquisition) attach(f found, until time.Time) (r result, again bool) {
-	m := a.newMove(a.options.token, f.record.Carrier, f.record.Request)
+func (a *acquisition) attach(f script.Hold, until time.Time) (r result, again bool) {
+	m := a.newMove(a.options.token, f.Record.Carrier, f.Record.Request)
 	r = m.send(until)
 	switch r.kind {
 	case unknown:
 		moveDone := a.carrier.beginMove(a.options.lock(), a.options.mode, a.owner)
 		a.carrier.service.spawn(func() {
 			defer moveDone()
-			m.finish(time.Now().Add(max(script.Millis(f.record.TTL), a.options.ttl)))
+			m.finish(time.Now().Add(max(script.Millis(f.Record.TTL), a.options.ttl)))
 		})
 		return r, false
 	case moved:

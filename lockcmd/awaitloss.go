@@ -71,13 +71,13 @@ type lossWait struct {
 	lock    lockID
 	options options
 
-	seen           *found    // the hold as Redis last had it
-	failedChecks   int       // checks so far that found no hold
-	unseenErr      error     // why: errAbsent, or Redis did not answer
-	leaseEnd       time.Time // when seen, a lease, is over; zero when it is renewed
-	missingSince   time.Time // since when it is missing without a reason
-	broken         bool      // it was marked as broken and was missing at the last check
-	leaseMayBeOver bool      // it was missing when its lease may have been over
+	seen           *script.Hold // the hold as Redis last had it
+	failedChecks   int          // checks so far that found no hold
+	unseenErr      error        // why: errAbsent, or Redis did not answer
+	leaseEnd       time.Time    // when seen, a lease, is over; zero when it is renewed
+	missingSince   time.Time    // since when it is missing without a reason
+	broken         bool         // it was marked as broken and was missing at the last check
+	leaseMayBeOver bool         // it was missing when its lease may have been over
 
 	lastCheck time.Time // time of the last check
 	// closed once no message on the lock's channel can be missed; then nil
@@ -101,7 +101,7 @@ func (w *lossWait) run(ctx context.Context) (reason string, err error) {
 						return reason, nil
 					}
 					w.missingSince, w.broken, w.leaseEnd = time.Time{}, false, time.Time{}
-					w.seen = &found{mode: h.mode(), owner: h.owner(), record: script.Record{Token: h.token, Carrier: h.carrier.name}}
+					w.seen = &script.Hold{Mode: h.mode(), Owner: h.owner(), Record: script.Record{Token: h.token, Carrier: h.carrier.name}}
 				case <-ctx.Done():
 					h.unwatch(told)
 					return "", nil
@@ -141,8 +141,8 @@ func (w *lossWait) nextCheck() time.Duration {
 // as long as the TTL of the hold.
 func (w *lossWait) checkInterval() time.Duration {
 	d := w.service.nextAttempt(result{}, rand.Float64())
-	if w.seen != nil && w.seen.record.TTL > 0 {
-		d = min(d, script.Millis(w.seen.record.TTL)/4)
+	if w.seen != nil && w.seen.Record.TTL > 0 {
+		d = min(d, script.Millis(w.seen.Record.TTL)/4)
 	}
 	return max(d, lossPause)
 }
@@ -169,7 +169,7 @@ func (w *lossWait) sleep(ctx context.Context) bool {
 // subscribe wakes this wait when the lock is released, which may be the end of the hold.
 func (w *lossWait) subscribe() {
 	if w.cancelSubscription == nil {
-		w.subscribed, w.wake, w.cancelSubscription = w.service.subscriber.subscribeWaiter(w.seen.mode.Channel(w.lock.key), w.lock)
+		w.subscribed, w.wake, w.cancelSubscription = w.service.subscriber.subscribeWaiter(w.seen.Mode.Channel(w.lock.key), w.lock)
 	}
 }
 
@@ -184,9 +184,9 @@ func (w *lossWait) unsubscribe() {
 func (w *lossWait) check() (reason string, over bool, err error) {
 	w.lastCheck = time.Now()
 	until := w.lastCheck.Add(time.Second)
-	info, err := w.service.inspect(w.lock, until)
+	info, err := w.service.redis.Inspect(w.lock.inRedis(), until)
 	silent := err != nil && !strings.HasPrefix(script.ErrorText(err), "WRONGTYPE")
-	f, ok := info.find(w.options)
+	f, ok := w.options.find(info)
 	switch {
 	case w.seen == nil && err != nil:
 		w.unseenErr = err
@@ -196,17 +196,17 @@ func (w *lossWait) check() (reason string, over bool, err error) {
 	case !ok && w.seen == nil:
 		w.failedChecks++ // a new master may lack it
 		w.unseenErr = errAbsent
-		return "", w.service.graces.left(w.lock.key) <= 0 || w.failedChecks >= w.service.maxSeeks || info.excludes(w.options), errAbsent
+		return "", w.service.graces.left(w.lock.key) <= 0 || w.failedChecks >= w.service.maxSeeks || w.options.endedBefore(info), errAbsent
 	case !ok:
 		reason, over = w.endReason(until)
 		return reason, over, nil
 	}
 	w.seen, w.missingSince, w.broken, w.leaseEnd = &f, time.Time{}, false, time.Time{}
-	if f.record.Terms().Lease {
-		w.leaseEnd = time.Now().Add(info.left)
+	if f.Record.Terms().Lease {
+		w.leaseEnd = time.Now().Add(info.Left)
 	}
 	w.subscribe()
-	if text, err := w.service.redis.Value(w.lock.db, script.TombstoneKey(w.lock.key, f.record.Token, f.record.Carrier), until); err == nil {
+	if text, err := w.service.redis.Value(w.lock.db, script.TombstoneKey(w.lock.key, f.Record.Token, f.Record.Carrier), until); err == nil {
 		// The holder has been told, and the hold is about to be ended.
 		if how, reason, _ := strings.Cut(text, " "); how == lostText {
 			return reason, true, nil
@@ -219,7 +219,7 @@ func (w *lossWait) check() (reason string, over bool, err error) {
 // requestReport asks the Leash of the hold to write a tombstone when the hold ends, or if it has
 // ended. The event may be lost, so each check sends it again.
 func (w *lossWait) requestReport() {
-	s, r := w.service, w.seen.record
+	s, r := w.service, w.seen.Record
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	s.redis.Database(w.lock.db).Publish(ctx, script.CarrierChannel(r.Carrier), holdEventText(watchedEvent, r.Token, r.Carrier, w.lock.key))
@@ -229,7 +229,7 @@ func (w *lossWait) requestReport() {
 // check. The tombstone of the last carrier decides, so a hold that was moved is followed from
 // carrier to carrier.
 func (w *lossWait) endReason(until time.Time) (reason string, over bool) {
-	s, r := w.service, &w.seen.record
+	s, r := w.service, &w.seen.Record
 	for time.Now().Before(until) {
 		key := script.TombstoneKey(w.lock.key, r.Token, r.Carrier)
 		text, err := s.redis.Value(w.lock.db, key, until)

@@ -92,18 +92,18 @@ func (b *breakRequest) answer() int64 {
 }
 
 func (b *breakRequest) run() error {
-	info, err := b.service.inspect(b.lock, b.until)
+	info, err := b.service.redis.Inspect(b.lock.inRedis(), b.until)
 	// Leash may have holds beside readers of Redisson.
-	if err == nil && len(info.holds) == 0 && (info.owner == "" || info.mode != script.Plain.Name) {
+	if err == nil && len(info.Holds) == 0 && (info.Owner == "" || info.Mode != script.Plain.Name) {
 		info, _, _, err = b.service.seek(b.lock, options{}, b.until)
 	}
-	for _, f := range info.others {
+	for _, f := range info.Others {
 		if err == nil {
 			err = b.forceOther(f)
 		}
 	}
-	for _, f := range info.holds {
-		b.targets[f.record.Token] = true
+	for _, f := range info.Holds {
+		b.targets[f.Record.Token] = true
 	}
 	b.forceAfter = time.Now().Add(b.service.breakTimeout)
 	for pause := 2 * time.Millisecond; err == nil; pause = min(2*pause, 50*time.Millisecond) {
@@ -114,7 +114,7 @@ func (b *breakRequest) run() error {
 		if b.service.redis.StoppedWithin(pause) || time.Now().After(b.until) {
 			return script.ErrRefused
 		}
-		info, err = b.service.inspect(b.lock, b.until)
+		info, err = b.service.redis.Inspect(b.lock.inRedis(), b.until)
 	}
 	if err == nil {
 		b.awaitReports()
@@ -123,15 +123,15 @@ func (b *breakRequest) run() error {
 }
 
 // step does what the inspection requires. It reports whether all targets are over.
-func (b *breakRequest) step(info inspection) (over bool, err error) {
-	var unmarked, overdue []found
+func (b *breakRequest) step(info script.Inspection) (over bool, err error) {
+	var unmarked, overdue []script.Hold
 	over = true
-	for _, f := range info.holds {
-		if !b.targets[f.record.Token] { // granted after the command began
+	for _, f := range info.Holds {
+		if !b.targets[f.Record.Token] { // granted after the command began
 			continue
 		}
 		over = false
-		switch mark := script.RecordPrefix(f.record.Token, f.record.Carrier); {
+		switch mark := script.RecordPrefix(f.Record.Token, f.Record.Carrier); {
 		case !b.marked[mark]:
 			b.marked[mark] = true
 			unmarked = append(unmarked, f)
@@ -147,7 +147,7 @@ func (b *breakRequest) step(info inspection) (over bool, err error) {
 }
 
 // forEach runs do for several holds at a time, and begins no more after an error.
-func (b *breakRequest) forEach(holds []found, do func(found) error) error {
+func (b *breakRequest) forEach(holds []script.Hold, do func(script.Hold) error) error {
 	var failure atomic.Pointer[error]
 	b.service.inParallel(len(holds), func(i int) {
 		if failure.Load() != nil {
@@ -164,8 +164,8 @@ func (b *breakRequest) forEach(holds []found, do func(found) error) error {
 }
 
 // markBroken tells the Leash of a hold that the hold is to be broken.
-func (b *breakRequest) markBroken(f found) error {
-	s, token, carrier := b.service, f.record.Token, f.record.Carrier
+func (b *breakRequest) markBroken(f script.Hold) error {
+	s, token, carrier := b.service, f.Record.Token, f.Record.Carrier
 	tombstone := script.TombstoneKey(b.lock.key, token, carrier)
 	n, err := s.redis.AskInt(&script.Call{
 		Script: script.MarkBrokenScript, DB: b.lock.db, Keys: []string{tombstone},
@@ -224,13 +224,13 @@ func (b *breakRequest) readReport(token int64) {
 
 // force ends a hold without its Leash, which was told before. The tombstone stays and is made
 // final, so that the Leash finds the reason.
-func (b *breakRequest) force(f found) error {
-	s, r := b.service, f.record
-	own := f.mode.Keys(b.lock.key, f.owner)
+func (b *breakRequest) force(f script.Hold) error {
+	s, r := b.service, f.Record
+	own := f.Mode.Keys(b.lock.key, f.Owner)
 	n, err := s.redis.AskIntThroughMigration(&script.Call{
-		Script: f.mode.Revoke, DB: b.lock.db, MinKeys: len(own),
-		Keys: f.mode.EndKeys(b.lock.key, f.owner, script.TombstoneKey(b.lock.key, r.Token, r.Carrier), script.AnswerKey(b.lock.key, s.newRequestID())),
-		Args: script.Args(f.owner, r.Token, r.Carrier, "all", f.mode.Channel(b.lock.key), s.cfg.publishMode(), b.keepMillis(f), "", "", "", brokenText),
+		Script: f.Mode.Revoke, DB: b.lock.db, MinKeys: len(own),
+		Keys: f.Mode.EndKeys(b.lock.key, f.Owner, script.TombstoneKey(b.lock.key, r.Token, r.Carrier), script.AnswerKey(b.lock.key, s.newRequestID())),
+		Args: script.Args(f.Owner, r.Token, r.Carrier, "all", f.Mode.Channel(b.lock.key), s.cfg.publishMode(), b.keepMillis(f), "", "", "", brokenText),
 	}, b.until)
 	if err == nil && n == holdEnded {
 		b.mu.Lock()
@@ -242,21 +242,21 @@ func (b *breakRequest) force(f found) error {
 }
 
 // forceOther ends a hold of Redisson.
-func (b *breakRequest) forceOther(f found) error {
+func (b *breakRequest) forceOther(f script.Hold) error {
 	b.begun = true
 	s := b.service
-	own := f.mode.Keys(b.lock.key, f.owner)
+	own := f.Mode.Keys(b.lock.key, f.Owner)
 	n, err := s.redis.AskIntThroughMigration(&script.Call{
-		Script: f.mode.BreakOther, DB: b.lock.db, MinKeys: len(own), Keys: f.mode.EndKeys(b.lock.key, f.owner, script.AnswerKey(b.lock.key, s.newRequestID())),
-		Args: script.Args(f.owner, f.mode.Channel(b.lock.key), s.cfg.publishMode(), b.keepMillis(f)),
+		Script: f.Mode.BreakOther, DB: b.lock.db, MinKeys: len(own), Keys: f.Mode.EndKeys(b.lock.key, f.Owner, script.AnswerKey(b.lock.key, s.newRequestID())),
+		Args: script.Args(f.Owner, f.Mode.Channel(b.lock.key), s.cfg.publishMode(), b.keepMillis(f)),
 	}, b.until)
 	b.forced = b.forced || err == nil && n == holdEnded
 	return err
 }
 
 // keepMillis is how long marks and answers about a hold live, in ms.
-func (b *breakRequest) keepMillis(f found) int64 {
-	return max(f.record.TTL, b.service.cfg.WatchdogTimeout.Milliseconds())
+func (b *breakRequest) keepMillis(f script.Hold) int64 {
+	return max(f.Record.TTL, b.service.cfg.WatchdogTimeout.Milliseconds())
 }
 
 // obeyBreak ends a hold after a break event, if Redis has the mark too, and reports in the
@@ -279,11 +279,11 @@ func (s *Service) obeyBreak(h *hold) {
 // reportExpired reports that a lease ended by itself, if it is gone before BREAK ends it.
 func (s *Service) reportExpired(h *hold) {
 	for until := time.Now().Add(breakTimeout); time.Now().Before(until) && !s.redis.StoppedWithin(lossPause); {
-		info, err := s.inspect(h.lock(), until)
+		info, err := s.redis.Inspect(h.lock().inRedis(), until)
 		if err != nil {
 			continue
 		}
-		if f, ok := info.find(options{token: h.token}); !ok || f.record.Carrier != h.carrier.name {
+		if f, ok := (options{token: h.token}).find(info); !ok || f.Record.Carrier != h.carrier.name {
 			h.writeTombstone(releasedText)
 			return
 		}

@@ -154,13 +154,13 @@ func TestR30BreakOfAReleasedHoldIsNoLoss(t *testing.T) {
 	a, b := connect(t, s), connect(t, other)
 	token := a.token(key, "OWNER", "me")
 	late := &breakRequest{service: other, lock: lockID{0, key}, until: other.deadline()}
-	info, err := other.inspect(late.lock, late.until)
+	info, err := other.redis.Inspect(late.lock.inRedis(), late.until)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want(t, b.do("LOCK.RELEASE", key, "TOKEN", strconv.FormatInt(token, 10)), ":1")
 	// too late: the owner has released the lock
-	if err := late.markBroken(info.holds[0]); err != nil || len(late.awaitingReport) > 0 {
+	if err := late.markBroken(info.Holds[0]); err != nil || len(late.awaitingReport) > 0 {
 		t.Fatalf("got %v, asked %v", err, late.awaitingReport)
 	}
 	eventually(t, 2*time.Second, "the hold is dropped", func() bool { return a.carrier.Holds() == 0 })
@@ -261,11 +261,11 @@ func TestR30BreakContinuesAfterItsLeashIsKilled(t *testing.T) {
 		a := connect(t, s)
 		a.token(key)
 		b := breaker.newBreakRequest(lockID{0, key}, breaker.deadline())
-		info, err := breaker.inspect(b.lock, b.until)
+		info, err := breaker.redis.Inspect(b.lock.inRedis(), b.until)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := b.markBroken(info.holds[0]); err != nil || len(b.awaitingReport) != 1 {
+		if err := b.markBroken(info.Holds[0]); err != nil || len(b.awaitingReport) != 1 {
 			t.Fatalf("got %v, asked %v", err, b.awaitingReport)
 		}
 		kill()

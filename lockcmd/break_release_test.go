@@ -15,14 +15,14 @@ import (
 )
 
 // breakInSteps starts a BREAK that has read the holders and has not acted yet.
-func breakInSteps(t *testing.T, s *Service, key string) (b *breakRequest, seen inspection) {
+func breakInSteps(t *testing.T, s *Service, key string) (b *breakRequest, seen script.Inspection) {
 	t.Helper()
 	b = s.newBreakRequest(lockID{0, key}, s.deadline())
-	seen, err := s.inspect(b.lock, b.until)
-	if err != nil || len(seen.holds) != 1 {
+	seen, err := s.redis.Inspect(b.lock.inRedis(), b.until)
+	if err != nil || len(seen.Holds) != 1 {
 		t.Fatalf("the hold is not seen: %v, %v", seen, err)
 	}
-	b.targets[seen.holds[0].record.Token] = true
+	b.targets[seen.Holds[0].Record.Token] = true
 	b.forceAfter = time.Now().Add(s.breakTimeout)
 	return b, seen
 }
@@ -37,7 +37,7 @@ func TestR30BreakBehindARelease(t *testing.T) {
 			a := connect(t, s)
 			token := a.token(append([]string{key}, strings.Fields(mode)...)...)
 			b, seen := breakInSteps(t, other, key)
-			w := &lossWait{service: third, lock: b.lock, options: options{token: token}, seen: &seen.holds[0]}
+			w := &lossWait{service: third, lock: b.lock, options: options{token: token}, seen: &seen.Holds[0]}
 			want(t, a.do("LOCK.RELEASE", key), ":1")
 			if over, err := b.step(seen); over || err != nil || len(b.awaitingReport) != 1 {
 				t.Fatalf("%s: it is not marked: %v, %v", mode, over, err)
@@ -160,7 +160,7 @@ func TestR30BreakWhileRedisIsSilent(t *testing.T) {
 	a.token(key)
 	b, seen := breakInSteps(t, other, key)
 	b.targets = nil // the holds have ended
-	b.awaitingReport[seen.holds[0].record.Token] = script.TombstoneKey(key, 1, "x")
+	b.awaitingReport[seen.Holds[0].Record.Token] = script.TombstoneKey(key, 1, "x")
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
 	}

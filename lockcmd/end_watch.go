@@ -123,8 +123,8 @@ func (s *Service) writeTombstone(lock lockID, of holdRef, text string, keep time
 		if present, _ := s.redis.Value(lock.db, key, until); present == brokenText {
 			return
 		}
-		info, err := s.inspect(lock, until)
-		if f, ok := info.find(options{token: of.token}); err != nil || !ok || f.record.Carrier != of.carrier {
+		info, err := s.redis.Inspect(lock.inRedis(), until)
+		if f, ok := (options{token: of.token}).find(info); err != nil || !ok || f.Record.Carrier != of.carrier {
 			return
 		}
 	}

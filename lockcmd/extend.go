@@ -84,28 +84,28 @@ func (c *Carrier) tryExtend(lock lockID, o options, ms int64, until time.Time) (
 	if !ok {
 		return 0, errAbsent
 	}
-	if !f.record.Terms().Lease {
+	if !f.Record.Terms().Lease {
 		return 0, errIsRenewed
 	}
 	rest := script.MaxTTL
-	h := s.find(lock, func(h *hold) bool { return h.token == f.record.Token && h.carrier.name == f.record.Carrier })
-	if most := f.record.Terms().MaxHold; h != nil {
+	h := s.find(lock, func(h *hold) bool { return h.token == f.Record.Token && h.carrier.name == f.Record.Carrier })
+	if most := f.Record.Terms().MaxHold; h != nil {
 		rest = h.maxHoldLeft(heard)
 	} else if most > 0 {
 		// The age is negative after a step back of Redis's clock.
-		rest = most - max(script.Millis(info.now-f.record.Since), 0)
+		rest = most - max(script.Millis(info.Now-f.Record.Since), 0)
 	}
 	if rest < script.MaxTTL {
 		ms = capLease(script.Millis(ms), rest).Milliseconds()
 	}
 	channel, event := "", ""
 	if h == nil {
-		channel, event = script.CarrierChannel(f.record.Carrier), holdEventText("extended", f.record.Token, f.record.Carrier, lock.key)
+		channel, event = script.CarrierChannel(f.Record.Carrier), holdEventText("extended", f.Record.Token, f.Record.Carrier, lock.key)
 	}
 	call := &script.Call{
-		Script: f.mode.Extend, DB: lock.db, MinKeys: len(f.mode.Keys(lock.key, f.owner)),
-		Keys: f.mode.Keys(lock.key, f.owner, script.TombstoneKey(lock.key, f.record.Token, f.record.Carrier)),
-		Args: script.Args(f.owner, f.text, extendedRecord(f.text, ms, s.newRequestID()), ms, channel, event, s.cfg.WatchdogTimeout.Milliseconds()),
+		Script: f.Mode.Extend, DB: lock.db, MinKeys: len(f.Mode.Keys(lock.key, f.Owner)),
+		Keys: f.Mode.Keys(lock.key, f.Owner, script.TombstoneKey(lock.key, f.Record.Token, f.Record.Carrier)),
+		Args: script.Args(f.Owner, f.Text, extendedRecord(f.Text, ms, s.newRequestID()), ms, channel, event, s.cfg.WatchdogTimeout.Milliseconds()),
 	}
 	switch {
 	case h == nil:
@@ -166,19 +166,19 @@ func (h *hold) switchToLease(of *holdGroup, ttl time.Duration, until time.Time) 
 	if !h.markAsLease(of) {
 		return nil
 	}
-	info, err := s.inspect(h.lock(), until)
+	info, err := s.redis.Inspect(h.lock().inRedis(), until)
 	if err != nil {
 		return err
 	}
-	f, ok := info.find(options{token: h.token})
-	if !ok || f.record.Carrier != h.carrier.name {
+	f, ok := options{token: h.token}.find(info)
+	if !ok || f.Record.Carrier != h.carrier.name {
 		h.apply(dropped, "") // it was lost
 		return nil
 	}
 	ms := ttl.Milliseconds()
 	call := &script.Call{
-		Script: f.mode.Extend, DB: int(h.db), Keys: f.mode.Keys(h.key(), f.owner, script.TombstoneKey(h.key(), f.record.Token, f.record.Carrier)),
-		Args: script.Args(f.owner, f.text, leaseRecord(extendedRecord(f.text, ms, s.newRequestID())), ms, "", "", s.cfg.WatchdogTimeout.Milliseconds()),
+		Script: f.Mode.Extend, DB: int(h.db), Keys: f.Mode.Keys(h.key(), f.Owner, script.TombstoneKey(h.key(), f.Record.Token, f.Record.Carrier)),
+		Args: script.Args(f.Owner, f.Text, leaseRecord(extendedRecord(f.Text, ms, s.newRequestID())), ms, "", "", s.cfg.WatchdogTimeout.Milliseconds()),
 	}
 	left, err := h.extend(call, ttl, until)
 	if err == nil && left < 0 {

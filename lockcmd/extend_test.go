@@ -253,7 +253,7 @@ func TestR12ExtendReturnsNoMoreThanMaxHoldLeaves(t *testing.T) {
 		}
 		began := time.Now()
 		token := strconv.FormatInt(a.token(key, "LEASE", "20000", "MAXHOLD", "10000"), 10)
-		late := p.HoldBefore(running(script.InspectScript, key))
+		late := p.HoldBefore(running(script.ByName("inspect"), key))
 		go func() {
 			<-late.Triggered()
 			time.Sleep(time.Second) // the reply is that late

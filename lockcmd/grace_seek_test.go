@@ -35,7 +35,7 @@ func TestR2GraceWaitsForARestore(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			both(t, func(t *testing.T, rdb redis.UniversalClient) {
-				results := &scriptCounter{script: script.InspectScript}
+				results := &scriptCounter{script: script.ByName("inspect")}
 				rdb.(interface{ AddHook(redis.Hook) }).AddHook(results)
 				cfg := graceConfig()
 				cfg.WatchdogTimeout = 10 * time.Minute // no renewal during the test
@@ -68,7 +68,7 @@ func TestR2GraceWaitsForARestore(t *testing.T) {
 func TestR2GraceDoesNotWaitForAnEndedHold(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		results, cfg := &scriptCounter{script: script.InspectScript}, graceConfig()
+		results, cfg := &scriptCounter{script: script.ByName("inspect")}, graceConfig()
 		rdb.(interface{ AddHook(redis.Hook) }).AddHook(results)
 		cfg.SendScript = noDirectPath
 		s, key := leash(t, rdb, cfg, graceful), newKey()

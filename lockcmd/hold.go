@@ -195,14 +195,14 @@ func (h *hold) recount() {
 		return
 	}
 	defer h.unlockRequests()
-	info, err := s.inspect(h.lock(), s.deadline())
-	f, ok := info.find(options{token: h.token})
-	if err != nil || !ok || f.record.Carrier != h.carrier.name {
+	info, err := s.redis.Inspect(h.lock().inRedis(), s.deadline())
+	f, ok := options{token: h.token}.find(info)
+	if err != nil || !ok || f.Record.Carrier != h.carrier.name {
 		return
 	}
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
-	h.count = clampCount(max(min(int64(h.count), f.count), 1))
+	h.count = clampCount(max(min(int64(h.count), f.Count), 1))
 }
 
 // Ended implements renewal.Keeper: the owner ended or moved the hold by another way, or its lease

@@ -65,7 +65,7 @@ func TestLocksAreNotKnownWithoutRedis(t *testing.T) {
 		fault := p.DropAfter(faultproxy.Named("HLEN"), faultproxy.Always())
 		if keys[0] != plain {
 			fault.Disarm()
-			fault = p.DropAfter(running(script.HeldScript, read), faultproxy.Always())
+			fault = p.DropAfter(running(script.ByName("held"), read), faultproxy.Always())
 		}
 		if got, err := s.Locks(t.Context(), 0, keys); err == nil {
 			t.Errorf("got %q, and no error", got)

@@ -56,8 +56,8 @@ func TestR27AwaitLossRequestArrivesTooLate(t *testing.T) {
 				a, key := connect(t, carrier), newKey()
 				token := a.token(append([]string{key}, strings.Fields(row.options)...)...)
 				w := &lossWait{service: other, lock: lockID{0, key}, options: options{token: token}}
-				info, err := other.inspect(w.lock, other.deadline())
-				f, ok := info.find(w.options)
+				info, err := other.redis.Inspect(w.lock.inRedis(), other.deadline())
+				f, ok := (w.options).find(info)
 				if err != nil || !ok {
 					t.Fatalf("the hold is not seen: %v", err)
 				}

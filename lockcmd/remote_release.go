@@ -94,10 +94,10 @@ func (rr *remoteRelease) read(o options, until time.Time) (found bool, err error
 	if err != nil || !found {
 		return false, err
 	}
-	r := f.record
-	rr.mode, rr.owner, rr.carrier, rr.token = f.mode, f.owner, r.Carrier, r.Token
+	r := f.Record
+	rr.mode, rr.owner, rr.carrier, rr.token = f.Mode, f.Owner, r.Carrier, r.Token
 	rr.local = s.find(lockID{rr.db, rr.key}, func(h *hold) bool { return h.token == r.Token && h.carrier.name == r.Carrier })
-	rr.keepMillis = max(r.TTL, s.cfg.WatchdogTimeout.Milliseconds(), info.left.Milliseconds())
+	rr.keepMillis = max(r.TTL, s.cfg.WatchdogTimeout.Milliseconds(), info.Left.Milliseconds())
 	channel, ended, decremented := "", "", ""
 	if rr.local == nil {
 		channel = script.CarrierChannel(r.Carrier)

@@ -27,11 +27,11 @@ const (
 
 // seek reads a lock and finds the hold that the options mean. If its master is in the grace period
 // and may lack the hold, seek waits for it.
-func (s *Service) seek(lock lockID, o options, until time.Time) (info inspection, f found, ok bool, err error) {
+func (s *Service) seek(lock lockID, o options, until time.Time) (info script.Inspection, f script.Hold, ok bool, err error) {
 	for left := s.maxSeeks - 1; ; left-- {
-		info, err = s.inspect(lock, until)
-		f, ok = info.find(o)
-		if err != nil || ok || left <= 0 || info.excludes(o) || s.graces.left(lock.key) <= 0 {
+		info, err = s.redis.Inspect(lock.inRedis(), until)
+		f, ok = o.find(info)
+		if err != nil || ok || left <= 0 || o.endedBefore(info) || s.graces.left(lock.key) <= 0 {
 			return info, f, ok, err
 		}
 		if time.Until(until) < 2*seekPause || s.redis.StoppedWithin(seekPause) {

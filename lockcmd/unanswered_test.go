@@ -220,8 +220,8 @@ func TestR28HoldMovedToADisconnectedClientStays(t *testing.T) {
 				b.carrier.End(Expire)
 			}
 			eventually(t, soon, "its first connection knows", func() bool { return s.Stats().Holds == 0 })
-			info, err := other.inspect(lockID{0, key}, other.deadline())
-			if f, ok := info.find(options{token: token}); err != nil || !ok || info.left < 50*time.Second {
+			info, err := other.redis.Inspect(script.Lock{DB: 0, Key: key}, other.deadline())
+			if f, ok := (options{token: token}).find(info); err != nil || !ok || info.Left < 50*time.Second {
 				t.Errorf("ended: %v, got %+v, %v", ended, f, err)
 			}
 		}

@@ -287,14 +287,14 @@ func (w *walk) compare() {
 // inRedis says how Redis differs from the model. "" means no difference.
 func (w *walk) inRedis() string {
 	s := w.leashes[0]
-	info, err := s.inspect(lockID{0, w.key}, s.deadline())
-	if err != nil || len(info.holds) != len(w.model.holds) || len(info.others) != 0 {
-		return fmt.Sprintf("Redis has %d holds, want %d (%v)", len(info.holds), len(w.model.holds), err)
+	info, err := s.redis.Inspect(script.Lock{Key: w.key}, s.deadline())
+	if err != nil || len(info.Holds) != len(w.model.holds) || len(info.Others) != 0 {
+		return fmt.Sprintf("Redis has %d holds, want %d (%v)", len(info.Holds), len(w.model.holds), err)
 	}
 	for _, h := range w.model.holds {
-		f, ok := info.find(options{token: h.token})
-		terms := f.record.Terms()
-		if !ok || f.count != int64(h.count) || f.record.Carrier != h.at.carrier.name || f.record.ID != script.RecordID(h.last) || terms.Lease != h.leased {
+		f, ok := options{token: h.token}.find(info)
+		terms := f.Record.Terms()
+		if !ok || f.Count != int64(h.count) || f.Record.Carrier != h.at.carrier.name || f.Record.ID != script.RecordID(h.last) || terms.Lease != h.leased {
 			return fmt.Sprintf("Redis has %+v, want %+v at %s", f, h, h.at.name)
 		}
 	}

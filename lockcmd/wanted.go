@@ -87,16 +87,16 @@ func (n *wantedNotifier) publishUntilHeld(after int64) {
 // reports whether Redis says that the lock is held.
 func (s *Service) publishWanted(lock lockID, after int64) (held bool) {
 	until := time.Now().Add(time.Second)
-	info, err := s.inspect(lock, until)
+	info, err := s.redis.Inspect(lock.inRedis(), until)
 	if err != nil {
 		return true
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), s.redis.CapAtStop(until))
 	defer cancel()
-	for _, f := range info.holds {
-		if f.record.Token > after && script.CarrierLeash(f.record.Carrier) != s.uuid {
-			s.redis.Database(lock.db).Publish(ctx, script.CarrierChannel(f.record.Carrier), holdEventText(wantedEvent, f.record.Token, f.record.Carrier, lock.key))
+	for _, f := range info.Holds {
+		if f.Record.Token > after && script.CarrierLeash(f.Record.Carrier) != s.uuid {
+			s.redis.Database(lock.db).Publish(ctx, script.CarrierChannel(f.Record.Carrier), holdEventText(wantedEvent, f.Record.Token, f.Record.Carrier, lock.key))
 		}
 	}
-	return len(info.holds)+len(info.others) > 0
+	return len(info.Holds)+len(info.Others) > 0
 }

@@ -38,7 +38,7 @@ var (
 	MarkBrokenScript      = Load("mark_broken")
 	TombstoneScript       = Load("tombstone")
 	SharedTombstoneScript = Load("shared_tombstone")
-	InspectScript         = Load("inspect")
+	inspectScript         = Load("inspect")
 	takeScript            = Load("take")
 	giveScript            = Load("give")
 	setLatchScript        = Load("set_latch")
@@ -52,7 +52,7 @@ var (
 	DequeueScript = Load("dequeue", "queue")
 	TouchScript   = Load("touch")
 
-	InspectRWScript = Load("rw_inspect", "rw_read", "rw")
+	inspectRWScript = Load("rw_inspect", "rw_read", "rw")
 
 	initSemaphoreScript   = Load("semaphore_init")
 	resizeSemaphoreScript = Load("semaphore_resize", "permits")
@@ -67,7 +67,7 @@ var (
 	PermitRenewKeyScript = Load("permit_renew_key", "permits")
 	PermitMoveScript     = Load("permit_move", "permits", "set_carrier")
 
-	HeldScript  = Load("held", "rw_read", "rw")
+	heldScript  = Load("held", "rw_read", "rw")
 	ProbeScript = Load("probe")
 )
 

@@ -1,0 +1,185 @@
+package script
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Inspection is what Redis has of a lock.
+type Inspection struct {
+	Owner  string // "" when the lock is free
+	Mode   string // as Redisson says: plain, read, write
+	Count  int64
+	Left   time.Duration // negative: no TTL
+	Now    int64         // Redis's clock, ms
+	Record *Record       // nil when Leash does not hold it
+	Queue  int           // FAIR waiters of all Leashes and Java; 0 in a slot migration
+	Holds  []Hold        // held through any Leash
+	Others []Hold        // held by others, without a record
+}
+
+// Hold is a hold as Redis has it.
+type Hold struct {
+	Mode   *Mode
+	Owner  string
+	Count  int64
+	Record Record
+	Text   string // the record's bytes
+}
+
+// Inspect reads a lock.
+func (c *Client) Inspect(lock Lock, until time.Time) (Inspection, error) {
+	reply, err := c.Ask(&Call{Script: inspectScript, DB: lock.DB, Keys: []string{lock.Key, QueueKeys(lock.Key)[0]}, MinKeys: 1}, until)
+	if err != nil {
+		return Inspection{}, err
+	}
+	n := IntegersOf(reply)
+	info := Inspection{Mode: "plain", Left: Millis(n[0]), Now: n[1]*1000 + n[2]/1000, Queue: int(n[3])}
+	text := ""
+	for i := 4; i+1 < len(n); i += 2 {
+		field, value := TextAt(reply, i), TextAt(reply, i+1)
+		switch field {
+		case RecordField:
+			if r, ok := ParseRecord(value); ok {
+				info.Record, text = &r, value
+			}
+		case "mode":
+			info.Mode = value
+		default:
+			info.Owner = field
+			info.Count, _ = strconv.ParseInt(value, 10, 64)
+		}
+	}
+	if info.Mode == Read.Name || info.Mode == Write.Name {
+		return c.inspectRW(lock, until)
+	}
+	switch {
+	case info.Owner == "":
+	case info.Record == nil:
+		info.Others = []Hold{{Mode: Plain, Owner: info.Owner}}
+	default:
+		m := Plain
+		if info.Record.Terms().Fair {
+			m = Fair
+		}
+		info.Mode = m.Name
+		info.Holds = []Hold{{Mode: m, Owner: info.Owner, Count: info.Count, Record: *info.Record, Text: text}}
+	}
+	return info, nil
+}
+
+// inspectRW reads a read-write lock. The inspection shows the writer, or the reader with the
+// longest hold and the sum of the readers' counts.
+func (c *Client) inspectRW(lock Lock, until time.Time) (Inspection, error) {
+	reply, err := c.AskThroughMigration(&Call{Script: inspectRWScript, DB: lock.DB, Keys: Read.Keys(lock.Key, "")}, until)
+	if err != nil {
+		return Inspection{}, err
+	}
+	n := IntegersOf(reply)
+	info := Inspection{Mode: Read.Name, Left: Millis(n[0]), Now: n[1]*1000 + n[2]/1000}
+	for i := 3; i+2 < len(n); i += 3 {
+		f := Hold{Mode: Read, Owner: TextAt(reply, i), Text: TextAt(reply, i+2)}
+		f.Count, _ = strconv.ParseInt(TextAt(reply, i+1), 10, 64)
+		if owner, ok := strings.CutSuffix(f.Owner, ":write"); ok {
+			f.Mode, f.Owner = Write, owner
+		}
+		r, ours := ParseRecord(f.Text)
+		if f.Record = r; ours {
+			info.Holds = append(info.Holds, f)
+		} else {
+			info.Others = append(info.Others, f)
+		}
+		info.show(f, ours)
+	}
+	// newest first
+	slices.SortFunc(info.Holds, func(a, b Hold) int { return cmp.Compare(b.Record.Token, a.Record.Token) })
+	return info, nil
+}
+
+// show makes f the hold that LOCK.INFO shows, if it ranks before the current one.
+func (info *Inspection) show(f Hold, ours bool) {
+	writes := f.Mode == Write
+	if info.Mode == Write.Name && !writes { // a read hold of the writer
+		return
+	}
+	info.Count += f.Count
+	if writes {
+		info.Mode, info.Count = Write.Name, f.Count
+	}
+	if info.Owner == "" || writes || ours && (info.Record == nil || f.Record.Token < info.Record.Token) {
+		info.Owner, info.Record = f.Owner, nil
+		if ours {
+			info.Record = &f.Record
+		}
+	}
+}
+
+// Locks returns which of these keys show a lock or a semaphore that somebody holds through a Leash,
+// and their names: a plain lock's own key, or {name}:leash.
+func (c *Client) Locks(ctx context.Context, db int, keys []string) (names []string, err error) {
+	pipe := c.Database(db).Pipeline()
+	records, fields := make([]*redis.StringCmd, len(keys)), make([]*redis.IntCmd, len(keys))
+	for i, key := range keys {
+		records[i], fields[i] = pipe.HGet(ctx, key, RecordField), pipe.HLen(ctx, key)
+	}
+	pipe.Exec(ctx) // each command has its own error
+	for i, key := range keys {
+		text, err := records[i].Result()
+		switch {
+		case err != nil && !errors.Is(err, redis.Nil) && Judge(err) != Answered:
+			return nil, err
+		case err != nil:
+		default:
+			// Otherwise the field of the owner was deleted (R11).
+			if _, ours := ParseRecord(text); ours && fields[i].Val() > 1 {
+				names = append(names, key)
+				continue
+			}
+		}
+		name, ok := lockOfRecords(key)
+		if !ok {
+			continue
+		}
+		switch held, err := c.held(Lock{DB: db, Key: name}); {
+		case err != nil:
+			return nil, err
+		case held:
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// lockOfRecords returns the name of the lock whose records may be in a key, see RecordsKey.
+func lockOfRecords(key string) (name string, ok bool) {
+	if name, ok = strings.CutSuffix(key, BracedRecords); ok && IsBraced(name) {
+		return name, true
+	}
+	name, ok = strings.CutSuffix(key, ":leash")
+	if ok && IsBraced(name) {
+		return name[1 : len(name)-1], true
+	}
+	return name, ok && strings.Contains(name, "{")
+}
+
+// held reports whether somebody holds the lock, or a permit of the semaphore, that has its
+// records in {name}:leash.
+func (c *Client) held(lock Lock) (bool, error) {
+	if c.IsCluster && !OneSlot(lock.Key) {
+		return false, nil
+	}
+	n, err := c.AskInt(&Call{
+		Script: heldScript, DB: lock.DB, Keys: []string{lock.Key, PermitsKey(lock.Key), RecordsKey(lock.Key)},
+	}, time.Now().Add(c.Timeout))
+	if KeysSplit(err) { // in a slot migration, records are enough
+		return true, nil
+	}
+	return n == 1, err
+}
