@@ -25,6 +25,15 @@ func (h *hold) evictLocked(reason string) (ch change, ok bool) {
 	return h.applyLocked(evicted, reason)
 }
 
+// checkLimits evicts h if its MAXHOLD is over or it was broken. IDLE is checked again by itself.
+func (h *hold) checkLimits() {
+	if h.maxHoldLeft(time.Now()) <= 0 {
+		h.evict(reasonMaxHold)
+		return
+	}
+	h.carrier.service.obeyBreak(h)
+}
+
 // minLeaseSpare is the least time by which a lease is longer than MAXHOLD, so that the holder can
 // be told first.
 const minLeaseSpare = time.Second

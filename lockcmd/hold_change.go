@@ -74,6 +74,9 @@ func (s *Service) follow(unsure time.Time, changes ...change) (released <-chan s
 		if ch.has(askSoon) {
 			s.watchdog.Check(&h.watch)
 		}
+		if ch.has(checkLimits) {
+			s.spawn(h.checkLimits)
+		}
 		if ch.has(leaveToExpire) {
 			left = append(left, h)
 		}

@@ -73,6 +73,7 @@ const (
 	leaveToExpire                      // the same; release it if MAXHOLD ends before its lease
 	startRelease                       // begin a release of all counts
 	askSoon                            // let the watchdog look for it
+	checkLimits                        // look for an eviction that was refused during the release
 )
 
 // transition is what an event does in a state. The zero value refuses the event.
@@ -129,7 +130,7 @@ var transitions = [states][events]transition{
 		closedToExpire:    {over, leaveToExpire},
 	},
 	releasing: {
-		resumed:           {held, 0},
+		resumed:           {held, checkLimits},
 		ended:             {over, reportReleased},
 		attachedElsewhere: {over, reportMoved | tellMove},
 		elsewhere:         {over, reportMoved},

@@ -20,7 +20,7 @@ var (
 		"attached", "acquired", "releaseOne", "releaseAll", "resumed", "ended", "attachedElsewhere", "elsewhere", "notFound",
 		"vanished", "expired", "evicted", "dropped", "closedToRelease", "closedToExpire",
 	}
-	effectNames = [...]string{"tellLoss", "tellMove", "reportReleased", "reportMoved", "leaveToExpire", "startRelease", "askSoon"}
+	effectNames = [...]string{"tellLoss", "tellMove", "reportReleased", "reportMoved", "leaveToExpire", "startRelease", "askSoon", "checkLimits"}
 )
 
 // String describes a transition for the test's table.
@@ -91,7 +91,8 @@ const holdTransitions = `granting attached: held
 	held acquired: held
 	held releaseOne: decrementing
 	held releaseAll: releasing
-	decrementing,releasing resumed: held
+	decrementing resumed: held
+	releasing resumed: held checkLimits
 	missing resumed: held askSoon
 	leaving resumed: over leaveToExpire
 	ending resumed: ending startRelease

@@ -128,6 +128,32 @@ func TestR28MaxHoldAfterAMoveToAnEndedConnection(t *testing.T) {
 	})
 }
 
+// TestR28MaxHoldDuringAReleaseThatFails: MAXHOLD ends while the owner releases the lock, and Redis
+// refuses the release. The owner loses the lock then.
+func TestR28MaxHoldDuringAReleaseThatFails(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}), newKey()
+		a := connect(t, s)
+		a.token(key, "MAXHOLD", "25000")
+		h := s.find(lockID{0, key}, func(*hold) bool { return true })
+		if !h.lockRequests(s.deadline()) {
+			t.Fatal("its request lock is taken")
+		}
+		rel := s.beginRelease(h, true)
+		h.carrier.mu.Lock()
+		h.extra.maxHoldEnd = time.Now()
+		h.carrier.mu.Unlock()
+		if h.evict(reasonMaxHold) || len(a.losses) != 0 {
+			t.Error("it was lost during the release")
+		}
+		rel.resume()
+		h.unlockRequests()
+		want(t, receive(t, a.losses, soon), key+" "+reasonMaxHold)
+		eventually(t, soon, "it is released", func() bool { return !exists(t, rdb, key) })
+	})
+}
+
 // TestR16MaxHoldWaitsForCommands: MAXHOLD ends nothing while Redis may still run a command of the
 // connection.
 func TestR16MaxHoldWaitsForCommands(t *testing.T) {

@@ -146,10 +146,6 @@ func (rr *remoteRelease) send(until time.Time) (code int64, err error) {
 		rr.release.applyAnswer(code)
 	default:
 		rr.release.resume()
-		// A BREAK may be the reason. Its event found the hold in a state of release.
-		if err == nil {
-			rr.service.spawn(func() { rr.service.obeyBreak(h) })
-		}
 	}
 	rr.release = nil
 	h.unlockRequests()
