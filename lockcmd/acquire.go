@@ -37,6 +37,7 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 	a.askedTTL = asked
 	defer a.unlockOwn()
 	r := result{kind: taken}
+	a.place = c.placeOf(opts)
 	// Otherwise this waiter goes behind those that wait already (R18).
 	if !opts.wait || !s.queues.waiting(a.queueID()) || c.skipsQueue(opts) {
 		if opts.wait {
@@ -95,6 +96,20 @@ func (s *Service) isHeld(h *hold) bool {
 		s.watchdog.Check(&h.watch)
 	}
 	return ok
+}
+
+// placeOf is what the first attempt tells Redis.
+func (c *Carrier) placeOf(opts acquireOptions) string {
+	reads := opts.mode.Shared && c.newest(opts.lock(), func(h *hold) bool { return h.mode() == opts.mode }) != nil
+	switch {
+	case reads && opts.wait:
+		return placeTurn
+	case reads:
+		return placeReads
+	case opts.wait:
+		return placeLast
+	}
+	return placeNone
 }
 
 // skipsQueue reports whether the command attempts at once, although others wait: it may be about a

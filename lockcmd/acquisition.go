@@ -30,6 +30,7 @@ type acquisition struct {
 	end          time.Time  // end of BLOCK; zero without
 	graceRetries int        // attempts in a row that were refused by a master in grace
 	group        *holdGroup // group of the new hold; nil without
+	place        string     // what the next attempt tells Redis about the waiter
 	pendingMove  *move      // move of the hold by ID, outcome unknown; else nil
 }
 
@@ -45,6 +46,7 @@ type result struct {
 	replicas  int64 // granted or moved: replicas that have it, if REPLICAS asked
 	repeated  bool  // granted before, under the same ID; it counts once
 	handovers int   // granted: hand-overs in a row up to this one
+	others    int64 // granted by a hand-over: other Leashes that wait
 
 	// For permits and latches:
 	permitsLeft int64 // granted: permits left for others
@@ -96,9 +98,10 @@ func (a *acquisition) buildCall() {
 		acquire = m.AcquireReplicated
 	}
 	a.call = &script.Call{
-		Script: acquire, DB: a.options.db, Keys: m.Keys(key, a.owner, script.TokenKey(key)),
-		Args: a.appendGrantArgs(append(make([]string, 0, 11), a.owner, a.carrier.name, script.Decimal(a.number), want)),
+		Script: acquire, DB: a.options.db, Keys: m.Keys(key, a.owner, script.TokenKey(key), script.TurnsKey(key)),
+		Args: a.appendGrantArgs(append(make([]string, 0, 14), a.owner, a.carrier.name, script.Decimal(a.number), want)),
 	}
+	a.call.Args = append(a.call.Args, a.carrier.service.turnEntry(m), a.place, turnEventText(a.options.lock(), m))
 	if m.Fair {
 		a.call.Keys = append(a.call.Keys, m.Queue(key)...)
 		a.call.Args = append(a.call.Args, a.fairTimeoutArg(), m.Channel(key), a.carrier.service.cfg.publishMode(), a.carrier.service.fairBit)
@@ -117,6 +120,9 @@ func (a *acquisition) appendGrantArgs(args []string) []string {
 // masterArg is the index of the master that may grant in the arguments of an acquire.
 const masterArg = 10
 
+// turnEntryArg and placeArg are those of the turns.
+const turnEntryArg, placeArg = 11, 12
+
 // send makes one attempt. An outcome that is not known at until is unknown.
 func (a *acquisition) send(until time.Time) result {
 	r := a.sendOnce(until)
@@ -129,6 +135,7 @@ func (a *acquisition) send(until time.Time) result {
 func (a *acquisition) sendOnce(until time.Time) result {
 	s := a.carrier.service
 	a.call.WantReplicas, a.call.ReplicaTimeout = a.options.replicas, a.replicaWait()
+	a.call.Args[turnEntryArg], a.call.Args[placeArg] = s.turnEntry(a.options.mode), a.place
 	a.call.Args[masterArg] = s.graces.grantingMaster(a.options.key)
 	reply, err := s.redis.Ask(a.call, until)
 	a.copyPending = a.copyPending || a.call.OutcomeUnknown

@@ -44,6 +44,10 @@ func (s *Service) receiveEvent(event string) {
 	if err != nil {
 		return
 	}
+	if f[0] == turnEvent {
+		s.beginTurn(lockID{int(token), f[3]}, f[2])
+		return
+	}
 	of := holdRef{token, f[2]}
 	switch h := s.findHoldOrKeep(f[0], of, f[3]); {
 	case h != nil:

@@ -130,7 +130,7 @@ func TestR2GraceEndIsNotLoggedForADeadMaster(t *testing.T) {
 	t.Parallel()
 	s := leash(t, dialServer(t, redistest.Start(t).Addr), Config{FailoverGrace: time.Hour})
 	log := &logBuffer{}
-	g := newGracePeriods(&Service{cfg: s.cfg, log: slog.New(slog.NewTextHandler(log, nil)), watchdog: s.watchdog})
+	g := newGracePeriods(&Service{cfg: s.cfg, redis: s.redis, log: slog.New(slog.NewTextHandler(log, nil)), watchdog: s.watchdog})
 	g.duration.Store(int64(time.Minute))
 	now, began := time.Now().UnixMilli(), time.Now()
 	g.noteProbe("addr", "id", "replid", now, now, []int{0}, began)

@@ -33,6 +33,8 @@ func TestAMissingKeyIsNamed(t *testing.T) {
 	want(t, a.do("LOCK.ACQUIRE", "k", "READ"), prefix+"the key '{k}:leash'")
 	want(t, a.do("SEM.ACQUIRE", "k"), prefix+"the key '{k}:timeout'")
 	setUser("~k", "~redisson_*", "~{k}:leash")
+	want(t, a.do("LOCK.ACQUIRE", "k", "READ"), prefix+"the key '{k}:leash:turns'")
+	setUser("~k", "~redisson_*", "~{k}:leash", "~{k}:leash:turns")
 	want(t, a.do("LOCK.ACQUIRE", "k", "READ"), prefix+"a helper key of 'k'")
 	wantNothingLeft(t, admin, "k")
 }

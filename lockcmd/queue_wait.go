@@ -14,11 +14,11 @@ type queueWait struct {
 	waiter      *waiter
 	wanted      *wantedNotifier
 	channel     string
-	end         time.Time     // end of BLOCK; zero without
-	seen        result        // result of the last attempt
-	known       bool          // Redis has said "taken" since the wait began
-	blockOver   bool          // BLOCK is over; only blockSlack is left
-	pauseLeft   time.Duration // no attempt for so long
+	end         time.Time // end of BLOCK; zero without
+	seen        result    // result of the last attempt
+	known       bool      // Redis has said "taken" since the wait began
+	granted     bool      // the wait ended with the lock
+	blockOver   bool      // BLOCK is over; only blockSlack is left
 
 	blockEnd   <-chan time.Time
 	unblocked  <-chan struct{}
@@ -50,7 +50,11 @@ func (c *Carrier) newQueueWait(a *acquisition, seen result) *queueWait {
 // close also takes out a waiter whose attempt panicked. Otherwise all behind it would wait for
 // ever.
 func (q *queueWait) close() {
-	q.service.queues.leave(q.waiter, false, true)
+	a, s := q.acquisition, q.service
+	s.queues.leave(q.waiter, false, true)
+	if !q.granted && !a.options.mode.Fair && !s.queues.waiting(a.queueID()) {
+		s.leaveTurns(a.options.lock(), a.options.mode)
+	}
 	q.timer.Stop()
 	if q.blockTimer != nil {
 		q.blockTimer.Stop()
@@ -81,20 +85,15 @@ func (q *queueWait) next(ctx context.Context) (r result, over bool) {
 		q.subscribed = nil
 	case <-w.wake:
 		woken = true
+	case <-w.reserved: // for another Leash, which may be dead
+		q.timer.Reset(minReservation + rand.N(minReservation/5))
+		return r, false
 	case <-q.timer.C:
 	}
 	if r, over = q.attempt(woken); !over {
-		q.timer.Reset(q.pause())
+		q.timer.Reset(s.nextAttempt(q.seen, rand.Float64()))
 	}
 	return r, over
-}
-
-// pause is the time until the next attempt without a wake-up.
-func (q *queueWait) pause() time.Duration {
-	if q.pauseLeft > 0 {
-		return q.pauseLeft
-	}
-	return q.service.nextAttempt(q.seen, rand.Float64())
 }
 
 // finish leaves the queue at the end of BLOCK. If a release is about to grant the lock, it stays
@@ -116,8 +115,7 @@ func (q *queueWait) attempt(woken bool) (r result, over bool) {
 	if q.blockOver && s.queues.leave(w, false, false) {
 		return w.finalResult(q.seen, q.known), true
 	}
-	ok := false
-	if ok, q.pauseLeft = s.queues.beginAttempt(w); !ok {
+	if !s.queues.beginAttempt(w) {
 		return r, false
 	}
 	q.seen = q.acquisition.send(attemptDeadline(s.deadline(), q.end))

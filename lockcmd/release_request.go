@@ -32,11 +32,9 @@ type releaseRequest struct {
 	call        *script.Call // nil before the first attempt
 	// what came of restoring the missing hold, to release it
 	restore        renewal.Outcome
-	decremented    bool // the count was taken here, though the master had another one
-	restoreBlocked bool // a tombstone stops late restores
-	// the message that the lock is free reached only the one subscription of this Leash
-	noOtherSubscriber bool
-	perKeyCounts      int64 // counts of the hold when keys are released one by one; else 0
+	decremented    bool  // the count was taken here, though the master had another one
+	restoreBlocked bool  // a tombstone stops late restores
+	perKeyCounts   int64 // counts of the hold when keys are released one by one; else 0
 }
 
 // beginRelease moves a present hold, whose requests the caller has locked, to a state of release.
@@ -75,12 +73,12 @@ func (s *Service) newReleaseRequestLocked(h *hold, all bool, until time.Time) *r
 
 // renumber makes the call, with a number above all that locked the requests before.
 func (rel *releaseRequest) renumber() {
-	h, s := rel.hold, rel.service
+	h := rel.hold
 	outcomeUnknown, owner := rel.call != nil && rel.call.OutcomeUnknown, h.owner()
 	rel.number, rel.perKeyCounts = h.carrier.requests.Add(1), 0
 	rel.call = &script.Call{
 		Script: h.mode().Release, DB: int(h.db), Keys: h.mode().ReleaseKeys(h.key(), owner), MinKeys: h.mode().MinKeys(h.key(), owner),
-		Args:           append(rel.args(owner), h.mode().Channel(h.key()), s.cfg.publishMode()),
+		Args:           rel.args(owner),
 		OutcomeUnknown: outcomeUnknown,
 	}
 }
@@ -90,7 +88,20 @@ func (rel *releaseRequest) args(owner string) []string {
 	if rel.all {
 		what = "all"
 	}
-	return append(make([]string, 0, 7), owner, script.Decimal(rel.hold.token), rel.hold.carrier.name, script.Decimal(rel.number), what)
+	return append(make([]string, 0, 10), owner, script.Decimal(rel.hold.token), rel.hold.carrier.name, script.Decimal(rel.number), what)
+}
+
+// releaseArgs is how many arguments args returns.
+const releaseArgs = 5
+
+// turnArgs are the last arguments of a release: how it tells waiters that the lock is free.
+func (rel *releaseRequest) turnArgs() []string {
+	h, s := rel.hold, rel.service
+	channel, waits := h.mode().Channel(h.key()), ""
+	if s.queues.waiting(queueID{h.lock(), channel}) {
+		waits = "1"
+	}
+	return []string{channel, s.cfg.publishMode(), s.turnEntry(h.mode().Unfair()), waits, turnEventText(h.lock(), h.mode())}
 }
 
 // send sends the release and settles the hold with the answer: holdEnded, countsRemain or
@@ -108,12 +119,8 @@ func (rel *releaseRequest) send(until time.Time) (code int64, err error) {
 	}
 	sent := time.Now()
 	if rel.hold.mode().Handover != nil && !s.draining.Load() && rel.freesLock() {
-		w, claimed := s.queues.claim(rel.hold, rel.hold.handovers())
-		if w != nil && !claimed {
-			defer func() { s.queues.endPause(w, rel.noOtherSubscriber) }()
-		}
-		if claimed {
-			code, known := rel.handOver(w, until)
+		if w, served, claimed := s.queues.claim(rel.hold, rel.hold.handovers()); claimed {
+			code, known := rel.handOver(w, served, until)
 			if known && code != staleRequest && (code != noSuchHold || s.graces == nil) {
 				if code, err = rel.repairAnswer(code, sent, until); err != nil || code != staleRequest {
 					return rel.conclude(code, until, err)
@@ -164,15 +171,18 @@ func (rel *releaseRequest) freesLock() bool {
 
 // handOver ends the hold and grants the lock to w in one script (R21). known is false when a plain
 // release must follow. It carries the same number, so it acts only if this call has not.
-func (rel *releaseRequest) handOver(w *waiter, until time.Time) (code int64, known bool) {
+func (rel *releaseRequest) handOver(w *waiter, served bool, until time.Time) (code int64, known bool) {
 	s, a := rel.service, w.acquisition
 	h := rel.hold
-	owner := h.owner()
+	owner, turnOver := h.owner(), ""
+	if served {
+		turnOver = "1"
+	}
 	args := append(rel.args(owner), a.owner, a.carrier.name, script.Decimal(a.number))
 	call := &script.Call{
-		Script: h.mode().Handover, DB: int(h.db), Keys: h.mode().EndKeys(h.key(), owner, script.TokenKey(h.key())),
+		Script: h.mode().Handover, DB: int(h.db), Keys: h.mode().EndKeys(h.key(), owner, script.TokenKey(h.key()), script.TurnsKey(h.key())),
 		MinKeys: h.mode().MinKeys(h.key(), owner) + 1,
-		Args:    append(a.appendGrantArgs(args), h.mode().Channel(h.key()), s.cfg.publishMode(), a.options.mode.Name),
+		Args:    append(a.appendGrantArgs(args), h.mode().Channel(h.key()), s.cfg.publishMode(), a.options.mode.Name, s.turnEntry(a.options.mode), turnOver, turnEventText(h.lock(), h.mode())),
 	}
 	reply, err := s.redis.Ask(call, until)
 	rel.call.OutcomeUnknown = rel.call.OutcomeUnknown || call.OutcomeUnknown
@@ -181,13 +191,16 @@ func (rel *releaseRequest) handOver(w *waiter, until time.Time) (code int64, kno
 	var present bool
 	if given {
 		grant := result{kind: granted, token: n[1], left: script.Millis(n[2]), sent: call.Sent, handovers: h.handovers() + 1}
+		if len(n) > 3 {
+			grant.others = n[3]
+		}
 		s.stats.handovers.Add(1)
 		if present = s.queues.grant(w, grant, call.OutcomeUnknown); !present {
 			h, _ := a.hold(grant)
 			h.apply(closedToRelease, "")
 		}
 	} else {
-		present = s.queues.unclaim(w, call.OutcomeUnknown)
+		present = s.queues.unclaim(w, call.OutcomeUnknown, err == nil && n[0] == holdEnded)
 	}
 	if !present && call.OutcomeUnknown {
 		s.spawn(func() { s.takeBackTwice(a) })

@@ -120,10 +120,9 @@ func outcome(cmd script.Once) renewal.Outcome {
 // goes on that way, because the records and the lock differ from then on.
 func (rel *releaseRequest) ask(until time.Time) (code int64, err error) {
 	if rel.perKeyCounts == 0 {
+		rel.call.Args = append(rel.call.Args[:releaseArgs], rel.turnArgs()...)
 		reply, err := rel.service.redis.Ask(rel.call, until)
-		n := script.IntegersOf(reply)
-		// PUBLISH in a cluster counts only the subscribers of one node.
-		code, rel.noOtherSubscriber = n[0], len(n) > 2 && max(n[1], n[2]) <= 1 && (n[2] >= 0 || !rel.service.redis.IsCluster)
+		code = script.IntegersOf(reply)[0]
 		if rel.hold.mode().ReleaseKey == nil || !script.KeysSplit(err) {
 			return code, err
 		}
@@ -154,7 +153,7 @@ func (rel *releaseRequest) ask(until time.Time) (code int64, err error) {
 // askKey sends the part of the release for one key.
 func (rel *releaseRequest) askKey(key, what string, until time.Time) (int64, error) {
 	call := &script.Call{
-		Script: rel.hold.mode().ReleaseKey, DB: int(rel.hold.db), Keys: []string{key}, Args: slices.Concat(rel.call.Args, script.Args(rel.perKeyCounts, what)),
+		Script: rel.hold.mode().ReleaseKey, DB: int(rel.hold.db), Keys: []string{key}, Args: slices.Concat(rel.call.Args[:releaseArgs], []string{rel.hold.mode().Channel(rel.hold.key()), rel.service.cfg.publishMode()}, script.Args(rel.perKeyCounts, what)),
 	}
 	code, err := rel.service.redis.AskInt(call, until)
 	rel.call.OutcomeUnknown = rel.call.OutcomeUnknown || call.OutcomeUnknown

@@ -62,7 +62,7 @@ func (l *subscriber) subscribe(channel string, lock lockID) (ready <-chan struct
 		c = &sub{lastMessage: l.messages}
 		l.subs[channel] = c
 		plain, sharded := l.service.cfg.Publish != PublishSharded, l.service.cfg.Publish != PublishPlain
-		c.ready, c.cancel = l.from.Subscribe(channel, plain, sharded, func([]byte) { l.wakeWaiters(channel) })
+		c.ready, c.cancel = l.from.Subscribe(channel, plain, sharded, func(message []byte) { l.wakeWaiters(channel, isTurnMessage(message)) })
 	}
 	if !slices.Contains(c.locks, lock) {
 		c.locks = append(c.locks, lock)
@@ -166,8 +166,8 @@ func (l *subscriber) receiveEvent(message []byte) {
 }
 
 // wakeWaiters wakes the heads of the channel's queues. A message that may have been missed counts
-// as one.
-func (l *subscriber) wakeWaiters(channel string) {
+// as one. A turn message says that the lock is free and reserved for a Leash.
+func (l *subscriber) wakeWaiters(channel string, turn bool) {
 	l.mu.Lock()
 	var locks []lockID
 	if c := l.subs[channel]; c != nil {
@@ -183,7 +183,11 @@ func (l *subscriber) wakeWaiters(channel string) {
 	}
 	l.mu.Unlock()
 	for _, lock := range locks {
-		l.service.queues.wake(queueID{lock, channel})
+		if turn {
+			l.service.queues.noteReserved(queueID{lock, channel})
+		} else {
+			l.service.queues.wake(queueID{lock, channel})
+		}
 		l.service.permitQueues.wake(queueID{lock, channel})
 	}
 }

@@ -25,6 +25,7 @@ func (c *Carrier) await(ctx context.Context, a *acquisition, seen result) result
 	defer q.close()
 	for {
 		if r, over := q.next(ctx); over {
+			q.granted = r.kind == granted || r.kind == moved
 			return r
 		}
 	}

@@ -3,17 +3,11 @@ package lockcmd
 import (
 	"slices"
 	"sync"
-	"time"
 )
 
-const (
-	// hand-overs in a row on this Leash before other Leashes get a chance
-	maxHandovers = 16
-	// how long the next waiter then pauses, if other Leashes wait; they get the wake-up at the same
-	// time
-	fleetPause    = 2 * time.Millisecond
-	maxFleetPause = time.Second // until endPause
-)
+// maxHandovers is how many hand-overs in a row happen while no other Leash waits. Then clients that
+// know no turns get a chance, such as those of Redisson.
+const maxHandovers = 16
 
 // waitQueues has the waiters of this Leash, in order of arrival. Only the head of a queue attempts
 // (R18). When the head got a shared lock, the next waiter attempts, if it wants to share the lock
@@ -22,10 +16,9 @@ type waitQueues struct {
 	mu   sync.Mutex
 	byID map[queueID]*waitQueue
 	// all FAIR waiters of a lock; each is in a queue of its owner too
-	fair   map[lockID]*waitQueue
-	counts map[lockID]int // waiters in all queues of a lock
-
-	fleetPause time.Duration // immutable; tests set it
+	fair     map[lockID]*waitQueue
+	counts   map[lockID]int // waiters in all queues of a lock
+	arrivals int64          // number of waiters so far
 }
 
 // queueID names a queue: the lock and the channel on which its waiters are woken. Waiters for
@@ -48,17 +41,20 @@ func (a *acquisition) queueID() queueID {
 
 type waitQueue struct {
 	waiters []*waiter
+	turnEnd int64 // arrival of the last waiter for which the turn of this Leash lasts
+	others  int64 // other Leashes that waited at the last hand-over
 }
 
 // waiter is one waiting command.
 type waiter struct {
 	acquisition *acquisition
 	wake        chan struct{} // size 1: one attempt is due, for any number of reasons
+	reserved    chan struct{} // size 1: the lock is reserved for some Leash
 	granted     chan result   // size 1: the grant of a hand-over
+	arrival     int64         // its number in order of arrival
 	// Guarded by waitQueues.mu.
 	state       waiterState
-	copyPending bool      // a copy of a hand-over to it may still be on its way
-	pauseUntil  time.Time // no attempt before: other Leashes have their turn
+	copyPending bool // a copy of a hand-over to it may still be on its way
 }
 
 type waiterState int
@@ -72,7 +68,7 @@ const (
 )
 
 func newWaitQueues() *waitQueues {
-	return &waitQueues{byID: make(map[queueID]*waitQueue), fair: make(map[lockID]*waitQueue), counts: make(map[lockID]int), fleetPause: fleetPause}
+	return &waitQueues{byID: make(map[queueID]*waitQueue), fair: make(map[lockID]*waitQueue), counts: make(map[lockID]int)}
 }
 
 // waiting reports whether a queue has waiters.
@@ -84,9 +80,11 @@ func (q *waitQueues) waiting(id queueID) bool {
 
 // join appends the acquisition to its queue.
 func (q *waitQueues) join(a *acquisition) *waiter {
-	w := &waiter{acquisition: a, wake: make(chan struct{}, 1), granted: make(chan result, 1)}
+	w := &waiter{acquisition: a, wake: make(chan struct{}, 1), reserved: make(chan struct{}, 1), granted: make(chan result, 1)}
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.arrivals++
+	w.arrival = q.arrivals
 	addWaiter(q.byID, a.queueID(), w)
 	if a.options.mode.Fair {
 		addWaiter(q.fair, a.options.lock(), w)
@@ -122,15 +120,17 @@ func removeWaiter[K comparable](queues map[K]*waitQueue, id K, w *waiter) (next 
 }
 
 // beginAttempt reports whether w attempts now. Only the head does, and not while a release may
-// grant it the lock. rest is what is left of its pause.
-func (q *waitQueues) beginAttempt(w *waiter) (ok bool, rest time.Duration) {
+// grant it the lock.
+func (q *waitQueues) beginAttempt(w *waiter) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.byID[w.acquisition.queueID()].waiters[0] != w || w.state != waiterQueued {
-		return false, 0
+	queue := q.byID[w.acquisition.queueID()]
+	if queue.waiters[0] != w || w.state != waiterQueued {
+		return false
 	}
-	if rest = time.Until(w.pauseUntil); rest > 0 {
-		return false, rest
+	w.acquisition.place = placeFirst
+	if w.arrival <= queue.turnEnd {
+		w.acquisition.place = placeTurn
 	}
 	select { // this attempt serves all wake-ups so far
 	case <-w.wake:
@@ -138,7 +138,7 @@ func (q *waitQueues) beginAttempt(w *waiter) (ok bool, rest time.Duration) {
 	}
 	w.state = waiterTrying
 	w.acquisition.copyPending = w.acquisition.copyPending || w.copyPending
-	return true, 0
+	return true
 }
 
 // isHead reports whether w is the head of its queue.
@@ -172,6 +172,9 @@ func (q *waitQueues) leave(w *waiter, took, force bool) bool {
 	w.acquisition.copyPending = w.acquisition.copyPending || w.copyPending
 	w.state = waiterLeft
 	id := w.acquisition.queueID()
+	if took {
+		q.beginTurn(w)
+	}
 	if next := removeWaiter(q.byID, id, w); next != nil && (!took || w.shares() && next.shares()) {
 		next.wakeUp()
 	}
@@ -182,14 +185,37 @@ func (q *waitQueues) leave(w *waiter, took, force bool) bool {
 	return true
 }
 
+// beginTurn notes that w got the lock. If it was not within a turn of this Leash, a turn begins for
+// all that wait now. The caller holds mu.
+func (q *waitQueues) beginTurn(w *waiter) {
+	if queue := q.byID[w.acquisition.queueID()]; queue != nil && w.arrival > queue.turnEnd {
+		queue.turnEnd = q.arrivals
+	}
+}
+
 func (w *waiter) shares() bool { return w.acquisition.options.mode.Shared }
 
-// wake makes the head of a queue attempt.
-func (q *waitQueues) wake(id queueID) {
+// wake makes the head of a queue attempt. It reports whether there is one.
+func (q *waitQueues) wake(id queueID) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	k := q.byID[id]
+	if k != nil {
+		k.waiters[0].wakeUp()
+	}
+	return k != nil
+}
+
+// noteReserved tells the head of a queue that the lock is reserved for some Leash. If that one does
+// not take it, the head attempts a little later.
+func (q *waitQueues) noteReserved(id queueID) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if k := q.byID[id]; k != nil {
-		k.waiters[0].wakeUp()
+		select {
+		case k.waiters[0].reserved <- struct{}{}:
+		default:
+		}
 	}
 }
 
@@ -213,45 +239,31 @@ func (w *waiter) wakeUp() {
 
 // claim returns the head of the queue that the release of h is to grant the lock to (R21). With
 // FAIR waiters it is the one that came first. ok is false when there is none, when it attempts
-// itself, or when it wants another mode. ok is also false when it is the turn of other Leashes:
-// handovers is the number of hand-overs in a row up to h. Then w pauses until endPause. grant or
-// unclaim ends a claim.
-func (q *waitQueues) claim(h *hold, handovers int) (w *waiter, ok bool) {
+// itself, or when it wants another mode. handovers is the number of hand-overs in a row up to h.
+// served says that the turn of this Leash ends if another one waits. grant or unclaim ends a claim.
+func (q *waitQueues) claim(h *hold, handovers int) (w *waiter, served, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.counts[h.lock()] == 0 { // the usual case
-		return nil, false
+		return nil, false, false
 	}
 	queue := q.fair[h.lock()]
 	if queue == nil || h.mode().Queue == nil {
 		queue = q.byID[queueID{h.lock(), h.mode().Channel(h.key())}]
 	}
 	if queue == nil {
-		return nil, false
+		return nil, false, false
 	}
 	w = queue.waiters[0]
+	served = w.arrival > queue.turnEnd
 	switch {
 	case w.state != waiterQueued || w.acquisition.own != nil || w.acquisition.options.replicas > 0 || !h.mode().HandsOverTo(w.acquisition.options.mode):
-		return nil, false
-	case handovers >= maxHandovers && w.acquisition.options.mode.Fair: // Redis decides who is next
-		return nil, false
-	case handovers >= maxHandovers:
-		w.pauseUntil = time.Now().Add(maxFleetPause)
-		return w, false
+		return nil, false, false
+	case handovers >= maxHandovers && (served || queue.others == 0):
+		return nil, false, false
 	}
 	w.state = waiterClaimed
-	return w, true
-}
-
-// endPause ends a pause after the fleet pause, or at once if no other Leash listens.
-func (q *waitQueues) endPause(w *waiter, alone bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	w.pauseUntil = time.Now()
-	if !alone {
-		w.pauseUntil = w.pauseUntil.Add(q.fleetPause)
-	}
-	w.wakeUp()
+	return w, served, true
 }
 
 // grant gives a grant to a claimed waiter. It fails when the waiter has left; then nobody has the
@@ -264,12 +276,17 @@ func (q *waitQueues) grant(w *waiter, r result, copyPending bool) bool {
 		return false
 	}
 	w.state = waiterGranted
+	if queue := q.byID[w.acquisition.queueID()]; queue != nil {
+		queue.others = r.others
+	}
+	q.beginTurn(w)
 	w.granted <- r
 	return true
 }
 
-// unclaim ends the claim without a grant. It fails when the waiter has left.
-func (q *waitQueues) unclaim(w *waiter, copyPending bool) bool {
+// unclaim ends the claim without a grant. It fails when the waiter has left. The waiter attempts
+// again unless the release has told everybody that the lock is free.
+func (q *waitQueues) unclaim(w *waiter, copyPending, told bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	w.copyPending = w.copyPending || copyPending
@@ -277,7 +294,9 @@ func (q *waitQueues) unclaim(w *waiter, copyPending bool) bool {
 		return false
 	}
 	w.state = waiterQueued
-	w.wakeUp()
+	if !told {
+		w.wakeUp()
+	}
 	return true
 }
 

@@ -260,7 +260,7 @@ func TestR21HandOverIsBounded(t *testing.T) {
 func TestR21HandOverIsBoundedForTwo(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, other, key := leash(t, rdb, Config{}, slowRetries, withFleetPause), leash(t, rdb, Config{}), newKey()
+		s, other, key := leash(t, rdb, Config{}, slowRetries), leash(t, rdb, Config{}, slowRetries), newKey()
 		subscribeFirst(t, s, script.LockChannel(key), key)
 		a, b := connect(t, s), connect(t, s)
 		subscribeFirst(t, other, script.LockChannel(key), key)
@@ -284,14 +284,13 @@ func TestR21HandOverIsBoundedForTwo(t *testing.T) {
 	})
 }
 
-// withFleetPause makes the pause so long that another Leash surely gets the lock, if one waits.
-func withFleetPause(s *Service) { s.queues.fleetPause = time.Hour }
-
-func TestR21NoPauseWithoutOtherLeashes(t *testing.T) {
+// TestR21HandOverIsBoundedWhenAlone: Nobody else listens, so after the bound the message of the
+// release comes back to this Leash.
+func TestR21HandOverIsBoundedWhenAlone(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		for _, mode := range [][]string{nil, {"WRITE"}} {
-			s, key := leash(t, rdb, Config{}, slowRetries, withFleetPause), newKey()
+			s, key := leash(t, rdb, Config{}, slowRetries), newKey()
 			a, b := connect(t, s), connect(t, s)
 			a.token(append([]string{key}, mode...)...)
 			for range 3 * maxHandovers {

@@ -44,6 +44,9 @@ func (c *Client) Ask(call *Call, until time.Time) (any, error) {
 	for {
 		reply, err := c.attempt(call, until)
 		if err == nil {
+			if call.WantReplicas == 0 {
+				c.roundTrip.note(time.Since(call.Sent))
+			}
 			c.noteSuccess(call)
 			return reply, nil
 		}

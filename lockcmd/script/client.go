@@ -28,6 +28,7 @@ type Client struct {
 	Drop         func(db, slot int)    // closes the links to a node
 	RefreshLinks func()                // starts a refresh of their topology
 
+	roundTrip   roundTrip
 	refusals    refusals
 	waitClients waitClients
 	Stopped     chan struct{} // closed by stop

@@ -57,11 +57,15 @@ var (
 
 func newRWMode(id uint8, name string, shared bool) *Mode {
 	load := func(script string, parts ...string) *Script {
-		return Load("rw_"+script, slices.Concat([]string{"rw_" + name, "rw"}, parts)...)
+		common := []string{"rw_" + name, "rw"}
+		if slices.Contains(parts, "turns") { // rw.lua uses it
+			common = []string{"rw_" + name, "turns", "rw"}
+		}
+		return Load("rw_"+script, append(common, slices.DeleteFunc(parts, func(part string) bool { return part == "turns" })...)...)
 	}
 	return &Mode{
-		ID: id, Name: name, Option: strings.ToUpper(name), Shared: shared, Acquire: load("acquire", "rw_grant", "master"), Release: load("release"),
-		AcquireReplicated: load("acquire", "rw_grant", "master", "rw_undo_rights"), Handover: load("handover", "rw_grant", "master"),
+		ID: id, Name: name, Option: strings.ToUpper(name), Shared: shared, Acquire: load("acquire", "turns", "rw_grant", "master"), Release: load("release", "turns"),
+		AcquireReplicated: load("acquire", "turns", "rw_grant", "master", "rw_undo_rights"), Handover: load("handover", "turns", "rw_grant", "master"),
 		Revoke: load("revoke", "revoke_report"), Move: load("move", "set_carrier"), Undo: load("undo"), Renew: load("renew"), Restore: load("restore", "rw_make_room", "master", "restore_each"), RenewKey: load("renew_key"), ReleaseKey: load("release_key"), Extend: load("extend", "extend_report"), BreakOther: load("break"),
 		Channel: RWChannel,
 		Helpers: func(key, _ string) []string { return []string{RecordsKey(key)} },
@@ -111,9 +115,17 @@ func (m *Mode) EndKeys(key, owner string, more ...string) []string {
 // the queue took 1 µs and the first one 0.5 µs.
 func (m *Mode) ReleaseKeys(key, owner string) []string {
 	if m.Queue == nil || m.Fair {
-		return m.EndKeys(key, owner)
+		return m.EndKeys(key, owner, TurnsKey(key))
 	}
-	return m.Keys(key, owner, queueKey(key))
+	return m.Keys(key, owner, TurnsKey(key), queueKey(key))
+}
+
+// Unfair is the mode of waiters without FAIR for such holds.
+func (m *Mode) Unfair() *Mode {
+	if m.Fair {
+		return Plain
+	}
+	return m
 }
 
 // MinKeys is the number of keys of an owner's hold alone.

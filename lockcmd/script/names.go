@@ -78,6 +78,14 @@ func QueueKeys(key string) []string {
 	return []string{queueKey(key), prefixName("redisson_lock_timeout", key), SuffixName(key, "leash:waiters")}
 }
 
+// TurnsKey is the list of Leashes that wait for key (R21).
+func TurnsKey(key string) string {
+	if IsBraced(key) {
+		return key + ":leash:turns:braced"
+	}
+	return SuffixName(key, "leash:turns")
+}
+
 // queueKey is the list of waiting owners.
 func queueKey(key string) string { return prefixName("redisson_lock_queue", key) }
 

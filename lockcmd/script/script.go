@@ -25,9 +25,9 @@ type Script struct {
 }
 
 var (
-	AcquireScript         = Load("acquire", "master")
-	ReleaseScript         = Load("release", "queue")
-	HandoverScript        = Load("handover", "queue", "master")
+	AcquireScript         = Load("acquire", "turns", "master")
+	ReleaseScript         = Load("release", "turns", "queue")
+	HandoverScript        = Load("handover", "turns", "queue", "master")
 	RevokeScript          = Load("revoke", "queue", "revoke_report")
 	MoveScript            = Load("move", "set_carrier")
 	UndoScript            = Load("undo", "queue")
@@ -44,13 +44,14 @@ var (
 	setLatchScript        = Load("set_latch")
 	countDownScript       = Load("count_down")
 
-	AcquireFairScript = Load("acquire", "queue", "fair_head", "master")
+	AcquireFairScript = Load("acquire", "turns", "queue", "fair_head", "master")
 
-	replicatedAcquireScript     = Load("acquire", "master", "undo_rights")
-	replicatedAcquireFairScript = Load("acquire", "queue", "fair_head", "master", "undo_rights")
+	replicatedAcquireScript     = Load("acquire", "turns", "master", "undo_rights")
+	replicatedAcquireFairScript = Load("acquire", "turns", "queue", "fair_head", "master", "undo_rights")
 
-	DequeueScript = Load("dequeue", "queue")
-	TouchScript   = Load("touch")
+	DequeueScript    = Load("dequeue", "queue")
+	LeaveTurnsScript = Load("leave_turns", "turns")
+	TouchScript      = Load("touch")
 
 	inspectRWScript = Load("rw_inspect", "rw_read", "rw")
 

@@ -3,9 +3,10 @@
 -- KEYS
 --   1 the lock
 --   2 its token counter
---   3 its FAIR queue; keys 3 to 5 not in a slot migration
---   4 the queue's timeouts
---   5 Leash's own waiters
+--   3 the turns of the Leashes that wait; keys 3 to 6 not in a slot migration
+--   4 its FAIR queue
+--   5 the queue's timeouts
+--   6 Leash's own waiters
 -- ARGV
 --   1 owner
 --   2 token
@@ -25,10 +26,14 @@
 --   16 channel of the lock's releases
 --   17 ways to publish
 --   18 the waiter's mode; not used here, only in rw_handover.lua
+--   19 this Leash in the list of turns
+--   20 "" while its turn lasts. Otherwise the turn ends if another Leash comes first
+--   21 the event for the Leash whose turn it is
 -- Replies
---   {1, token, ms left}: ended and granted; the same when this request was done before
---   {1}: ended, not granted; waiters got a wake-up. A FAIR waiter comes first, or no token can be
---      counted, or this master may not grant
+--   {1, token, ms left, others}: ended and granted, and how many other Leashes wait
+--   {1, token, ms left}: this request was done before
+--   {1}: ended, not granted; waiters got a wake-up. The turn is over, or a FAIR waiter comes first,
+--      or no token can be counted, or this master may not grant
 --   {0}: counts remain
 --   {-1}: no such hold, nothing granted
 --   {-2}: a late copy, nothing done
@@ -54,17 +59,20 @@ if tonumber(h[1]) > 1 and ARGV[5] ~= 'all' then
   redis.call('HSET', KEYS[1], 'leash', record(r))
   return {0}
 end
-local q = KEYS[3] and redis.call('EXISTS', KEYS[3]) == 1 and fairQueue(3)
+local q = KEYS[4] and redis.call('EXISTS', KEYS[4]) == 1 and fairQueue(4)
 local first = q and q.head(0)
-if first and first ~= ARGV[6] or not canMint(KEYS[2]) or notGranting(ARGV[15]) then
+local turn = readTurn(KEYS[3], ARGV[19], ARGV[20] ~= '')
+if turn.over or first and first ~= ARGV[6] or not canMint(KEYS[2]) or notGranting(ARGV[15]) then
   redis.call('DEL', KEYS[1])
-  publish(ARGV[16], ARGV[17])
+  if first and first ~= ARGV[6] then putFairFirst(KEYS[3]) end
+  callNext(KEYS[3], ARGV[19], true, ARGV[21], ARGV[16], ARGV[17])
   if first then publish(ARGV[16] .. ':' .. first, ARGV[17]) end
   return {1}
 end
-needs('TIME', 'SET', 'HSET', 'PEXPIRE')
+needs('TIME', 'SET', 'DEL', 'HSET', 'PEXPIRE')
 if q then needsForQueue() end
 redis.call('HDEL', KEYS[1], ARGV[1])
 local made = grant(KEYS[1], KEYS[2], {ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11], ARGV[12], ARGV[13], ARGV[14]})
 if first and made[1] == 1 then q.granted(first, ARGV[10], ARGV[16], ARGV[17]) end
+if made[1] == 1 then made[4] = takeTurn(KEYS[3], turn) end
 return made

@@ -59,11 +59,9 @@ end
 -- publish sends a wake-up on the channel in the ways that mode (p, s) names. word is the message
 -- that Redisson expects, '0' if left out. It may fail: Redis before 7 has no SPUBLISH, and the user
 -- may lack the right to the channel. A failure undoes nothing, and waiters also retry on their own.
--- It returns the number of receivers in each way, -1 for a way that was not used.
 local function publish(channel, mode, word)
-  local plain = string.find(mode, 'p', 1, true) and redis.pcall('PUBLISH', channel, word or '0')
-  local sharded = string.find(mode, 's', 1, true) and redis.pcall('SPUBLISH', channel, word or '0')
-  return type(plain) == 'number' and plain or -1, type(sharded) == 'number' and sharded or -1
+  if string.find(mode, 'p', 1, true) then redis.pcall('PUBLISH', channel, word or '0') end
+  if string.find(mode, 's', 1, true) then redis.pcall('SPUBLISH', channel, word or '0') end
 end
 
 -- passMemoryLimit lets the rest of a script run at Redis's memory limit. It makes a first write
@@ -91,23 +89,29 @@ local function canMint(counter)
 end
 
 -- mintToken counts a new token, above the last one (R6), and stores it for ttl ms ('0': without
--- end). It returns the token, its text and Redis's clock in ms as text, or an error.
-local function mintToken(counter, ttl)
-  local last, now = redis.call('GET', counter), redis.call('TIME')
+-- end). last is what the counter has, if the caller has read it. It returns the token, its text and
+-- Redis's clock in ms as text, or an error.
+local function mintToken(counter, ttl, last)
+  local now = redis.call('TIME')
+  if last == nil then last = redis.call('GET', counter) end
   local token = math.max((tonumber(last or 0) or 0) + 1, tonumber(now[1]) * 1000000 + tonumber(now[2]))
   if token >= 9007199254740992 then return nil, redis.error_reply('ERR the token counter of this lock is out of range') end
   local text = string.format('%.0f', token)
-  if ttl == '0' or (last and redis.call('PTTL', counter) == -1) then redis.call('SET', counter, text)
-  else redis.call('SET', counter, text, 'PX', ttl) end
+  -- NX, because MGET does not tell a key of another type from a missing one.
+  local stored
+  if not last then stored = redis.call('SET', counter, text, 'NX', unpack(ttl == '0' and {} or {'PX', ttl}))
+  elseif ttl == '0' or redis.call('PTTL', counter) == -1 then stored = redis.call('SET', counter, text)
+  else stored = redis.call('SET', counter, text, 'PX', ttl) end
+  if not stored then return nil, redis.error_reply('WRONGTYPE Operation against a key holding the wrong kind of value') end
   return token, text, string.format('%.0f', math.floor(now[1] * 1000 + now[2] / 1000))
 end
 
 -- grant makes a hold of a free key: a token, the owner's count 1 and the record. In this order,
 -- Redis refuses at its memory limit before anything has changed. g = {owner, carrier, req, ttl,
--- opts, token ttl, id, client, more}
+-- opts, token ttl, id, client, more}. g.last is as in mintToken.
 local function grant(key, counter, g)
   needs('HSET', 'PEXPIRE')
-  local token, text, since = mintToken(counter, g[6])
+  local token, text, since = mintToken(counter, g[6], g.last)
   if not token then return text end
   redis.call('HSET', key, g[1], '1', 'leash', record({text, g[2], g[3], text, since, g[4], g[5], g[9] or '-', g[7], g[8]}))
   redis.call('PEXPIRE', key, g[4])

@@ -1,9 +1,10 @@
 -- release.lua takes a count of a hold back, or ends it, in the name of its carrier.
 -- KEYS
 --   1 the lock
---   2 its FAIR queue; keys 2 to 4 not in a slot migration
---   3 the queue's timeouts; keys 3 and 4 with FAIR only
---   4 Leash's own waiters
+--   2 the turns of the Leashes that wait; keys 2 to 5 not in a slot migration
+--   3 its FAIR queue
+--   4 the queue's timeouts; keys 4 and 5 with FAIR only
+--   5 Leash's own waiters
 -- ARGV
 --   1 owner
 --   2 token
@@ -12,14 +13,17 @@
 --   5 "all" ends it whatever its count; "=id" or "-" forgets the acquire of that ID; "" neither
 --   6 channel of the lock's releases
 --   7 ways to publish
+--   8 this Leash in the list of turns
+--   9 "" if nobody waits for the lock here
+--   10 the event for the Leash whose turn it is
 -- Replies
---   {1, receivers of PUBLISH, receivers of SPUBLISH}: ended; -1 for a way that was not used
+--   1: ended
 --   0: counts remain
 --   -1: no such hold
 --   -2: a late copy, nothing done
 -- Atomic: between the check of token and carrier and the DEL, the lock could change hands. Its
 -- first write is one that Redis allows at the memory limit.
--- Rules: R7, R11, R12, R13, R14, R22.
+-- Rules: R7, R11, R12, R13, R14, R21, R22.
 local h = redis.pcall('HMGET', KEYS[1], ARGV[1], 'leash')
 if h.err then return string.find(h.err, 'WRONGTYPE', 1, true) and -1 or h end
 local r = parse(h[2])
@@ -37,6 +41,10 @@ if tonumber(h[1]) > 1 and ARGV[5] ~= 'all' then
   return 0
 end
 redis.call('DEL', KEYS[1])
-local plain, sharded = publish(ARGV[6], ARGV[7])
-if KEYS[2] and redis.pcall('EXISTS', KEYS[2]) == 1 then wakeHead(2, ARGV[6], ARGV[7]) end
-return {1, plain, sharded}
+if not KEYS[2] or redis.pcall('EXISTS', KEYS[2], KEYS[3]) == 0 then
+  publish(ARGV[6], ARGV[7])
+  return 1
+end
+callNext(KEYS[2], ARGV[8], ARGV[9] ~= '', ARGV[10], ARGV[6], ARGV[7])
+wakeHead(3, ARGV[6], ARGV[7])
+return 1

@@ -136,15 +136,14 @@ end
 -- endHold ends the hold in a field, whatever its count n. When no other hold is left, the lock is
 -- deleted. When only the writer's readers are left, it becomes a read lock, and waiting readers are
 -- told. Redisson does not tell them. The lock lasts as long as the holds that are left. It writes
--- to no key that may be gone: in a slot that migrates, Redis would refuse that half way. It returns
--- what publish returns.
-local function endHold(key, leash, field, n, channel, modes)
+-- to no key that may be gone: in a slot that migrates, Redis would refuse that half way. turns has
+-- the arguments of callNext: key, leash, waits and event. It is nil where there are no turns.
+local function endHold(key, leash, field, n, channel, modes, turns)
   local most, writes = MINE == 'read' and crowdLeft(key, leash, field), 0
   if not most then most, writes = othersLeft(key, leash, field) end
   needs('DEL', 'PEXPIRE', 'HDEL', 'HSET')
   if most == 0 then
-    redis.call('DEL', key)
-    redis.call('DEL', leash)
+    redis.call('DEL', key, leash)
   else
     for _, k in ipairs({key, leash}) do
       redis.call('PEXPIRE', k, most)
@@ -153,5 +152,7 @@ local function endHold(key, leash, field, n, channel, modes)
     if writes == 0 and MINE == 'write' then redis.call('HSET', key, 'mode', 'read') end
   end
   if MINE == 'read' then dropTimeouts(leash, field, 1, n) end
-  if most == 0 or MINE == 'write' then return publish(channel, modes, WORD) end
+  if most == 0 and turns and redis.pcall('EXISTS', turns.key) == 1 then
+    callNext(turns.key, turns.leash, turns.waits, turns.event, channel, modes, WORD)
+  elseif most == 0 or MINE == 'write' then publish(channel, modes, WORD) end
 end

@@ -4,6 +4,7 @@
 --   1 the lock
 --   2 its records
 --   3 its token counter
+--   4 the turns of the Leashes that wait
 -- ARGV
 --   1 owner
 --   2 carrier
@@ -16,20 +17,26 @@
 --   9 client
 --   10 ext, the name=value pairs of the record
 --   11 id of the master that may grant, "-" for none, "" for any
+--   12 this Leash in the list of turns
+--   13 "" if the command does not wait; "0" if it begins to wait; "1" if it is the first that waits
+--      on this Leash; "2" if this Leash also has its turn, which lasts for it; "3" if it does not
+--      wait and its connection reads already
+--   14 the event for the Leash whose turn it is
 -- Replies
 --   {0, ms left, token}: taken; the last token granted, left out when it is unknown
 --   {5}: the owner holds the lock in another mode (R9), or asks for WRITE and would wait for its
 --      own READ
 --   the others are as in acquire.lua, without {7}
 -- Atomic: as acquire.lua. Who else holds the lock is checked at the moment of the grant.
--- Rules: R4, R6, R7, R9, R12.
+-- Rules: R4, R6, R7, R9, R12, R21.
 local key, leash, owner, carrier, req, want, ttl = KEYS[1], KEYS[2], ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], tonumber(ARGV[5])
+local place, waits = ARGV[13], ARGV[13] ~= '' and ARGV[13] ~= '3'
 local field, h = owner .. SUFFIX, redis.pcall('HMGET', key, 'mode', owner, owner .. ':write')
 if h.err then return h end
 local left, n, r = redis.call('PTTL', key), tonumber(h[MINE == 'read' and 2 or 3] or 0) or 0, parse(redis.call('HGET', leash, field))
 -- A lock of another kind (R9).
 if left ~= -2 and h[1] ~= 'read' and h[1] ~= 'write' then return h[2] and {5} or {0, left} end
-local fresh, mine = left == -2, n > 0 and holdLeft(key, leash, field, n) or 0
+local beside, fresh, mine = false, left == -2, n > 0 and holdLeft(key, leash, field, n) or 0
 if mine > 0 then
   if r[CARRIER] ~= carrier then return {2, r[TOKEN] or '', r[CARRIER] or '', r[ID] or '-'} end
   if tonumber(r[REQ]) == req then return {1, tonumber(r[REPLY]), mine} end
@@ -48,12 +55,16 @@ if mine == 0 and not fresh then
     -- The owner has the lock with WRITE and asks for READ.
     local w = parse(redis.call('HGET', leash, owner .. ':write'))
     if w[CARRIER] ~= carrier then return {2, '', '', '-'} end
+    beside = true
     needsForGrant()
     if renewed(w[OPTS]) then redis.call('HSET', leash, owner .. ':write', record(extendUntil(w, writes))) end
   elseif MINE == 'write' or h[1] == 'write' then
     local most, writing, writer = crowdLeft(key, leash), 0, nil
     if not most then most, writing, writer = othersLeft(key, leash) end
-    if writing > 0 or MINE == 'write' and most > 0 then return {0, most, (readInteger(KEYS[3]))} end
+    if writing > 0 or MINE == 'write' and most > 0 then
+      if waits then awaitTurn(KEYS[4], ARGV[12]) end
+      return {0, most, (readInteger(KEYS[3]))}
+    end
     -- Only expired holds are left.
     fresh = most == 0
     if not fresh and writer then needsForGrant() end
@@ -62,4 +73,14 @@ if mine == 0 and not fresh then
 end
 local blocked = notGranting(ARGV[11])
 if blocked then return {6, blocked} end
-return newHold(key, leash, KEYS[3], MINE, field, n, fresh, {owner, carrier, ARGV[3], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]})
+local last, turns, wait, list = unpack(redis.call('MGET', KEYS[3], KEYS[4]))
+if turns and not beside then
+  needsForGrant()
+  if fresh then wait, list = mayTakeTurn(KEYS[4], turns, ARGV[12], waits, ARGV[14])
+  else wait, list = mayShare(KEYS[4], turns, ARGV[12], place, left) end
+  if wait then return {0, wait, tonumber(last)} end
+end
+local made = newHold(key, leash, KEYS[3], MINE, field, n, fresh, {owner, carrier, ARGV[3], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], last = last})
+if list and made[1] == 1 then writeTurns(KEYS[4], 0, list) end
+if list and made[1] == 1 and MINE == 'read' then tellNext(list, ARGV[12], ARGV[14]) end
+return made

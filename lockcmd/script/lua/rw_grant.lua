@@ -1,7 +1,7 @@
 -- rw_grant.lua follows rw.lua in rw_acquire.lua and rw_handover.lua. It writes a grant.
 
 -- needsForGrant ends the script unless Leash's user may run every command of a grant.
-local function needsForGrant() needs('GET', 'TIME', 'SET', 'HSET', 'HKEYS', 'HDEL', 'HINCRBY', 'PTTL', 'PEXPIRE') end
+local function needsForGrant() needs('GET', 'TIME', 'SET', 'DEL', 'HSET', 'HKEYS', 'HDEL', 'HINCRBY', 'PTTL', 'PEXPIRE') end
 
 -- countAcquire counts one more acquire of a hold that has n counts and lasts for mine ms. It uses
 -- the ARGV of rw_acquire.lua.
@@ -36,7 +36,7 @@ local function newHold(key, leash, counter, mode, field, n, fresh, g)
     local name = timeoutKey(leash, field, 1)
     redis.call('SET', name, g.timeoutValue or timeoutValue(name, n), 'PX', g[4])
   end
-  local token, text, since = mintToken(counter, g[6])
+  local token, text, since = mintToken(counter, g[6], g.last)
   if not token then return text end
   if mode == 'read' then dropTimeouts(leash, field, 2, n) end
   if fresh then redis.call('HSET', key, 'mode', mode) end

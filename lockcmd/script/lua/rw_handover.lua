@@ -4,6 +4,7 @@
 --   1 the lock
 --   2 its records
 --   3 its token counter
+--   4 the turns of the Leashes that wait; not in a slot migration
 -- ARGV
 --   1 owner
 --   2 token
@@ -23,10 +24,14 @@
 --   16 channel of the lock's releases
 --   17 ways to publish
 --   18 the waiter's mode
+--   19 this Leash in the list of turns
+--   20 "" while its turn lasts. Otherwise the turn ends if another Leash comes first
+--   21 the event for the Leash whose turn it is
 -- Replies
---   {1, token, ms left}: ended and granted; the same when this request was done before
---   {1}: ended, not granted. Others hold the lock, or this master may not grant it, or no token can
---      be counted, or a slot migration refused a new key
+--   {1, token, ms left, others}: ended and granted, and how many other Leashes wait
+--   {1, token, ms left}: this request was done before
+--   {1}: ended, not granted. The turn is over, or others hold the lock, or this master may not
+--      grant it, or no token can be counted, or a slot migration refused a new key
 --   {0}: counts remain
 --   {-1}: no such hold, nothing granted
 --   {-2}: a late copy, nothing done
@@ -50,8 +55,10 @@ if n > 1 and ARGV[5] ~= 'all' then
   decrement(key, leash, field, n, r)
   return {0}
 end
-if (crowdLeft(key, leash, field) or othersLeft(key, leash, field)) > 0 or not canMint(KEYS[3]) or notGranting(ARGV[15]) then
-  endHold(key, leash, field, n, ARGV[16], ARGV[17])
+local turns = KEYS[4] and {key = KEYS[4], leash = ARGV[19], waits = true, event = ARGV[21]}
+local turn = readTurn(KEYS[4], ARGV[19], ARGV[20] ~= '')
+if turn.over or (crowdLeft(key, leash, field) or othersLeft(key, leash, field)) > 0 or not canMint(KEYS[3]) or notGranting(ARGV[15]) then
+  endHold(key, leash, field, n, ARGV[16], ARGV[17], turns)
   return {1}
 end
 needsForGrant()
@@ -62,13 +69,15 @@ local value = ARGV[18] == 'read' and timeoutValue(timeout, has)
 local first = value and redis.pcall('SET', timeout, value, 'PX', ARGV[9])
 if type(first) == 'table' and first.err then
   -- A slot that migrates accepts no new key here. Redis would refuse the grant half-way.
-  endHold(key, leash, field, n, ARGV[16], ARGV[17])
+  endHold(key, leash, field, n, ARGV[16], ARGV[17], turns)
   return {1}
 end
 redis.call('HDEL', key, field)
 if MINE == 'read' then dropTimeouts(leash, field, 1, n) end
 local g = {ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11], ARGV[12], ARGV[13], ARGV[14], timeoutValue = value or nil}
 local made = newHold(key, leash, KEYS[3], ARGV[18], theirs, has, true, g)
--- Readers on other Leashes share the lock with this one.
-if MINE == 'write' and ARGV[18] == 'read' then publish(ARGV[16], ARGV[17], WORD) end
+-- Other readers share the lock with this one, unless Leashes wait for their turn.
+if MINE == 'write' and ARGV[18] == 'read' then publish(ARGV[16], ARGV[17], turn.others > 0 and '0' .. WORD or WORD) end
+if made[1] == 1 then made[4] = takeTurn(KEYS[4], turn) end
+if made[1] == 1 and ARGV[18] == 'read' then tellNext(turn.list, ARGV[19], ARGV[21]) end
 return made

@@ -3,6 +3,7 @@
 -- KEYS
 --   1 the lock
 --   2 its records
+--   3 the turns of the Leashes that wait; not in a slot migration
 -- ARGV
 --   1 owner
 --   2 token
@@ -11,15 +12,17 @@
 --   5 "all" ends it whatever its count; "=id" or "-" forgets the acquire of that ID; "" neither
 --   6 channel of the lock's releases
 --   7 ways to publish
+--   8 this Leash in the list of turns
+--   9 "" if nobody waits for the lock here
+--   10 the event for the Leash whose turn it is
 -- Replies
---   {1, receivers of PUBLISH, receivers of SPUBLISH}: ended; -1 for a way that was not used
---   {1}: ended, and others still hold the lock, so nothing was published
+--   1: ended
 --   0: counts remain
 --   -1: no such hold
 --   -2: a late copy, nothing done
 -- Atomic: as release.lua. Whether others hold the lock is checked at the moment of the end. The
 -- first write is HDEL, DEL or PEXPIRE, so it works at the memory limit.
--- Rules: R7, R11, R12, R13.
+-- Rules: R7, R11, R12, R13, R21.
 local key, leash, field = KEYS[1], KEYS[2], ARGV[1] .. SUFFIX
 local n, r, _, err = readHold(key, leash, field)
 if err then return err end
@@ -32,4 +35,5 @@ if n > 1 and ARGV[5] ~= 'all' then
   decrement(key, leash, field, n, r)
   return 0
 end
-return {1, endHold(key, leash, field, n, ARGV[6], ARGV[7])}
+endHold(key, leash, field, n, ARGV[6], ARGV[7], KEYS[3] and {key = KEYS[3], leash = ARGV[8], waits = ARGV[9] ~= '', event = ARGV[10]})
+return 1

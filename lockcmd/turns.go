@@ -1,0 +1,96 @@
+package lockcmd
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"leash/lockcmd/script"
+)
+
+// The Leashes whose clients wait for one lock take turns (R21). Redis keeps their order, see
+// script/lua/turns.lua. A turn lasts for the waiters that were in the queue of a Leash when it
+// began.
+// So distance to Redis costs a Leash none of its grants.
+
+// What an attempt tells Redis about its waiter.
+const (
+	placeNone  = ""  // the command does not wait
+	placeLast  = "0" // it begins to wait
+	placeFirst = "1" // it is the first that waits on this Leash
+	placeTurn  = "2" // this Leash has its turn, which lasts for this waiter
+	// It does not wait, and its connection reads already: whoever waits for that connection is
+	// overtaken.
+	placeReads = "3"
+)
+
+const (
+	minReservation = 250 * time.Millisecond // how long a free lock is reserved for a Leash, at least
+	maxReservation = 8 * time.Second
+)
+
+// reservation is how long a free lock must stay reserved for a Leash: four round trips, rounded up
+// so that it rarely changes.
+func reservation(roundTrip time.Duration) time.Duration {
+	d := minReservation
+	for d < 4*roundTrip && d < maxReservation {
+		d *= 2
+	}
+	return d
+}
+
+// turnEntry is the entry of the waiters in mode m in the list of turns.
+func (s *Service) turnEntry(m *script.Mode) string {
+	name := s.uuid
+	if m.Fair { // Redis has the order of the FAIR waiters of all Leashes
+		name = fairEntry
+	}
+	return name + "/" + strconv.FormatInt(reservation(s.redis.RoundTrip()).Milliseconds(), 10)
+}
+
+const fairEntry = "fair"
+
+// turnEvent is the kind of event that tells a Leash that a free lock is reserved for it. The token
+// is the database, and the carrier says which kind of waiters it is about.
+const turnEvent = "turn"
+
+// turnEventText is the text of that event.
+func turnEventText(lock lockID, m *script.Mode) string {
+	return holdEventText(turnEvent, int64(lock.db), turnKind(m), lock.key)
+}
+
+// turnKind names the modes whose waiters are in one queue.
+func turnKind(m *script.Mode) string {
+	if m.Helpers != nil {
+		return "rw"
+	}
+	return "lock"
+}
+
+// beginTurn makes the first waiter of a queue attempt, because the lock is reserved for this Leash.
+// Without a waiter the next Leash gets its turn. It does not block.
+func (s *Service) beginTurn(lock lockID, kind string) {
+	m := script.Plain
+	if kind == turnKind(script.Write) {
+		m = script.Write
+	}
+	if !s.queues.wake(queueID{lock, m.Channel(lock.key)}) {
+		s.leaveTurns(lock, m)
+	}
+}
+
+// leaveTurns takes this Leash out of the list of turns, because nobody waits here any more. It does
+// not block. Without an answer the reservation of this Leash runs out.
+func (s *Service) leaveTurns(lock lockID, m *script.Mode) {
+	call := &script.Call{
+		Script: script.LeaveTurnsScript, DB: lock.db, Keys: []string{script.TurnsKey(lock.key)},
+		Args: []string{s.turnEntry(m), turnEventText(lock, m), m.Channel(lock.key), s.cfg.publishMode(), "0"},
+	}
+	s.spawn(func() { _, _ = s.redis.Ask(call, s.deadline()) })
+}
+
+// isTurnMessage reports whether a message says that a lock is free, but reserved for a Leash. That
+// Leash gets an event besides.
+func isTurnMessage(message []byte) bool {
+	return len(message) > 1 && strings.HasPrefix(string(message), "0")
+}

@@ -1,0 +1,200 @@
+package lockcmd
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script"
+)
+
+// turnsOf returns the names in the list of turns of key, in order.
+func turnsOf(t testing.TB, rdb redis.UniversalClient, key string) (names []string) {
+	t.Helper()
+	text, err := rdb.Get(t.Context(), script.TurnsKey(key)).Result()
+	if err != nil && err != redis.Nil {
+		t.Fatal(err)
+	}
+	for i, word := range strings.Fields(text) {
+		if name, _, ok := strings.Cut(word, "/"); ok && i > 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// contest lets clients on each Leash take a lock n times in all, and returns who got it, in order.
+func contest(t *testing.T, leashes []*Service, clients, n int, acquire, release []string) (order []int) {
+	t.Helper()
+	type grant struct {
+		leash int
+		conn  *conn
+	}
+	grants := make(chan grant)
+	done := make(chan struct{})
+	ask := func(g grant) {
+		reply := g.conn.start(acquire...)
+		go func() {
+			select {
+			case r := <-reply:
+				if strings.HasPrefix(r, "-") {
+					t.Errorf("got %s", r)
+				}
+				select {
+				case grants <- g:
+				case <-done:
+				}
+			case <-done:
+			}
+		}()
+	}
+	for i, s := range leashes {
+		for range clients {
+			ask(grant{i, connect(t, s)})
+		}
+	}
+	defer close(done)
+	for range n {
+		select {
+		case g := <-grants:
+			order = append(order, g.leash)
+			want(t, g.conn.do(release...), ":1")
+			ask(g)
+		case <-time.After(20 * time.Second):
+			t.Fatalf("nobody got the lock after %d grants", len(order))
+		}
+	}
+	return order
+}
+
+// TestR21LeashesTakeTurns: With as many clients each, two Leashes get a lock as often.
+func TestR21LeashesTakeTurns(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		for _, mode := range [][]string{nil, {"WRITE"}} {
+			key := newKey()
+			leashes := []*Service{leash(t, rdb, Config{}, slowRetries), leash(t, rdb, Config{}, slowRetries)}
+			acquire := append([]string{"LOCK.ACQUIRE", key, "BLOCK", "0"}, mode...)
+			order := contest(t, leashes, 5, 200, acquire, append([]string{"LOCK.RELEASE", key}, mode...))
+			var got [2]int
+			for _, leash := range order[20:] {
+				got[leash]++
+			}
+			if got[0] < 75 || got[1] < 75 {
+				t.Errorf("%v: got %v grants of 180", mode, got)
+			}
+		}
+	})
+}
+
+// TestR21ALeashInTheListComesFirst: A client that does not wait, and one that comes later, do not
+// overtake a Leash whose turn it is.
+func TestR21ALeashInTheListComesFirst(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other, key := leash(t, rdb, Config{}, slowRetries), leash(t, rdb, Config{}, slowRetries), newKey()
+		a, b, c := connect(t, s), connect(t, other), connect(t, s)
+		a.token(key)
+		far := b.await(other, 1, key, "BLOCK", "0")
+		eventually(t, time.Second, "it is in the list", func() bool { return len(turnsOf(t, rdb, key)) == 1 })
+		// The other Leash does not hear of its turn, as if it were dead.
+		rdb.Set(t.Context(), script.TurnsKey(key), "0 dead/250 "+other.uuid+"/250", time.Minute)
+		want(t, a.do("LOCK.RELEASE", key), ":1")
+		want(t, c.do("LOCK.ACQUIRE", key), "$-1")
+		began := time.Now()
+		tokenOf(t, receive(t, far, 5*time.Second))
+		if took := time.Since(began); took > soon {
+			t.Errorf("the lock of a dead Leash was taken after %v", took)
+		}
+		want(t, c.do("LOCK.ACQUIRE", key), "$-1")
+		want(t, b.do("LOCK.RELEASE", key), ":1")
+		if turns := turnsOf(t, rdb, key); len(turns) != 0 {
+			t.Errorf("the list still has %q", turns)
+		}
+		c.token(key)
+	})
+}
+
+// TestR21ALeashWithoutWaitersLeavesTheList: The last waiter gives up. Then nothing is reserved.
+func TestR21ALeashWithoutWaitersLeavesTheList(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		for _, mode := range [][]string{nil, {"WRITE"}} {
+			s, other, key := leash(t, rdb, Config{}, slowRetries), leash(t, rdb, Config{}, slowRetries), newKey()
+			a, b := connect(t, s), connect(t, other)
+			a.token(append([]string{key}, mode...)...)
+			want(t, b.do(append([]string{"LOCK.ACQUIRE", key, "BLOCK", "100"}, mode...)...), "$-1")
+			eventually(t, 5*time.Second, "the list is empty", func() bool { return len(turnsOf(t, rdb, key)) == 0 })
+			// It was named in that moment all the same.
+			rdb.Set(t.Context(), script.TurnsKey(key), "0 "+other.uuid+"/5000", time.Minute)
+			want(t, a.do(append([]string{"LOCK.RELEASE", key}, mode...)...), ":1")
+			a.token(append([]string{key, "BLOCK", "0"}, mode...)...)
+			if turns := turnsOf(t, rdb, key); len(turns) != 0 {
+				t.Errorf("the list still has %q", turns)
+			}
+		}
+	})
+}
+
+// TestR21AWriterGetsInBetweenReadersThatOverlap: Readers on two Leashes overlap for ever, and a
+// writer waits on one of them.
+func TestR21AWriterGetsInBetweenReadersThatOverlap(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		key := newKey()
+		leashes := []*Service{leash(t, rdb, Config{}, slowRetries), leash(t, rdb, Config{}, slowRetries)}
+		readers := []*conn{connect(t, leashes[0]), connect(t, leashes[1])}
+		readers[0].token(key, "READ")
+		for turn := range 10 {
+			writer := leashes[turn%2]
+			writes := connect(t, writer)
+			reply := writes.await(writer, 1, key, "WRITE", "BLOCK", "0")
+			eventually(t, time.Second, "its Leash is in the list", func() bool { return len(turnsOf(t, rdb, key)) == 1 })
+			for _, r := range []*conn{readers[1], connect(t, writer)} {
+				want(t, r.do("LOCK.ACQUIRE", key, "READ"), "$-1")
+			}
+			second := readers[1].start("LOCK.ACQUIRE", key, "READ", "BLOCK", "0")
+			want(t, readers[0].do("LOCK.RELEASE", key), ":1")
+			tokenOf(t, receive(t, reply, 2*time.Second))
+			want(t, writes.do("LOCK.RELEASE", key, "WRITE"), ":1")
+			tokenOf(t, receive(t, second, 2*time.Second))
+			readers[0], readers[1] = readers[1], readers[0]
+		}
+	})
+}
+
+// TestR21ReadersOfAllLeashesShareATurn: After a writer, waiting readers are let in on both Leashes.
+func TestR21ReadersOfAllLeashesShareATurn(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		key := newKey()
+		leashes := []*Service{leash(t, rdb, Config{}, slowRetries), leash(t, rdb, Config{}, slowRetries)}
+		w := connect(t, leashes[0])
+		w.token(key, "WRITE")
+		var replies []<-chan string
+		for i := range 3 {
+			for _, s := range leashes {
+				replies = append(replies, connect(t, s).await(s, i+1, key, "READ", "BLOCK", "0"))
+			}
+		}
+		eventually(t, time.Second, "both are in the list", func() bool { return len(turnsOf(t, rdb, key)) == 2 })
+		want(t, w.do("LOCK.RELEASE", key, "WRITE"), ":1")
+		for _, reply := range replies {
+			tokenOf(t, receive(t, reply, 5*time.Second))
+		}
+	})
+}
+
+// TestR21ReservationLastsLongerFarAway: The time of a reservation follows the round trip.
+func TestR21ReservationLastsLongerFarAway(t *testing.T) {
+	t.Parallel()
+	for trip, want := range map[time.Duration]time.Duration{
+		0: minReservation, 60 * time.Millisecond: minReservation, 100 * time.Millisecond: 2 * minReservation, time.Hour: maxReservation,
+	} {
+		if got := reservation(trip); got != want {
+			t.Errorf("%v away: got %v, want %v", trip, got, want)
+		}
+	}
+}
