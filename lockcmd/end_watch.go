@@ -109,7 +109,8 @@ func (h *hold) writeTombstone(text string) {
 	keep := 2 * max(h.ttl, s.cfg.WatchdogTimeout)
 	h.carrier.mu.Unlock()
 	s.spawn(func() {
-		s.writeTombstone(h.lock(), holdRef{h.token, h.carrier.name}, text, keep, h.mode().Channel(h.key()), s.cfg.publishMode())
+		of := holdRef{h.token, h.carrier.name}
+		s.writeTombstone(h.lock(), of, text, keep, h.mode().Channel(h.key()), s.cfg.publishMode())
 	})
 }
 

@@ -137,7 +137,8 @@ func (a *acquisition) hold(r result) (*hold, time.Time) {
 		return h, until
 	}
 	h := &hold{
-		carrier: c, kind: opts.mode.ID, db: int32(opts.db), naming: numbered(opts.key, a.ownerNumber), token: r.token, count: 1, Flags: opts.Flags, ttl: opts.ttl,
+		carrier: c, kind: opts.mode.ID, db: int32(opts.db), naming: numbered(opts.key, a.ownerNumber),
+		token: r.token, count: 1, Flags: opts.Flags, ttl: opts.ttl,
 	}
 	if a.ownerNumber == 0 {
 		h.naming = named(opts.key, a.owner)
@@ -149,7 +150,8 @@ func (a *acquisition) hold(r result) (*hold, time.Time) {
 		if opts.mode != script.Permit {
 			h.remoteWatch = watched // somebody may be watching it
 		}
-		h.Flags, h.ttl, h.count, x = terms.Flags, script.Millis(r.record.TTL), clampCount(r.count), extra{maxHold: terms.MaxHold, idle: terms.Idle, moves: r.record.Moves()}
+		h.Flags, h.ttl, h.count = terms.Flags, script.Millis(r.record.TTL), clampCount(r.count)
+		x = extra{maxHold: terms.MaxHold, idle: terms.Idle, moves: r.record.Moves()}
 	}
 	if x.maxHold > 0 && x.group == nil { // in a group MAXHOLD counts when the group is complete
 		x.maxHoldEnd = r.sent.Add(x.maxHold - r.age)

@@ -105,7 +105,9 @@ func (h *hold) handovers() int {
 // plan is how the watchdog keeps h. A lease is checked as often as other holds are renewed, if it
 // lasts that long.
 func (h *hold) plan(until time.Time) renewal.Plan {
-	p := renewal.Plan{DB: int(h.db), Kind: int(h.kind), Slot: script.SlotOf(h.key()), TTL: h.ttl, Lease: h.Lease, Until: until}
+	p := renewal.Plan{
+		DB: int(h.db), Kind: int(h.kind), Slot: script.SlotOf(h.key()), TTL: h.ttl, Lease: h.Lease, Until: until,
+	}
 	if p.Lease {
 		p.TTL = min(h.ttl, h.carrier.service.cfg.WatchdogTimeout)
 	}

@@ -167,5 +167,6 @@ func (s *Service) logLosses() {
 
 func (s *Service) logLoss(l loss) {
 	h := l.hold
-	s.log.Warn("lock lost", "key", h.key(), "db", int(h.db), "owner", h.owner(), "token", h.token, "reason", l.reason, "client", l.client)
+	s.log.Warn("lock lost", "key", h.key(), "db", int(h.db), "owner", h.owner(), "token", h.token,
+		"reason", l.reason, "client", l.client)
 }

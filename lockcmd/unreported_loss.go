@@ -21,7 +21,10 @@ type unreportedLoss struct {
 func (c *Carrier) takeUnreportedLoss(verb []byte, args [][]byte) (key, reason string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.unreportedLosses) == 0 || len(args) == 0 || !bytes.HasPrefix(verb, []byte("LOCK.")) || string(verb) == notifyName {
+	if len(c.unreportedLosses) == 0 || len(args) == 0 {
+		return "", "", false
+	}
+	if !bytes.HasPrefix(verb, []byte("LOCK.")) || string(verb) == notifyName {
 		return "", "", false
 	}
 	keys, options := args[:1], args[1:]
@@ -36,7 +39,9 @@ func (c *Carrier) takeUnreportedLoss(verb []byte, args [][]byte) (key, reason st
 		token := tokenNamed(options, i, len(keys))
 		at := slices.IndexFunc(c.unreportedLosses, func(f unreportedLoss) bool { return f.lock == id && f.token == token })
 		if at < 0 && !c.hasLocked(id, token) {
-			at = slices.IndexFunc(c.unreportedLosses, func(f unreportedLoss) bool { return f.lock == id && (owner == "" || owner == f.owner) })
+			at = slices.IndexFunc(c.unreportedLosses, func(f unreportedLoss) bool {
+				return f.lock == id && (owner == "" || owner == f.owner)
+			})
 		}
 		if at >= 0 {
 			reason = c.unreportedLosses[at].reason
@@ -89,7 +94,9 @@ func (c *Carrier) lossText(h *hold, reason string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if h.carrier == c {
-		c.unreportedLosses = slices.DeleteFunc(c.unreportedLosses, func(f unreportedLoss) bool { return f.lock == h.lock() && f.token == h.token })
+		c.unreportedLosses = slices.DeleteFunc(c.unreportedLosses, func(f unreportedLoss) bool {
+			return f.lock == h.lock() && f.token == h.token
+		})
 	}
 	return msgLost(h.key(), reason)
 }
