@@ -40,8 +40,9 @@ func TestSameBytesAsRedis(t *testing.T) {
 	t.Parallel()
 	often := []string{"--hz", "500"} // it looks so often for what has blocked long enough
 	plain, behind := redistest.Start(t, often...), redistest.Start(t, often...)
-	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Args: often})
-	single := redistest.StartCluster(t, redistest.ClusterOptions{Masters: 1, Args: often})
+	const never = time.Hour // no node must seem to have failed on a busy machine
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: never, Args: often})
+	single := redistest.StartCluster(t, redistest.ClusterOptions{Masters: 1, NodeTimeout: never, Args: often})
 	grammar, err := commandgen.Learn(t.Context(), plain.Client())
 	if err != nil {
 		t.Fatal(err)

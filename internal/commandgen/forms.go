@@ -153,6 +153,9 @@ func (g *Generator) readStreams(args []string) []string {
 		args = append(args, "NOACK")
 	}
 	keys := g.keys(streamKey)
+	if isGroup && g.chance(0.5) {
+		keys = keys[:1] // each stream needs the group
+	}
 	args = append(append(args, "STREAMS"), keys...)
 	for range keys {
 		args = append(args, g.pick("0", ">", "$", g.oldID(), g.oldID()))

@@ -18,6 +18,7 @@ func (g *Generator) otherCommand() []string {
 		func() []string { return []string{g.pick("FLUSHALL", "FLUSHDB"), g.pick("SYNC", "ASYNC", "NOW", "NOW")} },
 		func() []string { return []string{"KEYS", g.pattern()} },
 		g.lexical, g.lexical, g.lexical,
+		g.createGroup, g.createGroup, g.createGroup,
 		g.selectDB,
 		g.swapDB,
 	}
@@ -26,6 +27,11 @@ func (g *Generator) otherCommand() []string {
 		return []string{"ECHO", args[0]}
 	}
 	return args
+}
+
+// createGroup makes the consumer group that most commands of streams need.
+func (g *Generator) createGroup() []string {
+	return []string{"XGROUP", "CREATE", g.key(streamKey), g.pick("g1", "g1", "g2"), g.pick("0", "$", g.oldID()), "MKSTREAM"}
 }
 
 func (g *Generator) selectDB() []string {

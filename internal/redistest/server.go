@@ -175,7 +175,7 @@ func (s *Server) Client() *redis.Client {
 	if s.client == nil {
 		s.client = redis.NewClient(&redis.Options{
 			Addr: s.Addr, Password: s.opt.Password, Protocol: 2, DisableIdentity: true,
-			MaxRetries: -1, DialerRetries: 1, DialTimeout: 10 * time.Second,
+			MaxRetries: -1, DialerRetries: 1, DialTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second,
 			ContextTimeoutEnabled: true,
 		})
 	}
