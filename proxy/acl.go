@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"leash/proxy/merge"
 	"leash/proxy/resp"
 )
 
@@ -13,8 +14,8 @@ func aclSpecs() commandSpecs {
 		"ACL|LIST": {(*session).relayAny, anyNode, ""}, "ACL|USERS": {(*session).relayAny, anyNode, ""},
 		"ACL|WHOAMI": {(*session).relayAny, anyNode, ""},
 
-		"ACL|DELUSER": {everyMaster(mergeMax), everyNode, "replicas are not changed"}, "ACL|SETUSER": {everyMaster(mergeOK), everyNode, "replicas are not changed"},
-		"ACL|LOAD": {everyMaster(mergeOK), everyNode, ""}, "ACL|SAVE": {everyMaster(mergeOK), everyNode, ""},
+		"ACL|DELUSER": {everyMaster(merge.Most), everyNode, "replicas are not changed"}, "ACL|SETUSER": {everyMaster(merge.First), everyNode, "replicas are not changed"},
+		"ACL|LOAD": {everyMaster(merge.First), everyNode, ""}, "ACL|SAVE": {everyMaster(merge.First), everyNode, ""},
 		"ACL|LOG": {(*session).aclLog, everyNode, ""},
 	}
 }
@@ -27,17 +28,9 @@ func (s *session) aclLog(c *command, cmd resp.Command) bool {
 	limit := int64(aclLogLength)
 	if len(cmd.Args) > 2 {
 		if isWord(cmd.Args[2], "RESET") {
-			return s.everywhere(cmd, mergeOK)
+			return s.everywhere(cmd, merge.First)
 		}
 		limit, _ = resp.ParseInt(cmd.Args[2]) // Redis reports a wrong number
 	}
-	return everyMaster(newest(limit, func(entry [][]byte) (float64, bool) {
-		for i := 0; i+1 < len(entry); i += 2 {
-			if string(value(entry[i])) == "age-seconds" {
-				age, ok := decimal(value(entry[i+1]))
-				return -age, ok
-			}
-		}
-		return 0, false
-	}))(s, c, cmd)
+	return everyMaster(merge.ACLLog(limit))(s, c, cmd)
 }

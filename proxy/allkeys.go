@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 
+	"leash/proxy/merge"
 	"leash/proxy/resp"
 )
 
@@ -22,10 +23,10 @@ func (s *session) allKeys(_ *command, cmd resp.Command) bool {
 	parts, pins := make([]*part, len(masters)), make([]*pin, len(masters))
 	for i := range masters {
 		pins[i] = &pin{session: s}
-		parts[i] = &part{slot: anySlot, fixed: true, pin: pins[i]}
-		parts[i].Request = bytes.Clone(cmd.Raw)
+		parts[i] = fixedPart(bytes.Clone(cmd.Raw))
+		parts[i].pin = pins[i]
 	}
-	ok = s.fanOut(parts, masters, 0, len(cmd.Raw), mergeLists) && s.barrier()
+	ok = s.fanOut(parts, masters, len(cmd.Raw), merge.Lists) && s.barrier()
 	for _, p := range pins {
 		if !ok {
 			p.abort() // its reply is not needed

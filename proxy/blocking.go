@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
@@ -158,14 +159,13 @@ func (s *session) unblock(c *command, cmd resp.Command) bool {
 		if n == nil {
 			continue
 		}
-		p := &part{slot: anySlot, fixed: true}
-		p.Request = resp.AppendCommand(nil, []byte("CLIENT"), []byte("UNBLOCK"), resp.AppendDecimal(nil, client), []byte(reason))
-		parts, to = append(parts, p), append(to, n)
+		request := resp.AppendCommand(nil, []byte("CLIENT"), []byte("UNBLOCK"), resp.AppendDecimal(nil, client), []byte(reason))
+		parts, to = append(parts, fixedPart(request)), append(to, n)
 	}
 	if len(parts) == 0 {
 		return s.answer([]byte(":0\r\n"))
 	}
-	return s.admitCall(len(cmd.Raw)) && s.fanOut(parts, to, 0, len(cmd.Raw), mergeMax)
+	return s.admitCall(len(cmd.Raw)) && s.fanOut(parts, to, len(cmd.Raw), merge.Most)
 }
 
 // blockedPins returns the connections on which the session waits. Goroutines of other sessions call
@@ -185,18 +185,4 @@ func (s *Server) sessionOf(id int64) *session {
 		}
 	}
 	return nil
-}
-
-// mergeMax is for commands whose integer reply says whether a node found something. It returns the
-// largest one.
-func mergeMax(f *fanout) []byte {
-	most := int64(0)
-	for _, p := range f.parts {
-		n, ok := integer(p.whole())
-		if !ok {
-			return nil
-		}
-		most = max(most, n)
-	}
-	return resp.AppendInt(nil, most)
 }

@@ -8,12 +8,13 @@ import (
 	"testing"
 
 	"leash/internal/redistest"
+	"leash/proxy/resp"
 )
 
 // text returns the text of a bulk or verbatim string.
 func text(t testing.TB, reply string) string {
 	t.Helper()
-	body, ok := infoBody([]byte(reply))
+	body, ok := resp.Text([]byte(reply))
 	if !ok {
 		t.Fatalf("not a text: %.200q", reply)
 	}

@@ -3,6 +3,7 @@ package proxy
 import (
 	"fmt"
 
+	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
@@ -163,7 +164,7 @@ func (s *session) clusterCountKeys(_ *command, cmd resp.Command) bool {
 	case slot < 0 || slot >= upstream.SlotCount:
 		return s.fail(msgInvalidSlot)
 	}
-	return s.everywhere(cmd, mergeSum)
+	return s.everywhere(cmd, merge.Sum)
 }
 
 // clusterGetKeys asks as clusterCountKeys does.
@@ -176,11 +177,5 @@ func (s *session) clusterGetKeys(_ *command, cmd resp.Command) bool {
 	case slot < 0 || slot >= upstream.SlotCount || limit < 0:
 		return s.fail(msgInvalidKeys)
 	}
-	return s.everywhere(cmd, func(f *fanout) []byte {
-		all, ok := f.elements()
-		if !ok {
-			return nil
-		}
-		return joined(all[:min(int64(len(all)), limit)])
-	})
+	return s.everywhere(cmd, merge.AtMost(limit))
 }

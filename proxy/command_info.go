@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 
+	"leash/proxy/merge"
 	"leash/proxy/pubsub"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
@@ -40,7 +41,7 @@ func (s *session) relayMerged(c *command, cmd resp.Command, m func(reply []byte)
 	p := &part{slot: anySlot}
 	p.Request = bytes.Clone(cmd.Raw)
 	to := []*upstream.Node{s.topology.Masters()[s.keyless]}
-	return s.fanOut([]*part{p}, to, 0, len(cmd.Raw), func(f *fanout) []byte { return m(f.parts[0].whole()) })
+	return s.fanOut([]*part{p}, to, len(cmd.Raw), merge.Rewritten(m))
 }
 
 // commandInfo answers COMMAND and COMMAND INFO [name …].
@@ -48,7 +49,7 @@ func (s *session) commandInfo(c *command, cmd resp.Command) bool {
 	resp3 := s.lane.RESP3
 	names := ownNames(cmd.Args)
 	return s.relayMerged(c, cmd, func(reply []byte) []byte {
-		all, ok := elements(reply)
+		all, ok := resp.Elements(reply)
 		if !ok {
 			return reply
 		}
@@ -56,14 +57,14 @@ func (s *session) commandInfo(c *command, cmd resp.Command) bool {
 			for i := range ownCommands {
 				all = append(all, ownCommands[i].info(resp3))
 			}
-			return joined(all)
+			return resp.Array(all)
 		}
 		for i := range min(len(all), len(names)) {
 			if names[i] != nil {
 				all[i] = names[i].info(resp3)
 			}
 		}
-		return joined(all)
+		return resp.Array(all)
 	})
 }
 
@@ -82,7 +83,7 @@ func ownNames(args [][]byte) []*ownCommand {
 
 func (s *session) commandCount(c *command, cmd resp.Command) bool {
 	return s.relayMerged(c, cmd, func(reply []byte) []byte {
-		if n, ok := integer(reply); ok {
+		if n, ok := resp.Int(reply); ok {
 			return resp.AppendInt(nil, n+int64(len(ownCommands)))
 		}
 		return reply
@@ -108,8 +109,8 @@ func (s *session) commandList(c *command, cmd resp.Command) bool {
 		}
 	}
 	return s.relayMerged(c, cmd, func(reply []byte) []byte {
-		if all, ok := elements(reply); ok {
-			return joined(append(all, names...))
+		if all, ok := resp.Elements(reply); ok {
+			return resp.Array(append(all, names...))
 		}
 		return reply
 	})
@@ -126,7 +127,7 @@ func (s *session) commandDocs(c *command, cmd resp.Command) bool {
 		}
 	}
 	return s.relayMerged(c, cmd, func(reply []byte) []byte {
-		all, ok := elements(reply)
+		all, ok := resp.Elements(reply)
 		if !ok {
 			return reply
 		}
@@ -134,7 +135,7 @@ func (s *session) commandDocs(c *command, cmd resp.Command) bool {
 		if resp3 {
 			return append(resp.AppendMap(nil, len(all)/2), bytes.Join(all, nil)...)
 		}
-		return joined(all)
+		return resp.Array(all)
 	})
 }
 

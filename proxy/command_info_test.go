@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"leash/internal/redistest"
+	"leash/proxy/resp"
 )
 
 // equalAsSets compares without regard to order.
@@ -29,14 +30,14 @@ func TestCommandListsLockCommands(t *testing.T) {
 		var own [][]byte
 		// the order changes while Redis resizes its table
 		eventually(t, "COMMAND has Redis's own and Leash's", func() bool {
-			all, ok := elements([]byte(do(t, redis, "COMMAND")))
+			all, ok := resp.Elements([]byte(do(t, redis, "COMMAND")))
 			var ok2 bool
-			own, ok2 = elements([]byte(do(t, client, "COMMAND")))
+			own, ok2 = resp.Elements([]byte(do(t, client, "COMMAND")))
 			return ok && ok2 && len(own) == len(all)+len(ownCommands) && equalAsSets(own[:len(all)], all)
 		})
 		want(t, client, fmt.Sprintf(":%d\r\n", len(own)), "COMMAND", "COUNT")
 		// The order is Redis's, which changes while Redis resizes its table.
-		if got, ok := elements([]byte(do(t, client, "COMMAND", "INFO"))); !ok || len(got) != len(own) {
+		if got, ok := resp.Elements([]byte(do(t, client, "COMMAND", "INFO"))); !ok || len(got) != len(own) {
 			t.Errorf("RESP%s: COMMAND INFO is not COMMAND: %d entries", hello, len(got))
 		}
 		for _, cmd := range []string{"COMMAND LIST", "COMMAND LIST FILTERBY PATTERN *", "COMMAND LIST FILTERBY ACLCAT write", "COMMAND LIST FILTERBY MODULE x", "COMMAND DOCS"} {

@@ -3,6 +3,7 @@ package proxy
 import (
 	"strings"
 
+	"leash/proxy/merge"
 	"leash/proxy/resp"
 )
 
@@ -11,7 +12,7 @@ func configSpecs() commandSpecs {
 	return commandSpecs{
 		"CONFIG|GET":       {(*session).relayAny, anyNode, ""},
 		"CONFIG|SET":       {(*session).configSet, everyNode, "replicas are not changed; settings about addresses and connections are refused"},
-		"CONFIG|RESETSTAT": {everyMaster(mergeOK), everyNode, ""}, "CONFIG|REWRITE": {everyMaster(mergeOK), everyNode, ""},
+		"CONFIG|RESETSTAT": {everyMaster(merge.First), everyNode, ""}, "CONFIG|REWRITE": {everyMaster(merge.First), everyNode, ""},
 	}
 }
 
@@ -34,7 +35,7 @@ func (s *session) configSet(c *command, cmd resp.Command) bool {
 	case reason != "":
 		return s.fail(reason)
 	}
-	return s.everywhere(cmd, mergeOK)
+	return s.everywhere(cmd, merge.First)
 }
 
 func configRefusal(args [][]byte) string {

@@ -3,6 +3,7 @@ package proxy
 import (
 	"math"
 
+	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
@@ -42,7 +43,7 @@ func (s *session) relaySelect(argument string) bool {
 	p := &part{slot: anySlot}
 	p.Request = resp.AppendCommand(nil, "SELECT", argument)
 	to := []*upstream.Node{s.topology.Masters()[s.keyless]}
-	return s.fanOut([]*part{p}, to, 0, selectBytes, mergeOK)
+	return s.fanOut([]*part{p}, to, selectBytes, merge.First)
 }
 
 // selectBytes is how many bytes a SELECT from relaySelect counts in the window.

@@ -14,7 +14,7 @@
 //	session.go, batch.go, window.go       a session: reading, dispatch, how much is in flight
 //	commands.go, command_spec.go, keys.go the command table, and how each command is treated
 //	relay.go, part.go, call.go            relaying: one node, redirects, order of the replies
-//	split.go, fanout.go                   commands whose keys lie on several nodes
+//	split.go, fanout.go, package merge    commands whose keys lie on several nodes
 //	flush.go, deliver.go, reply_buffer.go what goes to the client
 //	pin.go, blocking.go, transaction.go   commands that need a connection of their own
 //	subscribe.go, publish.go, tracking.go pub/sub and client-side caching

@@ -191,7 +191,7 @@ func (s *session) runOne(q queued) bool {
 // PING for each of them. Their replies replace those of the PINGs. Redis may have refused a command
 // on its connection, such as SELECT, AUTH or HELLO. Such a command is not run.
 func (s *session) runQueued(node *upstream.Node, queue []queued, reply []byte) bool {
-	rest, n, ok := arrayHeader(reply)
+	rest, n, ok := resp.CutHeader(reply, "*")
 	if !ok || n != len(queue)-1 { // nil, or an error
 		return s.answer(reply)
 	}

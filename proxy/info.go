@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
@@ -31,9 +32,9 @@ func (s *session) info(c *command, cmd resp.Command) bool {
 	case s.keyless < 0:
 		return s.fail(msgSlotUnserved)
 	}
-	report := &infoReport{own: s.server.ownInfo(s.announcedAddr()), resp3: s.lane.RESP3}
+	report := merge.Info{Own: s.server.ownInfo(s.announcedAddr()), RESP3: s.lane.RESP3}
 	if wantsLeash(cmd.Args[1:]) {
-		report.leash = s.server.infoSection()
+		report.Section = s.server.infoSection()
 	}
 	masters, exact := s.topology.Masters(), onlyKeyspace(cmd.Args[1:])
 	var parts []*part
@@ -41,17 +42,17 @@ func (s *session) info(c *command, cmd resp.Command) bool {
 	for i := range masters { // the usual node first: its text decides the sections
 		n := masters[(s.keyless+i)%len(masters)]
 		if n.Unresponsive() && !exact && len(masters) > 1 {
-			report.missing++
+			report.Missing++
 			continue
 		}
-		p := &part{slot: anySlot, fixed: true, spare: !exact}
-		p.Request = bytes.Clone(cmd.Raw)
+		p := fixedPart(bytes.Clone(cmd.Raw))
+		p.got = &merge.Reply{Spare: !exact}
 		parts, to = append(parts, p), append(to, n)
 	}
 	if len(parts) == 0 {
 		return s.fail(msgUpstreamDown)
 	}
-	return s.fanOut(parts, to, 0, len(cmd.Raw), report.merge)
+	return s.fanOut(parts, to, len(cmd.Raw), report.Merge)
 }
 
 // onlyKeyspace reports whether the sections ask only for the number of keys.

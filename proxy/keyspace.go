@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"time"
 
+	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
@@ -15,9 +16,9 @@ func keyspaceSpecs() commandSpecs {
 		"DEL": {(*session).split, splitUp, ""}, "UNLINK": {(*session).split, splitUp, ""},
 		"EXISTS": {(*session).split, splitUp, ""}, "TOUCH": {(*session).split, splitUp, ""},
 
-		"DBSIZE":   {everyMaster(mergeSum), everyNode, "while slots move, a moving key counts twice or not at all"},
+		"DBSIZE":   {everyMaster(merge.Sum), everyNode, "while slots move, a moving key counts twice or not at all"},
 		"KEYS":     {(*session).allKeys, everyNode, "while slots move, a moving key appears twice or not at all"},
-		"FLUSHALL": {everyMaster(mergeOK), everyNode, ""}, "FLUSHDB": {everyMaster(mergeOK), everyNode, ""},
+		"FLUSHALL": {everyMaster(merge.First), everyNode, ""}, "FLUSHDB": {everyMaster(merge.First), everyNode, ""},
 		"RANDOMKEY": {(*session).randomKey, everyNode, "chooses a master by its share of the keys"},
 		"SCAN":      {(*session).scan, everyNode, "one master after the other; while slots move, a key can appear twice"},
 		"SWAPDB":    {(*session).relayAny, anyNode, "a cluster refuses it"},
@@ -29,7 +30,7 @@ func keyspaceSpecs() commandSpecs {
 
 // everyMaster is the handler of a command about all keys or all nodes. m merges the masters'
 // replies into one. A single Redis answers the command itself.
-func everyMaster(m merge) handler {
+func everyMaster(m merge.Func) handler {
 	return func(s *session, c *command, cmd resp.Command) bool {
 		if !s.server.up.Topology().Cluster() {
 			return s.relayAny(c, cmd)
@@ -40,17 +41,21 @@ func everyMaster(m merge) handler {
 
 // everywhere sends a command to every master and merges the replies. If one master fails, the reply
 // is its error.
-func (s *session) everywhere(cmd resp.Command, m merge) bool {
+func (s *session) everywhere(cmd resp.Command, m merge.Func) bool {
+	return s.toEvery(cmd, func([]*part) merge.Func { return m })
+}
+
+// toEvery is everywhere for a merge that uses the parts.
+func (s *session) toEvery(cmd resp.Command, m func([]*part) merge.Func) bool {
 	masters, ok := s.allMasters(len(cmd.Raw))
 	if !ok || len(masters) == 0 {
 		return ok && s.fail(msgSlotUnserved)
 	}
 	parts := make([]*part, len(masters))
 	for i := range masters {
-		parts[i] = &part{slot: anySlot, fixed: true}
-		parts[i].Request = bytes.Clone(cmd.Raw)
+		parts[i] = fixedPart(bytes.Clone(cmd.Raw))
 	}
-	return s.fanOut(parts, masters, 0, len(cmd.Raw), m)
+	return s.fanOut(parts, masters, len(cmd.Raw), m(parts))
 }
 
 // maxAge is how old the topology may be for a command about all nodes.

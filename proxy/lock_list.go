@@ -99,10 +99,11 @@ func (s *session) listNode(n *upstream.Node, l lockListing, local uint64) (next 
 	if !ok {
 		return 0, nil, reply // an error
 	}
-	all, _ := elements(list)
+	all, _ := resp.Elements(list)
 	keys := make([]string, len(all))
 	for i, key := range all {
-		keys[i] = string(bulkText(key))
+		name, _ := resp.Text(key)
+		keys[i] = string(name)
 	}
 	locks, err := s.server.locks.Locks(s.ctx, s.lane.DB, keys)
 	if err != nil {

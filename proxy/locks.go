@@ -156,7 +156,7 @@ func lockReplyRESP3(reply []byte, isMap bool) []byte {
 	if string(reply) == resp.NilBulk || string(reply) == resp.NilArray {
 		return []byte(resp.Null)
 	}
-	rest, n, ok := arrayHeader(reply)
+	rest, n, ok := resp.CutHeader(reply, "*")
 	if !ok {
 		return reply
 	}

@@ -92,7 +92,7 @@ func sameArgument(a, b argument) bool {
 func TestLockHelp(t *testing.T) {
 	l := startLeash(t, []string{redistest.Start(t).Addr})
 	client := l.dial(t)
-	lines, ok := elements([]byte(do(t, client, "lock.help")))
+	lines, ok := resp.Elements([]byte(do(t, client, "lock.help")))
 	if !ok || len(lines) != 1+2*len(ownCommands) {
 		t.Fatalf("%d lines", len(lines))
 	}

@@ -2,23 +2,20 @@ package proxy
 
 import (
 	"errors"
-	"slices"
 	"time"
 
 	"leash/internal/guard"
-	"leash/proxy/chunk"
-	"leash/proxy/resp"
+	"leash/proxy/merge"
 	"leash/proxy/upstream"
 )
 
 // Errors that Leash itself answers to ordinary commands.
 const (
 	msgUpstreamLost = "UPSTREAMLOST connection to Redis lost, the command may have been executed"
-	msgUpstreamDown = "UPSTREAMDOWN Redis cannot be reached, the command was not executed"
-	msgPartlyDown   = "UPSTREAMDOWN part of Redis cannot be reached, the command was executed on the rest only"
+	msgUpstreamDown = merge.NotSent
 	msgSlotUnserved = "CLUSTERDOWN Hash slot not served"
 	msgRefused      = "NOAUTH Authentication required."
-	msgOddParts     = "ERR the nodes of Redis gave replies that do not fit together"
+	msgOddParts     = merge.Mismatch
 	msgDropped      = "UPSTREAMLOST session ended before the command was sent"
 )
 
@@ -53,12 +50,9 @@ type part struct {
 	scriptReloaded bool // Leash has loaded the script for it
 
 	// The fields below are used in a fan-out.
-	reply []byte     // the beginning of the reply, or all of it
-	rest  chunk.List // the remainder of the reply
-	kept  int        // bytes of reply and rest that the session counts
-	keys  []int      // indexes of its keys among the call's keys
-	spare bool       // its failure does not fail the call
-	done  bool
+	got  *merge.Reply
+	kept int // bytes of got that the session counts
+	done bool
 }
 
 var _ upstream.Sink = (*part)(nil)
@@ -114,32 +108,13 @@ func (p *part) pass(b []byte, done bool) upstream.Flusher {
 	if c.fan == nil {
 		return c.reply(b, done)
 	}
-	p.keep(b)
+	p.got.Append(b)
+	p.kept += len(b)
 	c.session.addKept(len(b))
 	if done {
 		return c.fan.finished(p)
 	}
 	return nil
-}
-
-// replyStart limits the beginning of a part's reply that is kept in one piece, in bytes.
-const replyStart = 16 << 10
-
-// keep adds a piece to a part's reply. It does not move the bytes of a large reply.
-func (p *part) keep(b []byte) {
-	p.kept += len(b)
-	n := min(len(b), replyStart-min(len(p.reply), replyStart))
-	p.reply = append(p.reply, b[:n]...)
-	p.rest.Append(b[n:])
-}
-
-// whole returns the part's reply in one piece.
-func (p *part) whole() []byte {
-	if p.rest.Len() > 0 {
-		p.reply = slices.Grow(p.reply, p.rest.Len())
-		p.rest.TakeAll(func(b []byte) { p.reply = append(p.reply, b...) })
-	}
-	return p.reply
 }
 
 // Dropped implements upstream.Sink. After the loss of a lock, the session sends nothing more.
@@ -214,8 +189,7 @@ func (p *part) fail(message string) {
 		c.fail(message)
 		return
 	}
-	p.rest.Clear()
-	p.reply = resp.AppendError(p.reply[:0], message)
+	p.got.Fail(message)
 	if f := c.fan.finished(p); f != nil {
 		f.Flush()
 	}

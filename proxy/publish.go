@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"leash/proxy/merge"
 	"leash/proxy/pubsub"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
@@ -49,15 +50,15 @@ func (s *session) publishTo(cmd resp.Command, kind pubsub.Kind, slot int) bool {
 	channel := string(cmd.Args[1])
 	p := &part{slot: slot}
 	p.Request = s.keep(cmd.Raw)
-	return s.fanOut([]*part{p}, []*upstream.Node{node}, 0, len(cmd.Raw), func(f *fanout) []byte {
-		return s.server.published(f.parts[0].node, kind, channel, f.parts[0].whole())
-	})
+	return s.fanOut([]*part{p}, []*upstream.Node{node}, len(cmd.Raw), merge.Rewritten(func(reply []byte) []byte {
+		return s.server.published(p.node, kind, channel, reply)
+	}))
 }
 
 // published returns the reply to PUBLISH or SPUBLISH with Leash's own subscriptions replaced by its
 // clients. It is nil if the node's reply is not a number.
 func (s *Server) published(node *upstream.Node, kind pubsub.Kind, channel string, reply []byte) []byte {
-	n, ok := integer(reply)
+	n, ok := resp.Int(reply)
 	if !ok {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"leash/proxy/merge"
 	"leash/proxy/pubsub"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
@@ -42,7 +43,7 @@ func activeChannels(kind pubsub.Kind) handler {
 		if len(q.parts) == 0 {
 			return s.fail(msgSlotUnserved)
 		}
-		return s.fanOut(q.parts, q.to, 0, len(cmd.Raw), q.merge)
+		return s.fanOut(q.parts, q.to, len(cmd.Raw), q.merge)
 	}
 }
 
@@ -58,7 +59,7 @@ type channelQuery struct {
 	parts    []*part
 	to       []*upstream.Node
 	own      map[*upstream.Node]map[string]bool // channels of Leashes themselves
-	counted  map[*part][]string                 // the names whose counts a part asks for
+	counted  map[int][]string                   // by part: the names whose counts it asks for
 	// how many more subscribers than Leashes these names have
 	foreign map[string]int
 }
@@ -66,7 +67,7 @@ type channelQuery struct {
 func newChannelQuery(ctx context.Context, x *pubsub.Exchange, kind pubsub.Kind, cmd resp.Command) *channelQuery {
 	q := &channelQuery{
 		exchange: x, kind: kind, pattern: "*", active: x.Active(kind),
-		own: make(map[*upstream.Node]map[string]bool), counted: make(map[*part][]string), foreign: make(map[string]int),
+		own: make(map[*upstream.Node]map[string]bool), counted: make(map[int][]string), foreign: make(map[string]int),
 	}
 	if len(cmd.Args) == 3 {
 		q.pattern = string(cmd.Args[2])
@@ -91,28 +92,26 @@ func (q *channelQuery) add(n *upstream.Node, cmd resp.Command) {
 	q.ask(n, bytes.Clone(cmd.Raw))
 	if len(own) > 0 {
 		names := slices.Collect(maps.Keys(own))
-		q.counted[q.ask(n, countsRequest(q.kind, names))] = names
+		q.counted[len(q.parts)] = names
+		q.ask(n, countsRequest(q.kind, names))
 	}
 }
 
-func (q *channelQuery) ask(n *upstream.Node, request []byte) *part {
-	p := &part{slot: anySlot, fixed: true}
-	p.Request = request
-	q.parts, q.to = append(q.parts, p), append(q.to, n)
-	return p
+func (q *channelQuery) ask(n *upstream.Node, request []byte) {
+	q.parts, q.to = append(q.parts, fixedPart(request)), append(q.to, n)
 }
 
 // merge makes one reply of the parts' replies.
-func (q *channelQuery) merge(f *fanout) []byte {
+func (q *channelQuery) merge(replies []*merge.Reply) (merge.Reply, bool) {
 	found := make(map[string]bool)
 	for name := range q.active {
 		if pubsub.Match(q.pattern, name) {
 			found[name] = true
 		}
 	}
-	for _, p := range f.parts {
-		if !q.collect(found, p) {
-			return nil
+	for i, r := range replies {
+		if !q.collect(found, i, r.Bytes()) {
+			return merge.Reply{}, false
 		}
 	}
 	for name, n := range q.foreign {
@@ -124,44 +123,35 @@ func (q *channelQuery) merge(f *fanout) []byte {
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		b = resp.AppendBulk(b, name)
 	}
-	return b
+	return merge.Of(b), true
 }
 
-// collect adds the reply of a part. It returns false for an invalid reply.
-func (q *channelQuery) collect(found map[string]bool, p *part) bool {
-	if names, is := q.counted[p]; is {
-		counts, ok := countsReply(p.whole(), len(names))
-		for i, n := range counts {
-			q.foreign[names[i]] += int(n) - q.exchange.Subscribers(p.node, q.kind, names[i])
+// collect adds the reply of part i. It returns false for an invalid reply.
+func (q *channelQuery) collect(found map[string]bool, i int, reply []byte) bool {
+	if names, is := q.counted[i]; is {
+		counts, ok := countsReply(reply, len(names))
+		for j, n := range counts {
+			q.foreign[names[j]] += int(n) - q.exchange.Subscribers(q.parts[i].node, q.kind, names[j])
 		}
 		return ok
 	}
-	names, ok := elements(p.whole())
+	names, ok := resp.Elements(reply)
 	for _, e := range names {
-		if name := string(bulkText(e)); !q.own[p.node][name] {
-			found[name] = true
+		if name, _ := resp.Text(e); !q.own[q.parts[i].node][string(name)] {
+			found[string(name)] = true
 		}
 	}
 	return ok
 }
 
-// bulkText returns the content of a bulk reply.
-func bulkText(reply []byte) []byte {
-	_, rest, ok := bytes.Cut(reply, []byte("\n"))
-	if !ok || len(rest) < 2 {
-		return nil
-	}
-	return rest[:len(rest)-2]
-}
-
 // countsReply reads the numbers in a list of names and numbers. names is how many names there are.
 func countsReply(reply []byte, names int) (counts []int64, ok bool) {
-	all, ok := elements(reply)
+	all, ok := resp.Elements(reply)
 	if !ok || len(all) != 2*names {
 		return nil, false
 	}
 	for i := range names {
-		n, ok := integer(all[2*i+1])
+		n, ok := resp.Int(all[2*i+1])
 		if !ok {
 			return nil, false
 		}
@@ -190,28 +180,30 @@ func subscriberCounts(kind pubsub.Kind) handler {
 			names[i] = string(arg)
 		}
 		others := s.server.exchange.Others(s.ctx, kind, names, "")
-		return s.everywhere(cmd, func(f *fanout) []byte { return s.server.mergeCounts(f, kind, names, others) })
+		return s.toEvery(cmd, func(parts []*part) merge.Func { return s.server.mergeCounts(parts, kind, names, others) })
 	}
 }
 
-func (s *Server) mergeCounts(f *fanout, kind pubsub.Kind, names []string, others pubsub.Others) []byte {
-	counts := make([]int64, len(names))
-	for _, p := range f.parts {
-		reported, ok := countsReply(p.whole(), len(names))
-		if !ok {
-			return nil
+func (s *Server) mergeCounts(parts []*part, kind pubsub.Kind, names []string, others pubsub.Others) merge.Func {
+	return func(replies []*merge.Reply) (merge.Reply, bool) {
+		counts := make([]int64, len(names))
+		for i, r := range replies {
+			reported, ok := countsReply(r.Bytes(), len(names))
+			if !ok {
+				return merge.Reply{}, false
+			}
+			for j, name := range names {
+				counts[j] += reported[j] - int64(s.exchange.Subscribers(parts[i].node, kind, name))
+			}
 		}
+		b := resp.AppendArray(nil, 2*len(names))
 		for i, name := range names {
-			counts[i] += reported[i] - int64(s.exchange.Subscribers(p.node, kind, name))
+			b = resp.AppendBulk(b, name)
+			past := max(counts[i]-int64(others.Held(name)), 0) // subscribers without a Leash
+			b = resp.AppendInt(b, past+int64(s.exchange.Clients(kind, name)+others.Clients(name)))
 		}
+		return merge.Of(b), true
 	}
-	b := resp.AppendArray(nil, 2*len(names))
-	for i, name := range names {
-		b = resp.AppendBulk(b, name)
-		past := max(counts[i]-int64(others.Held(name)), 0) // subscribers without a Leash
-		b = resp.AppendInt(b, past+int64(s.exchange.Clients(kind, name)+others.Clients(name)))
-	}
-	return b
 }
 
 // patternCount answers PUBSUB NUMPAT, the number of different patterns. A node reports only a
@@ -223,7 +215,7 @@ func (s *session) patternCount(c *command, cmd resp.Command) bool {
 	}
 	x := s.server.exchange
 	reported := x.Others(s.ctx, pubsub.Pattern, nil, "*")
-	return s.everywhere(cmd, func(f *fanout) []byte {
+	count := func(parts []*part, replies []*merge.Reply) (merge.Reply, bool) {
 		ours := x.Active(pubsub.Pattern)
 		for pattern := range reported {
 			if reported.Clients(pattern) > 0 {
@@ -231,16 +223,19 @@ func (s *session) patternCount(c *command, cmd resp.Command) bool {
 			}
 		}
 		var others int64
-		for _, p := range f.parts {
-			n, ok := integer(p.whole())
+		for i, r := range replies {
+			n, ok := resp.Int(r.Bytes())
 			if !ok {
-				return nil
+				return merge.Reply{}, false
 			}
-			held := x.Held(p.node, pubsub.Pattern)
-			maps.Copy(held, reported.HeldAt(x, p.node))
+			held := x.Held(parts[i].node, pubsub.Pattern)
+			maps.Copy(held, reported.HeldAt(x, parts[i].node))
 			maps.Copy(ours, held)
 			others += max(n-int64(len(held)), 0)
 		}
-		return resp.AppendInt(nil, others+int64(len(ours)))
+		return merge.Of(resp.AppendInt(nil, others+int64(len(ours)))), true
+	}
+	return s.toEvery(cmd, func(parts []*part) merge.Func {
+		return func(replies []*merge.Reply) (merge.Reply, bool) { return count(parts, replies) }
 	})
 }

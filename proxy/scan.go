@@ -3,6 +3,7 @@ package proxy
 import (
 	"strconv"
 
+	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
@@ -105,10 +106,8 @@ func (s *session) scanNode(cmd resp.Command, order *scanOrder, stop int, from sc
 	}
 	args := append([][]byte(nil), cmd.Args...)
 	args[1] = strconv.AppendUint(nil, from.local, 10)
-	p := &part{slot: anySlot, fixed: true}
-	p.Request = resp.AppendCommand(nil, args...)
-	rename := func(f *fanout) []byte {
-		local, keys, ok := parseScanReply(f.parts[0].whole())
+	rename := func(reply []byte) []byte {
+		local, keys, ok := parseScanReply(reply)
 		if !ok {
 			return nil
 		}
@@ -118,7 +117,8 @@ func (s *session) scanNode(cmd resp.Command, order *scanOrder, stop int, from sc
 		}
 		return scanReply(next, keys)
 	}
-	return s.fanOut([]*part{p}, []*upstream.Node{node}, 0, len(cmd.Raw), rename)
+	parts, to := []*part{fixedPart(resp.AppendCommand(nil, args...))}, []*upstream.Node{node}
+	return s.fanOut(parts, to, len(cmd.Raw), merge.Rewritten(rename))
 }
 
 // confirmScan ends a scan if no slot has moved since it began. It waits for an answer from every

@@ -57,7 +57,7 @@ func parseScanCursor(arg []byte) (c scanCursor, ok bool) {
 // parseScanReply returns the cursor in a node's reply to SCAN, and the list of keys as the node
 // sent it.
 func parseScanReply(reply []byte) (local uint64, keys []byte, ok bool) {
-	rest, n, ok := arrayHeader(reply)
+	rest, n, ok := resp.CutHeader(reply, "*")
 	if !ok || n != 2 || len(rest) == 0 || rest[0] != '$' {
 		return 0, nil, false
 	}

@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 
+	"leash/proxy/merge"
 	"leash/proxy/resp"
 )
 
@@ -16,12 +17,12 @@ func scriptSpecs() commandSpecs {
 		"FCALL": {(*session).relay, relayed, ""}, "FCALL_RO": {(*session).relay, relayed, ""},
 
 		"SCRIPT|LOAD": {(*session).scriptLoad, everyNode, ""}, "SCRIPT|FLUSH": {(*session).scriptFlush, everyNode, ""},
-		"SCRIPT|EXISTS": {everyMaster(mergeAll), everyNode, "1 if every master has the script"},
+		"SCRIPT|EXISTS": {everyMaster(merge.Least), everyNode, "1 if every master has the script"},
 		"SCRIPT|KILL":   {(*session).killScript, everyNode, fresh},
 		"SCRIPT|DEBUG":  {(*session).refuse, refused, "it would stop a connection that other clients share"},
 
-		"FUNCTION|LOAD": {everyMaster(mergeOK), everyNode, ""}, "FUNCTION|DELETE": {everyMaster(mergeOK), everyNode, ""},
-		"FUNCTION|FLUSH": {everyMaster(mergeOK), everyNode, ""}, "FUNCTION|RESTORE": {everyMaster(mergeOK), everyNode, ""},
+		"FUNCTION|LOAD": {everyMaster(merge.First), everyNode, ""}, "FUNCTION|DELETE": {everyMaster(merge.First), everyNode, ""},
+		"FUNCTION|FLUSH": {everyMaster(merge.First), everyNode, ""}, "FUNCTION|RESTORE": {everyMaster(merge.First), everyNode, ""},
 		"FUNCTION|LIST": {(*session).relayAny, anyNode, ""}, "FUNCTION|DUMP": {(*session).relayAny, anyNode, ""},
 		"FUNCTION|STATS": {(*session).relayAny, anyNode, ""}, "FUNCTION|KILL": {(*session).killScript, everyNode, fresh},
 	}
@@ -46,18 +47,18 @@ func (s *session) scriptLoad(c *command, cmd resp.Command) bool {
 		return s.wrongArity(c)
 	}
 	text := bytes.Clone(cmd.Args[2])
-	return s.everywhere(cmd, func(f *fanout) []byte {
+	return s.everywhere(cmd, func(replies []*merge.Reply) (merge.Reply, bool) {
 		s.server.scripts.loaded.add(text)
-		return mergeOK(f)
+		return merge.First(replies)
 	})
 }
 
 // scriptFlush removes the scripts, also from Leash's cache. No later command is sent before its
 // reply, so a later EVALSHA finds no script.
 func (s *session) scriptFlush(_ *command, cmd resp.Command) bool {
-	ok := s.everywhere(cmd, func(f *fanout) []byte {
+	ok := s.everywhere(cmd, func(replies []*merge.Reply) (merge.Reply, bool) {
 		s.server.scripts.clear()
-		return mergeOK(f)
+		return merge.First(replies)
 	})
 	return ok && s.barrier()
 }

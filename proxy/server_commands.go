@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
@@ -24,11 +25,11 @@ func serverSpecs() commandSpecs {
 		"TIME": {(*session).relayAny, anyNode, ""}, "LOLWUT": {(*session).relayAny, anyNode, ""},
 		"ROLE": {(*session).role, anyNode, "shows a master without replicas"},
 
-		"LASTSAVE": {everyMaster(mergeLeast), everyNode, "the earliest time"}, "SAVE": {everyMaster(mergeOK), everyNode, ""},
-		"BGSAVE": {everyMaster(mergeOK), everyNode, ""}, "BGREWRITEAOF": {everyMaster(mergeOK), everyNode, ""},
+		"LASTSAVE": {everyMaster(merge.Least), everyNode, "the earliest time"}, "SAVE": {everyMaster(merge.First), everyNode, ""},
+		"BGSAVE": {everyMaster(merge.First), everyNode, ""}, "BGREWRITEAOF": {everyMaster(merge.First), everyNode, ""},
 
 		"MEMORY|DOCTOR": {(*session).relayAny, anyNode, oneNode}, "MEMORY|STATS": {(*session).relayAny, anyNode, oneNode},
-		"MEMORY|MALLOC-STATS": {(*session).relayAny, anyNode, oneNode}, "MEMORY|PURGE": {everyMaster(mergeOK), everyNode, ""},
+		"MEMORY|MALLOC-STATS": {(*session).relayAny, anyNode, oneNode}, "MEMORY|PURGE": {everyMaster(merge.First), everyNode, ""},
 
 		"MODULE|LIST": {(*session).relayAny, anyNode, ""}, "MODULE|LOAD": {(*session).refuse, refused, reasonModules},
 		"MODULE|LOADEX": {(*session).refuse, refused, reasonModules}, "MODULE|UNLOAD": {(*session).refuse, refused, reasonModules},
@@ -42,21 +43,6 @@ func serverSpecs() commandSpecs {
 	}
 }
 
-// mergeLeast merges replies of which the smallest holds for all nodes.
-func mergeLeast(f *fanout) []byte {
-	var least int64
-	for i, p := range f.parts {
-		n, ok := integer(p.whole())
-		if !ok {
-			return nil
-		}
-		if i == 0 || n < least {
-			least = n
-		}
-	}
-	return resp.AppendInt(nil, least)
-}
-
 // role answers ROLE like a master without replicas. A client that knew replicas would connect to
 // them without Leash.
 func (s *session) role(c *command, cmd resp.Command) bool {
@@ -64,12 +50,12 @@ func (s *session) role(c *command, cmd resp.Command) bool {
 }
 
 func withoutReplicas(reply []byte) []byte {
-	all, ok := elements(reply)
+	all, ok := resp.Elements(reply)
 	if !ok || len(all) != 3 || string(all[0]) != "$6\r\nmaster\r\n" {
 		return reply
 	}
 	all[2] = []byte(resp.EmptyArray)
-	return joined(all)
+	return resp.Array(all)
 }
 
 // debugOfKey are the subcommands of DEBUG that only read one key.

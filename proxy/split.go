@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
@@ -10,16 +11,16 @@ import (
 type splitting struct {
 	name  string
 	step  int // arguments per key: 1, or 2 if a value follows each key
-	merge merge
+	merge merge.Func
 }
 
 var splittings = map[string]splitting{
-	"mget":   {"MGET", 1, mergeValues},
-	"mset":   {"MSET", 2, mergeOK},
-	"del":    {"DEL", 1, mergeSum},
-	"unlink": {"UNLINK", 1, mergeSum},
-	"exists": {"EXISTS", 1, mergeSum},
-	"touch":  {"TOUCH", 1, mergeSum},
+	"mget":   {"MGET", 1, merge.Values},
+	"mset":   {"MSET", 2, merge.First},
+	"del":    {"DEL", 1, merge.Sum},
+	"unlink": {"UNLINK", 1, merge.Sum},
+	"exists": {"EXISTS", 1, merge.Sum},
+	"touch":  {"TOUCH", 1, merge.Sum},
 }
 
 // split runs a command of splittings. It sends the command whole if all keys have one slot or if
@@ -43,7 +44,7 @@ func (s *session) split(c *command, cmd resp.Command) bool {
 	to := make([]*upstream.Node, len(parts))
 	resharding := false
 	for i, p := range parts {
-		resharding = resharding || len(p.keys) > 1 && s.server.resharding.is()
+		resharding = resharding || len(p.got.Keys) > 1 && s.server.resharding.is()
 		link, ok := s.linkOf(p.slot)
 		if link == nil && ok {
 			continue
@@ -53,7 +54,7 @@ func (s *session) split(c *command, cmd resp.Command) bool {
 		}
 		to[i], p.replica = link.Node(), link.ReadsReplica()
 	}
-	ok := s.fanOut(parts, to, (len(cmd.Args)-1)/how.step, len(cmd.Raw), how.merge)
+	ok := s.fanOut(parts, to, len(cmd.Raw), how.merge)
 	if ok && resharding {
 		return s.barrier() // a part may have to be split by key
 	}
@@ -79,14 +80,14 @@ func (how splitting) bySlot(args [][]byte) []*part {
 		slot := int(upstream.Slot(args[1+key*how.step]))
 		p := bySlot[slot]
 		if p == nil {
-			p = &part{slot: slot}
+			p = &part{slot: slot, got: new(merge.Reply)}
 			bySlot[slot] = p
 			parts = append(parts, p)
 		}
-		p.keys = append(p.keys, key)
+		p.got.Keys = append(p.got.Keys, key)
 	}
 	for _, p := range parts {
-		p.Request = how.request(args, p.keys)
+		p.Request = how.request(args, p.got.Keys)
 	}
 	return parts
 }
@@ -154,9 +155,9 @@ func (p *part) splittable() (args [][]byte, how splitting, ok bool) {
 
 // divide makes one part for each key of p.
 func (p *part) divide(args [][]byte, how splitting) []*part {
-	parts := make([]*part, len(p.keys))
-	for i, key := range p.keys {
-		one := &part{call: p.call, slot: p.slot, node: p.node, keys: []int{key}}
+	parts := make([]*part, len(p.got.Keys))
+	for i, key := range p.got.Keys {
+		one := &part{call: p.call, slot: p.slot, node: p.node, got: &merge.Reply{Keys: []int{key}}}
 		one.Sink = one
 		one.Request, one.Prefix = how.request(args, []int{i}), p.Prefix
 		parts[i] = one
@@ -166,12 +167,12 @@ func (p *part) divide(args [][]byte, how splitting) []*part {
 
 // becomeFanoutLocked turns a call that was sent whole into a fan-out with one part that has all
 // keys.
-func (c *call) becomeFanoutLocked(p *part, keys int, m merge) *part {
-	whole := &part{Call: p.Call, call: c, slot: p.slot, node: p.node}
+func (c *call) becomeFanoutLocked(p *part, keys int, m merge.Func) *part {
+	whole := &part{Call: p.Call, call: c, slot: p.slot, node: p.node, got: new(merge.Reply)}
 	for key := range keys {
-		whole.keys = append(whole.keys, key)
+		whole.got.Keys = append(whole.got.Keys, key)
 	}
-	c.fan = &fanout{call: c, parts: []*part{whole}, left: 1, keys: keys, merge: m}
+	c.fan = &fanout{call: c, parts: []*part{whole}, left: 1, merge: m}
 	return whole
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 
+	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
@@ -117,9 +118,8 @@ func (s *session) waitOn(pins []*pin, offsets []offset, request []byte) (answers
 // leastAnswer merges the nodes' replies to WAIT or WAITAOF: an error if there is one, otherwise the
 // smallest of each number. All numbers are 0 if a node has left.
 func leastAnswer(answers []*answer, left bool) []byte {
-	var least []int64
-	var array bool
-	for _, a := range answers {
+	replies := make([]*merge.Reply, len(answers))
+	for i, a := range answers {
 		switch {
 		case a.lost && !a.written:
 			return resp.AppendError(nil, notSent(a.cause))
@@ -128,47 +128,16 @@ func leastAnswer(answers []*answer, left bool) []byte {
 		case a.isError():
 			return a.reply
 		}
-		numbers, ok := integers(a.reply)
-		if !ok {
-			return resp.AppendError(nil, msgOddParts)
+		r := merge.Of(a.reply)
+		replies[i] = &r
+	}
+	if left {
+		none := merge.Of([]byte(":0\r\n"))
+		if len(answers[0].reply) > 0 && answers[0].reply[0] == '*' {
+			none = merge.Of([]byte("*2\r\n:0\r\n:0\r\n"))
 		}
-		array = a.reply[0] == '*'
-		if least == nil {
-			least = numbers
-		}
-		for j := range min(len(least), len(numbers)) {
-			least[j] = min(least[j], numbers[j])
-		}
+		replies = append(replies, &none)
 	}
-	var b []byte
-	if array {
-		b = resp.AppendArray(b, len(least))
-	}
-	for _, n := range least {
-		if left {
-			n = 0
-		}
-		b = resp.AppendInt(b, n)
-	}
-	return b
-}
-
-// integers reads an integer reply or an array of them.
-func integers(reply []byte) (numbers []int64, ok bool) {
-	if n, ok := integer(reply); ok {
-		return []int64{n}, true
-	}
-	rest, count, ok := arrayHeader(reply)
-	if !ok {
-		return nil, false
-	}
-	for range count {
-		end := bytes.IndexByte(rest, '\n') + 1
-		n, ok := integer(rest[:end])
-		if !ok {
-			return nil, false
-		}
-		numbers, rest = append(numbers, n), rest[end:]
-	}
-	return numbers, true
+	least := merge.Merge(merge.Least, replies)
+	return least.Bytes()
 }

@@ -1,4 +1,4 @@
-package proxy
+package merge
 
 import (
 	"bytes"
@@ -8,62 +8,60 @@ import (
 	"leash/proxy/resp"
 )
 
-// infoReport merges the INFO replies of all masters into one.
-type infoReport struct {
-	own     map[string]string // fields that Leash answers itself
-	leash   []byte            // the section about Leash; nil: not asked for
-	resp3   bool
-	missing int // masters that were not asked or answered with an error
+// Info merges the INFO replies of all masters into one.
+type Info struct {
+	Own     map[string]string // fields that Leash answers itself
+	Section []byte            // the section about Leash; nil: not asked for
+	RESP3   bool
+	Missing int // masters that were not asked
+}
 
+// infoReport is one merge of INFO replies.
+type infoReport struct {
+	Info
 	texts []infoText // of the masters that answered
 }
 
-// merge is the merge function of INFO. Some parts may have failed. If no part has a text, it
-// returns the first reply.
-func (r *infoReport) merge(f *fanout) []byte {
-	for _, p := range f.parts {
-		text, ok := infoBody(p.whole())
+// Merge is a Func. If no reply has a text, it takes the first reply.
+func (in Info) Merge(replies []*Reply) (Reply, bool) {
+	if len(replies) == 0 {
+		return Reply{}, false
+	}
+	r := infoReport{Info: in}
+	for _, one := range replies {
+		text, ok := resp.Text(one.Bytes())
 		switch {
-		case unknownSection(p.whole()):
-		case len(p.whole()) > 0 && p.whole()[0] == '-':
-			r.missing++
+		case unknownSection(one.Bytes()):
+		case one.isError():
+			r.Missing++
 		case !ok:
-			return nil
+			return Reply{}, false
 		default:
 			r.texts = append(r.texts, parseInfo(text))
 		}
 	}
-	text := r.text()
-	if reply := f.parts[0].whole(); len(r.texts) == 0 && (r.leash == nil || !unknownSection(reply)) {
-		return reply
+	if len(r.texts) == 0 && (r.Section == nil || !unknownSection(replies[0].Bytes())) {
+		return replies[0].move(), true
 	}
-	if r.leash != nil {
+	text := r.text()
+	if r.Section != nil {
 		if len(text) > 0 {
 			text = append(text, "\r\n"...)
 		}
-		text = append(text, r.leash...)
-		if r.missing > 0 {
-			text = fmt.Appendf(text, "leash_missing_masters:%d\r\n", r.missing)
+		text = append(text, r.Section...)
+		if r.Missing > 0 {
+			text = fmt.Appendf(text, "leash_missing_masters:%d\r\n", r.Missing)
 		}
 	}
-	if r.resp3 {
-		return resp.AppendVerbatim(nil, string(text))
+	if r.RESP3 {
+		return Of(resp.AppendVerbatim(nil, string(text))), true
 	}
-	return resp.AppendBulk(nil, text)
+	return Of(resp.AppendBulk(nil, text)), true
 }
 
 // unknownSection reports whether the reply is the embedded Redis's error for an unknown section.
 func unknownSection(reply []byte) bool {
 	return bytes.HasPrefix(reply, []byte("-ERR section ")) || bytes.HasPrefix(reply, []byte("-section ("))
-}
-
-// infoBody returns the text of a bulk string or a verbatim string.
-func infoBody(reply []byte) (text []byte, ok bool) {
-	i := bytes.IndexByte(reply, '\n')
-	if i < 0 || reply[0] != '$' && reply[0] != '=' || len(reply) < i+3 {
-		return nil, false
-	}
-	return bytes.TrimPrefix(reply[i+1:len(reply)-2], []byte("txt:")), true
 }
 
 // text returns the sections of the first text, with the values for all masters.
@@ -108,37 +106,22 @@ func (r *infoReport) fieldsOf(section infoSection) []string {
 	return all
 }
 
-// unionSections are the sections whose fields name databases, commands or errors.
-var unionSections = map[string]bool{"Keyspace": true, "Commandstats": true, "Errorstats": true}
-
 // value returns the value of a field for all masters. ok is false if the value is not known, or if
 // the field is not shown to clients.
 func (r *infoReport) value(name string) (value string, ok bool) {
-	if own, ok := r.own[name]; ok {
+	if own, ok := r.Own[name]; ok {
 		return own, true
-	}
-	first := r.texts[0].values[name]
-	if isReplicaLine(name) || strings.HasPrefix(name, "listener") {
-		return "", false
-	}
-	if len(r.texts) == 1 && r.missing == 0 {
-		return first, true
 	}
 	rule := infoRuleOf(name)
 	switch {
-	case rule == nil:
-		return first, true
-	case r.missing > 0:
+	case rule.how == hidden:
+		return "", false
+	case rule.how == anyValue, len(r.texts) == 1 && r.Missing == 0:
+		return r.texts[0].values[name], true
+	case r.Missing > 0:
 		return "", false
 	}
-	return rule(r, name)
-}
-
-// isReplicaLine reports whether a field such as "slave0" describes a replica. Clients cannot reach
-// replicas through Leash.
-func isReplicaLine(name string) bool {
-	n, ok := strings.CutPrefix(name, "slave")
-	return ok && n != "" && strings.Trim(n, "0123456789") == ""
+	return rule.merge(r.all(rule.of), r.all(rule.under))
 }
 
 // all returns the values that a field has in the texts that have it.

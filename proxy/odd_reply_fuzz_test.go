@@ -1,0 +1,42 @@
+package proxy
+
+import (
+	"testing"
+
+	"leash/proxy/resp"
+)
+
+// FuzzOddReplies gives replies of any shape to the code that decodes replies of ordinary commands.
+// FuzzMerge of package merge does so for the merges.
+func FuzzOddReplies(f *testing.F) {
+	for _, frame := range []string{
+		"+OK\r\n", "-ERR no\r\n", ":1\r\n", "$-1\r\n", "*-1\r\n", "*0\r\n", "$3\r\nabc\r\n", "*2\r\n:1\r\n:0\r\n", "*1\r\n$1\r\na\r\n", "*2\r\n$1\r\n0\r\n*1\r\n$1\r\na\r\n",
+		"%1\r\n+a\r\n:1\r\n", "~1\r\n:1\r\n", "_\r\n", ":9223372036854775807\r\n", "$0\r\n\r\n", "+\r\n", "-\r\n", "-MOVED 99999 x\r\n", "-MOVED -1 x\r\n", "-MOVED\r\n",
+	} {
+		f.Add([]byte(frame), []byte(frame))
+		f.Add([]byte(frame), []byte("*2\r\n:1\r\n:0\r\n"))
+	}
+	f.Fuzz(func(t *testing.T, a, b []byte) {
+		if !isReply(a) || !isReply(b) {
+			return
+		}
+		parseScanReply(a)
+		countsReply(a, 2)
+		for _, left := range []bool{false, true} {
+			if least := leastAnswer([]*answer{{reply: a}, {reply: b}}, left); !isReply(least) {
+				t.Errorf("%q and %q make %q, which is no reply", a, b, least)
+			}
+		}
+		lockReplyRESP3(a, true)
+		if len(a) > 1 && a[0] == '-' {
+			parseRedirect(a[1:])
+		}
+	})
+}
+
+// isReply reports whether b is one whole reply.
+func isReply(b []byte) bool {
+	var s resp.Scanner
+	n, done, err := s.Scan(b)
+	return err == nil && done && n == len(b)
+}

@@ -1,0 +1,63 @@
+package resp
+
+import (
+	"bytes"
+	"strings"
+)
+
+// CutHeader removes the header of a list, whose type must be one of marks. n is the number in the
+// header, never negative.
+func CutHeader(reply []byte, marks string) (rest []byte, n int, ok bool) {
+	line, rest, ok := bytes.Cut(reply, []byte(asciiCRLF))
+	if !ok || len(line) < 2 || strings.IndexByte(marks, line[0]) < 0 {
+		return nil, 0, false
+	}
+	number, ok := ParseInt(line[1:])
+	return rest, int(number), ok && number >= 0
+}
+
+// Elements returns the elements of an array. For a map, they are name, value, name and so on.
+func Elements(reply []byte) (all [][]byte, ok bool) {
+	rest, n, ok := CutHeader(reply, "*%")
+	if !ok || n > len(rest) { // then the next line cannot overflow
+		return nil, false
+	}
+	if reply[0] == '%' {
+		n *= 2
+	}
+	for range n {
+		var scan Scanner
+		used, done, err := scan.Scan(rest)
+		if err != nil || !done {
+			return nil, false
+		}
+		all, rest = append(all, rest[:used]), rest[used:]
+	}
+	return all, true
+}
+
+// Array makes an array of its elements.
+func Array(elements [][]byte) []byte {
+	return append(AppendArray(nil, len(elements)), bytes.Join(elements, nil)...)
+}
+
+// Int returns the number in an integer reply.
+func Int(reply []byte) (int64, bool) {
+	if len(reply) < 4 || reply[0] != integerMark {
+		return 0, false
+	}
+	return ParseInt(reply[1 : len(reply)-2])
+}
+
+// Text returns the text of a bulk string or of a verbatim string of plain text.
+func Text(reply []byte) (text []byte, ok bool) {
+	i := bytes.IndexByte(reply, '\n')
+	if i < 0 || reply[0] != bulkMark && reply[0] != '=' || len(reply) < i+3 {
+		return nil, false
+	}
+	text = reply[i+1 : len(reply)-2]
+	if reply[0] == '=' {
+		text = bytes.TrimPrefix(text, []byte(plainText))
+	}
+	return text, true
+}
