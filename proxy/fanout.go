@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"leash/internal/guard"
 	"leash/proxy/merge"
 	"leash/proxy/upstream"
 )
@@ -14,8 +15,8 @@ type fanout struct {
 	merge merge.Func
 }
 
-// finished records that p has its whole reply. The goroutine that finishes the last part merges the
-// replies.
+// finished records that p has its whole reply. After the last part it has the replies merged. It
+// returns the session if the caller must flush it.
 func (f *fanout) finished(p *part) upstream.Flusher {
 	s := f.call.session
 	s.mu.Lock()
@@ -26,13 +27,48 @@ func (f *fanout) finished(p *part) upstream.Flusher {
 	if !last {
 		return nil
 	}
+	if f.quick() || !s.server.start("merge", func() { s.guard("merge", f.mergeLater) }) {
+		return f.reply()
+	}
+	return nil
+}
+
+// quickMerge is the most bytes of replies that the reader of a link merges itself. For so few, a
+// merge takes less than to start a goroutine.
+const quickMerge = 4 << 10
+
+// quick reports whether the reader of a link may merge the replies itself. All users of the link
+// wait for it. A command about nodes has fixed parts. Its merge may take long even if the replies
+// are small.
+func (f *fanout) quick() bool {
+	kept := 0
+	for _, p := range f.parts {
+		kept += p.kept
+	}
+	return kept <= quickMerge && !f.parts[0].fixed
+}
+
+// mergeLater merges the replies on a goroutine of its own.
+func (f *fanout) mergeLater() {
+	if flusher := f.reply(); flusher != nil {
+		flusher.Flush()
+	}
+}
+
+// reply merges the replies and gives the result to the call. A panic in the merge costs only this
+// reply. It returns the session if the caller must flush it.
+func (f *fanout) reply() upstream.Flusher {
+	s := f.call.session
 	replies, kept := make([]*merge.Reply, len(f.parts)), 0
 	for i, p := range f.parts {
 		replies[i] = p.got
 		kept += p.kept
 		p.got = nil
 	}
-	reply := merge.Merge(f.merge, replies)
+	var reply merge.Reply
+	if guard.Do(s.server.log, "merge", func() { reply = merge.Merge(f.merge, replies) }, "session", s.id) != nil {
+		reply.Fail(merge.Mismatch)
+	}
 	s.addKept(-kept)
 	return f.call.replyWith(reply.Split())
 }
