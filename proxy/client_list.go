@@ -75,10 +75,10 @@ func (s *session) clientInfo(c *command, cmd resp.Command) bool {
 
 // description is what CLIENT LIST shows of a session.
 type description struct {
-	id                   int64
-	addr, laddr          string
-	fd                   int
-	name                 string
+	id          int64
+	addr, laddr string
+	fd          int
+	labels
 	age, idle            time.Duration
 	unix, blocked        bool
 	tracking, monitoring bool
@@ -91,7 +91,6 @@ type description struct {
 	requests, output     int // bytes of commands in flight, bytes of output that waits
 	user                 string
 	command              string
-	libName, libVersion  string
 }
 
 // describe returns the session's description. It may be called from any goroutine.
@@ -118,8 +117,10 @@ func (s *session) describe() *description {
 	d.sub, d.psub, d.ssub = s.subscribedTo()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	d.name, d.age, d.noEvict = s.name, time.Since(s.since), s.noEvict.Load()
-	d.libName, d.libVersion = s.libName, s.libVersion
+	d.age, d.noEvict = time.Since(s.since), s.noEvict.Load()
+	if s.labels != nil {
+		d.labels = *s.labels
+	}
 	d.requests, d.output = s.bytes, s.out.Len()+s.pushes.Len()+s.keptBytes
 	d.db = s.lane.DB
 	if s.lane.User != "" {

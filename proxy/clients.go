@@ -102,14 +102,3 @@ func (s *session) updateDescription() {
 		s.queued.Store(s.tx.length())
 	}
 }
-
-// setLibrary stores the values of CLIENT SETINFO.
-func (s *session) setLibrary(attribute, value []byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if isWord(attribute, "LIB-NAME") {
-		s.libName = string(value)
-	} else {
-		s.libVersion = string(value)
-	}
-}

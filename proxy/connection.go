@@ -114,14 +114,16 @@ func (s *session) getName(c *command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
 	}
+	name := ""
+	s.label(func(l *labels) { name = l.name })
 	switch {
-	case s.name == "" && s.lane.RESP3:
+	case name != "":
+		s.scratch = resp.AppendBulk(s.scratch[:0], name)
+		return s.answer(s.scratch)
+	case s.lane.RESP3:
 		return s.answer([]byte(resp.Null))
-	case s.name == "":
-		return s.answer([]byte(resp.NilBulk))
 	}
-	s.scratch = resp.AppendBulk(s.scratch[:0], s.name)
-	return s.answer(s.scratch)
+	return s.answer([]byte(resp.NilBulk))
 }
 
 // setInfo stores what client libraries report about themselves
@@ -138,14 +140,35 @@ func (s *session) setInfo(c *command, cmd resp.Command) bool {
 	case !printable(cmd.Args[3]):
 		return s.fail("ERR " + string(bytes.ToLower(cmd.Args[2])) + " cannot contain spaces, newlines or special characters.")
 	}
-	s.setLibrary(cmd.Args[2], cmd.Args[3])
+	s.label(func(l *labels) {
+		if isWord(cmd.Args[2], "LIB-NAME") {
+			l.libName = string(cmd.Args[3])
+		} else {
+			l.libVersion = string(cmd.Args[3])
+		}
+	})
 	return s.ok()
 }
 
+// labels are what a client has told about itself.
+type labels struct {
+	name                string // CLIENT SETNAME
+	libName, libVersion string // CLIENT SETINFO
+	shownAs             string // the client as LOCK.INFO shows it; "": not known yet
+}
+
 func (s *session) rename(name string) {
+	s.label(func(l *labels) { l.name, l.shownAs = name, "" })
+}
+
+// label reads or changes the session's labels.
+func (s *session) label(use func(*labels)) {
 	s.mu.Lock()
-	s.name, s.shownAs = name, ""
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	if s.labels == nil {
+		s.labels = new(labels)
+	}
+	use(s.labels)
 }
 
 // printable reports whether b has only the bytes '!' to '~'. Redis demands this of names.

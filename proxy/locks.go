@@ -251,17 +251,20 @@ func (h *host) Client() string {
 	s := (*session)(h)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.shownAs != "" {
-		return s.shownAs
+	if s.labels == nil {
+		s.labels = new(labels)
+	}
+	if s.labels.shownAs != "" {
+		return s.labels.shownAs
 	}
 	addr := s.conn.RemoteAddr()
 	text := addr.String()
 	if addr.Network() == "unix" {
 		text = "unix:" + s.conn.LocalAddr().String()
 	}
-	if s.name != "" {
-		text += " " + s.name
+	if s.labels.name != "" {
+		text += " " + s.labels.name
 	}
-	s.shownAs = text
+	s.labels.shownAs = text
 	return text
 }

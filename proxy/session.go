@@ -111,10 +111,7 @@ type session struct {
 	failed        error // error of the write that failed
 	cut           bool  // the session was ended from outside; outputDropped is set too
 	killedBy      string
-	name          string // CLIENT SETNAME
-	shownAs       string // the name shown with its locks; "": not known yet
-	libName       string // CLIENT SETINFO
-	libVersion    string
+	labels        *labels // nil until used
 	since         time.Time
 }
 
