@@ -100,7 +100,7 @@ func (s *session) describe() *description {
 		idle:  time.Duration(s.server.clock.Load()-s.lastSeen.Load()) * time.Second,
 		multi: int(s.queued.Load()) - 1, user: "default", command: "NULL", protocol: 2,
 		blocked:    s.blocked.Load() != nil || s.watcher.Load() != nil,
-		monitoring: s.monitoring.Load(),
+		monitoring: s.monitoring.Load() != nil,
 		redirect:   s.redirectedFrom(),
 	}
 	if t := s.tracking.Load(); t != nil {

@@ -2,13 +2,22 @@ package proxy
 
 import (
 	"bytes"
+	"sync/atomic"
 
 	"leash/proxy/resp"
+	"leash/proxy/upstream"
 )
 
 // monitorSpecs is the specification of MONITOR.
 func monitorSpecs() commandSpecs {
 	return commandSpecs{"MONITOR": {(*session).monitor, pinnedConn, "shows what every master executes; the client addresses are those of Leash"}}
+}
+
+// monitor has the connections on which Redis reports the commands that it executes.
+type monitor struct {
+	session *session
+	links   []*upstream.Link // used by the session's loop only
+	begun   atomic.Bool      // the client has got the OK; earlier lines are dropped
 }
 
 // monitor runs MONITOR (https://redis.io/docs/latest/commands/monitor/) on a connection to every
@@ -20,55 +29,65 @@ func (s *session) monitor(c *command, cmd resp.Command) bool {
 		return true
 	case !s.adoptTopology() || !s.barrier():
 		return false
-	case len(s.monitors) > 0:
+	case s.monitoring.Load() != nil:
 		return true // Redis does not answer either
 	case len(s.topology.Masters()) == 0:
 		return s.fail(msgSlotUnserved)
 	}
-	reply, request := []byte(resp.OK), bytes.Clone(cmd.Raw)
-	for _, n := range s.topology.Masters() {
-		l := n.Pin(s.lane, s.monitored)
-		s.monitors = append(s.monitors, l)
-		switch a := s.gather(l, request)[0]; {
-		case a.lost:
-			reply = resp.AppendError(nil, notSent(a.cause))
-		case a.isError():
-			reply = a.reply
-		}
-	}
-	if reply[0] == '-' {
+	m := &monitor{session: s}
+	s.monitoring.Store(m)
+	if refusal := m.start(cmd.Raw); refusal != nil {
 		s.endMonitor()
-		return s.answer(reply)
+		return s.answer(refusal)
 	}
-	ok := s.answer(reply)
-	s.monitoring.Store(true) // lines before the OK are dropped
-	for _, l := range s.monitors {
+	ok := s.ok()
+	m.begun.Store(true)
+	for _, l := range m.links {
 		if l.Ended() {
-			s.kill("monitored connection lost", false)
+			m.line(nil)
 		}
 	}
 	return ok
 }
 
-// monitored passes on a line. A nil line means that the connection to a node has ended.
-func (s *session) monitored(line []byte) {
-	if !s.monitoring.Load() {
+// start sends MONITOR to every master. It returns an error reply if one does not accept it.
+func (m *monitor) start(request []byte) (refusal []byte) {
+	request = bytes.Clone(request)
+	for _, n := range m.session.topology.Masters() {
+		l := n.Pin(m.session.lane, m.line)
+		m.links = append(m.links, l)
+		switch a := m.session.gather(l, request)[0]; {
+		case a.lost:
+			refusal = resp.AppendError(nil, notSent(a.cause))
+		case a.isError():
+			refusal = a.reply
+		}
+	}
+	return refusal
+}
+
+// line passes on a line. A nil line means that the connection to a node has ended.
+func (m *monitor) line(line []byte) {
+	if !m.begun.Load() {
 		return
 	}
 	if line == nil {
-		s.kill("monitored connection lost", false)
+		m.session.kill("monitored connection lost", false)
 		return
 	}
-	if f := s.deliver(line); f != nil {
+	if f := m.session.deliver(line); f != nil {
 		f.Flush()
 	}
 }
 
 // endMonitor ends MONITOR, if it runs.
 func (s *session) endMonitor() {
-	s.monitoring.Store(false)
-	for _, l := range s.monitors {
+	m := s.monitoring.Swap(nil)
+	if m == nil {
+		return
+	}
+	m.begun.Store(false)
+	for _, l := range m.links {
 		l.Unpin(false)
 	}
-	s.monitors = nil
 }

@@ -42,7 +42,6 @@ type session struct {
 	tx          *transaction       // from MULTI or WATCH on; otherwise nil
 	caching     []byte             // CLIENT CACHING for the next command
 	nextWatcher *disconnectWatcher // for the next lock command; nil before the first
-	monitors    []*upstream.Link   // links on which Redis reports the commands that it executes
 	modes       modes              // the states in which commands are treated differently
 	lane        upstream.Lane      // changed only while no call is in flight
 	written     []*upstream.Node   // nodes that the session has written to, for WAIT
@@ -57,7 +56,7 @@ type session struct {
 	blocked      atomic.Pointer[blocked]           // the command that blocks in Redis
 	tracking     atomic.Pointer[tracking]          // client-side caching; nil: off
 	redirectedTo atomic.Bool                       // another session redirects or has redirected its invalidations here
-	monitoring   atomic.Bool                       // MONITOR is on
+	monitoring   atomic.Pointer[monitor]           // MONITOR is on
 	guarded      atomic.Bool                       // the connection has holds or waiters
 
 	listener atomic.Pointer[pubsub.Listener] // nil until the first subscription
