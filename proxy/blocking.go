@@ -56,7 +56,7 @@ func (s *session) blockPinned(cmd resp.Command, slot int) bool {
 	}
 	own := &pin{session: s}
 	p.pin = own
-	s.noteWrite(s.topology.Node(uint16(slot)))
+	s.written.add(s.topology.Node(uint16(slot)))
 	if n := s.topology.Node(uint16(slot)); n != nil {
 		p.send(n, false)
 	} else if !p.retryLater() {

@@ -150,7 +150,7 @@ func (t *transaction) executed(e *execution) bool {
 		s.mu.Unlock()
 		return e.end(s, resp.AppendError(nil, msgUpstreamLost))
 	}
-	s.noteWrite(t.node)
+	s.written.add(t.node)
 	own, untracked := t.hasOwn(), !t.tracked
 	t.end(true)
 	if own {

@@ -115,7 +115,7 @@ func (s *session) fanOut(parts []*part, to []*upstream.Node, bytes int, m merge.
 		switch {
 		case to[i] != nil:
 			if s.current != nil && s.current.write {
-				s.noteWrite(to[i])
+				s.written.add(to[i])
 			}
 			if links[i] != nil {
 				p.node = to[i]

@@ -60,7 +60,10 @@ var _ upstream.Sink = (*part)(nil)
 // send submits the part to a node.
 func (p *part) send(n *upstream.Node, asking bool) {
 	if p.node != nil && p.node != n {
-		p.call.session.noteWriteElsewhere(n)
+		s := p.call.session
+		s.mu.Lock()
+		s.written.addElsewhereLocked(n)
+		s.mu.Unlock()
 	}
 	p.node, p.Asking = n, asking
 	if asking && p.Prefix != nil {

@@ -74,7 +74,7 @@ func (s *session) relayKeys(cmd resp.Command, slot int, many bool) bool {
 	case link != nil:
 		p.node, p.replica = link.Node(), link.ReadsReplica()
 		if s.current.write {
-			s.noteWrite(p.node)
+			s.written.add(p.node)
 		}
 		link.Submit(&p.Call)
 	case slot == anySlot || !p.retryLater():

@@ -44,7 +44,7 @@ type session struct {
 	nextWatcher *disconnectWatcher // for the next lock command; nil before the first
 	modes       modes              // the states in which commands are treated differently
 	lane        upstream.Lane      // changed only while no call is in flight
-	written     []*upstream.Node   // nodes that the session has written to, for WAIT
+	written     writtenNodes       // for WAIT
 	current     *command           // the running command; nil if it is in no table
 	muted       bool               // the client does not get its replies
 	replyOff    bool               // the client gets no replies of later commands either
@@ -97,9 +97,7 @@ type session struct {
 	keptBytes int         // bytes of replies that wait for an older call's reply
 	out       chunk.List  // replies in order, for the socket
 	replies   *chunk.List // where replies go: out, except during capture
-	// nodes that executed a call after it had been sent to another
-	writtenElsewhere []*upstream.Node
-	pushes           chunk.List // frames that answer no command, for after the current reply
+	pushes    chunk.List  // frames that answer no command, for after the current reply
 	// holdPushes minus releasePushes; pushes wait while it is above 0
 	pushHolds     int
 	pushed        int  // bytes of messages since the output was last empty

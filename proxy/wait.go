@@ -9,37 +9,38 @@ import (
 	"leash/proxy/upstream"
 )
 
-// noteWrite remembers a node that the session writes to.
-func (s *session) noteWrite(n *upstream.Node) {
-	if n != nil && !slices.Contains(s.written, n) {
-		s.written = append(s.written, n)
+// writtenNodes are the nodes that a session has written to.
+type writtenNodes struct {
+	nodes     []*upstream.Node // used by the session's loop only
+	elsewhere []*upstream.Node // nodes that got a write by a redirect; guarded by session.mu
+}
+
+// add remembers a node that the session writes to.
+func (w *writtenNodes) add(n *upstream.Node) {
+	if n != nil && !slices.Contains(w.nodes, n) {
+		w.nodes = append(w.nodes, n)
 	}
 }
 
-// noteWriteElsewhere records a node that got a write by a redirect. It may be called from any
-// goroutine.
-func (s *session) noteWriteElsewhere(n *upstream.Node) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !slices.Contains(s.writtenElsewhere, n) {
-		s.writtenElsewhere = append(s.writtenElsewhere, n)
+// addElsewhereLocked remembers a node that got a write by a redirect.
+func (w *writtenNodes) addElsewhereLocked(n *upstream.Node) {
+	if !slices.Contains(w.elsewhere, n) {
+		w.elsewhere = append(w.elsewhere, n)
 	}
 }
 
-// writtenNodes returns the nodes that may have the session's writes. left reports whether one of
-// them has stopped being a master since the last call. The state of its writes is then unknown.
-func (s *session) writtenNodes() (nodes []*upstream.Node, left bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	masters := s.topology.Masters()
-	for _, n := range append(s.written, s.writtenElsewhere...) {
+// amongLocked returns the masters that may have the session's writes, and forgets the others. left
+// reports whether one of them has stopped being a master since the last call. The state of its
+// writes is then unknown.
+func (w *writtenNodes) amongLocked(masters []*upstream.Node) (nodes []*upstream.Node, left bool) {
+	for _, n := range append(w.nodes, w.elsewhere...) {
 		if !slices.Contains(masters, n) {
 			left = true
 		} else if !slices.Contains(nodes, n) {
 			nodes = append(nodes, n)
 		}
 	}
-	s.written, s.writtenElsewhere = slices.Clone(nodes), nil
+	w.nodes, w.elsewhere = slices.Clone(nodes), nil
 	return nodes, left
 }
 
@@ -56,7 +57,9 @@ func (s *session) wait(c *command, cmd resp.Command) bool {
 		return false
 	}
 	s.Flush()
-	nodes, left := s.writtenNodes()
+	s.mu.Lock()
+	nodes, left := s.written.amongLocked(s.topology.Masters())
+	s.mu.Unlock()
 	if len(nodes) == 0 {
 		if s.keyless < 0 {
 			return s.fail(msgSlotUnserved)
