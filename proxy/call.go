@@ -156,8 +156,8 @@ func (s *session) retireLocked() {
 			s.out.Append(c.after)
 		}
 		s.recycleLocked(c)
-		if s.pushHolds == 0 {
-			s.out.Splice(&s.pushes)
+		if s.pushes.holds == 0 {
+			s.out.Splice(&s.pushes.waiting)
 		}
 		if next := s.head; next != nil && next.size > 0 {
 			s.showLocked(next)

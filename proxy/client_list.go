@@ -97,8 +97,8 @@ type description struct {
 func (s *session) describe() *description {
 	d := &description{
 		id: s.id, addr: endpoint(s.conn.RemoteAddr(), s.conn.LocalAddr()), laddr: endpoint(s.conn.LocalAddr(), nil), fd: s.conn.descriptor(),
-		idle:  time.Duration(s.server.clock.Load()-s.lastSeen.Load()) * time.Second,
-		multi: int(s.queued.Load()) - 1, user: "default", command: "NULL", protocol: 2,
+		idle:  time.Duration(s.server.clock.Load()-s.activity.seen.Load()) * time.Second,
+		multi: int(s.activity.queued.Load()) - 1, user: "default", command: "NULL", protocol: 2,
 		blocked:    s.blocked.Load() != nil || s.watcher.Load() != nil,
 		monitoring: s.monitoring.Load() != nil,
 		redirect:   s.redirectedFrom(),
@@ -111,7 +111,7 @@ func (s *session) describe() *description {
 		}
 	}
 	d.unix = s.conn.LocalAddr().Network() == "unix"
-	if c := s.lastCommand.Load(); c != nil {
+	if c := s.activity.command.Load(); c != nil {
 		d.command = c.name
 	}
 	d.sub, d.psub, d.ssub = s.subscribedTo()
@@ -121,7 +121,7 @@ func (s *session) describe() *description {
 	if s.labels != nil {
 		d.labels = *s.labels
 	}
-	d.requests, d.output = s.bytes, s.out.Len()+s.pushes.Len()+s.keptBytes
+	d.requests, d.output = s.bytes, s.out.Len()+s.pushes.waiting.Len()+s.keptBytes
 	d.db = s.lane.DB
 	if s.lane.User != "" {
 		d.user = s.lane.User

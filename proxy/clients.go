@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"leash/proxy/resp"
@@ -88,17 +89,24 @@ func (s *session) clientNoTouch(c *command, cmd resp.Command) bool {
 	return s.refuse(c, cmd)
 }
 
+// activity is what CLIENT LIST shows of a session's commands.
+type activity struct {
+	command atomic.Pointer[command] // the last one
+	seen    atomic.Int64            // when the last bytes came, by Server.clock
+	queued  atomic.Int64            // commands since MULTI, and MULTI itself; 0 outside a transaction
+}
+
 // updateDescription stores what describe shows to other goroutines: the session's current command,
 // the time of its last bytes, and the length of its transaction. It is not called for every
 // command. A call before each wait of the session's loop is enough.
 func (s *session) updateDescription() {
-	if s.current != nil && s.current != s.lastCommand.Load() { // a load costs less than a store
-		s.lastCommand.Store(s.current)
+	if s.current != nil && s.current != s.activity.command.Load() { // a load costs less than a store
+		s.activity.command.Store(s.current)
 	}
-	if now := s.server.clock.Load(); now != s.lastSeen.Load() {
-		s.lastSeen.Store(now)
+	if now := s.server.clock.Load(); now != s.activity.seen.Load() {
+		s.activity.seen.Store(now)
 	}
-	if s.tx != nil || s.queued.Load() > 0 {
-		s.queued.Store(s.tx.length())
+	if s.tx != nil || s.activity.queued.Load() > 0 {
+		s.activity.queued.Store(s.tx.length())
 	}
 }

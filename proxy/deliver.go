@@ -21,8 +21,8 @@ func (s *session) deliverBehindLocked(c *call, frame []byte) upstream.Flusher {
 		c.after = append(c.after, frame...)
 		return nil
 	}
-	if s.pushHolds > 0 || s.head != nil && s.head.begun {
-		s.pushes.Append(frame)
+	if s.pushes.holds > 0 || s.head != nil && s.head.begun {
+		s.pushes.waiting.Append(frame)
 	} else {
 		s.out.Append(frame)
 	}

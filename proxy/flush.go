@@ -78,9 +78,9 @@ func (s *session) writer() {
 // on: commands that Redis has received cannot be taken back.
 func (s *session) dropOutputLocked() {
 	s.outputDropped = true
-	s.server.garbage.add(s.out.Len() + s.pushes.Len())
+	s.server.garbage.add(s.out.Len() + s.pushes.waiting.Len())
 	s.out.Clear()
-	s.pushes.Clear()
+	s.pushes.waiting.Clear()
 	s.wake.Signal()
 }
 
@@ -92,5 +92,5 @@ func (s *session) backlog(now time.Time) (size int, stalled time.Duration, over 
 	if s.writing && !s.progress.IsZero() {
 		stalled = now.Sub(s.progress)
 	}
-	return s.out.Len() + s.pushes.Len() + s.keptBytes, stalled, s.over
+	return s.out.Len() + s.pushes.waiting.Len() + s.keptBytes, stalled, s.over
 }

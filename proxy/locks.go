@@ -44,7 +44,7 @@ func (s *session) lock(args [][]byte) bool {
 	}
 	o := ownCommandOf(args[0])
 	if o != nil {
-		s.lastCommand.Store(o.shown)
+		s.activity.command.Store(o.shown)
 	}
 	if o != nil && o.name == "lock.help" {
 		return s.lockHelp(o, args)

@@ -61,15 +61,9 @@ type session struct {
 
 	listener atomic.Pointer[pubsub.Listener] // nil until the first subscription
 
-	// For CLIENT LIST; see publish.
-	lastCommand atomic.Pointer[command]
-	lastSeen    atomic.Int64 // by Server.clock
-	queued      atomic.Int64 // commands since MULTI, and MULTI itself; 0 outside a transaction
-	noEvict     atomic.Bool  // CLIENT NO-EVICT
-
-	// Used by runSessionChecks only.
-	slowSince    time.Time // time since which too many messages wait; zero: they do not
-	unackedSince time.Time
+	activity activity
+	noEvict  atomic.Bool  // CLIENT NO-EVICT
+	checks   sessionCheck // used by runSessionChecks only
 
 	carrier atomic.Pointer[lockcmd.Carrier] // nil until the first lock command
 	silence atomic.Int64                    // see silence.go
@@ -93,16 +87,13 @@ type session struct {
 	over    bool      // the loop has ended
 	lostAt  time.Time // when a written call was last lost; Redis may still run it
 	// the session has panicked, so a call in the list may get no reply
-	faulty    bool
-	keptBytes int         // bytes of replies that wait for an older call's reply
-	out       chunk.List  // replies in order, for the socket
-	replies   *chunk.List // where replies go: out, except during capture
-	pushes    chunk.List  // frames that answer no command, for after the current reply
-	// holdPushes minus releasePushes; pushes wait while it is above 0
-	pushHolds     int
-	pushed        int  // bytes of messages since the output was last empty
-	flushing      bool // a goroutine will call Flush
-	writing       bool // a goroutine writes to the socket
+	faulty        bool
+	keptBytes     int         // bytes of replies that wait for an older call's reply
+	out           chunk.List  // replies in order, for the socket
+	replies       *chunk.List // where replies go: out, except during capture
+	pushes        pushQueue   // frames that answer no command
+	flushing      bool        // a goroutine will call Flush
+	writing       bool        // a goroutine writes to the socket
 	progress      time.Time
 	outputDropped bool  // the socket cannot be used any more
 	failed        error // error of the write that failed

@@ -14,6 +14,12 @@ const (
 	peerTimeout = "peer timeout"
 )
 
+// sessionCheck is what the checks of one session remember.
+type sessionCheck struct {
+	slowSince    time.Time // since when too many messages wait; zero: they do not
+	unackedSince time.Time // since when sent data is unacknowledged; zero: it is not
+}
+
 // runSessionChecks checks all sessions once a second. It looks for clients that do not read their
 // replies, and for holders whose host has vanished.
 func (s *Server) runSessionChecks() {
@@ -72,11 +78,11 @@ func (s *Server) checkSessions(now time.Time) {
 func (s *session) peerSilent(now time.Time, timeout time.Duration) bool {
 	unacked, ackAge := s.conn.acknowledged()
 	if !unacked {
-		s.unackedSince = time.Time{}
+		s.checks.unackedSince = time.Time{}
 		return false
 	}
-	if s.unackedSince.IsZero() {
-		s.unackedSince = now
+	if s.checks.unackedSince.IsZero() {
+		s.checks.unackedSince = now
 	}
-	return ackAge > timeout && now.Sub(s.unackedSince) > timeout
+	return ackAge > timeout && now.Sub(s.checks.unackedSince) > timeout
 }

@@ -3,6 +3,7 @@ package proxy
 import (
 	"time"
 
+	"leash/proxy/chunk"
 	"leash/proxy/pubsub"
 	"leash/proxy/upstream"
 )
@@ -48,13 +49,13 @@ func (s *session) messageLocked(frame []byte) upstream.Flusher {
 	if waits := s.unreadPushesLocked() + len(frame); waits > s.server.subscriberLimits.hard {
 		s.outputDropped = true // no more output is kept for it
 		s.out.Clear()
-		s.pushes.Clear()
+		s.pushes.waiting.Clear()
 		return (*slowSubscriber)(s)
 	}
-	s.pushed += len(frame)
+	s.pushes.unread += len(frame)
 	into := &s.out
-	if s.pushHolds > 0 || s.head != nil && s.head.begun {
-		into = &s.pushes
+	if s.pushes.holds > 0 || s.head != nil && s.head.begun {
+		into = &s.pushes.waiting
 	}
 	if s.lane.RESP3 {
 		into.Append([]byte{'>'})
@@ -82,11 +83,11 @@ func (s *session) closeSlowSubscriber() {
 
 // unreadPushesLocked returns an upper bound for the bytes of messages that wait for the client.
 func (s *session) unreadPushesLocked() int {
-	waits := s.out.Len() + s.pushes.Len()
+	waits := s.out.Len() + s.pushes.waiting.Len()
 	if waits == 0 {
-		s.pushed = 0
+		s.pushes.unread = 0
 	}
-	return min(s.pushed, waits)
+	return min(s.pushes.unread, waits)
 }
 
 // isSlowSubscriber reports whether too many messages have waited for the client for too long. Only
@@ -98,27 +99,35 @@ func (s *session) isSlowSubscriber(now time.Time) bool {
 	limits := s.server.subscriberLimits
 	switch {
 	case waits <= limits.soft:
-		s.slowSince = time.Time{}
-	case s.slowSince.IsZero():
-		s.slowSince = now
+		s.checks.slowSince = time.Time{}
+	case s.checks.slowSince.IsZero():
+		s.checks.slowSince = now
 	}
-	return !s.slowSince.IsZero() && now.Sub(s.slowSince) > limits.over
+	return !s.checks.slowSince.IsZero() && now.Sub(s.checks.slowSince) > limits.over
+}
+
+// pushQueue has frames that answer no command: messages, invalidations and notices of locks.
+// session.mu guards it.
+type pushQueue struct {
+	waiting chunk.List // for after the current reply
+	holds   int        // calls of holdPushes minus those of releasePushes; above 0, frames wait
+	unread  int        // bytes of messages since the output was last empty
 }
 
 // holdPushes stops deliveries until releasePushes has been called as often. The caller is about to
 // send something that must come before them.
 func (s *session) holdPushes() {
 	s.mu.Lock()
-	s.pushHolds++
+	s.pushes.holds++
 	s.mu.Unlock()
 }
 
 // releasePushes delivers the frames that holdPushes has stopped.
 func (s *session) releasePushes() {
 	s.mu.Lock()
-	s.pushHolds--
-	if s.pushHolds == 0 && (s.head == nil || !s.head.begun) {
-		s.out.Splice(&s.pushes)
+	s.pushes.holds--
+	if s.pushes.holds == 0 && (s.head == nil || !s.head.begun) {
+		s.out.Splice(&s.pushes.waiting)
 	}
 	s.mu.Unlock()
 	s.Flush()
