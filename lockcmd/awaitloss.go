@@ -1,6 +1,7 @@
 package lockcmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -22,16 +23,10 @@ func (c *Carrier) awaitLoss(ctx context.Context, dst []byte, args [][]byte) []by
 	}
 	o, msg := parseOptions(args[2:], awaitLossWords)
 	waits, block, wrong := o.parseBlock()
-	if msg == "" {
-		msg = wrong
-	}
-	if msg == "" && (!waits || o.token == 0) {
+	if msg = cmp.Or(msg, wrong); msg == "" && (!waits || o.token == 0) {
 		msg = msgSyntax
 	}
-	if msg == "" {
-		msg = c.service.keyError(string(args[1]))
-	}
-	if msg != "" {
+	if msg = cmp.Or(msg, c.service.keyError(string(args[1]))); msg != "" {
 		return appendError(dst, msg)
 	}
 	if !c.beginWait() {

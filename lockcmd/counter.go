@@ -1,6 +1,7 @@
 package lockcmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -38,10 +39,8 @@ func (s *Service) parsePermits(name string, args [][]byte, allowed string) (n in
 	if allowed == "" && len(rest) > 0 {
 		return 0, o, msgArity(name)
 	}
-	if o, msg = parseOptions(rest, allowed); msg == "" {
-		msg = s.keyError(string(args[1]))
-	}
-	return n, o, msg
+	o, msg = parseOptions(rest, allowed)
+	return n, o, cmp.Or(msg, s.keyError(string(args[1])))
 }
 
 // parseCount reads a number from 0 to most.
@@ -61,9 +60,7 @@ func (c *Carrier) take(ctx context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
 	n, o, msg := s.parsePermits(takeName, args, "BLOCK")
 	wait, block, blockMsg := o.parseBlock()
-	if msg == "" {
-		msg = blockMsg
-	}
+	msg = cmp.Or(msg, blockMsg)
 	switch {
 	case msg != "":
 		return appendError(dst, msg)

@@ -1,6 +1,7 @@
 package lockcmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -32,10 +33,7 @@ func (c *Carrier) extend(_ context.Context, dst []byte, args [][]byte) []byte {
 	if msg == "" && (ms < 1 || ms > script.MaxTTL.Milliseconds()) {
 		msg = msgExpire(extendName)
 	}
-	if msg == "" {
-		msg = c.service.keyError(string(args[1]))
-	}
-	if msg != "" {
+	if msg = cmp.Or(msg, c.service.keyError(string(args[1]))); msg != "" {
 		return appendError(dst, msg)
 	}
 	key, until := string(args[1]), c.service.deadline()
@@ -227,10 +225,7 @@ func (c *Carrier) check(_ context.Context, dst []byte, args [][]byte) []byte {
 		return appendError(dst, msgArity(checkName))
 	}
 	o, msg := parseOptions(args[2:], checkWords)
-	if msg == "" {
-		msg = c.service.keyError(string(args[1]))
-	}
-	if msg != "" {
+	if msg = cmp.Or(msg, c.service.keyError(string(args[1]))); msg != "" {
 		return appendError(dst, msg)
 	}
 	switch _, _, ok, err := c.service.seek(c.id(string(args[1])), o, c.service.deadline()); {

@@ -1,6 +1,7 @@
 package lockcmd
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -18,10 +19,7 @@ func (c *Carrier) ttl(_ context.Context, dst []byte, args [][]byte) []byte {
 		return appendError(dst, msgArity(ttlName))
 	}
 	o, msg := parseOptions(args[2:], ttlWords)
-	if msg == "" {
-		msg = c.service.keyError(string(args[1]))
-	}
-	if msg != "" {
+	if msg = cmp.Or(msg, c.service.keyError(string(args[1]))); msg != "" {
 		return appendError(dst, msg)
 	}
 	h := c.ownHold(string(args[1]), o)

@@ -1,6 +1,7 @@
 package lockcmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -28,13 +29,7 @@ var errNotNumber = errors.New(msgNotInteger)
 // setLatch runs LATCH.SET.
 func (c *Carrier) setLatch(ctx context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
-	if len(args) != 3 {
-		return appendError(dst, msgArity(setName))
-	}
-	n, msg := parseCount(args[2], maxCount)
-	if msg == "" {
-		msg = s.keyError(string(args[1]))
-	}
+	n, msg := s.parseTotal(setName, args, maxCount)
 	if msg != "" {
 		return appendError(dst, msg)
 	}
@@ -91,12 +86,7 @@ func (c *Carrier) awaitLatch(ctx context.Context, dst []byte, args [][]byte) []b
 	}
 	o, msg := parseOptions(args[2:], "BLOCK")
 	wait, block, blockMsg := o.parseBlock()
-	for _, m := range []string{blockMsg, s.keyError(string(args[1]))} {
-		if msg == "" {
-			msg = m
-		}
-	}
-	if msg != "" {
+	if msg = cmp.Or(msg, blockMsg, s.keyError(string(args[1]))); msg != "" {
 		return appendError(dst, msg)
 	}
 	lock := c.id(string(args[1]))

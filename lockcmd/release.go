@@ -1,6 +1,7 @@
 package lockcmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -16,13 +17,8 @@ func (c *Carrier) release(_ context.Context, dst []byte, args [][]byte) []byte {
 		return appendError(dst, msgArity(releaseName))
 	}
 	o, msg := parseOptions(args[2:], releaseWords)
-	if msg == "" {
-		_, msg = o.requestedMode()
-	}
-	if msg == "" {
-		msg = c.service.keyError(string(args[1]))
-	}
-	if msg != "" {
+	_, modeMsg := o.requestedMode()
+	if msg = cmp.Or(msg, modeMsg, c.service.keyError(string(args[1]))); msg != "" {
 		return appendError(dst, msg)
 	}
 	return c.unlock(dst, string(args[1]), o)

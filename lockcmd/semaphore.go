@@ -1,6 +1,7 @@
 package lockcmd
 
 import (
+	"cmp"
 	"context"
 
 	"leash/lockcmd/script"
@@ -15,21 +16,19 @@ const (
 	semName  = "SEM.INFO"
 )
 
-// parseTotal reads a key and the number after it.
-func (s *Service) parseTotal(name string, args [][]byte) (n int64, msg string) {
+// parseTotal reads a key and the number after it, from 0 to most.
+func (s *Service) parseTotal(name string, args [][]byte, most int64) (n int64, msg string) {
 	if len(args) != 3 {
 		return 0, msgArity(name)
 	}
-	if n, msg = parseCount(args[2], maxPermits); msg == "" {
-		msg = s.keyError(string(args[1]))
-	}
-	return n, msg
+	n, msg = parseCount(args[2], most)
+	return n, cmp.Or(msg, s.keyError(string(args[1])))
 }
 
 // initSemaphore runs SEM.INIT.
 func (c *Carrier) initSemaphore(ctx context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
-	n, msg := s.parseTotal(initName, args)
+	n, msg := s.parseTotal(initName, args, maxPermits)
 	if msg != "" {
 		return appendError(dst, msg)
 	}
@@ -40,7 +39,7 @@ func (c *Carrier) initSemaphore(ctx context.Context, dst []byte, args [][]byte) 
 // resize runs SEM.RESIZE.
 func (c *Carrier) resize(ctx context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
-	n, msg := s.parseTotal(sizeName, args)
+	n, msg := s.parseTotal(sizeName, args, maxPermits)
 	if msg != "" {
 		return appendError(dst, msg)
 	}
