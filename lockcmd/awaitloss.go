@@ -201,7 +201,7 @@ func (w *lossWait) check() (reason string, over bool, err error) {
 		w.leaseEnd = time.Now().Add(info.Left)
 	}
 	w.subscribe()
-	if text, err := w.service.redis.Value(w.lock.db, script.TombstoneKey(w.lock.key, f.Record.Token, f.Record.Carrier), until); err == nil {
+	if text, err := w.service.redis.Tombstone(holdRef{f.Record.Token, f.Record.Carrier}.inRedis(w.lock), until); err == nil {
 		// The holder has been told, and the hold is about to be ended.
 		if how, reason, _ := strings.Cut(text, " "); how == lostText {
 			return reason, true, nil
@@ -226,8 +226,8 @@ func (w *lossWait) requestReport() {
 func (w *lossWait) endReason(until time.Time) (reason string, over bool) {
 	s, r := w.service, &w.seen.Record
 	for time.Now().Before(until) {
-		key := script.TombstoneKey(w.lock.key, r.Token, r.Carrier)
-		text, err := s.redis.Value(w.lock.db, key, until)
+		ref := holdRef{r.Token, r.Carrier}.inRedis(w.lock)
+		text, err := s.redis.Tombstone(ref, until)
 		if errors.Is(err, script.ErrRefused) {
 			break
 		}
@@ -249,7 +249,7 @@ func (w *lossWait) endReason(until time.Time) (reason string, over bool) {
 			continue
 		case how == extendedText:
 			ctx, cancel := context.WithDeadline(context.Background(), until)
-			outcome := s.leaseOutcome(ctx, w.lock.db, key, more)
+			outcome := s.leaseOutcome(ctx, ref, more)
 			cancel()
 			if outcome != renewal.Gone {
 				return "", outcome == renewal.Expired

@@ -72,13 +72,13 @@ type breakRequest struct {
 	unconfirmed bool // nobody reported how one of them ended
 
 	mu sync.Mutex // guards the following
-	// tombstones in which the Leashes are to report, by token
-	awaitingReport    map[int64]string
+	// holds whose Leashes are to report in the tombstone, by token
+	awaitingReport    map[int64]script.Ref
 	ownerTold, forced bool
 }
 
 func (s *Service) newBreakRequest(lock lockID, until time.Time) *breakRequest {
-	return &breakRequest{service: s, lock: lock, until: until, targets: make(map[int64]bool), marked: make(map[string]bool), awaitingReport: make(map[int64]string)}
+	return &breakRequest{service: s, lock: lock, until: until, targets: make(map[int64]bool), marked: make(map[string]bool), awaitingReport: make(map[int64]script.Ref)}
 }
 
 func (b *breakRequest) answer() int64 {
@@ -166,16 +166,13 @@ func (b *breakRequest) forEach(holds []script.Hold, do func(script.Hold) error) 
 // markBroken tells the Leash of a hold that the hold is to be broken.
 func (b *breakRequest) markBroken(f script.Hold) error {
 	s, token, carrier := b.service, f.Record.Token, f.Record.Carrier
-	tombstone := script.TombstoneKey(b.lock.key, token, carrier)
-	n, err := s.redis.AskInt(&script.Call{
-		Script: script.MarkBrokenScript, DB: b.lock.db, Keys: []string{tombstone},
-		Args: script.Args(b.keepMillis(f), script.CarrierChannel(carrier), holdEventText(brokenText, token, carrier, b.lock.key)),
-	}, b.until)
-	if n != 1 {
+	ref := holdRef{token, carrier}.inRedis(b.lock)
+	marked, err := s.redis.MarkBroken(ref, b.keep(f), holdEventText(brokenText, token, carrier, b.lock.key), b.until)
+	if !marked {
 		return err
 	}
 	b.mu.Lock()
-	b.awaitingReport[token] = tombstone
+	b.awaitingReport[token] = ref
 	b.mu.Unlock()
 	if h := s.find(b.lock, func(h *hold) bool { return h.token == token && h.carrier.name == carrier }); h != nil {
 		s.obeyBreak(h) // the event comes too
@@ -202,9 +199,9 @@ func (b *breakRequest) awaitReports() {
 // readReport notes how a hold ended, if its Leash has reported that.
 func (b *breakRequest) readReport(token int64) {
 	b.mu.Lock()
-	tombstone := b.awaitingReport[token]
+	ref := b.awaitingReport[token]
 	b.mu.Unlock()
-	text, err := b.service.redis.Value(b.lock.db, tombstone, b.forceAfter.Add(confirmSlack))
+	text, err := b.service.redis.Tombstone(ref, b.forceAfter.Add(confirmSlack))
 	if err != nil || strings.HasSuffix(text, perhapsSuffix) {
 		return
 	}
@@ -225,18 +222,12 @@ func (b *breakRequest) readReport(token int64) {
 // force ends a hold without its Leash, which was told before. The tombstone stays and is made
 // final, so that the Leash finds the reason.
 func (b *breakRequest) force(f script.Hold) error {
-	s, r := b.service, f.Record
-	own := f.Mode.Keys(b.lock.key, f.Owner)
-	n, err := s.redis.AskIntThroughMigration(&script.Call{
-		Script: f.Mode.Revoke, DB: b.lock.db, MinKeys: len(own),
-		Keys: f.Mode.EndKeys(b.lock.key, f.Owner, script.TombstoneKey(b.lock.key, r.Token, r.Carrier), script.AnswerKey(b.lock.key, s.newRequestID())),
-		Args: script.Args(f.Owner, r.Token, r.Carrier, "all", f.Mode.Channel(b.lock.key), s.cfg.publishMode(), b.keepMillis(f), "", "", "", brokenText),
-	}, b.until)
-	if err == nil && n == holdEnded {
+	ended, err := b.service.redis.ForceEnd(b.lock.inRedis(), f, b.service.newRequestID(), b.keep(f), b.until)
+	if err == nil && ended {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.forced = true
-		delete(b.awaitingReport, r.Token)
+		delete(b.awaitingReport, f.Record.Token)
 	}
 	return err
 }
@@ -244,25 +235,20 @@ func (b *breakRequest) force(f script.Hold) error {
 // forceOther ends a hold of Redisson.
 func (b *breakRequest) forceOther(f script.Hold) error {
 	b.begun = true
-	s := b.service
-	own := f.Mode.Keys(b.lock.key, f.Owner)
-	n, err := s.redis.AskIntThroughMigration(&script.Call{
-		Script: f.Mode.BreakOther, DB: b.lock.db, MinKeys: len(own), Keys: f.Mode.EndKeys(b.lock.key, f.Owner, script.AnswerKey(b.lock.key, s.newRequestID())),
-		Args: script.Args(f.Owner, f.Mode.Channel(b.lock.key), s.cfg.publishMode(), b.keepMillis(f)),
-	}, b.until)
-	b.forced = b.forced || err == nil && n == holdEnded
+	ended, err := b.service.redis.ForceEndOther(b.lock.inRedis(), f, b.service.newRequestID(), b.keep(f), b.until)
+	b.forced = b.forced || err == nil && ended
 	return err
 }
 
-// keepMillis is how long marks and answers about a hold live, in ms.
-func (b *breakRequest) keepMillis(f script.Hold) int64 {
-	return max(f.Record.TTL, b.service.cfg.WatchdogTimeout.Milliseconds())
+// keep is how long marks and answers about a hold live.
+func (b *breakRequest) keep(f script.Hold) time.Duration {
+	return max(script.Millis(f.Record.TTL), b.service.cfg.WatchdogTimeout)
 }
 
 // obeyBreak ends a hold after a break event, if Redis has the mark too, and reports in the
 // tombstone how it ended.
 func (s *Service) obeyBreak(h *hold) {
-	text, err := s.redis.Value(int(h.db), script.TombstoneKey(h.key(), h.token, h.carrier.name), s.deadline())
+	text, err := s.redis.Tombstone(h.ref(), s.deadline())
 	if err != nil || text != brokenText {
 		return
 	}

@@ -192,7 +192,7 @@ func TestR7LostReplyOfBreak(t *testing.T) {
 		longBreakTimeout(s)
 		a, key := connect(t, straight), newKey()
 		token := a.token(key)
-		fault := arm(running(script.MarkBrokenScript, script.TombstoneKey(key, token, a.carrier.name)))
+		fault := arm(running(script.ByName("mark_broken"), script.TombstoneKey(key, token, a.carrier.name)))
 		want(t, connect(t, s).do("LOCK.BREAK", key), ":1")
 		if fault.Count() != 1 {
 			t.Fatal("nothing was lost")

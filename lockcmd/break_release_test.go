@@ -160,7 +160,7 @@ func TestR30BreakWhileRedisIsSilent(t *testing.T) {
 	a.token(key)
 	b, seen := breakInSteps(t, other, key)
 	b.targets = nil // the holds have ended
-	b.awaitingReport[seen.Holds[0].Record.Token] = script.TombstoneKey(key, 1, "x")
+	b.awaitingReport[seen.Holds[0].Record.Token] = script.Ref{Lock: script.Lock{Key: key}, Token: 1, Carrier: "x"}
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
 	}

@@ -109,8 +109,7 @@ func (h *hold) writeTombstone(text string) {
 	keep := 2 * max(h.ttl, s.cfg.WatchdogTimeout)
 	h.carrier.mu.Unlock()
 	s.spawn(func() {
-		of := holdRef{h.token, h.carrier.name}
-		s.writeTombstone(h.lock(), of, text, keep, h.mode().Channel(h.key()), s.cfg.publishMode())
+		s.writeTombstone(h.lock(), holdRef{h.token, h.carrier.name}, text, keep, h.mode().Channel(h.key()))
 	})
 }
 
@@ -118,10 +117,10 @@ func (h *hold) writeTombstone(text string) {
 // waiters find out by themselves, less exactly. A hold that is left to expire must still exist:
 // otherwise it was lost, and its Leash has not noticed yet. A mark of BREAK would stay, so Leash
 // does not inspect the lock for it: a BREAK of n READ holds would inspect n holds n times.
-func (s *Service) writeTombstone(lock lockID, of holdRef, text string, keep time.Duration, tells ...string) {
-	until, key := time.Now().Add(script.MaxAttempt), script.TombstoneKey(lock.key, of.token, of.carrier)
+func (s *Service) writeTombstone(lock lockID, of holdRef, text string, keep time.Duration, channel string) {
+	ref, until := of.inRedis(lock), time.Now().Add(script.MaxAttempt)
 	if text == leftText {
-		if present, _ := s.redis.Value(lock.db, key, until); present == brokenText {
+		if present, _ := s.redis.Tombstone(ref, until); present == brokenText {
 			return
 		}
 		info, err := s.redis.Inspect(lock.inRedis(), until)
@@ -129,8 +128,5 @@ func (s *Service) writeTombstone(lock lockID, of holdRef, text string, keep time
 			return
 		}
 	}
-	s.redis.AskInt(&script.Call{
-		Script: script.TombstoneScript, DB: lock.db, Keys: []string{key},
-		Args: append(script.Args(text, keep.Milliseconds()), tells...),
-	}, until)
+	s.redis.WriteTombstone(ref, text, keep, channel, until)
 }

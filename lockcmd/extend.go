@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"strings"
 	"time"
 
 	"leash/lockcmd/script"
@@ -96,45 +95,45 @@ func (c *Carrier) tryExtend(lock lockID, o options, ms int64, until time.Time) (
 	if rest < script.MaxTTL {
 		ms = capLease(script.Millis(ms), rest).Milliseconds()
 	}
-	channel, event := "", ""
-	if h == nil {
-		channel, event = script.CarrierChannel(f.Record.Carrier), holdEventText("extended", f.Record.Token, f.Record.Carrier, lock.key)
-	}
-	call := &script.Call{
-		Script: f.Mode.Extend, DB: lock.db, MinKeys: len(f.Mode.Keys(lock.key, f.Owner)),
-		Keys: f.Mode.Keys(lock.key, f.Owner, script.TombstoneKey(lock.key, f.Record.Token, f.Record.Carrier)),
-		Args: script.Args(f.Owner, f.Text, extendedRecord(f.Text, ms, s.newRequestID()), ms, channel, event, s.cfg.WatchdogTimeout.Milliseconds()),
-	}
+	args := s.extendArgs(lock, f, time.Duration(ms)*time.Millisecond)
+	var done script.ExtendResult
 	switch {
 	case h == nil:
-		left, err = s.redis.AskIntThroughMigration(call, until)
+		args.Event = holdEventText("extended", f.Record.Token, f.Record.Carrier, lock.key)
+		done, err = s.redis.Extend(args, until)
 	case !h.lockRequests(until):
 		return 0, script.ErrRefused
 	default:
 		defer h.unlockRequests()
-		left, err = h.extend(call, script.Millis(ms), until)
+		done, err = h.extend(args, script.Millis(ms), until)
 	}
+	left = done.Left
 	if rest < script.MaxTTL {
 		left = min(left, max(rest-time.Since(heard), 0).Milliseconds())
 	}
 	return left, err
 }
 
-// extend sends the call about h, whose requests the caller has locked. From before it is sent, h
-// counts as safe for no longer than the call may leave it.
-func (h *hold) extend(call *script.Call, ttl time.Duration, until time.Time) (left int64, err error) {
+// extendArgs say that the lease f lasts so long from now on.
+func (s *Service) extendArgs(lock lockID, f script.Hold, lasts time.Duration) script.ExtendArgs {
+	return script.ExtendArgs{Lock: lock.inRedis(), Hold: f, RequestID: s.newRequestID(), Lasts: lasts, Keep: s.cfg.WatchdogTimeout}
+}
+
+// extend extends h, whose requests the caller has locked. From before the call is sent, h counts as
+// safe for no longer than the call may leave it.
+func (h *hold) extend(args script.ExtendArgs, ttl time.Duration, until time.Time) (done script.ExtendResult, err error) {
 	w, now := h.carrier.service.watchdog, time.Now()
 	if short := renewal.Until(now, ttl); short.Before(w.Until(&h.watch)) {
 		w.Correct(&h.watch, short, now)
 	}
-	left, err = h.carrier.service.redis.AskIntThroughMigration(call, until)
+	done, err = h.carrier.service.redis.Extend(args, until)
 	switch {
-	case err != nil || left < 0:
+	case err != nil || done.Left < 0:
 		w.Check(&h.watch) // Redis will tell how long h lasts
 	default:
-		h.setLease(ttl, renewal.Until(call.Sent, script.Millis(left)))
+		h.setLease(ttl, renewal.Until(done.Sent, script.Millis(done.Left)))
 	}
-	return left, err
+	return done, err
 }
 
 // setLease sets how long a lease lasts.
@@ -173,13 +172,10 @@ func (h *hold) switchToLease(of *holdGroup, ttl time.Duration, until time.Time) 
 		h.apply(dropped, "") // it was lost
 		return nil
 	}
-	ms := ttl.Milliseconds()
-	call := &script.Call{
-		Script: f.Mode.Extend, DB: int(h.db), Keys: f.Mode.Keys(h.key(), f.Owner, script.TombstoneKey(h.key(), f.Record.Token, f.Record.Carrier)),
-		Args: script.Args(f.Owner, f.Text, leaseRecord(extendedRecord(f.Text, ms, s.newRequestID())), ms, "", "", s.cfg.WatchdogTimeout.Milliseconds()),
-	}
-	left, err := h.extend(call, ttl, until)
-	if err == nil && left < 0 {
+	args := s.extendArgs(h.lock(), f, ttl)
+	args.ToLease = true
+	done, err := h.extend(args, ttl, until)
+	if err == nil && done.Left < 0 {
 		err = script.ErrRefused
 	}
 	return err
@@ -196,27 +192,6 @@ func (s *Service) ownerName(n int64) string {
 
 func (s *Service) appendOwnerName(dst []byte, n int64) []byte {
 	return strconv.AppendInt(append(append(dst, s.uuid...), ':'), n, 10)
-}
-
-// extendedRecord is a record with another lease and the id of the EXTEND that made it.
-func extendedRecord(record string, ms int64, id string) string {
-	f := strings.SplitN(record, " ", 11)
-	f[6] = strconv.FormatInt(ms, 10)
-	more := []string{"extend=" + id}
-	for pair := range strings.SplitSeq(f[8], ",") {
-		if pair != "-" && !strings.HasPrefix(pair, "extend=") {
-			more = append(more, pair)
-		}
-	}
-	f[8] = strings.Join(more, ",")
-	return strings.Join(f, " ")
-}
-
-// leaseRecord turns a record into that of a lease.
-func leaseRecord(record string) string {
-	f := strings.SplitN(record, " ", 11)
-	f[7] = "l" + strings.TrimPrefix(f[7], "w")
-	return strings.Join(f, " ")
 }
 
 // check runs LOCK.CHECK: whether Redis has a hold with that token.

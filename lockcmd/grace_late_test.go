@@ -164,7 +164,7 @@ func TestR26BlocksNoOtherRestore(t *testing.T) {
 			if c.there != "" {
 				rdb.Set(t.Context(), key, c.there, 0)
 			}
-			code, err := s.redis.AskInt(&script.Call{Script: script.TombstoneScript, Keys: []string{key}, Args: script.Args(releasePendingText, c.ms)}, s.deadline())
+			code, err := s.redis.AskInt(&script.Call{Script: script.ByName("tombstone"), Keys: []string{key}, Args: script.Args(releasePendingText, c.ms)}, s.deadline())
 			if text := rdb.Get(t.Context(), key).Val(); err != nil || code != c.code || text != c.left {
 				t.Errorf("over %q, for %s ms: %d, %v, and it says %q", c.there, c.ms, code, err, text)
 			}

@@ -72,6 +72,9 @@ func (h *hold) mode() *script.Mode { return script.ModeOf(h.kind) }
 
 func (h *hold) lock() lockID { return lockID{int(h.db), h.key()} }
 
+// ref is the hold for a call of a script.
+func (h *hold) ref() script.Ref { return holdRef{h.token, h.carrier.name}.inRedis(h.lock()) }
+
 // owner is the name of the hold's field in Redis.
 func (h *hold) owner() string {
 	if name := h.name(); name != "" {

@@ -27,6 +27,11 @@ type holdRef struct {
 	carrier string
 }
 
+// inRedis is the hold of that lock, for a call of a script.
+func (of holdRef) inRedis(lock lockID) script.Ref {
+	return script.Ref{Lock: lock.inRedis(), Token: of.token, Carrier: of.carrier}
+}
+
 // pendingEvents are events of a hold that this Leash does not know yet. An event may overtake the
 // reply to the grant.
 type pendingEvents struct {

@@ -288,9 +288,9 @@ func TestR14PendingMoveDoesNotHideAnEnd(t *testing.T) {
 		what *script.Call
 		says string
 	}{
-		{&script.Call{Script: script.SharedTombstoneScript, Args: script.Args("w", 60000)}, releasedText + " w"},
-		{&script.Call{Script: script.MarkBrokenScript, Args: script.Args(60000, "channel", "news")}, brokenText},
-		{&script.Call{Script: script.TombstoneScript, Args: script.Args(releasePendingText, 60000)}, releasePendingText},
+		{&script.Call{Script: script.ByName("shared_tombstone"), Args: script.Args("w", 60000)}, releasedText + " w"},
+		{&script.Call{Script: script.ByName("mark_broken"), Args: script.Args(60000, "channel", "news")}, brokenText},
+		{&script.Call{Script: script.ByName("tombstone"), Args: script.Args(releasePendingText, 60000)}, releasePendingText},
 	} {
 		c.what.Keys = []string{key}
 		for _, before := range []string{text, movedText + " x:1.1"} {

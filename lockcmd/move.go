@@ -119,7 +119,7 @@ func (m *move) sendPerKey(until time.Time) (any, error) {
 // tombstoneCall writes the old carrier's tombstone, saying that the hold may have moved, or removes
 // it with a keep of 0. A tombstone that says more stays.
 func (m *move) tombstoneCall(keep time.Duration) *script.Call {
-	return &script.Call{Script: script.TombstoneScript, DB: m.acquisition.options.db, Keys: m.tombstoneKeys[:1], Args: script.Args(m.text()+perhapsSuffix, keep.Milliseconds())}
+	return &script.Call{Script: script.ByName("tombstone"), DB: m.acquisition.options.db, Keys: m.tombstoneKeys[:1], Args: script.Args(m.text()+perhapsSuffix, keep.Milliseconds())}
 }
 
 // text is the old carrier's tombstone after the move.

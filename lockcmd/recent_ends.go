@@ -49,6 +49,6 @@ func (l *recentEnds) find(of holdRef) (e recentEnd, ok bool) {
 // still known.
 func (s *Service) answerLateWatcher(of holdRef) {
 	if e, ok := s.recentEnds.find(of); ok {
-		s.spawn(func() { s.writeTombstone(e.lock, of, e.text, 2*s.cfg.WatchdogTimeout) })
+		s.spawn(func() { s.writeTombstone(e.lock, of, e.text, 2*s.cfg.WatchdogTimeout, "") })
 	}
 }

@@ -3,7 +3,6 @@ package lockcmd
 import (
 	"time"
 
-	"leash/lockcmd/script"
 	"leash/renewal"
 )
 
@@ -39,7 +38,7 @@ const releasePendingText = releasedText + " here"
 
 // blockRestore writes a tombstone before the release, if a restore with an unknown outcome may
 // still arrive. That would bring the hold back for nobody. Any other tombstone has the same effect.
-func (rel *releaseRequest) blockRestore(until time.Time) error {
+func (rel *releaseRequest) blockRestore(until time.Time) (err error) {
 	h, s := rel.hold, rel.service
 	h.carrier.mu.Lock()
 	left := time.Until(h.readExtra().restorePendingUntil)
@@ -47,23 +46,15 @@ func (rel *releaseRequest) blockRestore(until time.Time) error {
 	if left <= 0 || rel.keepsCounts || rel.restoreBlocked {
 		return nil
 	}
-	n, err := s.redis.AskInt(rel.blockRestoreCall(left), until)
-	rel.restoreBlocked = n == 1
+	rel.restoreBlocked, err = s.redis.WriteTombstone(h.ref(), releasePendingText, left, "", until)
 	return err
 }
 
 // unblockRestore removes that tombstone, because the hold goes on. It waits for Redis. After its
 // deadline the tombstone expires by itself.
 func (rel *releaseRequest) unblockRestore() {
-	if _, err := rel.service.redis.AskInt(rel.blockRestoreCall(0), rel.service.deadline()); err == nil {
+	s := rel.service
+	if _, err := s.redis.WriteTombstone(rel.hold.ref(), releasePendingText, 0, "", s.deadline()); err == nil {
 		rel.restoreBlocked = false
-	}
-}
-
-// blockRestoreCall writes the tombstone for a time; zero removes it.
-func (rel *releaseRequest) blockRestoreCall(lasts time.Duration) *script.Call {
-	h := rel.hold
-	return &script.Call{
-		Script: script.TombstoneScript, DB: int(h.db), Keys: []string{script.TombstoneKey(h.key(), h.token, h.carrier.name)}, Args: script.Args(releasePendingText, lasts.Milliseconds()),
 	}
 }

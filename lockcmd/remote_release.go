@@ -228,7 +228,7 @@ func (rr *remoteRelease) callPerKey(until time.Time) (int64, error) {
 // tombstone that says more, stay.
 func (rr *remoteRelease) tombstoneCall(keep int64) *script.Call {
 	own := len(rr.mode.Keys(rr.key, rr.owner))
-	return &script.Call{Script: script.SharedTombstoneScript, DB: rr.db, Keys: rr.scriptCall.Keys[own : own+1], Args: script.Args(rr.tombstoneText, keep)}
+	return &script.Call{Script: script.ByName("shared_tombstone"), DB: rr.db, Keys: rr.scriptCall.Keys[own : own+1], Args: script.Args(rr.tombstoneText, keep)}
 }
 
 // removeTombstone removes the tombstone, because this request has not ended the hold. What it

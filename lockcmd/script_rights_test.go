@@ -219,12 +219,12 @@ func rightsScenes() (all []rightsScene) {
 			if text != "" {
 				p.do("SET", p.key, text, "PX", 60000)
 			}
-			return rightsCall{script: script.SharedTombstoneScript, keys: []string{p.key}, args: []any{"w", 90000}}
+			return rightsCall{script: script.ByName("shared_tombstone"), keys: []string{p.key}, args: []any{"w", 90000}}
 		})
 	}
 	add("shared_tombstone", "taken away", func(p *rightsStage) rightsCall {
 		p.do("SET", p.key, releasedText+" other w", "PX", 60000)
-		return rightsCall{script: script.SharedTombstoneScript, keys: []string{p.key}, args: []any{"w", 0}}
+		return rightsCall{script: script.ByName("shared_tombstone"), keys: []string{p.key}, args: []any{"w", 0}}
 	})
 	for _, m := range []*script.Mode{script.Read, script.Write} {
 		all = append(all, sharedRightsScenes(m)...)

@@ -108,7 +108,7 @@ func (h *heldBy) refuseToMove() {
 		h.refused("[-1]", m.Move, keys, append(append([]any{"me"}, row...), "y:1.1", 1, "client", movedText, 1000, "", "")...)
 	}
 	record := "L1 5 x:1.1 1 5 1 30000 l - - c"
-	h.refused("-1", m.Extend, m.Keys(key, "me", "{"+key+"}:t"), "me", record, extendedRecord(record, 90000, "x:1"), 90000, "", "", 1000)
+	h.refused("-1", m.Extend, m.Keys(key, "me", "{"+key+"}:t"), "me", record, "L1 5 x:1.1 1 5 1 90000 l extend=x:1 - c", 90000, "", "", 1000)
 	if exists(h.t, h.rdb, "{"+key+"}:t") {
 		h.t.Errorf("%s: a tombstone was left of what was not done", m.Name)
 	}

@@ -63,7 +63,7 @@ const decrementedEvent = "lessened"
 
 // readTombstone returns why a hold of this Leash is missing. A key of another type is no tombstone.
 func (s *Service) readTombstone(h *hold, until time.Time) (renewal.Outcome, error) {
-	text, err := s.redis.Value(int(h.db), script.TombstoneKey(h.key(), h.token, h.carrier.name), until)
+	text, err := s.redis.Tombstone(h.ref(), until)
 	if errors.Is(err, script.ErrRefused) {
 		return renewal.Unknown, fmt.Errorf("tombstone of %q: %w", h.key(), err)
 	}
@@ -101,7 +101,7 @@ func (s *Service) tombstoneOutcome(ctx context.Context, h *hold, text string) re
 		if h.leaseOver() {
 			return renewal.Expired
 		}
-		return s.leaseOutcome(ctx, int(h.db), script.TombstoneKey(h.key(), h.token, h.carrier.name), more)
+		return s.leaseOutcome(ctx, h.ref(), more)
 	}
 	return renewal.Gone
 }
@@ -112,12 +112,12 @@ const tombstoneSlack = 50 * time.Millisecond
 
 // leaseOutcome reports whether a lease that was extended is over. Its tombstone lives keep ms
 // longer.
-func (s *Service) leaseOutcome(ctx context.Context, db int, tombstone, keep string) renewal.Outcome {
+func (s *Service) leaseOutcome(ctx context.Context, ref script.Ref, keep string) renewal.Outcome {
 	ms, err := strconv.ParseInt(keep, 10, 64)
 	if err != nil {
 		return renewal.Gone
 	}
-	left, err := s.redis.Database(db).PTTL(ctx, tombstone).Result()
+	left, err := s.redis.TombstoneLeft(ctx, ref)
 	switch {
 	case err != nil:
 		return renewal.Unknown

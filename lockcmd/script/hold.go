@@ -1,0 +1,136 @@
+package script
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Ref names a hold.
+type Ref struct {
+	Lock    Lock
+	Token   int64
+	Carrier string
+}
+
+// ref names a hold of a lock.
+func (h Hold) ref(lock Lock) Ref {
+	return Ref{Lock: lock, Token: h.Record.Token, Carrier: h.Record.Carrier}
+}
+
+func (r Ref) tombstone() string { return TombstoneKey(r.Lock.Key, r.Token, r.Carrier) }
+
+// Tombstone returns the text of a hold's tombstone, "" if there is none.
+func (c *Client) Tombstone(r Ref, until time.Time) (text string, err error) {
+	return c.Value(r.Lock.DB, r.tombstone(), until)
+}
+
+// TombstoneLeft returns how long a hold's tombstone still lasts. It is negative if there is none.
+func (c *Client) TombstoneLeft(ctx context.Context, r Ref) (time.Duration, error) {
+	return c.Database(r.Lock.DB).PTTL(ctx, r.tombstone()).Result()
+}
+
+// WriteTombstone writes a hold's tombstone for so long, or removes that text with 0. written is
+// false if another tombstone says more. On the channel it tells waiters that it is there; "" for
+// nobody.
+func (c *Client) WriteTombstone(r Ref, text string, lasts time.Duration, channel string, until time.Time) (written bool, err error) {
+	args := Args(text, lasts.Milliseconds())
+	if channel != "" {
+		args = append(args, channel, c.Publish)
+	}
+	n, err := c.AskInt(&Call{Script: tombstoneScript, DB: r.Lock.DB, Keys: []string{r.tombstone()}, Args: args}, until)
+	return n == 1, err
+}
+
+// WriteSharedTombstone adds a word to the tombstone of a hold that is being released with one key a
+// call. It removes the word with 0. written is false if another tombstone says more.
+func (c *Client) WriteSharedTombstone(r Ref, word string, lasts time.Duration, until time.Time) (written bool, err error) {
+	n, err := c.AskInt(&Call{
+		Script: sharedTombstoneScript, DB: r.Lock.DB, Keys: []string{r.tombstone()}, Args: Args(word, lasts.Milliseconds()),
+	}, until)
+	return n == 1, err
+}
+
+// MarkBroken tells the Leash of a hold by an event that LOCK.BREAK is about to end it. The mark is a
+// tombstone that lasts so long. marked is false if the hold was released or has another carrier.
+func (c *Client) MarkBroken(r Ref, lasts time.Duration, event string, until time.Time) (marked bool, err error) {
+	n, err := c.AskInt(&Call{
+		Script: markBrokenScript, DB: r.Lock.DB, Keys: []string{r.tombstone()},
+		Args: Args(lasts.Milliseconds(), CarrierChannel(r.Carrier), event),
+	}, until)
+	return n == 1, err
+}
+
+// ForceEnd ends a hold that MarkBroken has marked, without its Leash. The mark and the answer under
+// the request's ID last so long. ended is false if there is no such hold.
+func (c *Client) ForceEnd(lock Lock, h Hold, requestID string, lasts time.Duration, until time.Time) (ended bool, err error) {
+	n, err := c.AskIntThroughMigration(&Call{
+		Script: h.Mode.Revoke, DB: lock.DB, MinKeys: h.Mode.MinKeys(lock.Key, h.Owner),
+		Keys: h.Mode.EndKeys(lock.Key, h.Owner, h.ref(lock).tombstone(), AnswerKey(lock.Key, requestID)),
+		Args: Args(
+			h.Owner, h.Record.Token, h.Record.Carrier, "all", h.Mode.Channel(lock.Key), c.Publish, lasts.Milliseconds(), "", "", "", "broken",
+		),
+	}, until)
+	return n == 1, err
+}
+
+// ForceEndOther ends a hold that has no record, as Redisson's forceUnlock does. The answer under the
+// request's ID lasts so long. ended is false if the owner does not hold the lock.
+func (c *Client) ForceEndOther(lock Lock, h Hold, requestID string, lasts time.Duration, until time.Time) (ended bool, err error) {
+	n, err := c.AskIntThroughMigration(&Call{
+		Script: h.Mode.BreakOther, DB: lock.DB, MinKeys: h.Mode.MinKeys(lock.Key, h.Owner),
+		Keys: h.Mode.EndKeys(lock.Key, h.Owner, AnswerKey(lock.Key, requestID)),
+		Args: Args(h.Owner, h.Mode.Channel(lock.Key), c.Publish, lasts.Milliseconds()),
+	}, until)
+	return n == 1, err
+}
+
+// ExtendArgs say which lease to extend and how.
+type ExtendArgs struct {
+	Lock      Lock
+	Hold      Hold          // as it was read
+	RequestID string        // nobody else has it
+	Lasts     time.Duration // how long the lease lasts from now, in whole ms
+	ToLease   bool          // the hold is renewed so far, and becomes a lease
+	Event     string        // for the carrier's Leash; "" if this Leash is it
+	Keep      time.Duration // how long the tombstone outlives the lease
+}
+
+// ExtendResult is what Extend did.
+type ExtendResult struct {
+	Left int64 // ms of the lease, from Sent on; negative if the record has changed since it was read
+	Sent time.Time
+}
+
+// Extend sets how long a lease lasts. It acts once, however often it is sent.
+func (c *Client) Extend(args ExtendArgs, until time.Time) (ExtendResult, error) {
+	h, channel, ms := args.Hold, "", args.Lasts.Milliseconds()
+	if args.Event != "" {
+		channel = CarrierChannel(h.Record.Carrier)
+	}
+	call := &Call{
+		Script: h.Mode.Extend, DB: args.Lock.DB, MinKeys: h.Mode.MinKeys(args.Lock.Key, h.Owner),
+		Keys: h.Mode.Keys(args.Lock.Key, h.Owner, h.ref(args.Lock).tombstone()),
+		Args: Args(h.Owner, h.Text, extendedRecord(h.Text, ms, args.RequestID, args.ToLease), ms, channel, args.Event, args.Keep.Milliseconds()),
+	}
+	left, err := c.AskIntThroughMigration(call, until)
+	return ExtendResult{Left: left, Sent: call.Sent}, err
+}
+
+// extendedRecord is a record with another lease and the ID of the request that made it.
+func extendedRecord(record string, ms int64, id string, toLease bool) string {
+	f := strings.SplitN(record, " ", 11)
+	f[6] = strconv.FormatInt(ms, 10)
+	if toLease {
+		f[7] = "l" + strings.TrimPrefix(f[7], "w")
+	}
+	more := []string{"extend=" + id}
+	for pair := range strings.SplitSeq(f[8], ",") {
+		if pair != "-" && !strings.HasPrefix(pair, "extend=") {
+			more = append(more, pair)
+		}
+	}
+	f[8] = strings.Join(more, ",")
+	return strings.Join(f, " ")
+}
