@@ -199,7 +199,7 @@ func TestR22EveryReleaseWakesTheHead(t *testing.T) {
 			},
 			"undo": func(a *conn, key string, _ int64) {
 				call := &script.Call{
-					Script: script.UndoScript, Keys: script.Plain.EndKeys(key, "me"), Args: script.Args("me", a.carrier.name, 1, 2, script.LockChannel(key), "ps", 0),
+					Script: script.ByName("undo"), Keys: script.Plain.EndKeys(key, "me"), Args: script.Args("me", a.carrier.name, 1, 2, script.LockChannel(key), "ps", 0),
 				}
 				if _, err := s.redis.Ask(call, s.deadline()); err != nil {
 					t.Fatal(err)

@@ -145,9 +145,6 @@ func (g *gracePeriods) slotsByMaster() [][]int {
 	return all
 }
 
-// errNoMaster is the error for a server that is no master.
-var errNoMaster = errors.New("lockcmd: not a master")
-
 // probeMaster probes the master of these slots. Its mark is in the first of them that does not
 // migrate.
 func (g *gracePeriods) probeMaster(ctx context.Context, own []int) error {
@@ -164,27 +161,19 @@ func (g *gracePeriods) probeMaster(ctx context.Context, own []int) error {
 		id, since = m.id, m.since
 	}
 	g.mu.Unlock()
-	args := script.Args(id, since, masterMarkTTL.Milliseconds())
-	var reply any
-	sent := time.Now()
-	for _, slot := range append(own[:min(len(own), 3):min(len(own), 3)], -1) {
-		var keys []string
-		if slot >= 0 {
-			keys = []string{g.markKey(slot)}
-		}
-		reply, err = script.ProbeScript.Run(ctx, node, keys, args)
-		if err == nil || script.Judge(err) != script.Refused {
-			break
-		}
+	args := script.ProbeArgs{Identity: id, Since: since, Keep: masterMarkTTL}
+	for _, slot := range own[:min(len(own), 3)] {
+		args.Marks = append(args.Marks, g.markKey(slot))
 	}
-	if err != nil {
+	sent := time.Now()
+	m, err := script.Probe(ctx, node, args)
+	switch {
+	case errors.Is(err, script.ErrNoMaster):
+		return fmt.Errorf("%s: %w", node.Options().Addr, err)
+	case err != nil:
 		return fmt.Errorf("look at %s: %w", node.Options().Addr, err)
 	}
-	n := script.IntegersOf(reply)
-	if len(n) != 4 {
-		return fmt.Errorf("%s: %w", node.Options().Addr, errNoMaster)
-	}
-	g.noteProbe(node.Options().Addr, script.TextAt(reply, 0), script.TextAt(reply, 1), n[2], n[3], own, sent)
+	g.noteProbe(node.Options().Addr, m.Identity, m.ReplID, m.Since, m.Now, own, sent)
 	return nil
 }
 

@@ -2,7 +2,6 @@ package lockcmd
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"time"
 
@@ -245,14 +244,5 @@ func (a *permitAcquisition) undoLater(keep int64) {
 }
 
 func (a *permitAcquisition) takeBack(permits []string, keep int64) {
-	s := a.carrier.service
-	call := &script.Call{Script: script.PermitUndoScript, DB: a.options.db, Keys: script.SemaphoreKeys(a.options.key)}
-	call.Args = script.Args(a.carrier.name, a.number, script.PermitChannel(a.options.key), s.cfg.publishMode(), keep)
-	call.Args = append(call.Args, permits...)
-	for {
-		_, err := s.redis.Ask(call, s.deadline())
-		if !errors.Is(err, script.ErrUnknown) && !errors.Is(err, script.ErrRefused) || s.redis.StoppedWithin(time.Second) {
-			return
-		}
-	}
+	a.carrier.service.redis.UndoPermits(a.options.lock().inRedis(), a.carrier.name, a.number, keep, permits)
 }

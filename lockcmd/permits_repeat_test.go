@@ -164,7 +164,7 @@ func TestR26RepeatedIDWaitsForTheUndo(t *testing.T) {
 	key, a := semaphore(t, straight, 1), connect(t, s)
 	a.permit(key) // Redis knows the scripts now
 	want(t, a.do("SEM.RELEASE", key), ":1")
-	undo := p.HoldBefore(running(script.PermitUndoScript, key), faultproxy.Always())
+	undo := p.HoldBefore(running(script.ByName("permit_undo"), key), faultproxy.Always())
 	unheard := p.HoldAfter(running(script.PermitAcquireScript, key), faultproxy.Always())
 	want(t, a.do("SEM.ACQUIRE", key, "ID", "r"), "-"+msgTimeout)
 	unheard.Disarm()

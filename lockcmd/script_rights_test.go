@@ -179,7 +179,7 @@ func rightsScenes() (all []rightsScene) {
 	})
 	add("probe", "a promoted master", func(p *rightsStage) rightsCall {
 		p.do("SET", p.key, "another 5")
-		return rightsCall{script: script.ProbeScript, keys: []string{p.key}, args: []any{"", 0, 60000}}
+		return rightsCall{script: script.ByName("probe"), keys: []string{p.key}, args: []any{"", 0, 60000}}
 	})
 	add("restore", "it is lost", func(p *rightsStage) rightsCall {
 		p.hold(script.Plain, p.key, "me", 1)
@@ -377,7 +377,7 @@ func permitRightsScenes() (all []rightsScene) {
 	add("permit_undo", "one", func(p *rightsStage) rightsCall {
 		number, text := p.permit()
 		r, _ := script.ParseRecord(text)
-		return rightsCall{script: script.PermitUndoScript, keys: script.SemaphoreKeys(p.key), args: []any{r.Carrier, requestNumber(r), script.PermitChannel(p.key), "p", 0, number}}
+		return rightsCall{script: script.ByName("permit_undo"), keys: script.SemaphoreKeys(p.key), args: []any{r.Carrier, requestNumber(r), script.PermitChannel(p.key), "p", 0, number}}
 	})
 	return all
 }

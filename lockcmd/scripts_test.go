@@ -168,7 +168,7 @@ func TestR13PermitScriptsRefuseStaleRequests(t *testing.T) {
 			h.call("[0]", script.PermitRenewScript, keys, 90000, p, script.RecordPrefix(token, carrier))
 			h.call("0", script.PermitRenewKeyScript, keys[2:], 90000, p, script.RecordPrefix(token, carrier))
 		}
-		h.call("0", script.PermitUndoScript, keys, r.Carrier, 1_000_000, script.PermitChannel(key), "p", 0, p)
+		h.call("0", script.ByName("permit_undo"), keys, r.Carrier, 1_000_000, script.PermitChannel(key), "p", 0, p)
 		h.call("0", script.PermitRenewKeyScript, keys[1:2], 90000, permitNumber(1), "")
 		h.call("[0 -1]", script.PermitAcquireScript, script.SemaphoreKeys(newKey()), "x:1.1", 1, 30000, "w", "-", "client", "channel", "p", permitNumber(2), 1)
 		c.wantSemaphoreInfo(key, 2, 1, 1)

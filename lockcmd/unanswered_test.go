@@ -122,11 +122,11 @@ func TestR7LateReleaseIsSentAgain(t *testing.T) {
 	late := p.HoldBefore(running(script.ReleaseScript, key))
 	reply := a.start("LOCK.RELEASE", key)
 	receive(t, late.Triggered(), time.Second)
-	undo := &script.Call{
-		Script: script.UndoScript, Keys: []string{key}, Args: script.Args("me", a.carrier.name, 1000, a.carrier.requests.Add(1), "c", "p", 0),
+	undo := script.UndoArgs{
+		Lock: script.Lock{Key: key}, Mode: script.Plain, Owner: "me", Carrier: a.carrier.name, Acquire: 1000, Number: a.carrier.requests.Add(1),
 	}
-	if _, err := straight.redis.Ask(undo, s.deadline()); err != nil {
-		t.Fatal(err)
+	if !straight.redis.Undo(undo) {
+		t.Fatal("the undo has no answer")
 	}
 	late.Release()
 	want(t, receive(t, reply, time.Second), ":1")

@@ -1,7 +1,6 @@
 package lockcmd
 
 import (
-	"errors"
 	"time"
 
 	"leash/lockcmd/script"
@@ -111,22 +110,10 @@ func (s *Service) undoLater(a *acquisition, h *hold) {
 // takeBack sends the undo, with a number of its own, until Redis answers or the Service ends. The
 // hold with the token keep stays; 0 for none.
 func (s *Service) takeBack(a *acquisition, number, keep int64) {
-	call := &script.Call{
-		Script: a.options.mode.Undo, DB: a.options.db, Keys: a.options.mode.EndKeys(a.options.key, a.owner), MinKeys: len(a.options.mode.Keys(a.options.key, a.owner)),
-		Args: script.Args(
-			a.owner, a.carrier.name, a.number, number, a.options.mode.Channel(a.options.key), s.cfg.publishMode(), keep,
-		),
-	}
-	for {
-		_, err := s.redis.Ask(call, s.deadline())
-		if !errors.Is(err, script.ErrUnknown) && !errors.Is(err, script.ErrRefused) {
-			break
-		}
-		if s.redis.StoppedWithin(time.Second) {
-			return
-		}
-	}
-	if a.waitsFair() {
+	answered := s.redis.Undo(script.UndoArgs{
+		Lock: a.options.lock().inRedis(), Mode: a.options.mode, Owner: a.owner, Carrier: a.carrier.name, Acquire: a.number, Number: number, Keep: keep,
+	})
+	if answered && a.waitsFair() {
 		s.dequeue(a)
 	}
 }

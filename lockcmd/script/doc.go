@@ -6,14 +6,17 @@
 //	direct.go    a call on the links of Leash's own
 //	replicas.go  a call on a connection that then waits for replicas (R32)
 //	refusal.go   why nodes refused calls recently
-//	right.go     the name of the right that Leash's own user lacks
 //	script.go    the scripts: their texts and how go-redis runs them
 //	mode.go      plain, FAIR, READ, WRITE and permit: which scripts and keys each one has
 //	shape.go     what the replies of each script look like
-//	errors.go    what an error of a call means: did Redis run the script or not?
+//	errors.go    what an error of a call means: did Redis run the script? which right is missing?
 //	names.go     keys, channels and slots
-//	record.go    the record of a hold
-//	terms.go     the options of a hold, as a record has them
+//	record.go    the record of a hold and the options in it
+//	inspect.go   read a lock, and list locks
+//	hold.go      extend and break a hold; tombstones
+//	undo.go      take an acquire back
+//	counter.go   counters, latches and the totals of semaphores
+//	probe.go     which master is it, and since when?
 //
 // # Paths to Redis
 //

@@ -1,9 +1,11 @@
 package script
 
 import (
+	"context"
 	"errors"
 	"net"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -81,4 +83,72 @@ func ErrorText(err error) string {
 func KeysSplit(err error) bool {
 	var reply redis.Error
 	return errors.Is(err, ErrRefused) && errors.As(err, &reply) && Migrates(reply)
+}
+
+// Lock scripts run as Leash's own user. If it lacks the right to a command, Redis's error does not
+// name the command. Most scripts check the rights that they need before they write anything (needs
+// in prelude.lua) and name the command themselves.
+
+// msgMissingRight is the start of Redis's error for a script that called such a command.
+const msgMissingRight = "ERR The user executing the script can't run this command or subcommand"
+
+// findMissingRight returns the first command in ARGV that the user may not run on the key, "" for
+// none.
+var findMissingRight = redis.NewScript(`for _, name in ipairs(ARGV) do
+if redis.acl_check_cmd and not redis.acl_check_cmd(name, KEYS[1]) then return name end
+end
+return ''`)
+
+// msgsMissingKey are the starts of Redis's errors for a key that the user may not access: one of
+// the script's keys, or one of a command that the script called.
+var msgsMissingKey = [...]string{
+	"NOPERM this user has no permissions to access one of the keys",
+	"NOPERM No permissions to access a key", // newer versions of Redis
+	"ERR The user executing the script can't access at least one of the keys",
+}
+
+// findMissingKey returns the first key in ARGV that the user may not read and write, "" for none.
+// The keys are no KEYS, because Redis would refuse that script too.
+var findMissingKey = redis.NewScript(`for _, key in ipairs(ARGV) do
+if redis.acl_check_cmd and not (redis.acl_check_cmd('GET', key) and redis.acl_check_cmd('DEL', key)) then return key end
+end
+return ''`)
+
+// nameMissingKey adds the key to Redis's error.
+func (c *Client) nameMissingKey(call *Call) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	var args []any
+	for _, key := range call.Keys {
+		args = append(args, key)
+	}
+	name, err := findMissingKey.Eval(ctx, c.Database(call.DB), nil, args...).Text()
+	if err != nil || name == "" {
+		return ReplyError("NOPERM Leash's own user has no permissions to access a helper key of '" + PrintableKey(call.Keys[0]) + "'")
+	}
+	return ReplyError("NOPERM Leash's own user has no permissions to access the key '" + PrintableKey(name) + "'")
+}
+
+// nameMissingRight adds the missing command or key to Redis's error, if the error is about a
+// missing right.
+func (c *Client) nameMissingRight(call *Call, err error) error {
+	for _, start := range msgsMissingKey {
+		if strings.HasPrefix(err.Error(), start) {
+			return c.nameMissingKey(call)
+		}
+	}
+	if !strings.HasPrefix(err.Error(), msgMissingRight) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	var args []any
+	for _, name := range call.Script.Commands() {
+		args = append(args, name)
+	}
+	name, seekErr := findMissingRight.Eval(ctx, c.Database(call.DB), call.Keys[:1], args...).Text()
+	if seekErr != nil || name == "" {
+		return ReplyError("NOPERM Leash's own user has no permissions to run a command that lock scripts need")
+	}
+	return ReplyError("NOPERM Leash's own user has no permissions to run the '" + strings.ToLower(name) + "' command on that key")
 }

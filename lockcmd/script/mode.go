@@ -38,7 +38,7 @@ type Mode struct {
 
 // Plain is an exclusive lock, Redisson's RLock.
 var Plain = &Mode{
-	ID: 0, Name: "plain", Acquire: AcquireScript, AcquireReplicated: replicatedAcquireScript, Release: ReleaseScript, Revoke: RevokeScript, Move: MoveScript, Undo: UndoScript,
+	ID: 0, Name: "plain", Acquire: AcquireScript, AcquireReplicated: replicatedAcquireScript, Release: ReleaseScript, Revoke: RevokeScript, Move: MoveScript, Undo: undoScript,
 	Renew: RenewScript, Restore: restoreScript, Extend: ExtendScript, BreakOther: BreakScript, Handover: HandoverScript, Channel: LockChannel, Queue: QueueKeys,
 }
 
@@ -46,7 +46,7 @@ var Plain = &Mode{
 // RedissonFairLock. Its holds are those of a plain lock.
 var Fair = &Mode{
 	ID: 1, Name: "fair", Option: "FAIR", Acquire: AcquireFairScript, AcquireReplicated: replicatedAcquireFairScript, Release: ReleaseScript, Revoke: RevokeScript, Move: MoveScript,
-	Undo: UndoScript, Renew: RenewScript, Restore: restoreScript, Extend: ExtendScript, BreakOther: BreakScript, Handover: HandoverScript, Fair: true, Channel: LockChannel, Queue: QueueKeys,
+	Undo: undoScript, Renew: RenewScript, Restore: restoreScript, Extend: ExtendScript, BreakOther: BreakScript, Handover: HandoverScript, Fair: true, Channel: LockChannel, Queue: QueueKeys,
 }
 
 // Read and Write are the modes of a read-write lock, Redisson's RReadWriteLock.

@@ -30,7 +30,7 @@ var (
 	HandoverScript        = Load("handover", "turns", "queue", "master")
 	RevokeScript          = Load("revoke", "queue", "revoke_report")
 	MoveScript            = Load("move", "set_carrier")
-	UndoScript            = Load("undo", "queue")
+	undoScript            = Load("undo", "queue")
 	RenewScript           = Load("renew")
 	restoreScript         = Load("restore", "master", "restore_each")
 	ExtendScript          = Load("extend", "extend_report")
@@ -62,14 +62,14 @@ var (
 	PermitAcquireScript  = Load("permit_acquire", "permits", "master")
 	PermitReleaseScript  = Load("permit_release", "permits")
 	PermitRevokeScript   = Load("permit_revoke", "permits")
-	PermitUndoScript     = Load("permit_undo", "permits")
+	permitUndoScript     = Load("permit_undo", "permits")
 	PermitRenewScript    = Load("permit_renew", "permits")
 	permitRestoreScript  = Load("permit_restore", "permits", "master", "restore_each")
 	PermitRenewKeyScript = Load("permit_renew_key", "permits")
 	PermitMoveScript     = Load("permit_move", "permits", "set_carrier")
 
 	heldScript  = Load("held", "rw_read", "rw")
-	ProbeScript = Load("probe")
+	probeScript = Load("probe")
 )
 
 // loaded are the scripts by the name of their file. Of scripts that share a file, it has the first.

@@ -1,0 +1,49 @@
+package script
+
+import (
+	"errors"
+	"time"
+)
+
+// UndoArgs say which acquire to take back.
+type UndoArgs struct {
+	Lock           Lock
+	Mode           *Mode
+	Owner, Carrier string
+	Acquire        int64 // the request number of the acquire
+	Number         int64 // the request number of the undo
+	Keep           int64 // the hold with this token stays; 0 for none
+}
+
+// Undo takes back an acquire of unknown outcome. It sends the script until Redis answers. It returns
+// false if the client is stopped first.
+func (c *Client) Undo(args UndoArgs) (answered bool) {
+	m, key := args.Mode, args.Lock.Key
+	return c.askUntilAnswered(&Call{
+		Script: m.Undo, DB: args.Lock.DB, Keys: m.EndKeys(key, args.Owner), MinKeys: m.MinKeys(key, args.Owner),
+		Args: Args(args.Owner, args.Carrier, args.Acquire, args.Number, m.Channel(key), c.Publish, args.Keep),
+	})
+}
+
+// UndoPermits gives back those of the permits that the carrier's acquire with that number took. A
+// grant with a token up to keep stays. It sends the script until Redis answers. It returns false if
+// the client is stopped first.
+func (c *Client) UndoPermits(lock Lock, carrier string, acquire, keep int64, permits []string) (answered bool) {
+	return c.askUntilAnswered(&Call{
+		Script: permitUndoScript, DB: lock.DB, Keys: SemaphoreKeys(lock.Key),
+		Args: append(Args(carrier, acquire, PermitChannel(lock.Key), c.Publish, keep), permits...),
+	})
+}
+
+// askUntilAnswered sends a call again and again, with a pause after each time-out.
+func (c *Client) askUntilAnswered(call *Call) (answered bool) {
+	for {
+		_, err := c.Ask(call, time.Now().Add(c.Timeout))
+		if !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrRefused) {
+			return true
+		}
+		if c.StoppedWithin(time.Second) {
+			return false
+		}
+	}
+}
