@@ -3,12 +3,10 @@
 //
 //	client.go    the Client, which runs scripts on one Redis
 //	call.go      one call, repeated until Redis answers or the time is over (R7)
-//	direct.go    a call on the links of Leash's own
-//	replicas.go  a call on a connection that then waits for replicas (R32)
+//	path.go      the ways of a call to Redis that do not go by go-redis's client
 //	refusal.go   why nodes refused calls recently
-//	script.go    the scripts: their texts and how go-redis runs them
+//	script.go    the scripts: their texts, how go-redis runs them, what their replies look like
 //	mode.go      plain, FAIR, READ, WRITE and permit: which scripts and keys each one has
-//	shape.go     what the replies of each script look like
 //	errors.go    what an error of a call means: did Redis run the script? which right is missing?
 //	names.go     keys, channels and slots
 //	record.go    the record of a hold and the options in it

@@ -52,8 +52,8 @@ func (c *Client) WriteSharedTombstone(r Ref, word string, lasts time.Duration, u
 	return n == 1, err
 }
 
-// MarkBroken tells the Leash of a hold by an event that LOCK.BREAK is about to end it. The mark is a
-// tombstone that lasts so long. marked is false if the hold was released or has another carrier.
+// MarkBroken tells the Leash of a hold by an event that LOCK.BREAK is about to end it. The mark is
+// a tombstone that lasts so long. marked is false if the hold was released or has another carrier.
 func (c *Client) MarkBroken(r Ref, lasts time.Duration, event string, until time.Time) (marked bool, err error) {
 	n, err := c.AskInt(&Call{
 		Script: markBrokenScript, DB: r.Lock.DB, Keys: []string{r.tombstone()},
@@ -75,8 +75,8 @@ func (c *Client) ForceEnd(lock Lock, h Hold, requestID string, lasts time.Durati
 	return n == 1, err
 }
 
-// ForceEndOther ends a hold that has no record, as Redisson's forceUnlock does. The answer under the
-// request's ID lasts so long. ended is false if the owner does not hold the lock.
+// ForceEndOther ends a hold that has no record, as Redisson's forceUnlock does. The answer under
+// the request's ID lasts so long. ended is false if the owner does not hold the lock.
 func (c *Client) ForceEndOther(lock Lock, h Hold, requestID string, lasts time.Duration, until time.Time) (ended bool, err error) {
 	n, err := c.AskIntThroughMigration(&Call{
 		Script: h.Mode.BreakOther, DB: lock.DB, MinKeys: h.Mode.MinKeys(lock.Key, h.Owner),

@@ -15,8 +15,8 @@ type UndoArgs struct {
 	Keep           int64 // the hold with this token stays; 0 for none
 }
 
-// Undo takes back an acquire of unknown outcome. It sends the script until Redis answers. It returns
-// false if the client is stopped first.
+// Undo takes back an acquire of unknown outcome. It sends the script until Redis answers. It
+// returns false if the client is stopped first.
 func (c *Client) Undo(args UndoArgs) (answered bool) {
 	m, key := args.Mode, args.Lock.Key
 	return c.askUntilAnswered(&Call{
