@@ -1,0 +1,36 @@
+package script_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"leash/internal/embedded"
+	"leash/lockcmd/script"
+)
+
+// A Client calls each script by a function with typed arguments.
+func ExampleClient() {
+	server, err := embedded.Start(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer server.Close()
+	rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), Protocol: 2, MaxRetries: -1, ContextTimeoutEnabled: true})
+	defer rdb.Close()
+	c := script.New(rdb)
+	c.Timeout, c.Publish = 10*time.Second, "ps"
+	defer c.Close()
+
+	latch, until := script.Lock{Key: "started"}, time.Now().Add(c.Timeout)
+	set, err := c.SetLatch(script.Connection{}, latch, 2, until)
+	fmt.Println(set, err)
+	left, err := c.CountDown(script.Connection{}, latch, until)
+	fmt.Println(left, err)
+	// Output:
+	// 1 <nil>
+	// 1 <nil>
+}

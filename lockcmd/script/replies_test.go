@@ -1,0 +1,201 @@
+package script_test
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"leash/internal/redistest"
+	"leash/lockcmd/script"
+)
+
+// stage is a lock on a real Redis, and a Client.
+type stage struct {
+	*testing.T
+	*script.Client
+	lock  script.Lock
+	until time.Time
+}
+
+// hold makes a hold of the owner "me" with the carrier "u:1".
+func (s *stage) hold(m *script.Mode, options string) script.Hold {
+	s.Helper()
+	args := script.Args("me", "u:1", 1, "0", 30000, options, 0, "-", "client", "-", "")
+	if _, err := m.Acquire.Run(s.Context(), s.Redis, m.Keys(s.lock.Key, "me", script.TokenKey(s.lock.Key)), args); err != nil {
+		s.Fatal(err)
+	}
+	info, err := s.Inspect(s.lock, s.until)
+	if err != nil || len(info.Holds) != 1 {
+		s.Fatalf("got %+v, %v, want one hold", info, err)
+	}
+	return info.Holds[0]
+}
+
+// ref names a hold.
+func (s *stage) ref(h script.Hold) script.Ref {
+	return script.Ref{Lock: s.lock, Token: h.Record.Token, Carrier: h.Record.Carrier}
+}
+
+// do runs a command on Redis.
+func (s *stage) do(args ...any) {
+	s.Helper()
+	if err := s.Redis.Do(s.Context(), args...).Err(); err != nil {
+		s.Fatalf("%v: %v", args, err)
+	}
+}
+
+// say returns the values as text, with spaces between them.
+func say(values ...any) string { return strings.TrimSuffix(fmt.Sprintln(values...), "\n") }
+
+// replyCase is a call, or several, and what they return.
+type replyCase struct {
+	run  func(s *stage) string
+	want string
+}
+
+// free is a lock that nobody holds, as the scripts see it.
+var free = script.Hold{Mode: script.Plain, Owner: "me", Record: script.Record{Token: 7, Carrier: "u:1"}, Text: "L1 7 u:1 1 7 1 30000 l - - c"}
+
+// TestReplies: each typed function returns each of its results on a real Redis.
+func TestReplies(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	modes := []*script.Mode{script.Plain, script.Read, script.Write}
+	extend := func(s *stage, h script.Hold, id string) string {
+		done, err := s.Extend(script.ExtendArgs{Lock: s.lock, Hold: h, RequestID: id, Lasts: time.Minute, Event: "event", Keep: time.Minute}, s.until)
+		return say(done.Left > 59000 && done.Left <= 60000, done.Left == -1, err)
+	}
+	tests := map[string]replyCase{
+		"take from an empty counter": {func(s *stage) string { return say(s.Take(s.lock, 1, s.until)) }, "0 false <nil>"},
+		"give and take": {func(s *stage) string {
+			given, err := s.Give(script.Connection{}, s.lock, 3, s.until)
+			return say(given, err) + ", " + say(s.Take(s.lock, 2, s.until))
+		}, "3 <nil>, 1 true <nil>"},
+		"set a latch twice and count it down": {func(s *stage) string {
+			one, _ := s.SetLatch(script.Connection{}, s.lock, 2, s.until)
+			two, _ := s.SetLatch(script.Connection{}, s.lock, 5, s.until)
+			left, err := s.CountDown(script.Connection{}, s.lock, s.until)
+			return say(one, two, left, err)
+		}, "1 0 1 <nil>"},
+		"count down a latch that is not set": {func(s *stage) string { return say(s.CountDown(script.Connection{}, s.lock, s.until)) }, "0 <nil>"},
+		"set the total of a semaphore": {func(s *stage) string {
+			one, _ := s.InitSemaphore(script.Connection{}, s.lock, 2, s.until)
+			two, _ := s.InitSemaphore(script.Connection{}, s.lock, 9, s.until)
+			three, _ := s.ResizeSemaphore(script.Connection{}, s.lock, 5, s.until)
+			return say(one, two, three) + ", " + say(s.SemaphoreInfo(s.lock, s.until))
+		}, "1 0 5, 5 0 <nil>"},
+		"a counter of another type": {func(s *stage) string {
+			s.do("HSET", s.lock.Key, "a", "b")
+			_, _, err := s.Take(s.lock, 1, s.until)
+			return script.ErrorText(err)
+		}, "WRONGTYPE Operation against a key holding the wrong kind of value"},
+		"inspect a free lock": {func(s *stage) string {
+			info, err := s.Inspect(s.lock, s.until)
+			return say(info.Owner == "", len(info.Holds), len(info.Others), err)
+		}, "true 0 0 <nil>"},
+		"inspect a lock of Redisson": {func(s *stage) string {
+			s.do("HSET", s.lock.Key, "java:1", "2")
+			info, err := s.Inspect(s.lock, s.until)
+			return say(info.Owner, info.Count, info.Record == nil, info.Left, len(info.Holds), len(info.Others), err)
+		}, "java:1 2 true -1ms 0 1 <nil>"},
+		"end a lock of Redisson": {func(s *stage) string {
+			s.do("HSET", s.lock.Key, "me", "2")
+			one, err := s.ForceEndOther(s.lock, free, "x:1", time.Minute, s.until)
+			two, _ := s.ForceEndOther(s.lock, free, "x:2", time.Minute, s.until)
+			again, _ := s.ForceEndOther(s.lock, free, "x:1", time.Minute, s.until)
+			return say(one, two, again, err)
+		}, "true false true <nil>"},
+		"write a tombstone": {func(s *stage) string {
+			r := s.ref(free)
+			one, err := s.WriteTombstone(r, "lost gone", time.Minute, "channel", s.until)
+			two, _ := s.WriteTombstone(r, "released", time.Minute, "", s.until)
+			text, _ := s.Tombstone(r, s.until)
+			left, _ := s.TombstoneLeft(s.Context(), r)
+			return say(one, two, text, left > 59*time.Second, err)
+		}, "true false lost gone true <nil>"},
+		"write a shared tombstone": {func(s *stage) string {
+			r := s.ref(free)
+			one, err := s.WriteSharedTombstone(r, "w1", time.Minute, s.until)
+			two, _ := s.WriteSharedTombstone(r, "w2", time.Minute, s.until)
+			s.WriteSharedTombstone(r, "w1", 0, s.until)
+			text, _ := s.Tombstone(r, s.until)
+			return say(one, two, text, err)
+		}, "true true released w2 <nil>"},
+		"a shared tombstone over another": {func(s *stage) string {
+			s.WriteTombstone(s.ref(free), "lost gone", time.Minute, "", s.until)
+			return say(s.WriteSharedTombstone(s.ref(free), "w1", time.Minute, s.until))
+		}, "false <nil>"},
+		"mark a hold as broken": {func(s *stage) string { return say(s.MarkBroken(s.ref(free), time.Minute, "event", s.until)) }, "true <nil>"},
+		"mark a released hold as broken": {func(s *stage) string {
+			s.WriteTombstone(s.ref(free), "released", time.Minute, "", s.until)
+			return say(s.MarkBroken(s.ref(free), time.Minute, "event", s.until))
+		}, "false <nil>"},
+		"end no hold":    {func(s *stage) string { return say(s.ForceEnd(s.lock, free, "x:1", time.Minute, s.until)) }, "false <nil>"},
+		"extend no hold": {func(s *stage) string { return extend(s, free, "x:1") }, "false true <nil>"},
+		"probe a master": {func(s *stage) string {
+			args := script.ProbeArgs{Marks: []string{s.lock.Key}, Keep: time.Minute}
+			one, err := script.Probe(s.Context(), server.Client(), args)
+			return say(len(one.ReplID), one.Since > 0, one.Now > 0, err)
+		}, "40 true true <nil>"},
+	}
+	for _, m := range modes {
+		tests["inspect a hold, "+m.Name] = replyCase{func(s *stage) string {
+			h := s.hold(m, "w")
+			names, err := s.Locks(s.Context(), 0, []string{s.lock.Key, script.RecordsKey(s.lock.Key)})
+			return say(h.Mode.Name, h.Owner, h.Count, h.Record.Carrier, h.Record.Token > 0, len(names), err)
+		}, m.Name + " me 1 u:1 true 1 <nil>"}
+		tests["end a hold, "+m.Name] = replyCase{func(s *stage) string {
+			h := s.hold(m, "w")
+			s.MarkBroken(s.ref(h), time.Minute, "event", s.until)
+			return say(s.ForceEnd(s.lock, h, "x:1", time.Minute, s.until))
+		}, "true <nil>"}
+		tests["extend a lease, "+m.Name] = replyCase{func(s *stage) string {
+			h := s.hold(m, "l")
+			return extend(s, h, "x:1") + ", " + extend(s, h, "x:1") + ", " + extend(s, h, "x:2")
+		}, "true false <nil>, true false <nil>, false true <nil>"}
+		tests["undo an acquire, "+m.Name] = replyCase{func(s *stage) string {
+			s.hold(m, "w")
+			args := script.UndoArgs{Lock: s.lock, Mode: m, Owner: "me", Carrier: "u:1", Acquire: 1, Number: 2}
+			done := s.Undo(args)
+			info, err := s.Inspect(s.lock, s.until)
+			return say(done, info.Owner == "", err)
+		}, "true true <nil>"}
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := script.New(server.Client())
+			c.Timeout, c.Publish = 10*time.Second, "ps"
+			s := &stage{T: t, Client: c, lock: script.Lock{Key: strings.ReplaceAll(name, " ", "-")}, until: time.Now().Add(10 * time.Second)}
+			if got := test.run(s); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestProbeOfAReplica(t *testing.T) {
+	t.Parallel()
+	replica := redistest.Start(t).Client()
+	if err := replica.ReplicaOf(t.Context(), "127.0.0.1", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := script.Probe(t.Context(), replica, script.ProbeArgs{}); !errors.Is(err, script.ErrNoMaster) {
+		t.Errorf("got %v, want %v", err, script.ErrNoMaster)
+	}
+}
+
+// TestImportsPointOneWay: the package knows nothing of the lock service.
+func TestImportsPointOneWay(t *testing.T) {
+	out, err := exec.Command("go", "list", "-f", `{{join .Deps "\n"}}`, ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range strings.Fields(string(out)) {
+		if strings.HasPrefix(path, "leash/") && path != "leash/proxy/resp" {
+			t.Errorf("it imports %s", path)
+		}
+	}
+}
