@@ -8,7 +8,7 @@ type change struct {
 	to      state
 	effects effects
 	writes  bool        // a tombstone, for those on other Leashes who wait for the end
-	until   time.Time   // the hold is safe until then; zero if the watchdog did not keep it
+	until   time.Time   // if the watchdog does not keep the hold: the hold is safe until then
 	loss    *lossReport // nil if it is no loss
 	// those on this Leash who wait for the end
 	watchers []endWatcher
@@ -24,8 +24,11 @@ func (h *hold) applyLocked(e event, reason string) (ch change, ok bool) {
 		return change{}, false
 	}
 	ch = change{hold: h, to: t.to, effects: t.effects}
-	if h.state.isRenewed() && !t.to.isRenewed() {
+	if h.state.isRenewed() && !t.to.isRenewed() { // before a release is sent (R26)
 		ch.until = c.service.watchdog.Remove(&h.watch)
+	}
+	if ch.until.IsZero() { // a second release, or a grant without a carrier
+		ch.until = time.Now().Add(h.ttl)
 	}
 	if h.state = t.to; h.state == over && h.entry != 0 {
 		h.stopTimerLocked()
@@ -81,7 +84,7 @@ func (s *Service) follow(unsure time.Time, changes ...change) (released <-chan s
 			left = append(left, h)
 		}
 		if ch.has(startRelease) {
-			releases = append(releases, s.newReleaseRequest(h, true, ch.until))
+			releases = append(releases, &releaseRequest{service: s, hold: h, all: true, until: ch.until})
 		}
 	}
 	if len(left) > 0 {

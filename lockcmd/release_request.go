@@ -42,33 +42,18 @@ type releaseRequest struct {
 func (s *Service) beginRelease(h *hold, all bool) *releaseRequest {
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
-	if !all && h.count > 1 {
-		if _, ok := h.applyLocked(releaseOne, ""); ok {
-			return &releaseRequest{service: s, hold: h, keepsCounts: true, until: s.watchdog.Until(&h.watch)}
-		}
-		return nil
+	rel, e := &releaseRequest{service: s, hold: h, all: all, keepsCounts: !all && h.count > 1}, releaseAll
+	if rel.keepsCounts {
+		e = releaseOne
 	}
-	ch, ok := h.applyLocked(releaseAll, "")
+	ch, ok := h.applyLocked(e, "")
 	if !ok {
 		return nil
 	}
-	return s.newReleaseRequestLocked(h, all, ch.until)
-}
-
-// newReleaseRequest makes a release of h, which the watchdog does not keep any more. A release goes
-// before a renewal (R26). until is when h was safe until; zero if the watchdog did not keep it: for
-// a second release, or a grant without a carrier.
-func (s *Service) newReleaseRequest(h *hold, all bool, until time.Time) *releaseRequest {
-	h.carrier.mu.Lock()
-	defer h.carrier.mu.Unlock()
-	return s.newReleaseRequestLocked(h, all, until)
-}
-
-func (s *Service) newReleaseRequestLocked(h *hold, all bool, until time.Time) *releaseRequest {
-	if until.IsZero() {
-		until = time.Now().Add(h.ttl)
+	if rel.until = ch.until; rel.keepsCounts {
+		rel.until = s.watchdog.Until(&h.watch)
 	}
-	return &releaseRequest{service: s, hold: h, all: all, until: until}
+	return rel
 }
 
 // renumber makes the call, with a number above all that locked the requests before.
