@@ -23,8 +23,9 @@ type stage struct {
 // hold makes a hold of the owner "me" with the carrier "u:1".
 func (s *stage) hold(m *script.Mode, options string) script.Hold {
 	s.Helper()
-	args := script.Args("me", "u:1", 1, "0", 30000, options, 0, "-", "client", "-", "")
-	if _, err := m.Acquire.Run(s.Context(), s.Redis, m.Keys(s.lock.Key, "me", script.TokenKey(s.lock.Key)), args); err != nil {
+	args := script.Args("me", "u:1", 1, "0", 30000, options, 0, "-", "client", "-", "", "u", "", "")
+	keys := m.Keys(s.lock.Key, "me", script.TokenKey(s.lock.Key), script.TurnsKey(s.lock.Key))
+	if _, err := m.Acquire.Run(s.Context(), s.Redis, keys, args); err != nil {
 		s.Fatal(err)
 	}
 	info, err := s.Inspect(s.lock, s.until)
