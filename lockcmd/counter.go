@@ -71,7 +71,7 @@ func (c *Carrier) take(ctx context.Context, dst []byte, args [][]byte) []byte {
 	}
 	lock := c.id(string(args[1]))
 	id := queueID{lock, script.PermitChannel(lock.key)}
-	attempt := func(until time.Time) result { return s.takePermits(lock, n, until) }
+	attempt := func(until time.Time, _ string) result { return s.takePermits(lock, n, until) }
 	r := c.attemptOrWait(ctx, id, blockOption{wait, block}, false, attempt)
 	if r.kind == granted && !c.canAnswer(ctx) {
 		s.spawn(func() { _, _ = s.redis.Give(script.Connection{}, lock.inRedis(), n, s.deadline()) })

@@ -90,7 +90,7 @@ func (c *Carrier) awaitLatch(ctx context.Context, dst []byte, args [][]byte) []b
 		return appendError(dst, msg)
 	}
 	lock := c.id(string(args[1]))
-	attempt := func(until time.Time) result { return s.latchOpen(lock, until) }
+	attempt := func(until time.Time, _ string) result { return s.latchOpen(lock, until) }
 	id := queueID{lock, script.LatchChannel(lock.key)}
 	return c.replyCount(dst, c.attemptOrWait(ctx, id, blockOption{wait, block}, true, attempt))
 }

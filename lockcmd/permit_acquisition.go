@@ -27,21 +27,27 @@ func (c *Carrier) newPermitAcquisition(opts acquireOptions, count int64) *permit
 	a := &permitAcquisition{carrier: c, options: opts, permits: newPermits(opts.key, opts.id, count), number: c.requests.Add(1)}
 	args := script.Args(
 		c.name, a.number, opts.ttl.Milliseconds(), opts.OptionLetters(), script.RecordID(opts.id), script.RecordClient(c.host.Client()), script.PermitChannel(opts.key),
-		s.cfg.publishMode(), s.graces.grantingMaster(opts.key),
+		s.cfg.publishMode(), s.graces.grantingMaster(opts.key), s.turnEntry(script.Permit), "", behindNone, turnEventText(opts.lock(), script.Permit),
 	)
 	for _, p := range a.permits {
 		args = append(args, p, script.Decimal(s.owners.Add(1)))
 	}
-	a.call = &script.Call{Script: script.PermitAcquireScript, DB: opts.db, Keys: script.SemaphoreKeys(opts.key), Args: args}
+	a.call = &script.Call{Script: script.PermitAcquireScript, DB: opts.db, Keys: append(script.SemaphoreKeys(opts.key), script.TurnsKey(opts.key)), Args: args}
 	return a
 }
 
-// permitMasterArg is the index of the master that may grant in the arguments.
-const permitMasterArg = 8
+// These are indexes in the arguments: the master that may grant, and what the script needs to know
+// of the turns.
+const permitMasterArg, permitEntryArg, permitWaitsArg, permitBehindArg = 8, 9, 10, 11
 
 // send makes one attempt. It first moves permits of the same ID here that are on another
-// connection. An outcome that is not known at until is unknown.
-func (a *permitAcquisition) send(until time.Time) result {
+// connection. behind says who waits behind it on this Leash. An outcome that is not known at until
+// is unknown.
+func (a *permitAcquisition) send(until time.Time, behind string) result {
+	a.call.Args[permitEntryArg], a.call.Args[permitBehindArg] = a.carrier.service.turnEntry(script.Permit), behind
+	if a.options.wait {
+		a.call.Args[permitWaitsArg] = "1"
+	}
 	for range len(a.permits) + 1 + maxGraceRetries {
 		a.call.Args[permitMasterArg] = a.carrier.service.graces.grantingMaster(a.options.key)
 		reply, err := a.carrier.service.redis.Ask(a.call, until)

@@ -12,9 +12,12 @@ type blockOption struct {
 	block time.Duration
 }
 
+// permitAttempt makes one attempt. behind says who waits behind it on this Leash.
+type permitAttempt func(until time.Time, behind string) result
+
 // attemptOrWait attempts once and then waits, if p says so. Without first it goes behind present
 // waiters and attempts only when there are none (R18).
-func (c *Carrier) attemptOrWait(ctx context.Context, id queueID, p blockOption, first bool, attempt func(until time.Time) result) result {
+func (c *Carrier) attemptOrWait(ctx context.Context, id queueID, p blockOption, first bool, attempt permitAttempt) result {
 	s := c.service
 	r, lastMessage := result{kind: taken}, int64(0)
 	var end time.Time
@@ -23,7 +26,7 @@ func (c *Carrier) attemptOrWait(ctx context.Context, id queueID, p blockOption, 
 	}
 	if first || !p.waits || s.permitQueues.length(id) == 0 {
 		lastMessage = s.subscriber.lastMessage(id.channel)
-		r = attempt(attemptDeadline(s.deadline(), end))
+		r = attempt(attemptDeadline(s.deadline(), end), behindNone)
 	}
 	if !p.waits || !r.mayChange() {
 		return r
@@ -39,7 +42,7 @@ func (c *Carrier) attemptOrWait(ctx context.Context, id queueID, p blockOption, 
 // none), or until the client is gone. seen is the result of the last attempt. lastMessage is the
 // last message on the channel before that attempt, 0 if there was none.
 func (c *Carrier) waitInLine(
-	ctx context.Context, id queueID, end time.Time, seen result, lastMessage int64, attempt func(until time.Time) result,
+	ctx context.Context, id queueID, end time.Time, seen result, lastMessage int64, attempt permitAttempt,
 ) result {
 	s := c.service
 	w := s.permitQueues.join(id)
@@ -73,16 +76,22 @@ func (c *Carrier) waitInLine(
 		case <-ready: // no message can be missed now, so attempt again (R17)
 			ready = nil
 		case <-w.wake:
+		case <-w.reserved: // for another Leash, which may be dead
+			again.Reset(minReservation + rand.N(minReservation/5))
+			continue
 		case <-again.C:
 		}
 		if s.draining.Load() {
 			return w.finalResult(result{kind: failed, text: msgDraining}, true)
 		}
 		if s.permitQueues.beginAttempt(w) {
-			seen = attempt(attemptDeadline(s.deadline(), end))
+			seen = attempt(attemptDeadline(s.deadline(), end), s.permitQueues.behind(w))
 			known = known || seen.kind == taken
 			if seen.kind != taken && seen.kind != busy {
 				more = seen.kind != granted || seen.permitsLeft > 0
+				if seen.kind == granted {
+					s.permitQueues.took(w)
+				}
 				if seen.kind == granted && seen.forAll {
 					s.permitQueues.openAll(w)
 				}

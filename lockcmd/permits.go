@@ -36,6 +36,9 @@ func (c *Carrier) acquirePermits(ctx context.Context, dst []byte, args [][]byte)
 	id := queueID{opts.lock(), script.PermitChannel(opts.key)}
 	first := opts.id != "" && s.permitQueues.length(id) > 0 && a.mayExist(ctx)
 	r := c.attemptOrWait(ctx, id, blockOption{opts.wait, opts.block}, first, a.send)
+	if opts.wait && r.kind != granted && s.permitQueues.length(id) == 0 {
+		s.leaveTurns(opts.lock(), script.Permit)
+	}
 	if r.kind == granted {
 		switch msg := a.accept(ctx, r.sent); {
 		case msg == "":

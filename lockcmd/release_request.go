@@ -83,7 +83,7 @@ const releaseArgs = 5
 func (rel *releaseRequest) turnArgs() []string {
 	h, s := rel.hold, rel.service
 	channel, waits := h.mode().Channel(h.key()), ""
-	if s.queues.waiting(queueID{h.lock(), channel}) {
+	if id := (queueID{h.lock(), channel}); s.queues.waiting(id) || s.permitQueues.length(id) > 0 {
 		waits = "1"
 	}
 	return []string{channel, s.cfg.publishMode(), s.turnEntry(h.mode().Unfair()), waits, turnEventText(h.lock(), h.mode())}

@@ -170,7 +170,8 @@ func TestR13PermitScriptsRefuseStaleRequests(t *testing.T) {
 		}
 		h.call("0", script.ByName("permit_undo"), keys, r.Carrier, 1_000_000, script.PermitChannel(key), "p", 0, p)
 		h.call("0", script.PermitRenewKeyScript, keys[1:2], 90000, permitNumber(1), "")
-		h.call("[0 -1]", script.PermitAcquireScript, script.SemaphoreKeys(newKey()), "x:1.1", 1, 30000, "w", "-", "client", "channel", "p", permitNumber(2), 1)
+		other := newKey()
+		h.call("[0 -1]", script.PermitAcquireScript, append(script.SemaphoreKeys(other), script.TurnsKey(other)), "x:1.1", 1, 30000, "w", "-", "client", "channel", "p", "", "x/250", "", "", "", permitNumber(2), 1)
 		c.wantSemaphoreInfo(key, 2, 1, 1)
 		if exists(t, rdb, tag+":t") {
 			t.Error("a tombstone was left of what was not done")

@@ -185,9 +185,10 @@ func (l *subscriber) wakeWaiters(channel string, turn bool) {
 	for _, lock := range locks {
 		if turn {
 			l.service.queues.noteReserved(queueID{lock, channel})
+			l.service.permitQueues.noteReserved(queueID{lock, channel})
 		} else {
 			l.service.queues.wake(queueID{lock, channel})
+			l.service.permitQueues.wake(queueID{lock, channel})
 		}
-		l.service.permitQueues.wake(queueID{lock, channel})
 	}
 }

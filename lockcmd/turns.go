@@ -24,6 +24,13 @@ const (
 	placeReads = "3"
 )
 
+// Who waits behind a waiter for permits on this Leash.
+const (
+	behindNone  = ""
+	behindLater = "0" // not those that the turn of this Leash lasts for
+	behindTurn  = "1"
+)
+
 const (
 	minReservation = 250 * time.Millisecond // how long a free lock is reserved for a Leash, at least
 	maxReservation = 8 * time.Second
@@ -61,7 +68,10 @@ func turnEventText(lock lockID, m *script.Mode) string {
 
 // turnKind names the modes whose waiters are in one queue.
 func turnKind(m *script.Mode) string {
-	if m.Helpers != nil {
+	switch {
+	case m == script.Permit:
+		return "permit"
+	case m.Helpers != nil:
 		return "rw"
 	}
 	return "lock"
@@ -70,21 +80,27 @@ func turnKind(m *script.Mode) string {
 // beginTurn makes the first waiter of a queue attempt, because the lock is reserved for this Leash.
 // Without a waiter the next Leash gets its turn. It does not block.
 func (s *Service) beginTurn(lock lockID, kind string) {
-	m := script.Plain
-	if kind == turnKind(script.Write) {
-		m = script.Write
-	}
-	if !s.queues.wake(queueID{lock, m.Channel(lock.key)}) {
-		s.leaveTurns(lock, m)
+	for _, m := range []*script.Mode{script.Plain, script.Write, script.Permit} {
+		if kind != turnKind(m) {
+			continue
+		}
+		id := queueID{lock, m.Channel(lock.key)}
+		if !s.queues.wake(id) && !s.permitQueues.wake(id) {
+			s.leaveTurns(lock, m)
+		}
 	}
 }
 
 // leaveTurns takes this Leash out of the list of turns, because nobody waits here any more. It does
 // not block. Without an answer the reservation of this Leash runs out.
 func (s *Service) leaveTurns(lock lockID, m *script.Mode) {
+	word := "0"
+	if m == script.Permit { // how many are available
+		word = "1"
+	}
 	call := &script.Call{
 		Script: script.LeaveTurnsScript, DB: lock.db, Keys: []string{script.TurnsKey(lock.key)},
-		Args: []string{s.turnEntry(m), turnEventText(lock, m), m.Channel(lock.key), s.cfg.publishMode(), "0"},
+		Args: []string{s.turnEntry(m), turnEventText(lock, m), m.Channel(lock.key), s.cfg.publishMode(), word},
 	}
 	s.spawn(func() { _, _ = s.redis.Ask(call, s.deadline()) })
 }

@@ -198,3 +198,46 @@ func TestR21ReservationLastsLongerFarAway(t *testing.T) {
 		}
 	}
 }
+
+// TestR21LeashesTakeTurnsAtPermits: With as many clients each, two Leashes get permits as often,
+// however many permits there are.
+func TestR21LeashesTakeTurnsAtPermits(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		for _, total := range []int{1, 3} {
+			leashes := []*Service{leash(t, rdb, Config{}, slowRetries), leash(t, rdb, Config{}, slowRetries)}
+			key := semaphore(t, leashes[0], total)
+			order := contest(t, leashes, 5, 200, []string{"SEM.ACQUIRE", key, "BLOCK", "0"}, []string{"SEM.RELEASE", key})
+			var got [2]int
+			for _, leash := range order[20:] {
+				got[leash]++
+			}
+			if got[0] < 75 || got[1] < 75 {
+				t.Errorf("%d permits: got %v grants of 180", total, got)
+			}
+		}
+	})
+}
+
+// TestR21ManyPermitsAtOnceAreNotOvertaken: A client that waits for all permits gets them, though
+// clients of another Leash take them one by one without a pause.
+func TestR21ManyPermitsAtOnceAreNotOvertaken(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other := leash(t, rdb, Config{}, slowRetries), leash(t, rdb, Config{}, slowRetries)
+		key := semaphore(t, s, 2)
+		a, b, all := connect(t, s), connect(t, s), connect(t, other)
+		p, q := a.permit(key), b.permit(key)
+		reply := all.startInQueue(other, 1, permitsOf(key), "SEM.ACQUIRE", key, "COUNT", "2", "BLOCK", "0")
+		eventually(t, time.Second, "its Leash is in the list", func() bool { return len(turnsOf(t, rdb, key)) == 1 })
+		want(t, a.do("SEM.RELEASE", key, p), ":1")
+		want(t, a.do("SEM.ACQUIRE", key), "$-1")
+		next := a.startInQueue(s, 1, permitsOf(key), "SEM.ACQUIRE", key, "BLOCK", "0")
+		want(t, b.do("SEM.RELEASE", key, q), ":1")
+		if got := receive(t, reply, 2*time.Second); !strings.HasPrefix(got, "*2") {
+			t.Fatalf("got %q", got)
+		}
+		all.carrier.End(Release)
+		permitOf(t, receive(t, next, 2*time.Second))
+	})
+}

@@ -59,8 +59,8 @@ var (
 	resizeSemaphoreScript = Load("semaphore_resize", "permits")
 	semaphoreInfoScript   = Load("semaphore_info", "permits")
 
-	PermitAcquireScript  = Load("permit_acquire", "permits", "master")
-	PermitReleaseScript  = Load("permit_release", "permits")
+	PermitAcquireScript  = Load("permit_acquire", "turns", "permits", "master")
+	PermitReleaseScript  = Load("permit_release", "turns", "permits")
 	PermitRevokeScript   = Load("permit_revoke", "permits")
 	permitUndoScript     = Load("permit_undo", "permits")
 	PermitRenewScript    = Load("permit_renew", "permits")

@@ -17,6 +17,7 @@ local till, list = readTurns(redis.pcall('GET', KEYS[1]))
 local place = placeOf(list, ARGV[1])
 if not place then return 1 end
 table.remove(list, place)
+if place == 1 and till == 0 then tellNext(list, ARGV[1], ARGV[2]) end
 if place == 1 and till > 0 and #list > 0 then reserve(KEYS[1], list, ARGV[2]) else writeTurns(KEYS[1], place == 1 and 0 or till, list) end
 if place == 1 and till > 0 then publish(ARGV[3], ARGV[4], #list > 0 and '0' .. ARGV[5] or ARGV[5]) end
 return 1

@@ -4,6 +4,7 @@
 --   1 the semaphore
 --   2 its zset
 --   3 Leash's records
+--   4 the turns of the Leashes that wait; not in a slot migration
 -- ARGV
 --   1 permit
 --   2 token
@@ -12,15 +13,18 @@
 --   5 not used here; release.lua has the count or an ID there
 --   6 channel
 --   7 ways to publish
+--   8 this Leash in the list of turns
+--   9 "" if nobody waits for the semaphore here
+--   10 the event for the Leash whose turn it is
 -- Replies
 --   1: given back
 --   -1: not held, or its lease had ended
 -- Atomic: the permit leaves and the number of available ones rises in one step. As in Redisson, a
 -- permit is given back even when its lease had ended. ZREM comes first, so it works at the memory
 -- limit.
--- Rules: R11, R13, R23.
+-- Rules: R11, R13, R21, R23.
 local bad = wrongType()
 if bad then return string.find(bad.err, 'WRONGTYPE', 1, true) and -1 or bad end
 local r = parse(redis.call('HGET', KEYS[3], ARGV[1]))
 if r[TOKEN] ~= ARGV[2] or r[CARRIER] ~= ARGV[3] then return -1 end
-return freePermit(ARGV[1], ARGV[6], ARGV[7])
+return freePermit(ARGV[1], ARGV[6], ARGV[7], KEYS[4] and {key = KEYS[4], leash = ARGV[8], waits = ARGV[9] ~= '', event = ARGV[10]})

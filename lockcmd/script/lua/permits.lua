@@ -31,10 +31,12 @@ local function wrongType()
   return bad or type(permits) == 'table' and permits or type(records) == 'table' and records or nil
 end
 
--- giveBack gives n permits back and tells the waiters how many are available.
-local function giveBack(n, channel, modes)
+-- giveBack gives n permits back and tells the waiters how many are available. turns has the
+-- arguments of callNext: key, leash, waits and event. It is nil where there are no turns.
+local function giveBack(n, channel, modes, turns)
   local have = redis.call('INCRBY', KEYS[1], n)
-  if have > 0 then publish(channel, modes, wholeText(have)) end
+  if have > 0 and turns then callNext(turns.key, turns.leash, turns.waits, turns.event, channel, modes, wholeText(have))
+  elseif have > 0 then publish(channel, modes, wholeText(have)) end
   return have
 end
 
@@ -59,7 +61,7 @@ end
 
 -- freePermit gives one permit back. It returns 1 when the permit was held. It returns -1 when it
 -- was not held or its lease had ended; an ended one is given back too.
-local function freePermit(permit, channel, modes)
+local function freePermit(permit, channel, modes, turns)
   local ends = redis.call('ZSCORE', KEYS[2], bytes(permit))
   -- Redisson before 3.17 writes the digits into the zset.
   local member = ends and bytes(permit) or permit
@@ -68,7 +70,7 @@ local function freePermit(permit, channel, modes)
   redis.call('ZREM', KEYS[2], member)
   redis.call('HDEL', KEYS[3], permit)
   if not ends then return -1 end
-  giveBack(1, channel, modes)
+  giveBack(1, channel, modes, turns)
   return tonumber(ends) > nowMillis() and 1 or -1
 end
 

@@ -38,9 +38,10 @@ local function reserve(key, list, event)
   return ms
 end
 
--- mayTake decides whether a Leash may take the free lock. text is that of the key. If it may, the
--- result is nil and what the list is after the grant, or nil for no change. Otherwise the result is
--- for how many ms the lock is reserved for another Leash. A Leash that waits is then in the list.
+-- mayTakeTurn decides whether a Leash may take the free lock. text is that of the key. If it may,
+-- the result is nil and what the list is after the grant, or nil for no change. Otherwise the
+-- result is for how many ms the lock is reserved for another Leash. A Leash that waits is then in
+-- the list.
 local function mayTakeTurn(key, text, leash, waits, event)
   if not text then return nil end
   local till, list = readTurns(text)
@@ -59,6 +60,15 @@ local function mayTakeTurn(key, text, leash, waits, event)
   if till == 0 then return reserve(key, list, event) end
   if waits and not place then writeTurns(key, till, list) end
   return till - now
+end
+
+-- continueTurn writes the list after a Leash has taken permits in its turn; left are available now.
+-- Its turn goes on while somebody waits there whom it lasts for (behind is '1'). Otherwise the next
+-- turn begins. With '0' others wait on this Leash.
+local function continueTurn(key, list, leash, behind, left, event)
+  if behind == '1' then table.insert(list, 1, leash)
+  elseif behind == '0' then list[#list + 1] = leash end
+  if left > 0 and #list > 0 then reserve(key, list, event) else writeTurns(key, 0, list) end
 end
 
 -- awaitTurn puts a Leash that waits for a taken lock into the list. Somebody who knows no turns may
