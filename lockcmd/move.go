@@ -20,9 +20,10 @@ type move struct {
 	keep           time.Duration // lifetime of the old carrier's tombstone
 	call           *script.Call
 
-	// tombstones of the old and the new carrier, once a request with one key a call was sent
-	tombstoneKeys    []string
-	tombstoneWritten bool // the old one's tombstone may say "moved" before that is certain
+	before, after    script.Ref // the hold of the old and of the new carrier
+	text             string     // the old carrier's tombstone after the move
+	perKey           bool       // a request with one key a call was sent
+	tombstoneWritten bool       // the old tombstone may say "moved" before that is certain
 }
 
 // newMove makes a move of the owner's hold with that token from a carrier. last is the number of
@@ -40,11 +41,14 @@ func (a *acquisition) newMove(token int64, from, last string) *move {
 	if m.old == nil {
 		channel, event = script.CarrierChannel(from), holdEventText(text, token, from, opts.key)
 	}
+	m.before = holdRef{token, from}.inRedis(opts.lock())
+	m.after = holdRef{token, c.name}.inRedis(opts.lock())
+	m.text = text + " " + c.name
 	m.call = &script.Call{
 		Script: opts.mode.Move, DB: opts.db,
 		Keys: opts.mode.Keys(opts.key, a.owner, script.TombstoneKey(opts.key, token, from), script.TombstoneKey(opts.key, token, c.name)),
 		Args: script.Args(
-			a.owner, token, from, last, id, c.name, a.number, script.RecordClient(c.host.Client()), text+" "+c.name,
+			a.owner, token, from, last, id, c.name, a.number, script.RecordClient(c.host.Client()), m.text,
 			m.keep.Milliseconds(), channel, event,
 		),
 	}
@@ -103,27 +107,24 @@ func (m *move) sendPerKey(until time.Time) (any, error) {
 		return nil, script.ErrRefused
 	}
 	s := a.carrier.service
-	m.tombstoneKeys, m.tombstoneWritten = all[own:], true
-	if _, err := s.redis.AskInt(m.tombstoneCall(m.keep), until); err != nil {
+	m.perKey, m.tombstoneWritten = true, true
+	if _, err := m.writeTombstone(m.keep, until); err != nil {
 		return nil, errors.Join(script.ErrRefused, err)
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), s.redis.CapAtStop(until))
 	defer cancel()
-	if err := s.redis.Database(a.options.db).Del(ctx, m.tombstoneKeys[1]).Err(); err != nil {
+	if err := s.redis.RemoveTombstone(ctx, m.after); err != nil {
 		return nil, errors.Join(script.ErrRefused, err)
 	}
 	m.call.Keys = all[:own]
 	return s.redis.Ask(m.call, until)
 }
 
-// tombstoneCall writes the old carrier's tombstone, saying that the hold may have moved, or removes
-// it with a keep of 0. A tombstone that says more stays.
-func (m *move) tombstoneCall(keep time.Duration) *script.Call {
-	return &script.Call{Script: script.ByName("tombstone"), DB: m.acquisition.options.db, Keys: m.tombstoneKeys[:1], Args: script.Args(m.text()+perhapsSuffix, keep.Milliseconds())}
+// writeTombstone writes the old carrier's tombstone, saying that the hold may have moved, or
+// removes it with a keep of 0. A tombstone that says more stays.
+func (m *move) writeTombstone(keep time.Duration, until time.Time) (written bool, err error) {
+	return m.acquisition.carrier.service.redis.WriteTombstone(m.before, m.text+perhapsSuffix, keep, "", until)
 }
-
-// text is the old carrier's tombstone after the move.
-func (m *move) text() string { return m.call.Args[8] }
 
 // settleTombstones finishes the old carrier's tombstone after requests with one key a call. After a
 // move it overwrites any text, because watchers on other Leashes read it too. Otherwise it removes
@@ -131,13 +132,13 @@ func (m *move) text() string { return m.call.Args[8] }
 func (m *move) settleTombstones(reply any, err error) {
 	s := m.acquisition.carrier.service
 	switch {
-	case m.tombstoneKeys == nil:
+	case !m.perKey:
 	case err == nil && script.IntegersOf(reply)[0] == 1:
 		ctx, cancel := context.WithTimeout(context.Background(), s.tombstoneTimeout())
 		defer cancel()
-		s.redis.Database(m.acquisition.options.db).Set(ctx, m.tombstoneKeys[0], m.text(), m.keep)
+		s.redis.OverwriteTombstone(ctx, m.before, m.text, m.keep)
 	case m.tombstoneWritten && (err == nil || !m.call.OutcomeUnknown):
-		if _, err := s.redis.AskInt(m.tombstoneCall(0), time.Now().Add(s.tombstoneTimeout())); err == nil {
+		if _, err := m.writeTombstone(0, time.Now().Add(s.tombstoneTimeout())); err == nil {
 			m.tombstoneWritten = false
 		}
 	}

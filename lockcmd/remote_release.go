@@ -162,8 +162,7 @@ func (rr *remoteRelease) announceBreak() {
 
 // isLost reports whether the holder is being told of a loss, or has been.
 func (rr *remoteRelease) isLost(until time.Time) bool {
-	own := len(rr.mode.Keys(rr.key, rr.owner))
-	text, _ := rr.service.redis.Value(rr.db, rr.scriptCall.Keys[own], until)
+	text, _ := rr.service.redis.Tombstone(rr.ref(), until)
 	how, _, _ := strings.Cut(text, " ")
 	return how == brokenText || how == lostText
 }
@@ -197,7 +196,7 @@ func (rr *remoteRelease) callPerKey(until time.Time) (int64, error) {
 	}
 	if rr.local == nil {
 		rr.tombstoneWritten = true
-		if _, err := s.redis.AskInt(rr.tombstoneCall(rr.keepMillis), until); err != nil {
+		if _, err := rr.writeTombstone(script.Millis(rr.keepMillis), until); err != nil {
 			return 0, errors.Join(script.ErrRefused, err)
 		}
 	}
@@ -216,7 +215,7 @@ func (rr *remoteRelease) callPerKey(until time.Time) (int64, error) {
 	rdb := s.redis.Database(rr.db)
 	if code == holdEnded && rr.local == nil {
 		// overwrites any text
-		rdb.Set(ctx, rr.scriptCall.Keys[own], releasedText, script.Millis(rr.keepMillis))
+		s.redis.OverwriteTombstone(ctx, rr.ref(), releasedText, script.Millis(rr.keepMillis))
 	}
 	if code != noSuchHold {
 		rdb.Set(ctx, kept, strconv.FormatInt(code, 10), script.Millis(rr.keepMillis))
@@ -224,17 +223,21 @@ func (rr *remoteRelease) callPerKey(until time.Time) (int64, error) {
 	return code, nil
 }
 
-// tombstoneCall writes the tombstone for so many ms, or removes it with 0. Texts of others, and a
+// ref is the hold for a call of a script.
+func (rr *remoteRelease) ref() script.Ref {
+	return holdRef{rr.token, rr.carrier}.inRedis(lockID{rr.db, rr.key})
+}
+
+// writeTombstone writes the tombstone for so long, or removes it with 0. Texts of others, and a
 // tombstone that says more, stay.
-func (rr *remoteRelease) tombstoneCall(keep int64) *script.Call {
-	own := len(rr.mode.Keys(rr.key, rr.owner))
-	return &script.Call{Script: script.ByName("shared_tombstone"), DB: rr.db, Keys: rr.scriptCall.Keys[own : own+1], Args: script.Args(rr.tombstoneText, keep)}
+func (rr *remoteRelease) writeTombstone(keep time.Duration, until time.Time) (written bool, err error) {
+	return rr.service.redis.WriteSharedTombstone(rr.ref(), rr.tombstoneText, keep, until)
 }
 
 // removeTombstone removes the tombstone, because this request has not ended the hold. What it
 // cannot do soon expires by itself.
 func (rr *remoteRelease) removeTombstone() {
-	if _, err := rr.service.redis.AskInt(rr.tombstoneCall(0), time.Now().Add(rr.service.tombstoneTimeout())); err == nil {
+	if _, err := rr.writeTombstone(0, time.Now().Add(rr.service.tombstoneTimeout())); err == nil {
 		rr.tombstoneWritten = false
 	}
 }

@@ -159,11 +159,11 @@ func (c *Client) Locks(ctx context.Context, db int, keys []string) (names []stri
 
 // lockOfRecords returns the name of the lock whose records may be in a key, see RecordsKey.
 func lockOfRecords(key string) (name string, ok bool) {
-	if name, ok = strings.CutSuffix(key, BracedRecords); ok && IsBraced(name) {
+	if name, ok = strings.CutSuffix(key, bracedRecords); ok && isBraced(name) {
 		return name, true
 	}
 	name, ok = strings.CutSuffix(key, ":leash")
-	if ok && IsBraced(name) {
+	if ok && isBraced(name) {
 		return name[1 : len(name)-1], true
 	}
 	return name, ok && strings.Contains(name, "{")

@@ -25,9 +25,9 @@ func SuffixName(key, suffix string) string {
 // LockChannel is where a release of key is published, as by Redisson's RLock.
 func LockChannel(key string) string { return prefixName("redisson_lock__channel", key) }
 
-// IsBraced reports whether key is a name without "{" put in braces. The helper keys of "{a}" would
+// isBraced reports whether key is a name without "{" put in braces. The helper keys of "{a}" would
 // be those of "a". Where Redisson does not decide on the name, they get another one.
-func IsBraced(key string) bool {
+func isBraced(key string) bool {
 	return strings.HasPrefix(key, "{") && strings.HasSuffix(key, "}") && !strings.Contains(key[1:], "{")
 }
 
@@ -38,7 +38,7 @@ func PermitChannel(key string) string { return prefixName("redisson_sc", key) }
 // RPermitExpirableSemaphore. Not so for a braced name: in one zset, the permits of "a" would
 // be given back to "{a}".
 func PermitsKey(key string) string {
-	if IsBraced(key) {
+	if isBraced(key) {
 		return key + ":TIMEOUT"
 	}
 	return SuffixName(key, "timeout")
@@ -47,14 +47,14 @@ func PermitsKey(key string) string {
 // RecordsKey is the hash of records where Redisson's layout has no room for them.
 // All its names have five letters at the end, see timeoutKey in rw.lua.
 func RecordsKey(key string) string {
-	if IsBraced(key) {
-		return key + BracedRecords
+	if isBraced(key) {
+		return key + bracedRecords
 	}
 	return SuffixName(key, "leash")
 }
 
-// BracedRecords ends the RecordsKey of a braced name.
-const BracedRecords = ":LEASH"
+// bracedRecords ends the RecordsKey of a braced name.
+const bracedRecords = ":LEASH"
 
 // SemaphoreKeys are the keys of a script about permits.
 func SemaphoreKeys(key string) []string { return []string{key, PermitsKey(key), RecordsKey(key)} }
@@ -80,7 +80,7 @@ func QueueKeys(key string) []string {
 
 // TurnsKey is the list of Leashes that wait for key (R21).
 func TurnsKey(key string) string {
-	if IsBraced(key) {
+	if isBraced(key) {
 		return key + ":leash:turns:braced"
 	}
 	return SuffixName(key, "leash:turns")
@@ -105,13 +105,13 @@ func RequestID(owner, id string) string { return strconv.Itoa(len(owner)) + ":" 
 // IsHelper reports whether a key belongs, or may belong, to another lock, such as its hash of
 // records.
 func IsHelper(key string) bool {
-	name, records := strings.CutSuffix(key, BracedRecords)
-	return records && IsBraced(name) || strings.Contains(key, "{") && (strings.HasSuffix(key, ":leash") || strings.Contains(key, ":leash:"))
+	name, records := strings.CutSuffix(key, bracedRecords)
+	return records && isBraced(name) || strings.Contains(key, "{") && (strings.HasSuffix(key, ":leash") || strings.Contains(key, ":leash:"))
 }
 
 // AnswerKey keeps the answer to a release with this ID: a RequestID, or an ID of Leash.
 func AnswerKey(key, id string) string {
-	if IsBraced(key) {
+	if isBraced(key) {
 		return key + ":leash:req:braced:" + id
 	}
 	return SuffixName(key, "leash:req:"+id)

@@ -57,12 +57,12 @@ func (c *Client) runDirect(until time.Time, writeBy *time.Time, call *Call) (rep
 	case err != nil:
 		return nil, err, sent
 	}
-	if n, ok := integers(text); ok && call.Script.Shape.Fits(n) {
+	if n, ok := integers(text); ok && call.Script.Shape.fits(n) {
 		return n, nil, true
 	}
 	reply, rest, err := decode(string(text))
 	switch {
-	case err != nil || rest != "" || !isError(reply) && !call.Script.Shape.Fits(reply):
+	case err != nil || rest != "" || !isError(reply) && !call.Script.Shape.fits(reply):
 		c.DropConnection(call.DB, SlotOf(call.Keys[0]))
 		return nil, errors.Join(ErrUnknown, ErrShape, err), true
 	case isError(reply):

@@ -95,7 +95,7 @@ func Load(name string, parts ...string) *Script {
 		}
 	}
 	sum := sha1.Sum([]byte(b.String()))
-	sc := &Script{Source: b.String(), SHA: hex.EncodeToString(sum[:]), Shape: ShapeOf(name)}
+	sc := &Script{Source: b.String(), SHA: hex.EncodeToString(sum[:]), Shape: shapeOf(name)}
 	if loaded[name] == nil {
 		loaded[name] = sc
 	}
@@ -162,7 +162,7 @@ func (sc *Script) Checked(reply any, err error) (any, error) {
 		return nil, ErrShape
 	case err != nil:
 		return nil, err
-	case !sc.Shape.Fits(reply):
+	case !sc.Shape.fits(reply):
 		return nil, ErrShape
 	}
 	return reply, nil
@@ -190,9 +190,9 @@ type shape struct {
 	List bool
 }
 
-// Shapes are the shapes by script, see the head of each script. All other scripts answer an integer
+// shapes are the shapes by script, see the head of each script. All other scripts answer an integer
 // first.
-var Shapes = map[string]shape{
+var shapes = map[string]shape{
 	"acquire":        acquireShape,
 	"rw_acquire":     acquireShape,
 	"permit_acquire": {kinds: "i", code: map[int64]string{0: "i", 1: "i", 2: "sss", 6: "s"}},
@@ -218,16 +218,16 @@ var (
 	moveShape    = shape{kinds: "i", code: map[int64]string{1: "iiiis"}}
 )
 
-// ShapeOf is the shape of the script with that name.
-func ShapeOf(name string) shape {
-	if sh, ok := Shapes[name]; ok {
+// shapeOf is the shape of the script with that name.
+func shapeOf(name string) shape {
+	if sh, ok := shapes[name]; ok {
 		return sh
 	}
 	return shape{kinds: "i"}
 }
 
-// Fits reports whether reply, from decode, integers or go-redis, has this shape.
-func (sh shape) Fits(reply any) bool {
+// fits reports whether reply, from decode, integers or go-redis, has this shape.
+func (sh shape) fits(reply any) bool {
 	switch reply := reply.(type) {
 	case []int64:
 		return fits(sh, reply, func(int64) byte { return 'i' }, func(n int64) int64 { return n })

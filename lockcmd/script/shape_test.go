@@ -53,7 +53,7 @@ func withDirectPath(name, text string) (reply any, err error) {
 // TestNullIsNoScriptReply: Go-redis reports a null reply as an error. It is not an error reply of
 // Redis.
 func TestNullIsNoScriptReply(t *testing.T) {
-	for name := range Shapes {
+	for name := range shapes {
 		reply, err := Load(name).Run(t.Context(), nullRedis{}, []string{"k"}, nil)
 		if reply != nil || !errors.Is(err, ErrShape) || Judge(err) != Ambiguous {
 			t.Errorf("%s: %v, %v, want an outcome that is unknown", name, reply, err)
@@ -125,7 +125,7 @@ func FuzzScriptReply(f *testing.F) {
 		}
 		for _, name := range names {
 			reply, err := withDirectPath(name, text)
-			if err == nil && len(IntegersOf(reply)) == 0 && !ShapeOf(name).List {
+			if err == nil && len(IntegersOf(reply)) == 0 && !shapeOf(name).List {
 				t.Fatalf("%s %q: an empty reply", name, text)
 			}
 		}
