@@ -70,5 +70,8 @@ func (p *part) Move() bool {
 // onlyReads reports whether the current command only reads and may run twice. A command after
 // CLIENT CACHING may not.
 func (s *session) onlyReads() bool {
-	return s.current != nil && s.current.repeatable && s.caching == nil
+	if t := s.tracking.Load(); t != nil && t.caching != nil {
+		return false
+	}
+	return s.current != nil && s.current.repeatable
 }

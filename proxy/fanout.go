@@ -100,15 +100,15 @@ func (s *session) fanOut(parts []*part, to []*upstream.Node, bytes int, m merge.
 	c.bytes = bytes
 	c.reads = s.onlyReads()
 	c.fan = &fanout{call: c, parts: parts, left: len(parts), merge: m}
+	caching := s.takeCaching()
 	for _, p := range parts {
 		p.call = c
 		p.Sink = p
 		if p.got == nil {
 			p.got = new(merge.Reply)
 		}
-		p.Prefix = s.caching
+		p.Prefix = caching
 	}
-	s.caching = nil
 	s.pushLocked(c)
 	s.mu.Unlock()
 	for i, p := range parts {

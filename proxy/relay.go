@@ -100,7 +100,7 @@ func (s *session) push(cmd resp.Command, slot int) *part {
 	p := &c.part
 	p.call, p.slot = c, slot
 	p.Request, p.Sink = cmd.Raw, p
-	p.Prefix, s.caching = s.caching, nil
+	p.Prefix = s.takeCaching()
 	s.pushLocked(c)
 	return p
 }

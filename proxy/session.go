@@ -40,7 +40,6 @@ type session struct {
 	cause       endCause           // why the loop ended
 	wasReset    bool               // a read failed, and the client had not closed
 	tx          *transaction       // from MULTI or WATCH on; otherwise nil
-	caching     []byte             // CLIENT CACHING for the next command
 	nextWatcher *disconnectWatcher // for the next lock command; nil before the first
 	modes       modes              // the states in which commands are treated differently
 	lane        upstream.Lane      // changed only while no call is in flight

@@ -29,6 +29,7 @@ type tracking struct {
 	bcast   atomic.Bool
 	optIn   bool
 	optOut  bool
+	caching []byte // CLIENT CACHING for the next command; used by the loop only
 
 	redirect atomic.Pointer[redirection] // nil: invalidations go to the client itself
 	// set with REDIRECT when a connection is missing or has ended; the loop makes it before the
@@ -158,11 +159,18 @@ func (t *tracking) lacksConnection() bool {
 func (t *tracking) stop() {
 	s := t.session
 	s.tracking.Store(nil)
-	s.caching = nil
 	s.mu.Lock()
 	t.stopped = true
 	s.mu.Unlock()
 	t.close()
+}
+
+// takeCaching returns CLIENT CACHING if it is to be sent before the current command.
+func (s *session) takeCaching() (request []byte) {
+	if t := s.tracking.Load(); t != nil {
+		request, t.caching = t.caching, nil
+	}
+	return request
 }
 
 // restart gives up all connections because the session's lane or the topology has changed. Callers

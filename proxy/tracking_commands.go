@@ -88,7 +88,7 @@ func (s *session) clientCaching(c *command, cmd resp.Command) bool {
 	case !yes && !t.optOut:
 		return s.fail(msgNoOptOut)
 	}
-	s.caching = bytes.Clone(cmd.Raw)
+	t.caching = bytes.Clone(cmd.Raw)
 	return s.ok()
 }
 

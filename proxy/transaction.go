@@ -118,7 +118,7 @@ func (s *session) multi(c *command, cmd resp.Command) bool {
 		s.tx = &transaction{session: s, slot: anySlot}
 	}
 	s.modes |= modeMulti
-	s.tx.caching, s.caching = s.caching, nil
+	s.tx.caching = s.takeCaching()
 	s.tx.add(queued{request: s.keep(cmd.Raw)})
 	return true
 }
