@@ -31,17 +31,14 @@ func (s *session) busyNode(c *command, cmd resp.Command) *upstream.Node {
 	up := s.server.up
 	t := up.Topology()
 	switch {
-	case c == nil:
-		o := ownCommandOf(cmd.Args[0])
-		if o == nil || !o.arityOK(cmd.Args) || o.name == "lock.help" {
-			return nil
-		}
-		for _, key := range o.keysOf(cmd.Args) {
+	case c == nil || !c.arityOK(cmd.Args):
+	case c.own != nil:
+		for _, key := range c.own.keysOf(cmd.Args) {
 			if n := t.Node(upstream.Slot(key)); n != nil && n.Busy() {
 				return n
 			}
 		}
-	case c.class != answered && c.class != subscribed, !c.arityOK(cmd.Args), allowedWhileBusy[c.name]:
+	case c.class != answered && c.class != subscribed, allowedWhileBusy[c.name]:
 	case t.Cluster(): // Leash answers for all nodes, and the others may not be busy
 	default:
 		if n := t.Node(0); n != nil && n.Busy() {

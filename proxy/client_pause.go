@@ -110,24 +110,12 @@ func (s *session) clientUnpause(c *command, cmd resp.Command) bool {
 var mayPropagate = map[string]bool{"fcall": true, "eval": true, "evalsha": true, "pfcount": true, "publish": true, "spublish": true}
 
 // delays reports whether the pause delays a command. It delays only a command that Redis or lockcmd
-// would run, and none that would be refused. c is nil for a command that is not in the command
-// table.
+// would run, and none that would be refused. c is nil for an unknown command.
 func (p *pause) delays(s *session, c *command, cmd resp.Command) bool {
-	var own *ownCommand
-	if c == nil {
-		own = ownCommandOf(cmd.Args[0])
-	}
-	switch {
-	case !s.authenticated():
+	if c == nil || !s.authenticated() || !c.arityOK(cmd.Args) {
 		return false
-	case c == nil && (own == nil || !own.arityOK(cmd.Args)), c != nil && !c.arityOK(cmd.Args):
-		return false
-	case p.all:
-		return true
-	case c == nil:
-		return !own.use.reads
 	}
-	return c.mayPropagate() || c.name == "exec" && s.tx != nil && s.tx.propagates
+	return p.all || c.mayPropagate() || c.name == "exec" && s.tx != nil && s.tx.propagates
 }
 
 func (c *command) mayPropagate() bool {

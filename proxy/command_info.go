@@ -47,7 +47,7 @@ func (s *session) relayMerged(c *command, cmd resp.Command, m func(reply []byte)
 // commandInfo answers COMMAND and COMMAND INFO [name …].
 func (s *session) commandInfo(c *command, cmd resp.Command) bool {
 	resp3 := s.lane.RESP3
-	names := ownNames(cmd.Args)
+	names := s.server.commands.ownNames(cmd.Args)
 	return s.relayMerged(c, cmd, func(reply []byte) []byte {
 		all, ok := resp.Elements(reply)
 		if !ok {
@@ -70,13 +70,13 @@ func (s *session) commandInfo(c *command, cmd resp.Command) bool {
 
 // ownNames looks up the commands that a COMMAND subcommand names. An element is nil if the command
 // is not one of Leash's own.
-func ownNames(args [][]byte) []*ownCommand {
+func (t table) ownNames(args [][]byte) []*ownCommand {
 	if len(args) < 3 {
 		return nil
 	}
 	names := make([]*ownCommand, len(args)-2)
 	for i, arg := range args[2:] {
-		names[i] = ownCommandOf(arg)
+		names[i] = t.own(arg)
 	}
 	return names
 }
@@ -120,7 +120,7 @@ func (s *session) commandList(c *command, cmd resp.Command) bool {
 func (s *session) commandDocs(c *command, cmd resp.Command) bool {
 	resp3 := s.lane.RESP3
 	var docs [][]byte
-	names := ownNames(cmd.Args)
+	names := s.server.commands.ownNames(cmd.Args)
 	for i := range ownCommands {
 		if o := &ownCommands[i]; len(cmd.Args) == 2 || contains(names, o) {
 			docs = append(docs, resp.AppendBulk(nil, o.name), o.docs(resp3))
@@ -153,7 +153,7 @@ func (s *session) commandGetKeys(c *command, cmd resp.Command) bool {
 	if len(cmd.Args) < 3 {
 		return s.relayAny(c, cmd)
 	}
-	o := ownCommandOf(cmd.Args[2])
+	o := s.server.commands.own(cmd.Args[2])
 	if o == nil {
 		return s.relayAny(c, cmd)
 	}

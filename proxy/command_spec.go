@@ -14,6 +14,7 @@ const (
 	subscribed class = "subscriber"   // by the shared subscriber
 	answered   class = "answered"     // by Leash itself
 	refused    class = "refused"      // with a reason
+	leashOnly  class = "leash only"   // Redis does not have it
 )
 
 // commandSpec is the table's entry for a command. note tells users what the class does not say.

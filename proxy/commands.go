@@ -31,6 +31,7 @@ type command struct {
 	class      class
 	note       string
 	subs       map[string]*command // by upper-case name
+	own        *ownCommand         // nil for a command of Redis
 }
 
 // table is the command table, immutable once the proxy runs. Names are upper case.
@@ -51,6 +52,14 @@ func (t table) lookup(args [][]byte) *command {
 		return sub
 	}
 	return c
+}
+
+// own returns the command of Leash with a name, or nil if there is none.
+func (t table) own(name []byte) *ownCommand {
+	if c := t.lookup([][]byte{name}); c != nil {
+		return c.own
+	}
+	return nil
 }
 
 func upper(dst, name []byte) []byte {
@@ -98,6 +107,10 @@ func newTable(commands []*command) table {
 	}
 	for name, how := range allSpecs() {
 		t.handle(name, how)
+	}
+	for i := range ownCommands {
+		o := &ownCommands[i]
+		t[strings.ToUpper(o.name)] = &command{name: o.name, arity: o.arity, write: !o.use.reads, run: (*session).lock, class: leashOnly, own: o}
 	}
 	t.markReadable()
 	t.markRepeatable()

@@ -27,7 +27,7 @@ func TestR8CountersNeedTheUsersRights(t *testing.T) {
 		if command == "LATCH.DOWN" || command == "SEM.ACQUIRE" || command == "SEM.RELEASE" {
 			args = args[:2]
 		}
-		o := ownCommandOf([]byte(command))
+		o := newTable(nil).own([]byte(command))
 		want(t, reader, "-"+o.denial(false)+"\r\n", args...)
 		args[1] = "alice:1"
 		want(t, bob, "-"+o.denial(true)+"\r\n", args...)

@@ -27,8 +27,9 @@ func isLockCommand(name []byte) bool {
 }
 
 // lock runs a lock command. It is a barrier in both directions (rule R15). Every earlier call gets
-// its reply first, and nothing later is sent before the lock command has its answer.
-func (s *session) lock(args [][]byte) bool {
+// its reply first, and nothing later is sent before the lock command has its answer. c is nil for
+// an unknown command.
+func (s *session) lock(c *command, cmd resp.Command) bool {
 	if !s.authenticated() {
 		return s.fail(msgNoAuth)
 	}
@@ -42,18 +43,19 @@ func (s *session) lock(args [][]byte) bool {
 	if s.killed.Load() {
 		return false
 	}
-	o := ownCommandOf(args[0])
-	if o != nil {
-		s.activity.command.Store(o.shown)
-	}
-	if o != nil && o.name == "lock.help" {
-		return s.lockHelp(o, args)
-	}
-	if o != nil && o.name == "lock.list" {
-		return s.lockList(args)
-	}
-	if refusal := s.lockRefusal(o, args); refusal != "" {
-		return s.fail(refusal)
+	asMap := false
+	if c != nil {
+		s.activity.command.Store(c)
+		switch c.name {
+		case "lock.help":
+			return s.lockHelp(c, cmd.Args)
+		case "lock.list":
+			return s.lockList(cmd.Args)
+		}
+		if refusal := s.lockRefusal(c.own, cmd.Args); refusal != "" {
+			return s.fail(refusal)
+		}
+		asMap = c.own.asMap
 	}
 	carrier := s.carrier.Load()
 	if carrier == nil {
@@ -61,7 +63,7 @@ func (s *session) lock(args [][]byte) bool {
 		s.carrier.Store(carrier)
 	}
 	carrier.Select(s.lane.DB)
-	reply, gone := s.doWatched(carrier, args)
+	reply, gone := s.doWatched(carrier, cmd.Args)
 	s.scratch = reply
 	if cap(s.scratch) > keptBatch {
 		s.scratch = nil
@@ -71,7 +73,7 @@ func (s *session) lock(args [][]byte) bool {
 		return false
 	}
 	if s.lane.RESP3 {
-		reply = lockReplyRESP3(reply, o != nil && o.asMap)
+		reply = lockReplyRESP3(reply, asMap)
 	}
 	if told := s.awaitInvalidations(); !s.answer(reply) || !told {
 		return false
@@ -105,7 +107,7 @@ func (s *session) doWatched(carrier *lockcmd.Carrier, args [][]byte) (reply []by
 // cannot check that, because Leash's own user runs the lock scripts. It is empty when the user has
 // the rights.
 func (s *session) lockRefusal(o *ownCommand, args [][]byte) string {
-	if o == nil || len(o.use.right) == 0 {
+	if len(o.use.right) == 0 {
 		return ""
 	}
 	keys := o.keysOf(args)

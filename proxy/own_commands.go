@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"slices"
-	"strings"
 
 	"leash/proxy/resp"
 )
@@ -21,7 +20,6 @@ type ownCommand struct {
 	arity   int    // number of arguments, with the name; negative: at least that many
 	keys    keyPlace
 	options []argument
-	shown   *command // for CLIENT LIST
 }
 
 // keyPlace says which arguments of a command are keys.
@@ -110,21 +108,6 @@ var ownCommands = parseUsages([]ownCommand{
 		use: fromMemory, summary: "Prints this help"},
 })
 
-var ownByName = func() map[string]*ownCommand {
-	m := make(map[string]*ownCommand, len(ownCommands))
-	for i := range ownCommands {
-		ownCommands[i].shown = &command{name: ownCommands[i].name}
-		m[strings.ToUpper(ownCommands[i].name)] = &ownCommands[i]
-	}
-	return m
-}()
-
-// ownCommandOf returns the command with a name, or nil if it is not one of Leash's.
-func ownCommandOf(name []byte) *ownCommand {
-	var buf [maxName]byte
-	return ownByName[string(upper(buf[:0], name))]
-}
-
 func (o *ownCommand) hasCategory(name string) bool {
 	return slices.Contains(o.categories(), "@"+name)
 }
@@ -149,8 +132,8 @@ func (o *ownCommand) keysOf(args [][]byte) [][]byte {
 }
 
 // lockHelp answers LOCK.HELP in the form of Redis's own HELP subcommands.
-func (s *session) lockHelp(o *ownCommand, args [][]byte) bool {
-	if !o.arityOK(args) {
+func (s *session) lockHelp(c *command, args [][]byte) bool {
+	if !c.arityOK(args) {
 		return s.fail("ERR wrong number of arguments for 'lock.help' command")
 	}
 	lines := []string{"Leash's own commands. Options may come in any order, times are in milliseconds:"}

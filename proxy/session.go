@@ -224,7 +224,7 @@ func (s *session) dispatch(cmd resp.Command) bool {
 	}
 	if c == nil {
 		if isLockCommand(cmd.Args[0]) {
-			return s.lock(cmd.Args)
+			return s.lock(nil, cmd) // lockcmd refuses it
 		}
 		return s.unknown(cmd)
 	}

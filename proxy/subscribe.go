@@ -166,23 +166,18 @@ const msgSubscribed = ": only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / 
 // whileSubscribed handles a command in RESP2 subscribe mode. It makes Redis's checks in Redis's
 // order.
 func (s *session) whileSubscribed(c *command, cmd resp.Command) (handled, ok bool) {
-	if c == nil && !isLockCommand(cmd.Args[0]) || c != nil && c.subs != nil && len(cmd.Args) > 1 {
+	if c == nil || c.subs != nil && len(cmd.Args) > 1 {
 		return false, true // an unknown command or subcommand
 	}
-	name := ""
-	if c != nil {
-		switch name = c.name; name {
-		case "ping", "subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ssubscribe", "sunsubscribe", "quit", "reset":
-			return false, true
-		}
-		if !s.ready(c, cmd) {
-			return true, true
-		}
-	} else {
-		name = string(lower(cmd.Args[0]))
+	switch c.name {
+	case "ping", "subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ssubscribe", "sunsubscribe", "quit", "reset":
+		return false, true
 	}
-	message := "Can't execute '" + name + "'" + msgSubscribed
-	if name == "exec" {
+	if !s.ready(c, cmd) {
+		return true, true
+	}
+	message := "Can't execute '" + c.name + "'" + msgSubscribed
+	if c.name == "exec" {
 		s.endTransaction() // an EXEC that is refused ends WATCH too
 		return true, s.fail("EXECABORT Transaction discarded because of: " + message)
 	}

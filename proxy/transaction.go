@@ -238,7 +238,7 @@ func (t *transaction) crossed() bool {
 func (t *transaction) refuseInMulti(c *command, cmd resp.Command) bool {
 	s := t.session
 	switch {
-	case c == nil && isLockCommand(cmd.Args[0]):
+	case isLockCommand(cmd.Args[0]):
 		return s.fail("ERR '" + string(quoted(cmd.Args[0], maxQuoted)) + "' is not allowed inside MULTI: a lock is not part of a transaction")
 	case c == nil:
 		return s.unknown(cmd)

@@ -24,7 +24,7 @@ const (
 func (t *transaction) executor(c *command, cmd resp.Command) executor {
 	cluster := t.session.topology.Cluster()
 	switch {
-	case c == nil || c.class == refused || c.refusalOf(cmd.Args) != "":
+	case c == nil || c.class == leashOnly || c.class == refused || c.refusalOf(cmd.Args) != "":
 		return byNobody
 	case c.waits() && !isBefore72(t.session.server.up.Version()):
 		// its answer would describe this transaction's connection
