@@ -25,12 +25,12 @@ type Script struct {
 }
 
 var (
-	AcquireScript         = Load("acquire", "turns", "master")
-	ReleaseScript         = Load("release", "turns", "queue")
-	HandoverScript        = Load("handover", "turns", "queue", "master")
-	RevokeScript          = Load("revoke", "queue", "revoke_report")
+	AcquireScript         = Load("acquire", "turns", "master", "again")
+	ReleaseScript         = Load("release", "turns", "queue", "take_back", "release_reply")
+	HandoverScript        = Load("handover", "turns", "queue", "master", "take_back", "release_reply")
+	RevokeScript          = Load("revoke", "queue", "revoke_report", "take_back")
 	MoveScript            = Load("move", "set_carrier")
-	undoScript            = Load("undo", "queue")
+	undoScript            = Load("undo", "queue", "take_back")
 	RenewScript           = Load("renew")
 	restoreScript         = Load("restore", "master", "restore_each")
 	ExtendScript          = Load("extend", "extend_report")
@@ -44,10 +44,10 @@ var (
 	setLatchScript        = Load("set_latch")
 	countDownScript       = Load("count_down")
 
-	AcquireFairScript = Load("acquire", "turns", "queue", "fair_head", "master")
+	AcquireFairScript = Load("acquire", "turns", "queue", "fair_head", "master", "again")
 
-	replicatedAcquireScript     = Load("acquire", "turns", "master", "undo_rights")
-	replicatedAcquireFairScript = Load("acquire", "turns", "queue", "fair_head", "master", "undo_rights")
+	replicatedAcquireScript     = Load("acquire", "turns", "master", "undo_rights", "again")
+	replicatedAcquireFairScript = Load("acquire", "turns", "queue", "fair_head", "master", "undo_rights", "again")
 
 	DequeueScript    = Load("dequeue", "queue")
 	LeaveTurnsScript = Load("leave_turns", "turns")

@@ -39,7 +39,7 @@
 --   {7}: the lock is free, but only some of the dead FAIR waiters were removed: ask again
 -- Atomic: otherwise two owners could both see a free lock and both get it.
 -- Rules: R4, R6, R7, R9, R11, R12, R13, R21, R22.
-local owner, carrier, req, want, ttl = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], tonumber(ARGV[5])
+local owner, want, ttl = ARGV[1], ARGV[4], tonumber(ARGV[5])
 local h = redis.pcall('HMGET', KEYS[1], owner, 'leash', 'mode', owner .. ':write')
 if h.err then return h end
 local left, r = redis.call('PTTL', KEYS[1]), parse(h[2])
@@ -68,29 +68,24 @@ if not h[1] then
   reserved, list = mayTakeTurn(KEYS[3], turns, ARGV[12], ARGV[13] ~= '', ARGV[14])
   if reserved then return {0, reserved} end
 elseif h[3] then return {5}
-elseif r[CARRIER] ~= carrier then return {2, r[TOKEN] or '', r[CARRIER] or '', r[ID] or '-'}
-elseif tonumber(r[REQ]) == req then return {1, tonumber(r[REPLY]), left}
-elseif tonumber(r[REQ]) > req then return {4}
-elseif want == r[TOKEN] then
-  if r[ID] ~= '-' and r[ID] == ARGV[8] then return {1, tonumber(r[TOKEN]), left, 1} end
-  -- A lease that is acquired again keeps its end and all its options.
-  if renewed(ARGV[6]) then
-    r[TTL] = renewed(r[OPTS]) and math.max(tonumber(r[TTL]), ttl) or ttl
-    r[OPTS] = 'w' .. string.sub(r[OPTS], 2)
+else
+  local said = replyWithoutCount(r, left)
+  if said then return said end
+  if want ~= '0' then
+    if want ~= r[TOKEN] then return {3} end
+    noteAgain(r)
+    needs('HINCRBY', 'PEXPIRE')
+    redis.call('HSET', KEYS[1], 'leash', record(r))
+    redis.call('HINCRBY', KEYS[1], owner, 1)
+    raiseTTL(KEYS[1], left, ttl)
+    return {1, tonumber(r[TOKEN]), math.max(left, ttl)}
   end
-  r[REQ], r[REPLY], r[ID], r[TTL] = ARGV[3], r[TOKEN], ARGV[8], string.format('%.0f', tonumber(r[TTL]))
-  needs('HINCRBY', 'PEXPIRE')
-  redis.call('HSET', KEYS[1], 'leash', record(r))
-  redis.call('HINCRBY', KEYS[1], owner, 1)
-  raiseTTL(KEYS[1], left, ttl)
-  return {1, tonumber(r[TOKEN]), math.max(left, ttl)}
-elseif want ~= '0' then return {3}
 end
 -- Otherwise the carrier tracks no hold. A late copy of a request made this one for nobody. It is
 -- replaced.
 local blocked = h[1] and notGranting(ARGV[11])
 if blocked then return {6, blocked} end
-local made = grant(KEYS[1], KEYS[2], {owner, carrier, ARGV[3], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], last = last})
+local made = grant(KEYS[1], KEYS[2], {owner, ARGV[2], ARGV[3], ARGV[5], ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], last = last})
 if list and made[1] == 1 then writeTurns(KEYS[3], 0, list) end
 if KEYS[4] and made[1] == 1 then fairQueue(4).granted(owner, ARGV[6], ARGV[16], ARGV[17]) end
 return made

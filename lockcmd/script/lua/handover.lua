@@ -43,22 +43,14 @@
 -- Rules: R7, R13, R14, R21, R22.
 local h = redis.pcall('HMGET', KEYS[1], ARGV[1], 'leash', ARGV[6])
 if h.err then return string.find(h.err, 'WRONGTYPE', 1, true) and {-1} or h end
-local r, req = parse(h[2]), tonumber(ARGV[4])
+local r = parse(h[2])
 if h[3] and r[CARRIER] == ARGV[7] and r[REQ] == ARGV[8] then
   return {1, tonumber(r[REPLY]), redis.call('PTTL', KEYS[1])}
 end
 if not h[1] or r[TOKEN] ~= ARGV[2] or r[CARRIER] ~= ARGV[3] then return {-1} end
-if tonumber(r[REQ]) == req then return {tonumber(r[REPLY])} end
-if tonumber(r[REQ]) > req then return {-2} end
-if tonumber(h[1]) > 1 and ARGV[5] ~= 'all' then
-  needs('HINCRBY', 'HSET')
-  local left = redis.call('PTTL', KEYS[1])
-  redis.call('PEXPIRE', KEYS[1], left > 0 and left or r[TTL])
-  redis.call('HINCRBY', KEYS[1], ARGV[1], -1)
-  r[REQ], r[REPLY], r[ID] = ARGV[4], '0', r[ID] ~= ARGV[5] and r[ID] or '-'
-  redis.call('HSET', KEYS[1], 'leash', record(r))
-  return {0}
-end
+local said, takes = replyUnlessEnds(r, tonumber(h[1]))
+if takes then takeBack(r) end
+if said then return {said} end
 local q = KEYS[4] and redis.call('EXISTS', KEYS[4]) == 1 and fairQueue(4)
 local first = q and q.head(0)
 local turn = readTurn(KEYS[3], ARGV[19], ARGV[20] ~= '')

@@ -28,18 +28,9 @@ local h = redis.pcall('HMGET', KEYS[1], ARGV[1], 'leash')
 if h.err then return string.find(h.err, 'WRONGTYPE', 1, true) and -1 or h end
 local r = parse(h[2])
 if not h[1] or r[TOKEN] ~= ARGV[2] or r[CARRIER] ~= ARGV[3] then return -1 end
-local last, req = tonumber(r[REQ]), tonumber(ARGV[4])
-if last == req then return tonumber(r[REPLY]) end
-if last > req then return -2 end
-if tonumber(h[1]) > 1 and ARGV[5] ~= 'all' then
-  needs('HINCRBY', 'HSET')
-  local left = redis.call('PTTL', KEYS[1])
-  redis.call('PEXPIRE', KEYS[1], left > 0 and left or r[TTL])
-  redis.call('HINCRBY', KEYS[1], ARGV[1], -1)
-  r[REQ], r[REPLY], r[ID] = ARGV[4], '0', r[ID] ~= ARGV[5] and r[ID] or '-'
-  redis.call('HSET', KEYS[1], 'leash', record(r))
-  return 0
-end
+local said, takes = replyUnlessEnds(r, tonumber(h[1]))
+if takes then takeBack(r) end
+if said then return said end
 redis.call('DEL', KEYS[1])
 if not KEYS[2] or redis.pcall('EXISTS', KEYS[2], KEYS[3]) == 0 then
   publish(ARGV[6], ARGV[7])

@@ -36,10 +36,8 @@ if not h[1] or r[TOKEN] ~= ARGV[2] or r[CARRIER] ~= ARGV[3] then return -1 end
 local broken, lost = readTombstone(2)
 if broken then return -1 end
 if tonumber(h[1]) > 1 and ARGV[4] ~= 'all' and not lost then
-  needs('HINCRBY', 'SET')
-  local left = redis.call('PTTL', KEYS[1])
-  redis.call('PEXPIRE', KEYS[1], left > 0 and left or r[TTL])
-  redis.call('HINCRBY', KEYS[1], ARGV[1], -1)
+  needs('SET')
+  takeBack(r)
   return reportCount(2)
 end
 needs('SET')

@@ -29,7 +29,7 @@
 --   the others are as in acquire.lua, without {7}
 -- Atomic: as acquire.lua. Who else holds the lock is checked at the moment of the grant.
 -- Rules: R4, R6, R7, R9, R12, R21.
-local key, leash, owner, carrier, req, want, ttl = KEYS[1], KEYS[2], ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], tonumber(ARGV[5])
+local key, leash, owner, carrier, want = KEYS[1], KEYS[2], ARGV[1], ARGV[2], ARGV[4]
 local place, waits = ARGV[13], ARGV[13] ~= '' and ARGV[13] ~= '3'
 local field, h = owner .. SUFFIX, redis.pcall('HMGET', key, 'mode', owner, owner .. ':write')
 if h.err then return h end
@@ -38,14 +38,10 @@ local left, n, r = redis.call('PTTL', key), tonumber(h[MINE == 'read' and 2 or 3
 if left ~= -2 and h[1] ~= 'read' and h[1] ~= 'write' then return h[2] and {5} or {0, left} end
 local beside, fresh, mine = false, left == -2, n > 0 and holdLeft(key, leash, field, n) or 0
 if mine > 0 then
-  if r[CARRIER] ~= carrier then return {2, r[TOKEN] or '', r[CARRIER] or '', r[ID] or '-'} end
-  if tonumber(r[REQ]) == req then return {1, tonumber(r[REPLY]), mine} end
-  if tonumber(r[REQ]) > req then return {4} end
-  if want == r[TOKEN] then
-    if r[ID] ~= '-' and r[ID] == ARGV[8] then return {1, tonumber(r[TOKEN]), mine, 1} end
-    return countAcquire(key, leash, field, n, r, mine)
-  end
-    -- Otherwise a late copy of a request made this hold for nobody. It is replaced.
+  local said = replyWithoutCount(r, mine)
+  if said then return said end
+  if want == r[TOKEN] then return countAcquire(key, leash, field, n, r, mine) end
+  -- Otherwise a late copy of a request made this hold for nobody. It is replaced.
 end
 if want ~= '0' then return {3} end
 if mine == 0 and not fresh then

@@ -3,29 +3,6 @@
 -- needsForGrant ends the script unless Leash's user may run every command of a grant.
 local function needsForGrant() needs('GET', 'TIME', 'SET', 'DEL', 'HSET', 'HKEYS', 'HDEL', 'HINCRBY', 'PTTL', 'PEXPIRE') end
 
--- countAcquire counts one more acquire of a hold that has n counts and lasts for mine ms. It uses
--- the ARGV of rw_acquire.lua.
-local function countAcquire(key, leash, field, n, r, mine)
-  local ttl = tonumber(ARGV[5])
-  if renewed(ARGV[6]) then
-    r[TTL] = renewed(r[OPTS]) and math.max(tonumber(r[TTL]), ttl) or ttl
-    r[OPTS] = 'w' .. string.sub(r[OPTS], 2)
-  elseif not renewed(r[OPTS]) then r[TTL] = math.max(tonumber(r[TTL]), age(r) + ttl) end
-  r[REQ], r[REPLY], r[ID], r[TTL] = ARGV[3], r[TOKEN], ARGV[8], string.format('%.0f', tonumber(r[TTL]))
-  if MINE == 'write' and renewed(r[OPTS]) then extendUntil(r, math.max(mine, ttl)) end
-  needsForGrant()
-  if MINE == 'read' then
-    -- This comes first, because Redis may refuse it in a slot that migrates.
-    local name = timeoutKey(leash, field, n + 1)
-    redis.call('SET', name, timeoutValue(name, 0), 'PX', ttl)
-  end
-  redis.call('HSET', leash, field, record(r))
-  redis.call('HINCRBY', key, field, 1)
-  raiseTTL(key, redis.call('PTTL', key), ttl)
-  raiseTTL(leash, redis.call('PTTL', leash), ttl)
-  return {1, tonumber(r[TOKEN]), math.max(mine, ttl)}
-end
-
 -- newHold makes a new hold in a field. mode is its mode. A dead hold may have left n counts there.
 -- In a fresh lock it is the first hold, and any other field belongs to dead holds. g is as in grant
 -- (prelude.lua).

@@ -47,14 +47,9 @@ if n == 0 or r[TOKEN] ~= ARGV[2] or r[CARRIER] ~= ARGV[3] then
   return granted and {1, tonumber(w[REPLY]), holdLeft(key, leash, theirs, has)} or {-1}
 end
 -- Otherwise nothing is done yet. The waiter may share the lock already, by an attempt of its own.
-local last, req = tonumber(r[REQ]), tonumber(ARGV[4])
-if last == req then return {tonumber(r[REPLY])} end
-if last > req then return {-2} end
-if n > 1 and ARGV[5] ~= 'all' then
-  r[REQ], r[REPLY], r[ID] = ARGV[4], '0', r[ID] ~= ARGV[5] and r[ID] or '-'
-  decrement(key, leash, field, n, r)
-  return {0}
-end
+local said, takes = replyUnlessEnds(r, n)
+if takes then decrement(key, leash, field, n, r) end
+if said then return {said} end
 local turns = KEYS[4] and {key = KEYS[4], leash = ARGV[19], waits = true, event = ARGV[21]}
 local turn = readTurn(KEYS[4], ARGV[19], ARGV[20] ~= '')
 if turn.over or (crowdLeft(key, leash, field) or othersLeft(key, leash, field)) > 0 or not canMint(KEYS[3]) or notGranting(ARGV[15]) then

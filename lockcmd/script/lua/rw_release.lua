@@ -27,13 +27,8 @@ local key, leash, field = KEYS[1], KEYS[2], ARGV[1] .. SUFFIX
 local n, r, _, err = readHold(key, leash, field)
 if err then return err end
 if n == 0 or r[TOKEN] ~= ARGV[2] or r[CARRIER] ~= ARGV[3] then return -1 end
-local last, req = tonumber(r[REQ]), tonumber(ARGV[4])
-if last == req then return tonumber(r[REPLY]) end
-if last > req then return -2 end
-if n > 1 and ARGV[5] ~= 'all' then
-  r[REQ], r[REPLY], r[ID] = ARGV[4], '0', r[ID] ~= ARGV[5] and r[ID] or '-'
-  decrement(key, leash, field, n, r)
-  return 0
-end
+local said, takes = replyUnlessEnds(r, n)
+if takes then decrement(key, leash, field, n, r) end
+if said then return said end
 endHold(key, leash, field, n, ARGV[6], ARGV[7], KEYS[3] and {key = KEYS[3], leash = ARGV[8], waits = ARGV[9] ~= '', event = ARGV[10]})
 return 1

@@ -20,22 +20,21 @@
 --   -2: a late copy, nothing done
 -- Atomic: as rw_release.lua, for one key.
 -- Rules: R7, R11, R13, R14.
-local key, field, n, lessens = KEYS[1], ARGV[1] .. SUFFIX, tonumber(ARGV[8]), tonumber(ARGV[8]) > 1 and ARGV[5] ~= 'all'
+local key, field, n = KEYS[1], ARGV[1] .. SUFFIX, tonumber(ARGV[8])
 if ARGV[9] == 'records' then
-  local r, req = parse(redis.call('HGET', key, field)), tonumber(ARGV[4])
+  local r = parse(redis.call('HGET', key, field))
   if r[TOKEN] ~= ARGV[2] or r[CARRIER] ~= ARGV[3] then return -1 end
-  if tonumber(r[REQ]) >= req then return tonumber(r[REQ]) == req and tonumber(r[REPLY]) or -2 end
-  if lessens then
-    r[REQ], r[REPLY], r[ID] = ARGV[4], '0', r[ID] ~= ARGV[5] and r[ID] or '-'
+  local said, takes = replyUnlessEnds(r, n)
+  if takes then
     needs('HSET')
     passMemoryLimit(key)
     redis.call('HSET', key, field, record(r))
-    return 0
   end
+  if said then return said end
   redis.call('HDEL', key, field)
   return 1
 end
-if lessens then
+if n > 1 and ARGV[5] ~= 'all' then
   needs('HGET', 'HINCRBY')
   passMemoryLimit(key)
   if redis.call('HGET', key, field) == ARGV[8] then redis.call('HINCRBY', key, field, -1) end

@@ -31,14 +31,14 @@ if last == req and h[1] == '1' then
   return 1
 end
 if last > req then return -1 end
-needs('HINCRBY', 'HSET')
-local left = redis.call('PTTL', KEYS[1])
-redis.call('PEXPIRE', KEYS[1], left > 0 and left or r[TTL])
+r[REQ], r[REPLY] = ARGV[4], '0'
 if last == req then
-  redis.call('HINCRBY', KEYS[1], ARGV[1], -1)
   -- A repetition under that ID counts again (R7).
   r[ID] = '-'
+  takeBack(r)
+  return 0
 end
-r[REQ], r[REPLY] = ARGV[4], '0'
+needs('HSET')
+passMemoryLimit(KEYS[1])
 redis.call('HSET', KEYS[1], 'leash', record(r))
-return last == req and 0 or -1
+return -1
