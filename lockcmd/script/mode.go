@@ -64,8 +64,8 @@ func newRWMode(id uint8, name string, shared bool) *Mode {
 		return Load("rw_"+script, append(common, slices.DeleteFunc(parts, func(part string) bool { return part == "turns" })...)...)
 	}
 	return &Mode{
-		ID: id, Name: name, Option: strings.ToUpper(name), Shared: shared, Acquire: load("acquire", "turns", "rw_grant", "master", "again", "rw_again"), Release: load("release", "turns", "release_reply"),
-		AcquireReplicated: load("acquire", "turns", "rw_grant", "master", "rw_undo_rights", "again", "rw_again"), Handover: load("handover", "turns", "rw_grant", "master", "release_reply"),
+		ID: id, Name: name, Option: strings.ToUpper(name), Shared: shared, Acquire: load("acquire", "turns", "rw_grant", "master", "again", "rw_again", "rw_pass_others"), Release: load("release", "turns", "release_reply"),
+		AcquireReplicated: load("acquire", "turns", "rw_grant", "master", "rw_undo_rights", "again", "rw_again", "rw_pass_others"), Handover: load("handover", "turns", "rw_grant", "master", "release_reply"),
 		Revoke: load("revoke", "revoke_report"), Move: load("move", "set_carrier"), Undo: load("undo"), Renew: load("renew"), Restore: load("restore", "rw_make_room", "master", "restore_each"), RenewKey: load("renew_key"), ReleaseKey: load("release_key", "release_reply"), Extend: load("extend", "extend_report"), BreakOther: load("break"),
 		Channel: RWChannel,
 		Helpers: func(key, _ string) []string { return []string{RecordsKey(key)} },

@@ -25,7 +25,7 @@ type Script struct {
 }
 
 var (
-	AcquireScript         = Load("acquire", "turns", "master", "again")
+	AcquireScript         = Load("acquire", "turns", "master", "again", "plain_again")
 	ReleaseScript         = Load("release", "turns", "queue", "take_back", "release_reply")
 	HandoverScript        = Load("handover", "turns", "queue", "master", "take_back", "release_reply")
 	RevokeScript          = Load("revoke", "queue", "revoke_report", "take_back")
@@ -44,10 +44,10 @@ var (
 	setLatchScript        = Load("set_latch")
 	countDownScript       = Load("count_down")
 
-	AcquireFairScript = Load("acquire", "turns", "queue", "fair_head", "master", "again")
+	AcquireFairScript = Load("acquire", "turns", "queue", "fair_head", "master", "again", "plain_again")
 
-	replicatedAcquireScript     = Load("acquire", "turns", "master", "undo_rights", "again")
-	replicatedAcquireFairScript = Load("acquire", "turns", "queue", "fair_head", "master", "undo_rights", "again")
+	replicatedAcquireScript     = Load("acquire", "turns", "master", "undo_rights", "again", "plain_again")
+	replicatedAcquireFairScript = Load("acquire", "turns", "queue", "fair_head", "master", "undo_rights", "again", "plain_again")
 
 	DequeueScript    = Load("dequeue", "queue")
 	LeaveTurnsScript = Load("leave_turns", "turns")

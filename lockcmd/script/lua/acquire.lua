@@ -39,7 +39,7 @@
 --   {7}: the lock is free, but only some of the dead FAIR waiters were removed: ask again
 -- Atomic: otherwise two owners could both see a free lock and both get it.
 -- Rules: R4, R6, R7, R9, R11, R12, R13, R21, R22.
-local owner, want, ttl = ARGV[1], ARGV[4], tonumber(ARGV[5])
+local owner, want = ARGV[1], ARGV[4]
 local h = redis.pcall('HMGET', KEYS[1], owner, 'leash', 'mode', owner .. ':write')
 if h.err then return h end
 local left, r = redis.call('PTTL', KEYS[1]), parse(h[2])
@@ -69,17 +69,8 @@ if not h[1] then
   if reserved then return {0, reserved} end
 elseif h[3] then return {5}
 else
-  local said = replyWithoutCount(r, left)
+  local said = replyWithoutCount(r, left) or want ~= '0' and countAcquire(r, left)
   if said then return said end
-  if want ~= '0' then
-    if want ~= r[TOKEN] then return {3} end
-    noteAgain(r)
-    needs('HINCRBY', 'PEXPIRE')
-    redis.call('HSET', KEYS[1], 'leash', record(r))
-    redis.call('HINCRBY', KEYS[1], owner, 1)
-    raiseTTL(KEYS[1], left, ttl)
-    return {1, tonumber(r[TOKEN]), math.max(left, ttl)}
-  end
 end
 -- Otherwise the carrier tracks no hold. A late copy of a request made this one for nobody. It is
 -- replaced.

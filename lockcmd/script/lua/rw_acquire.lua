@@ -45,27 +45,9 @@ if mine > 0 then
 end
 if want ~= '0' then return {3} end
 if mine == 0 and not fresh then
-  local reads, writes = tonumber(h[2] or 0) or 0, h[3] and holdLeft(key, leash, owner .. ':write', 1) or 0
-  if MINE == 'write' and reads > 0 and holdLeft(key, leash, owner, reads) > 0 then return {5} end
-  if writes > 0 then
-    -- The owner has the lock with WRITE and asks for READ.
-    local w = parse(redis.call('HGET', leash, owner .. ':write'))
-    if w[CARRIER] ~= carrier then return {2, '', '', '-'} end
-    beside = true
-    needsForGrant()
-    if renewed(w[OPTS]) then redis.call('HSET', leash, owner .. ':write', record(extendUntil(w, writes))) end
-  elseif MINE == 'write' or h[1] == 'write' then
-    local most, writing, writer = crowdLeft(key, leash), 0, nil
-    if not most then most, writing, writer = othersLeft(key, leash) end
-    if writing > 0 or MINE == 'write' and most > 0 then
-      if waits then awaitTurn(KEYS[4], ARGV[12]) end
-      return {0, most, (readInteger(KEYS[3]))}
-    end
-    -- Only expired holds are left.
-    fresh = most == 0
-    if not fresh and writer then needsForGrant() end
-    if not fresh and writer then dropWriteHold(key, leash, writer) end
-  end
+  local said
+  said, fresh, beside = passOthers(key, leash, h, waits)
+  if said then return said end
 end
 local blocked = notGranting(ARGV[11])
 if blocked then return {6, blocked} end
