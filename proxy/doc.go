@@ -24,8 +24,9 @@
 // # Concurrency
 //
 // A session's loop runs on the goroutine of its connection. Replies arrive on the goroutines of the
-// links. session.mu guards what both use. It is not held during I/O. No client can block a link:
-// output that its socket does not take at once waits in the session.
+// links. Large replies of several nodes are merged on a goroutine of their own. session.mu guards
+// what these use. It is not held during I/O. No client can block a link: output that its socket
+// does not take at once waits in the session.
 //
 // # Not promised
 //
