@@ -133,16 +133,14 @@ func (s *Service) dequeueSome(lock lockID, list []*dequeueRequest, heartbeat tim
 // dequeueOnce is one such call. A waiter whose owner waits by another command, through any Leash,
 // stays.
 func (s *Service) dequeueOnce(lock lockID, list []*dequeueRequest, heartbeat time.Duration) (stay bool, err error) {
-	args := script.Args(script.Fair.Channel(lock.key), s.cfg.publishMode(), s.fairBit, heartbeat.Milliseconds())
-	named := len(args)
+	var owners []string
 	for _, r := range list {
-		if owner := r.acquisition.owner; !s.queues.waiting(r.acquisition.queueID()) && !slices.Contains(args[named:], owner) {
-			args = append(args, owner)
+		if owner := r.acquisition.owner; !s.queues.waiting(r.acquisition.queueID()) && !slices.Contains(owners, owner) {
+			owners = append(owners, owner)
 		}
 	}
-	if len(args) == named {
+	if len(owners) == 0 {
 		return false, nil
 	}
-	reply, err := s.redis.Ask(&script.Call{Script: script.DequeueScript, DB: lock.db, Keys: script.Fair.EndKeys(lock.key, ""), Args: args}, s.deadline())
-	return err == nil && reply == int64(0), err
+	return s.redis.Dequeue(lock.inRedis(), owners, s.fairBit, heartbeat, s.deadline())
 }

@@ -56,7 +56,7 @@ func fillQueue(rdb redis.UniversalClient, key string, n int, alive, first, step 
 // dequeueOwners runs the dequeue script once for all owners.
 func dequeueOwners(t *testing.T, rdb redis.UniversalClient, key string, owners ...string) {
 	t.Helper()
-	if _, err := script.DequeueScript.Run(context.Background(), rdb.(script.Processor), script.Fair.EndKeys(key, ""), append(script.Args(script.LockChannel(key), "p", 1, fairHeartbeat.Milliseconds()), owners...)); err != nil {
+	if _, err := script.ByName("dequeue").Run(context.Background(), rdb.(script.Processor), script.Fair.EndKeys(key, ""), append(script.Args(script.LockChannel(key), "p", 1, fairHeartbeat.Milliseconds()), owners...)); err != nil {
 		t.Error(err)
 	}
 }
@@ -167,7 +167,7 @@ func TestR22ManyDisconnectedWaitersAreDequeuedInFewCalls(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		const n = 300
-		calls := &scriptCounter{script: script.DequeueScript, gate: make(chan struct{})}
+		calls := &scriptCounter{script: script.ByName("dequeue"), gate: make(chan struct{})}
 		rdb.(interface{ AddHook(redis.Hook) }).AddHook(calls)
 		s, key := leash(t, rdb, Config{SendScript: noDirectPath}), newKey()
 		holder, last := connect(t, s), connect(t, s)

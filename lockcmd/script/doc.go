@@ -12,7 +12,7 @@
 //	record.go    the record of a hold and the options in it
 //	inspect.go   read a lock, and list locks
 //	hold.go      extend and break a hold; tombstones
-//	undo.go      take an acquire back
+//	undo.go      take an acquire or a FAIR waiter back
 //	counter.go   counters, latches and the totals of semaphores
 //	probe.go     which master is it, and since when?
 //

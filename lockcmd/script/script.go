@@ -49,7 +49,7 @@ var (
 	replicatedAcquireScript     = Load("acquire", "turns", "master", "undo_rights", "again", "plain_again")
 	replicatedAcquireFairScript = Load("acquire", "turns", "queue", "fair_head", "master", "undo_rights", "again", "plain_again")
 
-	DequeueScript    = Load("dequeue", "queue")
+	dequeueScript    = Load("dequeue", "queue")
 	LeaveTurnsScript = Load("leave_turns", "turns")
 	TouchScript      = Load("touch")
 

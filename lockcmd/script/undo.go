@@ -35,6 +35,19 @@ func (c *Client) UndoPermits(lock Lock, carrier string, acquire, keep int64, per
 	})
 }
 
+// Dequeue takes owners that gave up out of the queue of a FAIR lock. stay is true if some of them
+// stay because another Leash has refreshed them. It has heartbeat time to refresh them again; 0
+// says that this time has passed. bit is this Leash in the scores of waiters.
+func (c *Client) Dequeue(
+	lock Lock, owners []string, bit string, heartbeat time.Duration, until time.Time,
+) (stay bool, err error) {
+	n, err := c.AskInt(&Call{
+		Script: dequeueScript, DB: lock.DB, Keys: Fair.EndKeys(lock.Key, ""),
+		Args: append(Args(Fair.Channel(lock.Key), c.Publish, bit, heartbeat.Milliseconds()), owners...),
+	}, until)
+	return err == nil && n == 0, err
+}
+
 // askUntilAnswered sends a call again and again, with a pause after each time-out.
 func (c *Client) askUntilAnswered(call *Call) (answered bool) {
 	for {
