@@ -31,6 +31,7 @@ import (
 	"leash/internal/guard"
 	"leash/lockcmd"
 	"leash/proxy"
+	"leash/proxy/client"
 	"leash/proxy/pubsub"
 	"leash/proxy/upstream"
 )
@@ -96,7 +97,7 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 // serve makes the parts, runs them until ctx ends, and stops them from front to back. The sessions
 // end first, while the watchdog still renews. The watchdog ends next, while Redis is connected.
 func serve(ctx context.Context, cfg config.Config, log *slog.Logger) error {
-	listeners, err := proxy.Listen(cfg.Listen)
+	listeners, err := client.Listen(cfg.Listen)
 	if err != nil {
 		return err
 	}
@@ -142,7 +143,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger) error {
 
 // connect waits for Redis. Until Redis answers, clients get an error.
 func connect(ctx context.Context, up *upstream.Upstream, listeners []net.Listener, log *slog.Logger) error {
-	stop := proxy.Refuse(listeners, log)
+	stop := client.Refuse(listeners, proxy.NotReady, log)
 	defer stop()
 	return up.Connect(ctx)
 }

@@ -3,7 +3,6 @@ package proxy
 import (
 	"errors"
 	"io"
-	"net"
 	"os"
 	"sync/atomic"
 	"time"
@@ -18,19 +17,15 @@ const headerWarnInterval = time.Minute
 // readOrigin reads the PROXY protocol header of a connection that a balancer relays. All later
 // bytes are the client's. It blocks. An error ends the session.
 func (s *session) readOrigin() error {
-	if !s.conn.balanced {
+	if !s.conn.Balanced() {
 		return nil
 	}
 	_ = s.conn.SetReadDeadline(s.since.Add(s.server.cfg.HeaderTimeout))
 	if s.leaving.Load() {
 		return errLeaving // leave has set a deadline that the one above may have replaced
 	}
-	from, err := origin.Read(s.conn.Conn)
-	if err != nil {
+	if err := s.conn.ReadOrigin(); err != nil {
 		return err
-	}
-	if from.Client != nil {
-		s.conn.from.Store(&from)
 	}
 	_ = s.conn.SetReadDeadline(time.Time{})
 	return nil
@@ -51,22 +46,6 @@ func (s *session) refuseOrigin(err error) {
 		log = s.server.log.Warn
 	}
 	log("connection without the header that --proxy-protocol asks for, closing it", "session", s.id, "balancer", s.conn.RemoteAddr(), "err", err)
-}
-
-// RemoteAddr is the client's address. If there is a header, the address is from the header.
-func (c *conn) RemoteAddr() net.Addr {
-	if from := c.from.Load(); from != nil {
-		return from.Client
-	}
-	return c.Conn.RemoteAddr()
-}
-
-// LocalAddr is the address that the client connected to. It is Leash's or that of its balancer.
-func (c *conn) LocalAddr() net.Addr {
-	if from := c.from.Load(); from != nil {
-		return from.Server
-	}
-	return c.Conn.LocalAddr()
 }
 
 // intervalLimiter allows an event once per interval. The zero value allows the first one at once.

@@ -54,7 +54,7 @@ func (s *session) read() error {
 		return errLeaving
 	}
 	s.beginSilence()
-	n, err := s.conn.receive(s.in.buf[s.in.filled:])
+	n, err := s.conn.Read(s.in.buf[s.in.filled:])
 	s.endSilence()
 	s.in.filled += n
 	if n > 0 {

@@ -96,7 +96,7 @@ type description struct {
 // describe returns the session's description. It may be called from any goroutine.
 func (s *session) describe() *description {
 	d := &description{
-		id: s.id, addr: endpoint(s.conn.RemoteAddr(), s.conn.LocalAddr()), laddr: endpoint(s.conn.LocalAddr(), nil), fd: s.conn.descriptor(),
+		id: s.id, addr: endpoint(s.conn.RemoteAddr(), s.conn.LocalAddr()), laddr: endpoint(s.conn.LocalAddr(), nil), fd: s.conn.Descriptor(),
 		idle:  time.Duration(s.server.clock.Load()-s.activity.seen.Load()) * time.Second,
 		multi: int(s.activity.queued.Load()) - 1, user: "default", command: "NULL", protocol: 2,
 		blocked:    s.blocked.Load() != nil || s.watcher.Load() != nil,

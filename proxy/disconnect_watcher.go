@@ -76,7 +76,7 @@ func (w *disconnectWatcher) read() error {
 	room := aheadMax - len(w.session.ahead)
 	buf := make([]byte, 4<<10)
 	for len(w.ahead) < room {
-		n, err := w.session.conn.receive(buf[:min(len(buf), room-len(w.ahead))])
+		n, err := w.session.conn.Read(buf[:min(len(buf), room-len(w.ahead))])
 		w.ahead = append(w.ahead, buf[:n]...)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			break // set by stop, or by a stop of the server
@@ -95,7 +95,7 @@ func (w *disconnectWatcher) read() error {
 		case <-w.stopped:
 			return nil
 		case <-tick.C:
-			if err := w.session.conn.peerGone(); err != nil {
+			if err := w.session.conn.PeerGone(); err != nil {
 				return err
 			}
 		}

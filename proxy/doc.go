@@ -3,11 +3,11 @@
 //
 // # Types
 //
-// A [Server] accepts clients through redcon and has a session for each. The session reads commands
-// by Redis's own grammar (package resp) and looks each up in the command table. A command that is
-// relayed becomes a call with one part, or with several if its keys lie on several nodes. A part
-// goes to a link of package upstream. The reply goes to the client as the bytes that Redis sent, in
-// the order of the commands.
+// A [Server] accepts clients through package client and has a session for each. The session reads
+// commands by Redis's own grammar (package resp) and looks each up in the command table. A command
+// that is relayed becomes a call with one part, or with several if its keys lie on several nodes. A
+// part goes to a link of package upstream. The reply goes to the client as the bytes that Redis
+// sent, in the order of the commands.
 //
 // # Files
 //

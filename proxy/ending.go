@@ -30,8 +30,7 @@ func (s *session) close() {
 	}
 	s.server.garbage.add(s.in.size())
 	s.stop()
-	s.conn.ended.Store(true)
-	s.conn.Conn.Close()
+	s.conn.Close()
 }
 
 // drainCalls waits until no call is in flight. Every call ends at the latest when its node is found
@@ -131,7 +130,7 @@ func (s *session) ending() lockcmd.Ending {
 		return lockcmd.Release
 	case s.server.cfg.OnDisconnect == "expire":
 		return lockcmd.Expire
-	case s.cause == endFIN && !s.conn.balanced:
+	case s.cause == endFIN && !s.conn.Balanced():
 		// a balancer also closes the connection when its client has vanished
 		return lockcmd.Release
 	}

@@ -23,7 +23,7 @@ func (s *session) Flush() {
 	}
 	s.writing = true
 	for range maxAttempts {
-		if !s.writeLocked(s.conn.try) {
+		if !s.writeLocked(s.conn.Try) {
 			break
 		}
 	}
@@ -68,7 +68,7 @@ func (s *session) writer() {
 	defer s.mu.Unlock()
 	s.progress = time.Now()
 	for s.writing {
-		s.writeLocked(s.conn.push)
+		s.writeLocked(s.conn.Push)
 		s.progress = time.Now()
 	}
 	s.progress = time.Time{}

@@ -13,6 +13,7 @@ import (
 
 	"leash/internal/redistest"
 	"leash/lockcmd"
+	"leash/proxy/client"
 	"leash/proxy/pubsub"
 	"leash/proxy/upstream"
 )
@@ -66,7 +67,7 @@ func startLeash(t *testing.T, addrs []string, opts ...func(*options)) *leash {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lns, err := Listen(o.front.Listen)
+	lns, err := client.Listen(o.front.Listen)
 	if err != nil {
 		t.Fatal(err)
 	}

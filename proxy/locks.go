@@ -215,11 +215,7 @@ func (h *host) Moved([]byte) { (*session)(h).kill("lock moved to another connect
 
 // Guard implements lockcmd.Host.
 func (h *host) Guard(on bool) {
-	s := (*session)(h)
-	s.guarded.Store(on)
-	if on {
-		s.conn.probeOften()
-	} // the session check restores keepalives later: many clients soon take a lock again
+	h.conn.Guard(on) // the session check restores keepalives later
 }
 
 // Wait implements lockcmd.Host.

@@ -5,6 +5,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -12,24 +13,6 @@ import (
 
 	"leash/internal/redistest"
 )
-
-func TestKeepAliveFor(t *testing.T) {
-	for timeout, want := range map[time.Duration][2]time.Duration{
-		11 * time.Second:        {5 * time.Second, 2 * time.Second},
-		4 * time.Second:         {time.Second, time.Second},
-		10 * time.Second:        {7 * time.Second, time.Second},
-		10*time.Second + 1:      {5 * time.Second, 2 * time.Second},
-		20 * time.Second:        {11 * time.Second, 3 * time.Second},
-		60 * time.Second:        {30 * time.Second, 10 * time.Second},
-		4500 * time.Millisecond: {2 * time.Second, time.Second},
-	} {
-		got := keepAliveFor(timeout)
-		silence := got.Idle + time.Duration(got.Count)*got.Interval
-		if got.Idle != want[0] || got.Interval != want[1] || silence < timeout || silence >= timeout+time.Second {
-			t.Errorf("%v: idle %v, interval %v, want %v", timeout, got.Idle, got.Interval, want)
-		}
-	}
-}
 
 // TestR29HoldersHaveTightKeepalives checks that a socket with a hold or a waiter has tight
 // keepalives, and the kernel's defaults otherwise (R29).
@@ -40,7 +23,7 @@ func TestR29HoldersHaveTightKeepalives(t *testing.T) {
 	client := l.dial(t)
 	want(t, client, "+PONG\r\n", "PING")
 	idle := func() (seconds int) {
-		_ = l.all()[0].conn.raw.Control(func(fd uintptr) {
+		control(t, l.all()[0], func(fd uintptr) {
 			seconds, _ = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_KEEPIDLE)
 		})
 		return seconds
@@ -59,6 +42,16 @@ func TestR29HoldersHaveTightKeepalives(t *testing.T) {
 	if got := idle(); got != 5 {
 		t.Errorf("keepalives of a holder once more after %d s, want 5", got)
 	}
+}
+
+// control calls f with the descriptor of a session's socket.
+func control(t *testing.T, s *session, f func(fd uintptr)) {
+	t.Helper()
+	raw, err := s.conn.Conn.(syscall.Conn).SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = raw.Control(f) // the session may just have ended
 }
 
 // silentPeer opens a client connection whose host can vanish. It sends nothing by itself.
@@ -114,7 +107,7 @@ func TestR29LocksOfAVanishedHostRunOut(t *testing.T) {
 			if err := c.Send(redistest.Command("GET", "big")); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "its kernel has no more room", func() bool { return l.waitsForWindow() })
+			eventually(t, "its kernel has no more room", func() bool { return l.waitsForWindow(t) })
 			vanish(t, conn)
 		},
 		"waiting for another lock": func(c *redistest.Client, conn *net.TCPConn) {
@@ -148,9 +141,9 @@ func TestR29LocksOfAVanishedHostRunOut(t *testing.T) {
 
 // waitsForWindow reports whether a session has written bytes for which the client's kernel has no
 // room.
-func (l *leash) waitsForWindow() (waits bool) {
+func (l *leash) waitsForWindow(t *testing.T) (waits bool) {
 	for _, s := range l.all() {
-		_ = s.conn.raw.Control(func(fd uintptr) {
+		control(t, s, func(fd uintptr) {
 			info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
 			// the kernel sends window probes
 			waits = waits || err == nil && info.Notsent_bytes > 0 && info.Unacked == 0 && info.Backoff > 1
@@ -173,7 +166,7 @@ func TestR29ClientThatDoesNotReadKeepsItsLock(t *testing.T) {
 	if err := c.Send(redistest.Command("GET", "big")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "its kernel has no more room", func() bool { return l.waitsForWindow() })
+	eventually(t, "its kernel has no more room", func() bool { return l.waitsForWindow(t) })
 	// between checks
 	for start := time.Now(); time.Since(start) < 30*time.Second; time.Sleep(20 * time.Millisecond) {
 		want(t, other, ":1\r\n", "LOCK.CHECK", "k", "TOKEN", number)

@@ -7,6 +7,9 @@ import (
 	"leash/proxy/resp"
 )
 
+// NotReady is the reply to clients before the upstream is known.
+const NotReady = "-UPSTREAMDOWN Leash waits for Redis, the command was not executed\r\n"
+
 // isHelp reports whether a subcommand only explains its command.
 func isHelp(name string) bool { return strings.HasSuffix(name, "|help") }
 

@@ -73,7 +73,7 @@ func (s *session) replicaLink(n *upstream.Node) *upstream.Link {
 // state.
 func (s *session) mayReadReplicas() bool {
 	return s.current != nil && s.current.readable && s.modes == 0 && s.tx == nil &&
-		s.tracking.Load() == nil && !s.guarded.Load() && !s.server.resharding.is() && !s.server.up.SlotsMoving()
+		s.tracking.Load() == nil && !s.conn.Guarded() && !s.server.resharding.is() && !s.server.up.SlotsMoving()
 }
 
 // linkOf returns the link for a part on a slot. It is nil if no node serves the slot. ok is false

@@ -10,10 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tidwall/redcon"
-
 	"leash/internal/guard"
 	"leash/lockcmd"
+	"leash/proxy/client"
 	"leash/proxy/pubsub"
 	"leash/proxy/upstream"
 )
@@ -126,23 +125,25 @@ func (s *Server) Serve(ctx context.Context, lns []net.Listener) error {
 	s.start("garbage", func() { guard.Repeat(s.ctx, s.log, "garbage", s.collect) })
 	var serving sync.WaitGroup
 	failed := make(chan error, len(lns))
-	wrapped := make([]*listener, len(lns))
+	listeners := make([]*client.Listener, len(lns))
 	for i, ln := range lns {
-		l := newListener(ln, s)
-		wrapped[i] = l
-		serving.Go(func() { failed <- s.serve(l) })
+		l := client.NewListener(ln, client.Config{
+			Open: s.open, ProxyProtocol: s.cfg.ProxyProtocol, PeerTimeout: s.cfg.PeerTimeout, Log: s.log,
+		})
+		listeners[i] = l
+		serving.Go(func() { failed <- l.Serve() })
 	}
 	var err error
 	select {
 	case <-ctx.Done():
 	case err = <-failed:
 	}
-	for _, l := range wrapped {
-		l.stopAccepting()
+	for _, l := range listeners {
+		l.StopAccepting()
 	}
 	s.drain()
-	for _, l := range wrapped {
-		l.finish()
+	for _, l := range listeners {
+		l.Finish()
 	}
 	serving.Wait()
 	s.mu.Lock()
@@ -153,14 +154,16 @@ func (s *Server) Serve(ctx context.Context, lns []net.Listener) error {
 	return err
 }
 
-// serve lets redcon accept from l until l is closed.
-func (s *Server) serve(l *listener) error {
-	return guard.Call(s.log, "accepting", func() error { return redcon.Serve(l, serveTick, nil, nil) })
-}
-
-// serveTick is redcon's handler. It runs the whole session.
-func serveTick(rc redcon.Conn, _ redcon.Command) {
-	rc.NetConn().(*conn).session.run()
+// open makes a session for a new client. It refuses the client with Redis's own error when there
+// are too many.
+func (s *Server) open(c *client.Conn) client.Session {
+	one := newSession(s, c)
+	if !s.add(one) {
+		_, _ = c.Try([]byte("-ERR max number of clients reached\r\n"))
+		s.log.Debug("client refused", "client", c.RemoteAddr(), "max-clients", s.cfg.MaxClients)
+		return nil
+	}
+	return one
 }
 
 // start runs f as a goroutine that Serve waits for. It returns false once the server has stopped.
@@ -173,16 +176,6 @@ func (s *Server) start(what string, f func()) bool {
 	}
 	s.running.Go(guard.Func(s.log, what, f))
 	return true
-}
-
-// pause waits for d or until the server has stopped.
-func (s *Server) pause(d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-s.ctx.Done():
-	}
 }
 
 // add registers the session and gives it its id. It returns false when there are too many or the

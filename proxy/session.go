@@ -8,6 +8,7 @@ import (
 
 	"leash/lockcmd"
 	"leash/proxy/chunk"
+	"leash/proxy/client"
 	"leash/proxy/pubsub"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
@@ -15,7 +16,7 @@ import (
 
 // session is one client connection and its state.
 //
-// Its loop (run) reads commands and submits them to links. The links' goroutines bring the replies
+// Its loop (Run) reads commands and submits them to links. The links' goroutines bring the replies
 // (call.reply) and write them to the socket (Flush). So a client can pipeline commands. The loop
 // waits only when the window is full, at a barrier, or for a command that blocks.
 //
@@ -24,7 +25,7 @@ import (
 // wakes the loop.
 type session struct {
 	server *Server
-	conn   *conn
+	conn   *client.Conn
 	id     int64
 
 	// Used by the loop's goroutine only.
@@ -56,13 +57,13 @@ type session struct {
 	tracking     atomic.Pointer[tracking]          // client-side caching; nil: off
 	redirectedTo atomic.Bool                       // another session redirects or has redirected its invalidations here
 	monitoring   atomic.Pointer[monitor]           // MONITOR is on
-	guarded      atomic.Bool                       // the connection has holds or waiters
 
 	listener atomic.Pointer[pubsub.Listener] // nil until the first subscription
 
 	activity activity
-	noEvict  atomic.Bool  // CLIENT NO-EVICT
-	checks   sessionCheck // used by runSessionChecks only
+	noEvict  atomic.Bool // CLIENT NO-EVICT
+
+	slowSince time.Time // since when too many messages wait; used by runSessionChecks only
 
 	carrier atomic.Pointer[lockcmd.Carrier] // nil until the first lock command
 	silence atomic.Int64                    // see silence.go
@@ -113,7 +114,7 @@ const (
 	endKilled                  // by Leash
 )
 
-func newSession(srv *Server, c *conn) *session {
+func newSession(srv *Server, c *client.Conn) *session {
 	s := &session{server: srv, conn: c, largest: firstReply, since: time.Now()}
 	s.wake.L = &s.mu
 	s.replies = &s.out
@@ -124,15 +125,15 @@ func newSession(srv *Server, c *conn) *session {
 	return s
 }
 
-// run serves the client until the session has ended, and then closes the socket. A panic ends only
-// this session.
-func (s *session) run() {
+// Run implements client.Session. It serves the client until the session has ended, and then closes
+// the socket. A panic ends only this session.
+func (s *session) Run() {
 	defer s.server.remove(s)
 	defer s.close()
 	s.guard("session", s.live)
 }
 
-// live is the part of run that guard protects from panics.
+// live is the part of Run that guard protects from panics.
 func (s *session) live() {
 	lane := s.server.startLane()
 	s.server.up.Join(lane)
@@ -285,9 +286,12 @@ func (s *session) kill(reason string, drop bool) {
 	}
 	s.dropOutputLocked()
 	s.mu.Unlock()
-	s.conn.shut()
+	s.conn.Shut()
 	s.stop()
 }
+
+// End implements client.Session.
+func (s *session) End() { s.kill("server closed", false) }
 
 func (s *session) isCut() bool {
 	s.mu.Lock()

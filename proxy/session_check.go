@@ -14,12 +14,6 @@ const (
 	peerTimeout = "peer timeout"
 )
 
-// sessionCheck is what the checks of one session remember.
-type sessionCheck struct {
-	slowSince    time.Time // since when too many messages wait; zero: they do not
-	unackedSince time.Time // since when sent data is unacknowledged; zero: it is not
-}
-
 // runSessionChecks checks all sessions once a second. It looks for clients that do not read their
 // replies, and for holders whose host has vanished.
 func (s *Server) runSessionChecks() {
@@ -58,31 +52,15 @@ func (s *Server) checkSessions(now time.Time) {
 		if total += int64(size); size > most && !one.noEvict.Load() {
 			largest, most = one, size
 		}
-		if one.guarded.Load() && one.peerSilent(now, s.cfg.PeerTimeout) {
+		if one.conn.PeerSilent(now) {
 			s.log.Warn("client with locks does not answer, closing it", "session", one.id, "client", one.conn.RemoteAddr())
 			one.kill(peerTimeout, false)
 		}
-		one.conn.probeSeldom()
+		one.conn.RelaxKeepAlive()
 	}
 	if total > totalOutput*s.cfg.MaxClientOutput && largest != nil {
 		s.stats.outputLimit.Add(1)
 		s.log.Warn("too much unread output in total, closing the client with the most", "session", largest.id, "bytes", most, "total", total)
 		largest.kill("output budget", false)
 	}
-}
-
-// peerSilent reports whether the peer has left data unacknowledged for longer than timeout. A live
-// peer that does not read still answers window probes, so its last ACK is recent (rule R29). After
-// a quiet hour, the last ACK is old when new data is sent. So the time counts from when the data
-// was first seen unacknowledged.
-func (s *session) peerSilent(now time.Time, timeout time.Duration) bool {
-	unacked, ackAge := s.conn.acknowledged()
-	if !unacked {
-		s.checks.unackedSince = time.Time{}
-		return false
-	}
-	if s.checks.unackedSince.IsZero() {
-		s.checks.unackedSince = now
-	}
-	return ackAge > timeout && now.Sub(s.checks.unackedSince) > timeout
 }

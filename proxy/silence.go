@@ -44,7 +44,7 @@ func (h *host) SilentSince() time.Time {
 	s.mu.Unlock()
 	at := s.silence.Load()
 	// With unread bytes in the socket, Leash itself was stopped or slow. The client was not silent.
-	if owed || at == 0 || s.conn.hasUnread() {
+	if owed || at == 0 || s.conn.HasUnread() {
 		return time.Time{}
 	}
 	return s.server.started.Add(time.Duration(at))

@@ -99,11 +99,11 @@ func (s *session) isSlowSubscriber(now time.Time) bool {
 	limits := s.server.subscriberLimits
 	switch {
 	case waits <= limits.soft:
-		s.checks.slowSince = time.Time{}
-	case s.checks.slowSince.IsZero():
-		s.checks.slowSince = now
+		s.slowSince = time.Time{}
+	case s.slowSince.IsZero():
+		s.slowSince = now
 	}
-	return !s.checks.slowSince.IsZero() && now.Sub(s.checks.slowSince) > limits.over
+	return !s.slowSince.IsZero() && now.Sub(s.slowSince) > limits.over
 }
 
 // pushQueue has frames that answer no command: messages, invalidations and notices of locks.

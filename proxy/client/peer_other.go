@@ -1,6 +1,6 @@
 //go:build !linux
 
-package proxy
+package client
 
 import (
 	"net"
@@ -9,14 +9,14 @@ import (
 
 // On other systems than Linux, Leash relies on the kernel's keepalive only.
 
-func (c *conn) setKeepAlive(tight bool) {
+func (c *Conn) setKeepAlive(tight bool) {
 	if tcp, ok := c.Conn.(*net.TCPConn); ok && tight {
 		_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 3})
 	}
 }
 
-func (c *conn) acknowledged() (unacked bool, ackAge time.Duration) { return false, 0 }
+func (c *Conn) acknowledged() (unacked bool, ackAge time.Duration) { return false, 0 }
 
-func (c *conn) hasUnread() bool { return false }
+func (c *Conn) HasUnread() bool { return false }
 
-func (c *conn) peerGone() error { return nil }
+func (c *Conn) PeerGone() error { return nil }

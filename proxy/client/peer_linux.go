@@ -1,4 +1,4 @@
-package proxy
+package client
 
 import (
 	"io"
@@ -18,16 +18,16 @@ func keepAliveFor(d time.Duration) net.KeepAliveConfig {
 	return net.KeepAliveConfig{Enable: true, Idle: whole - 3*apart, Interval: apart, Count: 3}
 }
 
-// setKeepAlive sets when the kernel notices that a peer has vanished: after PeerTimeout if tight is
+// setKeepAlive sets when the kernel notices that a peer has vanished: after peerTimeout if tight is
 // set, or by the defaults of package net.
-func (c *conn) setKeepAlive(tight bool) {
+func (c *Conn) setKeepAlive(tight bool) {
 	tcp, ok := c.Conn.(*net.TCPConn)
 	if !ok {
 		return
 	}
 	cfg := net.KeepAliveConfig{Enable: true} // the package's defaults
 	if tight {
-		cfg = keepAliveFor(c.session.server.cfg.PeerTimeout)
+		cfg = keepAliveFor(c.peerTimeout)
 	}
 	_ = tcp.SetKeepAliveConfig(cfg)
 }
@@ -40,7 +40,7 @@ const unansweredProbes = 3
 // for sent data. It also owes one for window probes, which the kernel sends while the peer does not
 // read and has no room. There are no keepalives in that state, and the kernel would probe for a
 // quarter of an hour.
-func (c *conn) acknowledged() (unacked bool, ackAge time.Duration) {
+func (c *Conn) acknowledged() (unacked bool, ackAge time.Duration) {
 	if _, ok := c.Conn.(*net.TCPConn); !ok {
 		return false, 0
 	}
@@ -59,8 +59,8 @@ func (c *conn) acknowledged() (unacked bool, ackAge time.Duration) {
 	return unacked, ackAge
 }
 
-// hasUnread reports whether the socket has bytes of the client that Leash has not read.
-func (c *conn) hasUnread() (some bool) {
+// HasUnread reports whether the socket has bytes of the client that Leash has not read.
+func (c *Conn) HasUnread() (some bool) {
 	_ = c.raw.Control(func(fd uintptr) {
 		n, err := unix.IoctlGetInt(int(fd), unix.SIOCINQ)
 		some = err == nil && n > 0
@@ -68,10 +68,10 @@ func (c *conn) hasUnread() (some bool) {
 	return some
 }
 
-// peerGone asks the socket whether the peer has closed the connection (io.EOF) or reset it
+// PeerGone asks the socket whether the peer has closed the connection (io.EOF) or reset it
 // (ECONNRESET). Unread data before the end does not matter. It returns nil if the connection is
 // open.
-func (c *conn) peerGone() (gone error) {
+func (c *Conn) PeerGone() (gone error) {
 	_ = c.raw.Control(func(fd uintptr) {
 		fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
 		n, err := unix.Poll(fds, 0)

@@ -1,4 +1,4 @@
-package proxy
+package client
 
 import (
 	"errors"
@@ -13,7 +13,8 @@ import (
 	"leash/internal/guard"
 )
 
-// Listen opens the ports of Config.Listen. The error names the address that failed.
+// Listen opens ports. Each address is host:port or unix:/path. The error names the address that
+// failed.
 func Listen(addrs []string) ([]net.Listener, error) {
 	var lns []net.Listener
 	for _, addr := range addrs {
@@ -33,9 +34,6 @@ func Listen(addrs []string) ([]net.Listener, error) {
 	return lns, nil
 }
 
-// msgNotReady is the answer to clients before the upstream is known.
-const msgNotReady = "UPSTREAMDOWN Leash waits for Redis, the command was not executed"
-
 const (
 	refuseAfter = time.Second // clients wait before that, because Redis usually answers at once
 	refusalTime = time.Second // time for a client to read its refusal
@@ -46,16 +44,17 @@ const (
 type refusal struct {
 	log   *slog.Logger
 	lns   []net.Listener
+	reply string        // in RESP
 	slots chan struct{} // size maxRefusals
 	all   sync.WaitGroup
 	over  chan struct{} // closed by stop
 }
 
 // Refuse accepts clients on lns from refuseAfter on, until stop is called. It answers each with
-// msgNotReady and closes its connection. Earlier connections wait in the listeners' queues. stop
-// returns when all goroutines have ended. After that, lns accept clients for the next user.
-func Refuse(lns []net.Listener, log *slog.Logger) (stop func()) {
-	r := &refusal{log: log, lns: lns, slots: make(chan struct{}, maxRefusals), over: make(chan struct{})}
+// reply and closes its connection. Earlier connections wait in the listeners' queues. stop returns
+// when all goroutines have ended. After that, lns accept clients for the next user.
+func Refuse(lns []net.Listener, reply string, log *slog.Logger) (stop func()) {
+	r := &refusal{log: log, lns: lns, reply: reply, slots: make(chan struct{}, maxRefusals), over: make(chan struct{})}
 	for _, ln := range lns {
 		r.all.Go(guard.Func(log, "refusing clients", func() { r.accept(ln) }))
 	}
@@ -125,7 +124,7 @@ func (r *refusal) refuse(conn net.Conn) {
 	defer func() { <-r.slots }()
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(refusalTime))
-	if _, err := io.WriteString(conn, "-"+msgNotReady+"\r\n"); err != nil {
+	if _, err := io.WriteString(conn, r.reply); err != nil {
 		return
 	}
 	if half, ok := conn.(interface{ CloseWrite() error }); ok {

@@ -1,0 +1,114 @@
+package client
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"leash/proxy/origin"
+)
+
+// Conn is a client's socket. Its reads block and its writes do not, except Push.
+type Conn struct {
+	net.Conn
+	raw         syscall.RawConn
+	balanced    bool          // a balancer relays it and sends a PROXY protocol header first
+	peerTimeout time.Duration // silence after which a guarded peer is dead
+	// the client named in that header; nil: no header, or the balancer's own connection
+	from   atomic.Pointer[origin.Origin]
+	closed atomic.Bool
+
+	// Used by the one goroutine that writes.
+	pending      []byte
+	written      int
+	failure      error
+	tryOnce      func(fd uintptr) bool // writes what the socket takes at once
+	waitAndWrite func(fd uintptr) bool // is called again until the socket takes a byte
+
+	guarded atomic.Bool // see Guard
+
+	// keepMu guards the field below. It is held while the socket's options are set to match.
+	keepMu      sync.Mutex
+	probesOften bool // short keepalive intervals find a vanished peer soon
+
+	unackedSince time.Time // used by PeerSilent only
+}
+
+func newConn(nc net.Conn, balanced bool, peerTimeout time.Duration) (*Conn, error) {
+	sc, ok := nc.(syscall.Conn)
+	if !ok {
+		return nil, syscall.EINVAL
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	c := &Conn{Conn: nc, raw: raw, balanced: balanced, peerTimeout: peerTimeout}
+	c.tryOnce = func(fd uintptr) bool { c.writeOnce(fd); return true }
+	c.waitAndWrite = func(fd uintptr) bool {
+		c.writeOnce(fd)
+		return c.written > 0 || c.failure != nil
+	}
+	return c, nil
+}
+
+// Close closes the socket.
+func (c *Conn) Close() error {
+	c.closed.Store(true)
+	return c.Conn.Close()
+}
+
+// Try writes as many bytes as the socket accepts at once and returns their number. Only one
+// goroutine may write at a time.
+func (c *Conn) Try(p []byte) (int, error) {
+	return c.write(p, c.tryOnce)
+}
+
+// Push writes as Try does, but waits until the socket takes at least one byte.
+func (c *Conn) Push(p []byte) (int, error) {
+	return c.write(p, c.waitAndWrite)
+}
+
+func (c *Conn) write(p []byte, f func(uintptr) bool) (int, error) {
+	c.pending, c.written, c.failure = p, 0, nil
+	err := c.raw.Write(f)
+	c.pending = nil
+	if err == nil {
+		err = c.failure
+	}
+	return c.written, err
+}
+
+func (c *Conn) writeOnce(fd uintptr) {
+	for {
+		n, err := syscall.Write(int(fd), c.pending)
+		switch err {
+		case nil:
+			c.written = n
+		case syscall.EINTR:
+			continue
+		case syscall.EAGAIN:
+		default:
+			c.failure = err
+		}
+		return
+	}
+}
+
+// Descriptor is the socket's file descriptor, or -1 once it is closed.
+func (c *Conn) Descriptor() int {
+	n := -1
+	_ = c.raw.Control(func(fd uintptr) { n = int(fd) })
+	return n
+}
+
+// Shut ends both directions at once, without waiting for other users of the socket. The file
+// descriptor stays open until Close. The kernel still sends the bytes that it has accepted.
+func (c *Conn) Shut() {
+	_ = c.raw.Control(func(fd uintptr) {
+		_ = syscall.Shutdown(int(fd), syscall.SHUT_RDWR)
+	})
+	_ = c.SetDeadline(time.Unix(1, 0))
+}

@@ -1,0 +1,6 @@
+// Package client accepts clients and has their sockets. It knows nothing of Redis's commands.
+//
+// A [Listener] makes a [Conn] for each client and asks Config.Open for the [Session] that serves
+// it. A Conn reads the header of a balancer, writes without blocking, and notices a peer that has
+// vanished. Before Leash knows its upstream, [Refuse] answers clients with an error.
+package client
