@@ -105,8 +105,9 @@ type forwarder struct {
 	bytes  atomic.Int64 // that clients have sent
 	all    sync.WaitGroup
 
-	mu    sync.Mutex
-	conns []net.Conn
+	mu     sync.Mutex
+	conns  []net.Conn
+	closed bool // close has closed conns, and no more may come
 }
 
 func forward(t *testing.T, host, target string) *forwarder {
@@ -129,6 +130,7 @@ func (f *forwarder) port() string {
 func (f *forwarder) close() {
 	f.ln.Close()
 	f.mu.Lock()
+	f.closed = true
 	for _, c := range f.conns {
 		c.Close()
 	}
@@ -148,8 +150,16 @@ func (f *forwarder) accept() {
 			continue
 		}
 		f.mu.Lock()
-		f.conns = append(f.conns, client, server)
+		closed := f.closed
+		if !closed {
+			f.conns = append(f.conns, client, server)
+		}
 		f.mu.Unlock()
+		if closed { // while it was dialing
+			client.Close()
+			server.Close()
+			return
+		}
 		f.all.Go(func() { f.pass(server, io.TeeReader(client, f)); client.Close() })
 		f.all.Go(func() { f.pass(client, server); server.Close() })
 	}
