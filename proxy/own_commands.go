@@ -9,26 +9,24 @@ import (
 // ownCommand is a command that only Leash has. COMMAND, LOCK.HELP, rights, pauses and RESP3 use
 // this description.
 type ownCommand struct {
-	usage   string // as Redis writes it: options in brackets, tokens in capitals; see usageParser
+	name    string // lower case
+	arity   int    // number of arguments, with the name; negative: at least that many
+	keys    keyPositions
 	use     *keyUse
 	blocks  bool // may wait
 	asMap   bool // its reply is a map
 	summary string
 
-	// The fields below are derived from usage.
-	name    string // lower case
-	arity   int    // number of arguments, with the name; negative: at least that many
-	keys    keyPlace
-	options []argument
+	arguments []argument
 }
 
-// keyPlace says which arguments of a command are keys.
-type keyPlace int
+// keyPositions says which arguments of a command are keys.
+type keyPositions int
 
 const (
-	noKey    keyPlace = iota
-	firstKey          // the first argument is the only key
-	numKeys           // the first argument is the number of keys
+	noKey    keyPositions = iota
+	firstKey              // the first argument is the only key
+	numKeys               // the first argument is the number of keys
 )
 
 // keyUse is how a command uses its keys.
@@ -55,58 +53,147 @@ var (
 )
 
 // ownCommands has all commands of Leash, in the order of LOCK.HELP.
-var ownCommands = parseUsages([]ownCommand{
-	{usage: "LOCK.ACQUIRE key [BLOCK milliseconds] [LEASE milliseconds | TTL milliseconds] [OWNER id [ID request]] [READ | WRITE | FAIR] [MAXHOLD milliseconds] [IDLE milliseconds] [REPLICAS replicas] [ONLOSS <CLOSE | ERROR>] [ONCLOSE <RELEASE | EXPIRE>]",
-		use: takesHash, blocks: true, summary: "Takes a lock, and without LEASE keeps it while the connection lives"},
-	{usage: "LOCK.RELEASE key [READ | WRITE] [TOKEN token | OWNER id [ID request]] [ALL]",
-		use: endsHash, summary: "Releases a lock"},
-	{usage: "LOCK.MACQUIRE numkeys key [key ...] [BLOCK milliseconds] [LEASE milliseconds | TTL milliseconds] [OWNER id [ID request]] [MAXHOLD milliseconds] [IDLE milliseconds] [REPLICAS replicas] [ONLOSS <CLOSE | ERROR>] [ONCLOSE <RELEASE | EXPIRE>] [QUORUM count]",
-		use: takesHash, blocks: true, summary: "Takes several locks, all of them or QUORUM, or none"},
-	{usage: "LOCK.MRELEASE numkeys key [key ...] [TOKENS token [token ...] | OWNER id]",
-		use: endsHash, summary: "Releases several locks"},
-	{usage: "LOCK.ATTACH key OWNER id TOKEN token [READ | WRITE]",
-		use: takesHash, summary: "Carries a hold of another connection on from this one"},
-	{usage: "LOCK.EXTEND key milliseconds [TOKEN token | OWNER id]",
-		use: takesHash, summary: "Sets for how long a lock with LEASE still lasts"},
-	{usage: "LOCK.TTL key [TOKEN token | OWNER id]",
-		use: fromMemory, summary: "Returns for how many ms a lock is certainly held"},
-	{usage: "LOCK.AWAITLOSS key TOKEN token BLOCK milliseconds",
-		use: readsHash, blocks: true, summary: "Waits until a hold is lost, and returns why"},
-	{usage: "LOCK.NOTIFY <ON | OFF>",
-		use: fromMemory, summary: "Tells by pushes of RESP3 when a lock of this connection is lost or wanted"},
-	{usage: "LOCK.BREAK key",
-		use: deletesHash, summary: "Ends a lock against its holder's will"},
-	{usage: "LOCK.CHECK key TOKEN token",
-		use: readsHash, summary: "Returns whether a token is that of a present hold"},
-	{usage: "LOCK.INFO key",
-		use: readsHash, asMap: true, summary: "Returns who holds a lock"},
-	{usage: "SEM.INIT key permits",
-		use: takesCount, summary: "Sets the total of a semaphore that has none"},
-	{usage: "SEM.RESIZE key permits",
-		use: takesCount, summary: "Changes the total of a semaphore"},
-	{usage: "SEM.ACQUIRE key [COUNT count] [BLOCK milliseconds] [LEASE milliseconds | TTL milliseconds] [ID request]",
-		use: takesCount, blocks: true, summary: "Takes permits of a semaphore that are renewed while the connection lives"},
-	{usage: "SEM.RELEASE key [permit ...]",
-		use: givesCount, summary: "Gives permits of a semaphore back"},
-	{usage: "SEM.INFO key",
-		use: readsCount, asMap: true, summary: "Returns how many permits there are, and where"},
-	{usage: "SEM.TAKE key [permits] [BLOCK milliseconds]",
-		use: takesCount, blocks: true, summary: "Takes permits from a counter without owners"},
-	{usage: "SEM.GIVE key [permits]",
-		use: givesCount, summary: "Gives permits to a counter without owners"},
-	{usage: "LATCH.SET key count",
-		use: takesCount, summary: "Sets the count of a latch that has none"},
-	{usage: "LATCH.DOWN key",
-		use: givesCount, summary: "Counts a latch down"},
-	{usage: "LATCH.GET key",
-		use: readsCount, summary: "Returns the count of a latch"},
-	{usage: "LATCH.AWAIT key [BLOCK milliseconds]",
-		use: readsCount, blocks: true, summary: "Waits until a latch has come to zero"},
-	{usage: "LOCK.LIST cursor [MATCH pattern] [COUNT count]",
-		use: readsKeys, summary: "Iterates over the names of the locks held through any Leash"},
-	{usage: "LOCK.HELP",
-		use: fromMemory, summary: "Prints this help"},
-})
+var ownCommands = []ownCommand{
+	{
+		name: "lock.acquire", arity: -2, keys: firstKey, use: takesHash, blocks: true,
+		summary: "Takes a lock, and without LEASE keeps it while the connection lives",
+		arguments: []argument{
+			keyArg, blockArg, leaseArg, ownerArg,
+			optional(oneOf("", word("READ"), word("WRITE"), word("FAIR"))), maxHoldArg, idleArg, replicasArg,
+			onLossArg, onCloseArg,
+		},
+	},
+	{
+		name: "lock.release", arity: -2, keys: firstKey, use: endsHash,
+		summary: "Releases a lock",
+		arguments: []argument{
+			keyArg, modeArg,
+			optional(oneOf("", arg("TOKEN", "token"), together(arg("OWNER", "id"), requestArg))),
+			optional(word("ALL")),
+		},
+	},
+	{
+		name: "lock.macquire", arity: -3, keys: numKeys, use: takesHash, blocks: true,
+		summary: "Takes several locks, all of them or QUORUM, or none",
+		arguments: []argument{
+			arg("", "numkeys"), keysArg, blockArg, leaseArg, ownerArg, maxHoldArg, idleArg, replicasArg,
+			onLossArg, onCloseArg, optional(arg("QUORUM", "count")),
+		},
+	},
+	{
+		name: "lock.mrelease", arity: -3, keys: numKeys, use: endsHash,
+		summary: "Releases several locks",
+		arguments: []argument{
+			arg("", "numkeys"), keysArg,
+			optional(oneOf("", repeated(arg("TOKENS", "token")), arg("OWNER", "id"))),
+		},
+	},
+	{
+		name: "lock.attach", arity: -6, keys: firstKey, use: takesHash,
+		summary:   "Carries a hold of another connection on from this one",
+		arguments: []argument{keyArg, arg("OWNER", "id"), arg("TOKEN", "token"), modeArg},
+	},
+	{
+		name: "lock.extend", arity: -3, keys: firstKey, use: takesHash,
+		summary:   "Sets for how long a lock with LEASE still lasts",
+		arguments: []argument{keyArg, arg("", "milliseconds"), whoseArg},
+	},
+	{
+		name: "lock.ttl", arity: -2, keys: firstKey, use: fromMemory,
+		summary:   "Returns for how many ms a lock is certainly held",
+		arguments: []argument{keyArg, whoseArg},
+	},
+	{
+		name: "lock.awaitloss", arity: 6, keys: firstKey, use: readsHash, blocks: true,
+		summary:   "Waits until a hold is lost, and returns why",
+		arguments: []argument{keyArg, arg("TOKEN", "token"), arg("BLOCK", "milliseconds")},
+	},
+	{
+		name: "lock.notify", arity: 2, use: fromMemory,
+		summary:   "Tells by pushes of RESP3 when a lock of this connection is lost or wanted",
+		arguments: []argument{oneOf("", word("ON"), word("OFF"))},
+	},
+	{
+		name: "lock.break", arity: 2, keys: firstKey, use: deletesHash,
+		summary:   "Ends a lock against its holder's will",
+		arguments: []argument{keyArg},
+	},
+	{
+		name: "lock.check", arity: 4, keys: firstKey, use: readsHash,
+		summary:   "Returns whether a token is that of a present hold",
+		arguments: []argument{keyArg, arg("TOKEN", "token")},
+	},
+	{
+		name: "lock.info", arity: 2, keys: firstKey, use: readsHash, asMap: true,
+		summary:   "Returns who holds a lock",
+		arguments: []argument{keyArg},
+	},
+	{
+		name: "sem.init", arity: 3, keys: firstKey, use: takesCount,
+		summary:   "Sets the total of a semaphore that has none",
+		arguments: []argument{keyArg, arg("", "permits")},
+	},
+	{
+		name: "sem.resize", arity: 3, keys: firstKey, use: takesCount,
+		summary:   "Changes the total of a semaphore",
+		arguments: []argument{keyArg, arg("", "permits")},
+	},
+	{
+		name: "sem.acquire", arity: -2, keys: firstKey, use: takesCount, blocks: true,
+		summary: "Takes permits of a semaphore that are renewed while the connection lives",
+		arguments: []argument{
+			keyArg, optional(arg("COUNT", "count")), blockArg, leaseArg, requestArg,
+		},
+	},
+	{
+		name: "sem.release", arity: -2, keys: firstKey, use: givesCount,
+		summary:   "Gives permits of a semaphore back",
+		arguments: []argument{keyArg, optional(repeated(arg("", "permit")))},
+	},
+	{
+		name: "sem.info", arity: 2, keys: firstKey, use: readsCount, asMap: true,
+		summary:   "Returns how many permits there are, and where",
+		arguments: []argument{keyArg},
+	},
+	{
+		name: "sem.take", arity: -2, keys: firstKey, use: takesCount, blocks: true,
+		summary:   "Takes permits from a counter without owners",
+		arguments: []argument{keyArg, optional(arg("", "permits")), blockArg},
+	},
+	{
+		name: "sem.give", arity: -2, keys: firstKey, use: givesCount,
+		summary:   "Gives permits to a counter without owners",
+		arguments: []argument{keyArg, optional(arg("", "permits"))},
+	},
+	{
+		name: "latch.set", arity: 3, keys: firstKey, use: takesCount,
+		summary:   "Sets the count of a latch that has none",
+		arguments: []argument{keyArg, arg("", "count")},
+	},
+	{
+		name: "latch.down", arity: 2, keys: firstKey, use: givesCount,
+		summary:   "Counts a latch down",
+		arguments: []argument{keyArg},
+	},
+	{
+		name: "latch.get", arity: 2, keys: firstKey, use: readsCount,
+		summary:   "Returns the count of a latch",
+		arguments: []argument{keyArg},
+	},
+	{
+		name: "latch.await", arity: -2, keys: firstKey, use: readsCount, blocks: true,
+		summary:   "Waits until a latch has come to zero",
+		arguments: []argument{keyArg, blockArg},
+	},
+	{
+		name: "lock.list", arity: -2, use: readsKeys,
+		summary: "Iterates over the names of the locks held through any Leash",
+		arguments: []argument{
+			arg("", "cursor"), optional(arg("MATCH", "pattern")), optional(arg("COUNT", "count")),
+		},
+	},
+	{name: "lock.help", arity: 1, use: fromMemory, summary: "Prints this help"},
+}
 
 func (o *ownCommand) hasCategory(name string) bool {
 	return slices.Contains(o.categories(), "@"+name)
@@ -138,7 +225,7 @@ func (s *session) lockHelp(c *command, args [][]byte) bool {
 	}
 	lines := []string{"Leash's own commands. Options may come in any order, times are in milliseconds:"}
 	for _, o := range ownCommands {
-		lines = append(lines, o.usage, "    "+o.summary+".")
+		lines = append(lines, o.usage(), "    "+o.summary+".")
 	}
 	b := resp.AppendArray(s.scratch[:0], len(lines))
 	for _, line := range lines {

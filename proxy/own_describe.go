@@ -76,17 +76,17 @@ func appendSpec(b []byte, resp3 bool, kind string, fields int) []byte {
 // docs is the command's value in the reply to COMMAND DOCS. redis-cli makes its hints from it.
 func (o *ownCommand) docs(resp3 bool) []byte {
 	fields := 4
-	if len(o.options) == 0 {
+	if len(o.arguments) == 0 {
 		fields = 3
 	}
 	b := appendPairs(nil, resp3, fields)
 	for _, pair := range [...][2]string{{"summary", o.summary}, {"since", "1.0.0"}, {"group", "leash"}} {
 		b = resp.AppendBulk(resp.AppendBulk(b, pair[0]), pair[1])
 	}
-	if len(o.options) == 0 {
+	if len(o.arguments) == 0 {
 		return b
 	}
-	return appendArguments(resp.AppendBulk(b, "arguments"), resp3, o.options)
+	return appendArguments(resp.AppendBulk(b, "arguments"), resp3, o.arguments)
 }
 
 func appendArguments(b []byte, resp3 bool, all []argument) []byte {

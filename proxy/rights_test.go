@@ -13,7 +13,7 @@ import (
 // leastArgs returns the fewest arguments that a command takes, with key.
 func (o *ownCommand) leastArgs(key string) []string {
 	args := []string{o.name}
-	for _, a := range o.options {
+	for _, a := range o.arguments {
 		switch {
 		case a.optional:
 		case a.kind == "key":
