@@ -40,16 +40,43 @@ type keyUse struct {
 
 // Uses. Locks are hashes, permits and counters strings.
 var (
-	takesHash   = &keyUse{[]string{"write", "denyoom", "noscript"}, []string{"@write", "@slow"}, []string{"RW", "access", "update"}, false, []string{"HSET", "f", "v"}}
-	endsHash    = &keyUse{[]string{"write", "noscript"}, []string{"@write", "@slow"}, []string{"RW", "access", "delete"}, false, []string{"HSET", "f", "v"}}
-	deletesHash = &keyUse{[]string{"write", "noscript"}, []string{"@write", "@slow"}, []string{"RW", "access", "delete"}, false, []string{"DEL"}}
-	readsHash   = &keyUse{[]string{"readonly", "noscript"}, []string{"@read", "@slow"}, []string{"RO", "access"}, true, []string{"HGETALL"}}
-	takesCount  = &keyUse{[]string{"write", "denyoom", "noscript"}, []string{"@write", "@slow"}, []string{"RW", "access", "update"}, false, []string{"SET", "v"}}
-	givesCount  = &keyUse{[]string{"write", "noscript"}, []string{"@write", "@slow"}, []string{"RW", "access", "update"}, false, []string{"SET", "v"}}
-	readsCount  = &keyUse{[]string{"readonly", "noscript"}, []string{"@read", "@slow"}, []string{"RO", "access"}, true, []string{"GET"}}
+	takesHash = &keyUse{
+		flags: []string{"write", "denyoom", "noscript"}, categories: []string{"@write", "@slow"},
+		keyFlags: []string{"RW", "access", "update"}, right: []string{"HSET", "f", "v"},
+	}
+	endsHash = &keyUse{
+		flags: []string{"write", "noscript"}, categories: []string{"@write", "@slow"},
+		keyFlags: []string{"RW", "access", "delete"}, right: []string{"HSET", "f", "v"},
+	}
+	deletesHash = &keyUse{
+		flags: []string{"write", "noscript"}, categories: []string{"@write", "@slow"},
+		keyFlags: []string{"RW", "access", "delete"}, right: []string{"DEL"},
+	}
+	readsHash = &keyUse{
+		flags: []string{"readonly", "noscript"}, categories: []string{"@read", "@slow"},
+		keyFlags: []string{"RO", "access"}, reads: true, right: []string{"HGETALL"},
+	}
+	takesCount = &keyUse{
+		flags: []string{"write", "denyoom", "noscript"}, categories: []string{"@write", "@slow"},
+		keyFlags: []string{"RW", "access", "update"}, right: []string{"SET", "v"},
+	}
+	givesCount = &keyUse{
+		flags: []string{"write", "noscript"}, categories: []string{"@write", "@slow"},
+		keyFlags: []string{"RW", "access", "update"}, right: []string{"SET", "v"},
+	}
+	readsCount = &keyUse{
+		flags: []string{"readonly", "noscript"}, categories: []string{"@read", "@slow"},
+		keyFlags: []string{"RO", "access"}, reads: true, right: []string{"GET"},
+	}
 	// LOCK.LIST reads the keys with SCAN.
-	readsKeys  = &keyUse{[]string{"readonly", "noscript"}, []string{"@read", "@slow"}, nil, true, nil}
-	fromMemory = &keyUse{[]string{"readonly", "noscript", "fast"}, []string{"@read", "@fast"}, []string{"RO", "access"}, true, nil}
+	readsKeys = &keyUse{
+		flags: []string{"readonly", "noscript"}, categories: []string{"@read", "@slow"},
+		reads: true,
+	}
+	fromMemory = &keyUse{
+		flags: []string{"readonly", "noscript", "fast"}, categories: []string{"@read", "@fast"},
+		keyFlags: []string{"RO", "access"}, reads: true,
+	}
 )
 
 // ownCommands has all commands of Leash, in the order of LOCK.HELP.
