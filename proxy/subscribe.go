@@ -195,14 +195,3 @@ func (s *session) pong(cmd resp.Command) bool {
 	s.scratch = b
 	return s.answer(b)
 }
-
-func lower(name []byte) []byte {
-	b := make([]byte, len(name))
-	for i, c := range name {
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		b[i] = c
-	}
-	return b
-}
