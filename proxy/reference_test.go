@@ -146,7 +146,8 @@ func TestEveryCommandIsAccountedFor(t *testing.T) {
 		seen := 0
 		table.eachCommand(func(c *command) {
 			seen++
-			if !slices.ContainsFunc(classes, func(g struct {
+			// docs/lock-commands.md describes the commands that Redis does not have
+			if c.class != leashOnly && !slices.ContainsFunc(classes, func(g struct {
 				class class
 				means string
 			}) bool {
