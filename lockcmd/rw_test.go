@@ -270,6 +270,7 @@ func TestDowngrade(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}, slowRetries), leash(t, rdb, Config{}, slowRetries), newKey()
 		a, b, c, d := connect(t, s), connect(t, s), connect(t, other), connect(t, other)
+		receiveEvents(t, rdb, s, other)
 		wrote := a.token(key, "WRITE", "OWNER", "me")
 		want(t, b.do("LOCK.ACQUIRE", key, "READ", "OWNER", "me"), "-"+msgElsewhere)
 		near := b.await(s, 1, key, "READ", "BLOCK", "0")

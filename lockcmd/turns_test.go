@@ -25,13 +25,22 @@ func turnsOf(t testing.TB, rdb redis.UniversalClient, key string) (names []strin
 	return names
 }
 
+// receiveEvents returns when Leashes receive events on their own channels.
+func receiveEvents(t testing.TB, rdb redis.UniversalClient, leashes ...*Service) {
+	t.Helper()
+	for _, s := range leashes {
+		eventually(t, 5*time.Second, "it receives events", func() bool { return listeners(t, rdb, s.subscriber.eventChannel) > 0 })
+	}
+}
+
 // contest lets clients on each Leash take a lock n times in all, and returns who got it, in order.
-func contest(t *testing.T, leashes []*Service, clients, n int, acquire, release []string) (order []int) {
+func contest(t *testing.T, rdb redis.UniversalClient, leashes []*Service, clients, n int, acquire, release []string) (order []int) {
 	t.Helper()
 	type grant struct {
 		leash int
 		conn  *conn
 	}
+	receiveEvents(t, rdb, leashes...)
 	grants := make(chan grant)
 	done := make(chan struct{})
 	ask := func(g grant) {
@@ -77,7 +86,7 @@ func TestR21LeashesTakeTurns(t *testing.T) {
 			key := newKey()
 			leashes := []*Service{leash(t, rdb, Config{}, slowRetries), leash(t, rdb, Config{}, slowRetries)}
 			acquire := append([]string{"LOCK.ACQUIRE", key, "BLOCK", "0"}, mode...)
-			order := contest(t, leashes, 5, 200, acquire, append([]string{"LOCK.RELEASE", key}, mode...))
+			order := contest(t, rdb, leashes, 5, 200, acquire, append([]string{"LOCK.RELEASE", key}, mode...))
 			var got [2]int
 			for _, leash := range order[20:] {
 				got[leash]++
@@ -95,6 +104,7 @@ func TestR21ALeashInTheListComesFirst(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}, slowRetries), leash(t, rdb, Config{}, slowRetries), newKey()
+		receiveEvents(t, rdb, s, other)
 		a, b, c := connect(t, s), connect(t, other), connect(t, s)
 		a.token(key)
 		far := b.await(other, 1, key, "BLOCK", "0")
@@ -123,6 +133,7 @@ func TestR21ALeashWithoutWaitersLeavesTheList(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		for _, mode := range [][]string{nil, {"WRITE"}} {
 			s, other, key := leash(t, rdb, Config{}, slowRetries), leash(t, rdb, Config{}, slowRetries), newKey()
+			receiveEvents(t, rdb, s, other)
 			a, b := connect(t, s), connect(t, other)
 			a.token(append([]string{key}, mode...)...)
 			want(t, b.do(append([]string{"LOCK.ACQUIRE", key, "BLOCK", "100"}, mode...)...), "$-1")
@@ -145,6 +156,7 @@ func TestR21AWriterGetsInBetweenReadersThatOverlap(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		key := newKey()
 		leashes := []*Service{leash(t, rdb, Config{}, slowRetries), leash(t, rdb, Config{}, slowRetries)}
+		receiveEvents(t, rdb, leashes...)
 		readers := []*conn{connect(t, leashes[0]), connect(t, leashes[1])}
 		readers[0].token(key, "READ")
 		for turn := range 10 {
@@ -171,6 +183,7 @@ func TestR21ReadersOfAllLeashesShareATurn(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		key := newKey()
 		leashes := []*Service{leash(t, rdb, Config{}, slowRetries), leash(t, rdb, Config{}, slowRetries)}
+		receiveEvents(t, rdb, leashes...)
 		w := connect(t, leashes[0])
 		w.token(key, "WRITE")
 		var replies []<-chan string
@@ -207,7 +220,7 @@ func TestR21LeashesTakeTurnsAtPermits(t *testing.T) {
 		for _, total := range []int{1, 3} {
 			leashes := []*Service{leash(t, rdb, Config{}, slowRetries), leash(t, rdb, Config{}, slowRetries)}
 			key := semaphore(t, leashes[0], total)
-			order := contest(t, leashes, 5, 200, []string{"SEM.ACQUIRE", key, "BLOCK", "0"}, []string{"SEM.RELEASE", key})
+			order := contest(t, rdb, leashes, 5, 200, []string{"SEM.ACQUIRE", key, "BLOCK", "0"}, []string{"SEM.RELEASE", key})
 			var got [2]int
 			for _, leash := range order[20:] {
 				got[leash]++
@@ -226,6 +239,7 @@ func TestR21ManyPermitsAtOnceAreNotOvertaken(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}, slowRetries), leash(t, rdb, Config{}, slowRetries)
 		key := semaphore(t, s, 2)
+		receiveEvents(t, rdb, s, other)
 		a, b, all := connect(t, s), connect(t, s), connect(t, other)
 		p, q := a.permit(key), b.permit(key)
 		reply := all.startInQueue(other, 1, permitsOf(key), "SEM.ACQUIRE", key, "COUNT", "2", "BLOCK", "0")

@@ -53,8 +53,9 @@ type waiter struct {
 	granted     chan result   // size 1: the grant of a hand-over
 	arrival     int64         // its number in order of arrival
 	// Guarded by waitQueues.mu.
-	state       waiterState
-	copyPending bool // a copy of a hand-over to it may still be on its way
+	state        waiterState
+	wokenClaimed bool // it was woken while a release had claimed it
+	copyPending  bool // a copy of a hand-over to it may still be on its way
 }
 
 type waiterState int
@@ -126,6 +127,7 @@ func (q *waitQueues) beginAttempt(w *waiter) bool {
 	defer q.mu.Unlock()
 	queue := q.byID[w.acquisition.queueID()]
 	if queue.waiters[0] != w || w.state != waiterQueued {
+		w.wokenClaimed = w.state == waiterClaimed
 		return false
 	}
 	w.acquisition.place = placeFirst
@@ -294,7 +296,8 @@ func (q *waitQueues) unclaim(w *waiter, copyPending, told bool) bool {
 		return false
 	}
 	w.state = waiterQueued
-	if !told {
+	if !told || w.wokenClaimed {
+		w.wokenClaimed = false
 		w.wakeUp()
 	}
 	return true

@@ -53,6 +53,7 @@ if takes then takeBack(r) end
 if said then return {said} end
 local q = KEYS[4] and redis.call('EXISTS', KEYS[4]) == 1 and fairQueue(4)
 local first = q and q.head(0)
+needs('GET', 'TIME', 'SET', 'DEL', 'HSET', 'PEXPIRE')
 local turn = readTurn(KEYS[3], ARGV[19], ARGV[20] ~= '')
 if turn.over or first and first ~= ARGV[6] or not canMint(KEYS[2]) or notGranting(ARGV[15]) then
   redis.call('DEL', KEYS[1])
@@ -61,7 +62,6 @@ if turn.over or first and first ~= ARGV[6] or not canMint(KEYS[2]) or notGrantin
   if first then publish(ARGV[16] .. ':' .. first, ARGV[17]) end
   return {1}
 end
-needs('TIME', 'SET', 'DEL', 'HSET', 'PEXPIRE')
 if q then needsForQueue() end
 redis.call('HDEL', KEYS[1], ARGV[1])
 local made = grant(KEYS[1], KEYS[2], {ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11], ARGV[12], ARGV[13], ARGV[14]})

@@ -51,7 +51,7 @@ out[2] = have - #missing
 if #missing == 0 then return out end
 local blocked = notGranting(ARGV[9])
 if blocked then return {6, blocked} end
-needs('ZADD', 'HSET', 'PTTL', 'PEXPIRE', 'SET', 'DEL')
+needs('ZADD', 'HSET', 'PTTL', 'PEXPIRE', 'GET', 'SET', 'DEL')
 local wait, list = mayTakeTurn(KEYS[4], redis.call('GET', KEYS[4]), ARGV[10], ARGV[11] ~= '', ARGV[13])
 if wait then return {0, wait} end
 redis.call('DECRBY', KEYS[1], #missing)

@@ -66,7 +66,7 @@ local function freePermit(permit, channel, modes, turns)
   -- Redisson before 3.17 writes the digits into the zset.
   local member = ends and bytes(permit) or permit
   ends = ends or redis.call('ZSCORE', KEYS[2], permit)
-  needs('HDEL', 'INCRBY', 'TIME')
+  needs('HDEL', 'INCRBY', 'TIME', unpack(turns and {'GET', 'SET', 'DEL'} or {}))
   redis.call('ZREM', KEYS[2], member)
   redis.call('HDEL', KEYS[3], permit)
   if not ends then return -1 end

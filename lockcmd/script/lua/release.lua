@@ -31,8 +31,10 @@ if not h[1] or r[TOKEN] ~= ARGV[2] or r[CARRIER] ~= ARGV[3] then return -1 end
 local said, takes = replyUnlessEnds(r, tonumber(h[1]))
 if takes then takeBack(r) end
 if said then return said end
+local waiting = KEYS[2] and redis.pcall('EXISTS', KEYS[2], KEYS[3]) or 0
+if waiting ~= 0 then needs('GET', 'TIME', 'SET') end
 redis.call('DEL', KEYS[1])
-if not KEYS[2] or redis.pcall('EXISTS', KEYS[2], KEYS[3]) == 0 then
+if waiting == 0 then
   publish(ARGV[6], ARGV[7])
   return 1
 end

@@ -141,7 +141,7 @@ end
 local function endHold(key, leash, field, n, channel, modes, turns)
   local most, writes = MINE == 'read' and crowdLeft(key, leash, field), 0
   if not most then most, writes = othersLeft(key, leash, field) end
-  needs('DEL', 'PEXPIRE', 'HDEL', 'HSET')
+  needs('DEL', 'PEXPIRE', 'HDEL', 'HSET', unpack(turns and {'GET', 'TIME', 'SET'} or {}))
   if most == 0 then
     redis.call('DEL', key, leash)
   else

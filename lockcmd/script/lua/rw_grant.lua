@@ -1,7 +1,7 @@
 -- rw_grant.lua follows rw.lua in rw_acquire.lua and rw_handover.lua. It writes a grant.
 
 -- needsForGrant ends the script unless Leash's user may run every command of a grant.
-local function needsForGrant() needs('GET', 'TIME', 'SET', 'DEL', 'HSET', 'HKEYS', 'HDEL', 'HINCRBY', 'PTTL', 'PEXPIRE') end
+local function needsForGrant() needs('GET', 'MGET', 'TIME', 'SET', 'DEL', 'HSET', 'HKEYS', 'HDEL', 'HINCRBY', 'PTTL', 'PEXPIRE') end
 
 -- newHold makes a new hold in a field. mode is its mode. A dead hold may have left n counts there.
 -- In a fresh lock it is the first hold, and any other field belongs to dead holds. g is as in grant
