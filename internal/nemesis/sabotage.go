@@ -61,7 +61,7 @@ return out
 	},
 	{
 		name:  "writer", // a writer is granted the lock beside readers
-		edits: []edit{{"script/lua/rw_acquire.lua", "if writing > 0 or MINE == 'write' and most > 0 then", "if writing > 0 then"}},
+		edits: []edit{{"script/lua/rw_pass_others.lua", "if writing > 0 or MINE == 'write' and most > 0 then", "if writing > 0 then"}},
 		kinds: []string{"rw"}, faults: []string{"network: slow"}, caught: []string{"is no read-write lock", "was certain for"},
 	},
 	{
@@ -92,6 +92,7 @@ return out
 		name: "waiter",
 		edits: []edit{
 			{"script/lua/prelude.lua", "local function publish(channel, mode, word)", "local function publish(channel, mode, word) mode = ''"},
+			{"script/lua/turns.lua", "nameOf(list[1]), event)\n  return ms", "nameOf(list[1]), '')\n  return ms"},
 			{"acquire.go", "	return pause\n}", "	return time.Hour\n}"},
 		},
 		kinds: []string{"lock"}, faults: []string{"none"}, length: 20 * time.Second, caught: []string{"while a client waits", "was not answered for"},
