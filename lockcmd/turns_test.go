@@ -34,7 +34,8 @@ func receiveEvents(t testing.TB, rdb redis.UniversalClient, leashes ...*Service)
 }
 
 // contest lets clients on each Leash take a lock n times in all, and returns who got it, in order.
-func contest(t *testing.T, rdb redis.UniversalClient, leashes []*Service, clients, n int, acquire, release []string) (order []int) {
+// Somebody holds the lock until all Leashes are in the list; open lets them begin.
+func contest(t *testing.T, rdb redis.UniversalClient, leashes []*Service, clients, n int, acquire, release []string, open func()) (order []int) {
 	t.Helper()
 	type grant struct {
 		leash int
@@ -65,6 +66,8 @@ func contest(t *testing.T, rdb redis.UniversalClient, leashes []*Service, client
 		}
 	}
 	defer close(done)
+	eventually(t, 10*time.Second, "all Leashes are in the list", func() bool { return len(turnsOf(t, rdb, acquire[1])) == len(leashes) })
+	open()
 	for range n {
 		select {
 		case g := <-grants:
@@ -86,7 +89,10 @@ func TestR21LeashesTakeTurns(t *testing.T) {
 			key := newKey()
 			leashes := []*Service{leash(t, rdb, Config{}, slowRetries), leash(t, rdb, Config{}, slowRetries)}
 			acquire := append([]string{"LOCK.ACQUIRE", key, "BLOCK", "0"}, mode...)
-			order := contest(t, rdb, leashes, 5, 200, acquire, append([]string{"LOCK.RELEASE", key}, mode...))
+			release := append([]string{"LOCK.RELEASE", key}, mode...)
+			holder := connect(t, leashes[0])
+			holder.token(append([]string{key}, mode...)...)
+			order := contest(t, rdb, leashes, 5, 200, acquire, release, func() { want(t, holder.do(release...), ":1") })
 			var got [2]int
 			for _, leash := range order[20:] {
 				got[leash]++
@@ -220,7 +226,15 @@ func TestR21LeashesTakeTurnsAtPermits(t *testing.T) {
 		for _, total := range []int{1, 3} {
 			leashes := []*Service{leash(t, rdb, Config{}, slowRetries), leash(t, rdb, Config{}, slowRetries)}
 			key := semaphore(t, leashes[0], total)
-			order := contest(t, rdb, leashes, 5, 200, []string{"SEM.ACQUIRE", key, "BLOCK", "0"}, []string{"SEM.RELEASE", key})
+			holder, release := connect(t, leashes[0]), []string{"SEM.RELEASE", key}
+			for range total {
+				holder.permit(key)
+			}
+			order := contest(t, rdb, leashes, 5, 200, []string{"SEM.ACQUIRE", key, "BLOCK", "0"}, release, func() {
+				for range total {
+					want(t, holder.do(release...), ":1")
+				}
+			})
 			var got [2]int
 			for _, leash := range order[20:] {
 				got[leash]++
