@@ -22,6 +22,7 @@ type call struct {
 	begun   bool   // a piece of the reply has been passed on
 	muted   bool   // the client does not want the reply
 	reads   bool   // a read, which may be executed twice
+	script  bool   // it runs a script
 	done    bool
 	buffer  replyBuffer
 

@@ -21,6 +21,7 @@ type command struct {
 	blocking   bool   // may block, depending on its arguments
 	write      bool   // may write, itself or by a script
 	readonly   bool   // only reads data
+	script     bool   // runs a script
 	repeatable bool   // does no harm when it is executed twice
 	readable   bool   // may be served by a replica, when that is wanted
 	data       bool   // only reads or writes data: one reply, and the connection stays as it was
@@ -229,7 +230,8 @@ func parseCommand(fields []string) (*command, error) {
 
 func (c *command) setFlags(flags []string) {
 	c.blocking = slices.Contains(flags, "blocking")
-	c.write = slices.Contains(flags, "write") || runsScript(c.name)
+	c.script = runsScript(c.name)
+	c.write = slices.Contains(flags, "write") || c.script
 	c.readonly = slices.Contains(flags, "readonly")
 	c.data = c.readonly || slices.Contains(flags, "write")
 }

@@ -67,6 +67,9 @@ func (p *part) Move() bool {
 	return true
 }
 
+// RunsScript implements upstream.Mover.
+func (p *part) RunsScript() bool { return p.call.script }
+
 // onlyReads reports whether the current command only reads and may run twice. A command after
 // CLIENT CACHING may not.
 func (s *session) onlyReads() bool {

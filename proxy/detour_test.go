@@ -130,6 +130,40 @@ func TestQuestionsAboutTheServerPassPausedWrites(t *testing.T) {
 	}
 }
 
+// TestReadBeforeAScriptIsAnswered checks a read that Redis gets together with a script that does not
+// end. Redis runs the read first, but keeps its reply until the script ends. Then the read is asked
+// again elsewhere.
+func TestReadBeforeAScriptIsAnswered(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, "--busy-reply-threshold", "200")
+	l := startLeash(t, []string{server.Addr})
+	reader, writer := l.dial(t), l.dial(t)
+	want(t, reader, "+OK\r\n", "SET", "k", "v")
+	for _, how := range [][]string{{"EVAL", "while true do end", "0"}, {"EVAL_RO", "while true do end", "0"}} {
+		if err := server.Pause(); err != nil {
+			t.Fatal(err)
+		}
+		if err := reader.Send(redistest.Command("GET", "k")); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(20 * time.Millisecond) // so that it is most likely the first
+		if err := writer.Send(redistest.Command(how...)); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(20 * time.Millisecond)
+		if err := server.Resume(); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := reader.Read(); got != "$1\r\nv\r\n" && got != busyReply(t, server.Addr) {
+			t.Fatalf("%s: GET was answered %q, %v", how[0], got, err)
+		}
+		eventually(t, "the script is killed", func() bool { return do(t, l.dial(t), "SCRIPT", "KILL") == "+OK\r\n" })
+		if got, err := writer.Read(); !strings.Contains(got, "killed by user") {
+			t.Fatalf("%s: got %q, %v", how[0], got, err)
+		}
+	}
+}
+
 // TestOthersGetBusyWhileScriptRuns checks that other clients get Redis's BUSY error while a script
 // runs too long, and can kill it.
 func TestOthersGetBusyWhileScriptRuns(t *testing.T) {

@@ -98,7 +98,7 @@ func (s *session) fanOut(parts []*part, to []*upstream.Node, bytes int, m merge.
 	}
 	c := s.newCallLocked()
 	c.bytes = bytes
-	c.reads = s.onlyReads()
+	c.reads, c.script = s.onlyReads(), false
 	c.fan = &fanout{call: c, parts: parts, left: len(parts), merge: m}
 	caching := s.takeCaching()
 	for _, p := range parts {

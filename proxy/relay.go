@@ -96,7 +96,7 @@ func (s *session) push(cmd resp.Command, slot int) *part {
 	c := s.newCallLocked()
 	c.bytes = len(cmd.Raw)
 	c.in = s.in
-	c.reads = s.onlyReads()
+	c.reads, c.script = s.onlyReads(), s.current != nil && s.current.script
 	p := &c.part
 	p.call, p.slot = c, slot
 	p.Request, p.Sink = cmd.Raw, p

@@ -18,7 +18,8 @@ const silentFor = 50 * time.Millisecond
 // When the oldest call has waited for silentFor, the link sends a PING on a second link to the
 // node. If the PING is answered first, unsent commands take the second link. There Redis gives its
 // own answer (BUSY). Reads that are already written move there too, because they may run
-// twice. The oldest call of a busy node stays, because it is the script that runs. Writes take the
+// twice. The first script on the link of a busy node stays, because it may be the one that runs.
+// Calls before it move as well: Redis keeps their replies until the script ends. Writes take the
 // second link only while the node is busy, because the node then refuses them at once. A paused
 // write would stall the second link too.
 //
@@ -168,11 +169,14 @@ func (r *replyReader) moveReads() {
 	}
 	l.mu.Unlock()
 	waiting := r.calls.calls[r.calls.head:]
+	scriptRuns := second.busy.Load()
 	for i, c := range waiting {
-		if i == 0 && second.busy.Load() { // EVAL_RO itself
+		m, ok := c.Sink.(Mover)
+		if ok && scriptRuns && m.RunsScript() {
+			scriptRuns = false
 			continue
 		}
-		if c.Asking || c.Prefix != nil || c.Replies > 1 || len(c.Request) >= referenced || !movable(c.Sink) {
+		if !ok || c.Asking || c.Prefix != nil || c.Replies > 1 || len(c.Request) >= referenced || !m.Move() {
 			continue
 		}
 		waiting[i] = &Call{Sink: discardReply{}}
@@ -180,16 +184,13 @@ func (r *replyReader) moveReads() {
 	}
 }
 
-// Mover is a Sink whose call may run twice.
+// Mover is a Sink whose call may be able to run twice.
 type Mover interface {
 	// Move is asked before a written call moves to another link. Later calls of its session then
 	// wait until it has its reply.
 	Move() bool
-}
-
-func movable(s Sink) bool {
-	m, ok := s.(Mover)
-	return ok && m.Move()
+	// RunsScript reports whether the call runs a script, so that Redis may be busy with it.
+	RunsScript() bool
 }
 
 // discardReply is the sink that replaces a moved call's sink.
