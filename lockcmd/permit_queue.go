@@ -63,7 +63,7 @@ func (q *permitQueues) beginAttempt(w *permitWaiter) bool {
 	return true
 }
 
-// behind says who waits behind w, if it gets permits now.
+// behind is about the waiters behind w, if w gets permits now.
 func (q *permitQueues) behind(w *permitWaiter) string {
 	q.mu.Lock()
 	defer q.mu.Unlock()

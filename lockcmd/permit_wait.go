@@ -12,7 +12,7 @@ type blockOption struct {
 	block time.Duration
 }
 
-// permitAttempt makes one attempt. behind says who waits behind it on this Leash.
+// permitAttempt makes one attempt. behind is about the waiters behind it on this Leash.
 type permitAttempt func(until time.Time, behind string) result
 
 // attemptOrWait attempts once and then waits, if p says so. Without first it goes behind present

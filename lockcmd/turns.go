@@ -24,7 +24,7 @@ const (
 	placeReads = "3"
 )
 
-// Who waits behind a waiter for permits on this Leash.
+// The waiters behind a waiter for permits on this Leash.
 const (
 	behindNone  = ""
 	behindLater = "0" // not those that the turn of this Leash lasts for

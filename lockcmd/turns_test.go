@@ -81,6 +81,14 @@ func contest(t *testing.T, rdb redis.UniversalClient, leashes []*Service, client
 	return order
 }
 
+// shares counts the grants of each of two Leashes.
+func shares(order []int) (grants [2]int) {
+	for _, leash := range order {
+		grants[leash]++
+	}
+	return grants
+}
+
 // TestR21LeashesTakeTurns: With as many clients each, two Leashes get a lock as often.
 func TestR21LeashesTakeTurns(t *testing.T) {
 	t.Parallel()
@@ -93,11 +101,7 @@ func TestR21LeashesTakeTurns(t *testing.T) {
 			holder := connect(t, leashes[0])
 			holder.token(append([]string{key}, mode...)...)
 			order := contest(t, rdb, leashes, 5, 200, acquire, release, func() { want(t, holder.do(release...), ":1") })
-			var got [2]int
-			for _, leash := range order[20:] {
-				got[leash]++
-			}
-			if got[0] < 75 || got[1] < 75 {
+			if got := shares(order[20:]); got[0] < 75 || got[1] < 75 {
 				t.Errorf("%v: got %v grants of 180", mode, got)
 			}
 		}
@@ -144,7 +148,7 @@ func TestR21ALeashWithoutWaitersLeavesTheList(t *testing.T) {
 			a.token(append([]string{key}, mode...)...)
 			want(t, b.do(append([]string{"LOCK.ACQUIRE", key, "BLOCK", "100"}, mode...)...), "$-1")
 			eventually(t, 5*time.Second, "the list is empty", func() bool { return len(turnsOf(t, rdb, key)) == 0 })
-			// It was named in that moment all the same.
+			// It is named nevertheless.
 			rdb.Set(t.Context(), script.TurnsKey(key), "0 "+other.uuid+"/5000", time.Minute)
 			want(t, a.do(append([]string{"LOCK.RELEASE", key}, mode...)...), ":1")
 			a.token(append([]string{key, "BLOCK", "0"}, mode...)...)
@@ -155,7 +159,7 @@ func TestR21ALeashWithoutWaitersLeavesTheList(t *testing.T) {
 	})
 }
 
-// TestR21AWriterGetsInBetweenReadersThatOverlap: Readers on two Leashes overlap for ever, and a
+// TestR21AWriterGetsInBetweenReadersThatOverlap: Readers on two Leashes always overlap, and a
 // writer waits on one of them.
 func TestR21AWriterGetsInBetweenReadersThatOverlap(t *testing.T) {
 	t.Parallel()
@@ -235,11 +239,7 @@ func TestR21LeashesTakeTurnsAtPermits(t *testing.T) {
 					want(t, holder.do(release...), ":1")
 				}
 			})
-			var got [2]int
-			for _, leash := range order[20:] {
-				got[leash]++
-			}
-			if got[0] < 75 || got[1] < 75 {
+			if got := shares(order[20:]); got[0] < 75 || got[1] < 75 {
 				t.Errorf("%d permits: got %v grants of 180", total, got)
 			}
 		}
@@ -267,5 +267,35 @@ func TestR21ManyPermitsAtOnceAreNotOvertaken(t *testing.T) {
 		}
 		all.carrier.End(Release)
 		permitOf(t, receive(t, next, 2*time.Second))
+	})
+}
+
+// TestR21OddLists: Whatever the list has, a lock is not reserved for long.
+func TestR21OddLists(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s := leash(t, rdb, Config{}, slowRetries)
+		for _, text := range []string{
+			"", "x", "0", "-1 dead/250", "nan dead/250", "inf dead/250", "1e400 dead/250", "99999999999999 dead/250", // Redis's clock was set back
+			"0 dead", "0 dead/", "0 dead/x", "0 dead/99999999999999999999", "0 / /", "0 dead/-5", "0 " + strings.Repeat("a", 10000) + "/1",
+		} {
+			key, a := newKey(), connect(t, s)
+			rdb.Set(t.Context(), script.TurnsKey(key), text, time.Minute)
+			for until := time.Now().Add(12 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+				reply := a.do("LOCK.ACQUIRE", key)
+				if strings.HasPrefix(reply, ":") {
+					break
+				}
+				if reply != "$-1" || time.Now().After(until) {
+					t.Errorf("%.40q: got %q", text, reply)
+					break
+				}
+			}
+			want(t, a.do("LOCK.RELEASE", key), ":1")
+		}
+		key, a := newKey(), connect(t, s)
+		rdb.LPush(t.Context(), script.TurnsKey(key), "no string")
+		a.token(key)
+		want(t, a.do("LOCK.RELEASE", key), ":1")
 	})
 }

@@ -130,9 +130,9 @@ func TestQuestionsAboutTheServerPassPausedWrites(t *testing.T) {
 	}
 }
 
-// TestReadBeforeAScriptIsAnswered checks a read that Redis gets together with a script that does not
-// end. Redis runs the read first, but keeps its reply until the script ends. Then the read is asked
-// again elsewhere.
+// TestReadBeforeAScriptIsAnswered checks a read that Redis gets together with an endless script.
+// Redis runs the read first, but keeps its reply until the script ends. So the read moves to the
+// second link.
 func TestReadBeforeAScriptIsAnswered(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--busy-reply-threshold", "200")

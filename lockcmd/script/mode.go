@@ -1,7 +1,6 @@
 package script
 
 import (
-	"slices"
 	"strings"
 )
 
@@ -57,18 +56,25 @@ var (
 
 func newRWMode(id uint8, name string, shared bool) *Mode {
 	load := func(script string, parts ...string) *Script {
-		common := []string{"rw_" + name, "rw"}
-		if slices.Contains(parts, "turns") { // rw.lua uses it
-			common = []string{"rw_" + name, "turns", "rw"}
-		}
-		return Load("rw_"+script, append(common, slices.DeleteFunc(parts, func(part string) bool { return part == "turns" })...)...)
+		return Load("rw_"+script, append([]string{"rw_" + name}, parts...)...)
 	}
 	return &Mode{
-		ID: id, Name: name, Option: strings.ToUpper(name), Shared: shared, Acquire: load("acquire", "turns", "rw_grant", "master", "again", "rw_again", "rw_pass_others"), Release: load("release", "turns", "release_reply"),
-		AcquireReplicated: load("acquire", "turns", "rw_grant", "master", "rw_undo_rights", "again", "rw_again", "rw_pass_others"), Handover: load("handover", "turns", "rw_grant", "master", "release_reply"),
-		Revoke: load("revoke", "revoke_report"), Move: load("move", "set_carrier"), Undo: load("undo"), Renew: load("renew"), Restore: load("restore", "rw_make_room", "master", "restore_each"), RenewKey: load("renew_key"), ReleaseKey: load("release_key", "release_reply"), Extend: load("extend", "extend_report"), BreakOther: load("break"),
-		Channel: RWChannel,
-		Helpers: func(key, _ string) []string { return []string{RecordsKey(key)} },
+		ID: id, Name: name, Option: strings.ToUpper(name), Shared: shared,
+		Acquire:           load("acquire", "turns", "rw", "rw_grant", "master", "again", "rw_again", "rw_pass_others"),
+		AcquireReplicated: load("acquire", "turns", "rw", "rw_grant", "master", "rw_undo_rights", "again", "rw_again", "rw_pass_others"),
+		Release:           load("release", "turns", "rw", "release_reply"),
+		Handover:          load("handover", "turns", "rw", "rw_grant", "master", "release_reply"),
+		Revoke:            load("revoke", "rw", "revoke_report"),
+		Move:              load("move", "rw", "set_carrier"),
+		Undo:              load("undo", "rw"),
+		Renew:             load("renew", "rw"),
+		Restore:           load("restore", "rw", "rw_make_room", "master", "restore_each"),
+		RenewKey:          load("renew_key", "rw"),
+		ReleaseKey:        load("release_key", "rw", "release_reply"),
+		Extend:            load("extend", "rw", "extend_report"),
+		BreakOther:        load("break", "rw"),
+		Channel:           RWChannel,
+		Helpers:           func(key, _ string) []string { return []string{RecordsKey(key)} },
 	}
 }
 

@@ -3,7 +3,7 @@
 -- first word is the ms until which the free lock is reserved for the first Leash, 0 without a
 -- reservation. The others are the Leashes that wait, in order: uuid/ms. ms is how long a
 -- reservation for that Leash lasts. All FAIR waiters are one entry, "fair/ms".
-local TURNS_TTL, RESERVATION = 60000, 250
+local TURNS_TTL, RESERVATION, MOST = 60000, 250, 10000
 
 -- nameOf is the name of the Leash in an entry.
 local function nameOf(entry) return (string.match(entry, '^[^/]*')) end
@@ -32,7 +32,7 @@ end
 -- reserve reserves the free lock for the first Leash of the list and tells that Leash. It returns
 -- how many ms the reservation lasts.
 local function reserve(key, list, event)
-  local now, ms = redis.call('TIME'), math.min(tonumber((string.match(list[1], '/(%d+)$'))) or RESERVATION, 10000)
+  local now, ms = redis.call('TIME'), math.min(tonumber((string.match(list[1], '/(%d+)$'))) or RESERVATION, MOST)
   writeTurns(key, now[1] * 1000 + math.floor(now[2] / 1000) + ms, list)
   redis.pcall('PUBLISH', 'leash:' .. nameOf(list[1]), event)
   return ms
@@ -47,7 +47,8 @@ local function mayTakeTurn(key, text, leash, waits, event)
   local till, list = readTurns(text)
   local now = redis.call('TIME')
   now = now[1] * 1000 + math.floor(now[2] / 1000)
-  if till > 0 and till <= now then
+  -- A reservation is over as well when Redis's clock was set back since.
+  if till ~= 0 and not (till > now and till <= now + MOST) then
     till = 0
     table.remove(list, 1)
   end
@@ -103,7 +104,7 @@ end
 
 -- callNext tells that the lock is free. While Leashes wait, it reserves the lock for the first of
 -- them. The message then begins with a zero more, which Java clients do not notice. leash is the
--- Leash that has freed the lock; waits says that others wait there.
+-- Leash that has freed the lock. waits says whether its clients wait for the lock.
 local function callNext(key, leash, waits, event, channel, modes, word)
   local till, list = readTurns(key and redis.pcall('GET', key))
   local place = placeOf(list, leash)
