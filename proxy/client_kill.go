@@ -60,7 +60,7 @@ func (s *session) clientKill(c *command, cmd resp.Command) bool {
 
 func (s *session) killOthers(f killFilter) (killed int, killsItself bool) {
 	for _, one := range s.server.sortedSessions() {
-		if one == s && !f.self || !f.fits(one.describe()) {
+		if one == s && !f.self || one.isCut() || !f.fits(one.describe()) {
 			continue
 		}
 		killed++

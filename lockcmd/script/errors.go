@@ -63,8 +63,11 @@ func Judge(err error) Verdict {
 	return Ambiguous
 }
 
-// ErrorText is Redis's error for the client. It cuts off the position in our script, which Redis
-// 7 appends and Redis 6 prepends.
+// msgNoText stands for an error of Redis without a text. Callers take an empty text for no error.
+const msgNoText = "ERR redis answered an error without a text"
+
+// ErrorText is Redis's error for the client, never empty. It cuts off the position in our script,
+// which Redis 7 appends and Redis 6 prepends.
 func ErrorText(err error) string {
 	text := err.Error()
 	if at, _, ok := strings.Cut(text, " script: "); ok {
@@ -76,6 +79,9 @@ func ErrorText(err error) string {
 		}
 	}
 	text = strings.TrimPrefix(text, "-")
+	if strings.TrimSpace(text) == "" {
+		return msgNoText
+	}
 	return strings.NewReplacer("\r", " ", "\n", " ").Replace(text)
 }
 
