@@ -162,7 +162,7 @@ func (g *Generator) tokenOf(a argument) string {
 
 // mangle damages some commands.
 func (g *Generator) mangle(args []string) []string {
-	if !g.chance(0.04) || !mayMangle(strings.ToUpper(args[0])) {
+	if !g.chance(0.04) || !mayMangle(args) {
 		return args
 	}
 	at, how := g.rng.IntN(len(args)), g.rng.IntN(4)
@@ -188,8 +188,11 @@ func (g *Generator) mangle(args []string) []string {
 
 // mayMangle excludes commands whose damaged form would have a random reply, such as a cursor that
 // the server has not made, or would block for long.
-func mayMangle(name string) bool {
-	return name != "SPOP" && !strings.HasSuffix(name, "SCAN") && !strings.HasPrefix(name, "BL") && !strings.HasPrefix(name, "BR") && !strings.HasPrefix(name, "BZ")
+func mayMangle(args []string) bool {
+	name := strings.ToUpper(args[0])
+	isBlock := func(arg string) bool { return strings.EqualFold(arg, "BLOCK") }
+	return name != "SPOP" && !strings.HasSuffix(name, "SCAN") && !slices.ContainsFunc(args, isBlock) &&
+		!strings.HasPrefix(name, "BL") && !strings.HasPrefix(name, "BR") && !strings.HasPrefix(name, "BZ")
 }
 
 func (g *Generator) junk() string {

@@ -50,6 +50,25 @@ func TestEveryCommandIsMade(t *testing.T) {
 	}
 }
 
+// TestBlocksForAMoment checks that no stream command waits longer than 1 ms, however it is damaged.
+func TestBlocksForAMoment(t *testing.T) {
+	g := learn(t).New(rand.New(rand.NewPCG(3, 4)), Options{})
+	seen := 0
+	for range 100_000 {
+		args := g.Next()
+		at := slices.IndexFunc(args, func(arg string) bool { return strings.EqualFold(arg, "BLOCK") })
+		if at < 0 || !strings.HasPrefix(strings.ToUpper(args[0]), "XREAD") {
+			continue
+		}
+		if seen++; at+1 == len(args) || args[at+1] != "1" {
+			t.Fatalf("%.200q", args)
+		}
+	}
+	if seen < 100 {
+		t.Errorf("%d commands with BLOCK", seen)
+	}
+}
+
 // TestOneSlot: no command and no transaction has keys with two hash tags, except the commands that
 // Leash splits.
 func TestOneSlot(t *testing.T) {
