@@ -38,7 +38,7 @@ const (
 // find runs trials of the sabotage until the check of one trial finds it.
 func (s *sabotage) find(ctx context.Context, opt options, log *slog.Logger, out io.Writer) error {
 	opt.length, opt.kinds, opt.faults = cmp.Or(s.length, sabotageLength), s.kinds, s.faults
-	b, err := setUp(ctx, keysOf(s.kinds), opt.race, s, log)
+	b, err := setUp(ctx, opt, s, log)
 	if err != nil {
 		return err
 	}

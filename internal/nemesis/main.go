@@ -51,7 +51,7 @@ func run(ctx context.Context, opt options, out io.Writer) error {
 	if opt.grace {
 		flags = []string{"--failover-grace", opt.graceTime().String()}
 	}
-	b, err := setUp(ctx, keysOf(opt.kinds), opt.race, nil, log, flags...)
+	b, err := setUp(ctx, opt, nil, log, flags...)
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ type options struct {
 	grace    bool
 	sabotage []string
 	race     bool
+	other    string // the second Leash's binary, "" for the same one
 	verbose  bool
 }
 
@@ -60,6 +61,7 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 	fs.BoolVar(&opt.grace, "grace", false, "give Leash a grace period after a failover; the check then excepts nothing of a failover")
 	fs.StringSliceVar(&opt.sabotage, "sabotage", nil, "test the check instead: it must find scripts that are broken on purpose; `names`: "+strings.Join(sabotageNames(), ", ")+", or all")
 	fs.BoolVar(&opt.race, "race", false, "build Leash under the race detector")
+	fs.StringVar(&opt.other, "other", "", "a `binary` of another version of Leash for the second of the two, as during an upgrade")
 	fs.BoolVarP(&opt.verbose, "verbose", "v", false, "log each fault")
 	fs.Usage = func() {
 		fmt.Fprint(out, usageText, fs.FlagUsages(), "\nFaults:\n")
@@ -114,6 +116,9 @@ func (o options) validate() error {
 		if name != "all" && !slices.Contains(sabotageNames(), name) {
 			errs = append(errs, fmt.Errorf("--sabotage %q: give some of %s, or all", name, strings.Join(sabotageNames(), ", ")))
 		}
+	}
+	if o.other != "" && len(o.sabotage) > 0 {
+		errs = append(errs, errors.New("--other: give it without --sabotage, which tests one version"))
 	}
 	return errors.Join(errs...)
 }

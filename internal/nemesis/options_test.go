@@ -19,7 +19,7 @@ func TestParseOptions(t *testing.T) {
 		t.Errorf("no flags: got %+v, %v", opt, err)
 	}
 	for _, args := range [][]string{
-		{"--for", "0s"}, {"--clients", "0"}, {"--kinds", "lock,no"}, {"--faults", "no such"}, {"--sabotage", "owner,none"}, {"--no"}, {"word"},
+		{"--for", "0s"}, {"--clients", "0"}, {"--kinds", "lock,no"}, {"--faults", "no such"}, {"--sabotage", "owner,none"}, {"--sabotage", "owner", "--other", "x"}, {"--no"}, {"word"},
 		{"--faults", "flushall"}, // it needs --forget
 	} {
 		if _, err := parseOptions(args, io.Discard); err == nil || errors.Is(err, pflag.ErrHelp) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,8 +35,10 @@ type testbed struct {
 
 // setUp builds Leash with the sabotage, and starts everything. It adds the extra flags to those of
 // each Leash.
-func setUp(ctx context.Context, keys []string, race bool, sabotage *sabotage, log *slog.Logger, extra ...string) (_ *testbed, err error) {
-	b := &testbed{keys: keys, log: log}
+func setUp(
+	ctx context.Context, opt options, sabotage *sabotage, log *slog.Logger, extra ...string,
+) (_ *testbed, err error) {
+	b := &testbed{keys: keysOf(opt.kinds), log: log}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, b.close())
@@ -50,7 +53,7 @@ func setUp(ctx context.Context, keys []string, race bool, sabotage *sabotage, lo
 	if err != nil {
 		return nil, err
 	}
-	binary, err := leashtest.BuildWith(ctx, dir, leashtest.BuildOptions{Race: race, Overlay: overlay})
+	binary, err := leashtest.BuildWith(ctx, dir, leashtest.BuildOptions{Race: opt.race, Overlay: overlay})
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +71,7 @@ func setUp(ctx context.Context, keys []string, race bool, sabotage *sabotage, lo
 		return nil, err
 	}
 	b.closers = append(b.closers, b.cluster.Close)
-	for range 2 {
+	for _, binary := range []string{binary, cmp.Or(opt.other, binary)} {
 		l, err := leashtest.Start(ctx, binary, dir, append(extra, "--upstream", strings.Join(b.cluster.Addrs(), ","),
 			"--watchdog-timeout", ttl.String(), "--upstream-timeout", "3s", "--drain-timeout", "1s")...)
 		if err != nil {
