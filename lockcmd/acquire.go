@@ -41,7 +41,7 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 	// Otherwise this waiter goes behind those that wait already (R18).
 	if !opts.wait || !s.queues.waiting(a.queueID()) || c.skipsQueue(opts) {
 		if opts.wait {
-			a.lastMessage = s.subscriber.lastMessage(a.queueID().channel)
+			a.lastMessage = s.events.LastMessage(a.queueID().channel)
 		}
 		r = a.send(attemptDeadline(s.deadline(), a.end))
 	}
@@ -60,7 +60,7 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 // that Leash loses some.
 func (s *Service) awaitRenewals(ctx context.Context) {
 	if excess := time.Duration(s.watchdog.Stats.Excess.Load()); excess > 0 {
-		s.sleep(ctx, min(excess/2, time.Second))
+		s.redis.Sleep(ctx, min(excess/2, time.Second))
 	}
 }
 
@@ -91,7 +91,7 @@ func (s *Service) isHeld(h *hold) bool {
 	if err != nil {
 		return !h.leaseOver()
 	}
-	_, ok := options{token: h.token}.find(info)
+	_, ok := info.Find(h.token)
 	if !ok {
 		s.watchdog.Check(&h.watch)
 	}

@@ -132,7 +132,7 @@ func TestR11OldCarrierReleasesNothing(t *testing.T) {
 
 		// The old connection ends after ATTACH. Its Leash has not received the event of the move
 		// yet.
-		s.subscriber.eventChannel = "nowhere"
+		s.events.Own = "nowhere"
 		a, b, key := connect(t, s), connect(t, where), newKey()
 		token := a.token(key, "OWNER", "me")
 		b.attach(key, "me", token)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/lockcmd/event"
 	"leash/lockcmd/script"
 	"leash/renewal"
 )
@@ -168,7 +169,7 @@ func TestAwaitLossOfALeftHoldThatIsBroken(t *testing.T) {
 			a.carrier.End(Release)
 			tombstone := script.TombstoneKey(key, token, a.carrier.name)
 			eventually(t, 5*time.Second, "the tombstone says that it was left", func() bool {
-				return rdb.Get(t.Context(), tombstone).Val() == leftText
+				return rdb.Get(t.Context(), tombstone).Val() == event.Left
 			})
 			wantPrefix(t, connect(t, other).do("LOCK.BREAK", key), ":")
 			if got := receive(t, reply, 20*time.Second); got != "$6\r\nbroken" {
@@ -211,7 +212,7 @@ func TestAwaitLossOfALeaseOutlivesTheConnection(t *testing.T) {
 func TestAwaitLossFollowsAMoveWithoutAnEvent(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, other, key := leash(t, rdb, Config{}, func(s *Service) { s.subscriber.eventChannel = "nowhere" }), leash(t, rdb, Config{}), newKey()
+		s, other, key := leash(t, rdb, Config{}, func(s *Service) { s.events.Own = "nowhere" }), leash(t, rdb, Config{}), newKey()
 		a, b := connect(t, s), connect(t, other)
 		token := a.token(key, "OWNER", "me")
 		text := strconv.FormatInt(token, 10)
@@ -247,7 +248,7 @@ func TestR27AwaitLossAskedForTooLate(t *testing.T) {
 			t.Fatal("it is not held")
 		}
 		// the release of the hold waits for the request lock
-		s.receiveEvent(holdEventText(watchedEvent, token, a.carrier.name, key))
+		s.receive(event.Text(event.Watched, token, a.carrier.name, key))
 		h.carrier.mu.Lock()
 		watch := h.remoteWatch
 		h.carrier.mu.Unlock()

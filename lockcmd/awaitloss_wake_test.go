@@ -43,7 +43,7 @@ func TestR27AwaitLossOnAnotherLeashIsWokenByTheEnd(t *testing.T) {
 				default:
 					next = b.await(carrier, 1, key, "BLOCK", "0")
 				}
-				eventually(t, soon, "it listens", func() bool { return other.subscriber.lastMessage(lockMode(mode).Channel(key)) != 0 })
+				eventually(t, soon, "it listens", func() bool { return other.events.LastMessage(lockMode(mode).Channel(key)) != 0 })
 				if got := end(a, key); got != ":1" {
 					t.Fatalf("%s %s: %s", name, mode, got)
 				}
@@ -59,11 +59,7 @@ func TestR27AwaitLossOnAnotherLeashIsWokenByTheEnd(t *testing.T) {
 				}
 			}
 		}
-		eventually(t, soon, "nobody listens any more", func() bool {
-			other.subscriber.mu.Lock()
-			defer other.subscriber.mu.Unlock()
-			return len(other.subscriber.subs) == 0
-		})
+		eventually(t, soon, "nobody listens any more", func() bool { return other.events.Channels() == 0 })
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"leash/lockcmd/event"
 	"leash/lockcmd/script"
 	"leash/renewal"
 )
@@ -166,8 +167,8 @@ func (b *breakRequest) forEach(holds []script.Hold, do func(script.Hold) error) 
 // markBroken tells the Leash of a hold that the hold is to be broken.
 func (b *breakRequest) markBroken(f script.Hold) error {
 	s, token, carrier := b.service, f.Record.Token, f.Record.Carrier
-	ref := holdRef{token, carrier}.inRedis(b.lock)
-	marked, err := s.redis.MarkBroken(ref, b.keep(f), holdEventText(brokenText, token, carrier, b.lock.key), b.until)
+	ref := script.Ref{Lock: b.lock.inRedis(), Token: token, Carrier: carrier}
+	marked, err := s.redis.MarkBroken(ref, b.keep(f), event.Text(event.Broken, token, carrier, b.lock.key), b.until)
 	if !marked {
 		return err
 	}
@@ -202,17 +203,17 @@ func (b *breakRequest) readReport(token int64) {
 	ref := b.awaitingReport[token]
 	b.mu.Unlock()
 	text, err := b.service.redis.Tombstone(ref, b.forceAfter.Add(confirmSlack))
-	if err != nil || strings.HasSuffix(text, perhapsSuffix) {
+	if err != nil || strings.HasSuffix(text, event.PerhapsSuffix) {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch how, _, _ := strings.Cut(text, " "); {
-	case text == forcedText: // forced by another BREAK
+	case text == event.Forced: // forced by another BREAK
 		b.forced = true
-	case how == lostText:
+	case how == event.Lost:
 		b.ownerTold = true
-	case how == releasedText, how == movedText, how == repeatedText: // its owner was first
+	case how == event.Released, how == event.Moved, how == event.Repeated: // its owner was first
 	default:
 		return
 	}
@@ -249,7 +250,7 @@ func (b *breakRequest) keep(f script.Hold) time.Duration {
 // tombstone how it ended.
 func (s *Service) obeyBreak(h *hold) {
 	text, err := s.redis.Tombstone(h.ref(), s.deadline())
-	if err != nil || text != brokenText {
+	if err != nil || text != event.Broken {
 		return
 	}
 	if h.forgetIfLeaseOver() { // as far as this Leash knows
@@ -257,20 +258,23 @@ func (s *Service) obeyBreak(h *hold) {
 		return
 	}
 	if !h.noteRemoteWatch() {
-		s.answerLateWatcher(holdRef{h.token, h.carrier.name})
+		s.events.answerLateWatcher(h.token, h.carrier.name)
 	}
 	h.evict(renewal.ReasonBroken)
 }
 
+// reportPause is the pause between two looks at a lease that is about to end.
+const reportPause = 10 * time.Millisecond
+
 // reportExpired reports that a lease ended by itself, if it is gone before BREAK ends it.
 func (s *Service) reportExpired(h *hold) {
-	for until := time.Now().Add(breakTimeout); time.Now().Before(until) && !s.redis.StoppedWithin(lossPause); {
+	for until := time.Now().Add(breakTimeout); time.Now().Before(until) && !s.redis.StoppedWithin(reportPause); {
 		info, err := s.redis.Inspect(h.lock().inRedis(), until)
 		if err != nil {
 			continue
 		}
-		if f, ok := (options{token: h.token}).find(info); !ok || f.Record.Carrier != h.carrier.name {
-			h.writeTombstone(releasedText)
+		if f, ok := info.Find(h.token); !ok || f.Record.Carrier != h.carrier.name {
+			h.writeTombstone(event.Released)
 			return
 		}
 	}

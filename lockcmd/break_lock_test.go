@@ -10,6 +10,7 @@ import (
 
 	"leash/internal/faultproxy"
 	"leash/internal/redistest"
+	"leash/lockcmd/event"
 	"leash/lockcmd/script"
 )
 
@@ -63,7 +64,7 @@ func TestR30BreakWithOnLossError(t *testing.T) {
 func TestR30BreakForcesUnconfirmedHolds(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		withoutEvents := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
+		withoutEvents := func(s *Service) { s.events.Own = "nowhere" }
 		s, other, key := leash(t, rdb, Config{}, withoutEvents), leash(t, rdb, Config{}, slowRetries, defaultBreakTimeout), newKey()
 		a, b := connect(t, s), connect(t, other)
 		a.token(key)
@@ -135,7 +136,7 @@ func TestR30BreakOfReadersAndWriters(t *testing.T) {
 func TestR30BreakFollowsAHoldThatMoves(t *testing.T) {
 	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
-	withoutEvents := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
+	withoutEvents := func(s *Service) { s.events.Own = "nowhere" }
 	s, other, key := leash(t, rdb, Config{}, withoutEvents), leash(t, rdb, Config{}), newKey()
 	a, b := connect(t, s), connect(t, other)
 	token := a.token(key, "OWNER", "me")
@@ -149,7 +150,7 @@ func TestR30BreakFollowsAHoldThatMoves(t *testing.T) {
 func TestR30BreakOfAReleasedHoldIsNoLoss(t *testing.T) {
 	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
-	withoutEvents := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
+	withoutEvents := func(s *Service) { s.events.Own = "nowhere" }
 	s, other, key := leash(t, rdb, Config{WatchdogTimeout: time.Second}, withoutEvents), leash(t, rdb, Config{}), newKey()
 	a, b := connect(t, s), connect(t, other)
 	token := a.token(key, "OWNER", "me")
@@ -175,8 +176,8 @@ func TestR30ForgedEventBreaksNothing(t *testing.T) {
 	s, key := leash(t, rdb, Config{}), newKey()
 	a := connect(t, s)
 	token := a.token(key)
-	for _, how := range []string{brokenText, releasedText, movedText, extendedText} {
-		s.receiveEvent(holdEventText(how, token, a.carrier.name, key))
+	for _, how := range []string{event.Broken, event.Released, event.Moved, event.Extended} {
+		s.receive(event.Text(how, token, a.carrier.name, key))
 	}
 	<-time.After(200 * time.Millisecond)
 	if len(a.losses) != 0 || a.carrier.Holds() != 1 {
@@ -239,7 +240,7 @@ func TestR30UnansweredBreak(t *testing.T) {
 func TestR13BreakPassesAtMaxmemory(t *testing.T) {
 	t.Parallel()
 	rdb, ctx := dialServer(t, redistest.Start(t).Addr), context.Background()
-	s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{}, func(s *Service) { s.subscriber.eventChannel = "nowhere" })
+	s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{}, func(s *Service) { s.events.Own = "nowhere" })
 	a, b, mine, theirs, java := connect(t, s), connect(t, other), newKey(), newKey(), newKey()
 	a.token(mine)
 	b.token(theirs)

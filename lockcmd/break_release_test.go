@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/redistest"
+	"leash/lockcmd/event"
 	"leash/lockcmd/script"
 	"leash/renewal"
 )
@@ -37,7 +38,8 @@ func TestR30BreakBehindARelease(t *testing.T) {
 			a := connect(t, s)
 			token := a.token(append([]string{key}, strings.Fields(mode)...)...)
 			b, seen := breakInSteps(t, other, key)
-			w := &lossWait{service: third, lock: b.lock, options: options{token: token}, seen: &seen.Holds[0]}
+			w := third.events.lossWait(b.lock, token)
+			w.Seen = &seen.Holds[0]
 			want(t, a.do("LOCK.RELEASE", key), ":1")
 			if over, err := b.step(seen); over || err != nil || len(b.awaitingReport) != 1 {
 				t.Fatalf("%s: it is not marked: %v, %v", mode, over, err)
@@ -46,7 +48,7 @@ func TestR30BreakBehindARelease(t *testing.T) {
 				t.Errorf("%s: BREAK says %d, want %d", mode, b.answer(), wasFree)
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), soon)
-			if reason, err := w.run(ctx); reason != "" || err != nil || ctx.Err() != nil {
+			if reason, err := w.Run(ctx); reason != "" || err != nil || ctx.Err() != nil {
 				t.Errorf("%s: AWAITLOSS says %q, %v, %v", mode, reason, err, ctx.Err())
 			}
 			cancel()
@@ -59,7 +61,7 @@ func TestR30BreakBehindARelease(t *testing.T) {
 func TestR30BreakWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		withoutEvents := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
+		withoutEvents := func(s *Service) { s.events.Own = "nowhere" }
 		s, other, key := leash(t, rdb, Config{}, withoutEvents), leash(t, rdb, Config{}, defaultBreakTimeout), newKey()
 		a := connect(t, s)
 		a.token(key)
@@ -85,8 +87,8 @@ func TestR30BreakAndReleaseAtOnce(t *testing.T) {
 		for i := range 36 {
 			key := newKey()
 			token := a.token(key, "ONLOSS", "ERROR")
-			w := &lossWait{service: third, lock: c.carrier.id(key), options: options{token: token}}
-			if _, over, err := w.check(); over || err != nil || w.seen == nil {
+			w := third.events.lossWait(c.carrier.id(key), token)
+			if _, over, err := w.Check(); over || err != nil || w.Seen == nil {
 				t.Fatalf("AWAITLOSS does not see the hold: %v", err)
 			}
 			broken := b.start("LOCK.BREAK", key)
@@ -94,7 +96,7 @@ func TestR30BreakAndReleaseAtOnce(t *testing.T) {
 			<-time.After(time.Duration(i%12) * 100 * time.Microsecond)
 			released := a.do("LOCK.RELEASE", key)
 			ctx, cancel := context.WithTimeout(t.Context(), soon)
-			reason, err := w.run(ctx)
+			reason, err := w.Run(ctx)
 			cancel()
 			how := fmt.Sprintf("%s, BREAK %s, AWAITLOSS %q", released, receive(t, broken, soon), reason)
 			switch how {
@@ -248,12 +250,12 @@ func TestR30ReleaseOfALostHoldFreesTheLock(t *testing.T) {
 				token = a.token(append([]string{key, "OWNER", "me"}, strings.Fields(mode)...)...)
 			}
 			tombstone := script.TombstoneKey(key, token, a.carrier.name)
-			rdb.Set(t.Context(), tombstone, lostText+" "+renewal.ReasonSilence, time.Minute)
+			rdb.Set(t.Context(), tombstone, event.Lost+" "+renewal.ReasonSilence, time.Minute)
 			want(t, connect(t, other).do("LOCK.RELEASE", key, "TOKEN", script.Decimal(token)), "-"+msgNotHeld)
 			if exists(t, rdb, key) {
 				t.Errorf("%s: the lock is still taken", mode)
 			}
-			want(t, rdb.Get(t.Context(), tombstone).Val(), lostText+" "+renewal.ReasonSilence)
+			want(t, rdb.Get(t.Context(), tombstone).Val(), event.Lost+" "+renewal.ReasonSilence)
 		}
 	})
 }
@@ -263,18 +265,18 @@ func TestR30ReleaseOfALostHoldFreesTheLock(t *testing.T) {
 func TestR30ForcedBreakIsFinal(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		withoutEvents := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
+		withoutEvents := func(s *Service) { s.events.Own = "nowhere" }
 		for _, mode := range []string{"", "READ", "WRITE"} {
 			s, other, third, key := leash(t, rdb, Config{}, withoutEvents), leash(t, rdb, Config{}, defaultBreakTimeout), leash(t, rdb, Config{}, slowRetries), newKey()
 			a := connect(t, s)
 			token := a.token(append([]string{key, "TTL", "600000"}, strings.Fields(mode)...)...)
 			reply := connect(t, third).start("LOCK.AWAITLOSS", key, "TOKEN", script.Decimal(token), "BLOCK", "0")
-			eventually(t, soon, "it listens", func() bool { return third.subscriber.lastMessage(lockMode(mode).Channel(key)) != 0 })
+			eventually(t, soon, "it listens", func() bool { return third.events.LastMessage(lockMode(mode).Channel(key)) != 0 })
 			want(t, connect(t, other).do("LOCK.BREAK", key), ":2")
 			if got := receive(t, reply, soon); !strings.Contains(got, renewal.ReasonBroken) {
 				t.Errorf("%s: got %q", mode, got)
 			}
-			want(t, rdb.Get(t.Context(), script.TombstoneKey(key, token, a.carrier.name)).Val(), forcedText)
+			want(t, rdb.Get(t.Context(), script.TombstoneKey(key, token, a.carrier.name)).Val(), event.Forced)
 			s.RenewAll(t.Context())
 			want(t, receive(t, a.losses, soon), key+" "+renewal.ReasonBroken)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/faultproxy"
+	"leash/lockcmd/event"
 	"leash/lockcmd/script"
 )
 
@@ -47,7 +48,7 @@ func TestR26LostReplyOfALastReleaseTakenForOneOfSeveral(t *testing.T) {
 		}
 
 		token := enterTwice(t, a, straight.redis.Redis, key, options...)
-		straight.redis.Redis.Set(context.Background(), script.TombstoneKey(key, token, a.carrier.name), brokenText, time.Minute)
+		straight.redis.Redis.Set(context.Background(), script.TombstoneKey(key, token, a.carrier.name), event.Broken, time.Minute)
 		p.DropAfter(running(release, key))
 		want(t, a.do("LOCK.RELEASE", key), "-"+msgLost(key, "broken"))
 		want(t, receive(t, a.losses, time.Second), key+" broken")
@@ -127,7 +128,7 @@ func TestR30ReleaseOfACountIsReportedToTheCarrier(t *testing.T) {
 					return int64(h.count) == n
 				})
 			}
-			s.receiveEvent(holdEventText(decrementedEvent, token, a.carrier.name, key)) // a forged event: nobody has released
+			s.receive(event.Text(event.Decremented, token, a.carrier.name, key)) // a forged event: nobody has released
 			want(t, a.do("LOCK.RELEASE", key), ":1")
 			if len(a.losses) != 0 {
 				t.Error("reported as a loss")

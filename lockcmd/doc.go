@@ -75,8 +75,10 @@
 //	unreported_loss.go                losses that the client has not been told of yet
 //	notify.go, wanted.go              pushes (LOCK.NOTIFY)
 //	awaitloss.go, end_watch.go        commands that wait for the end of a hold
-//	tombstone.go, recent_ends.go      how a hold ended, for other Leashes
-//	hold_event.go                     messages between Leashes
+//	missing.go                        why Redis does not have it, by its tombstone
+//	events.go                         messages of other Leashes
+//
+// The package event has the messages between Leashes, the tombstones, and the subscribed channels.
 //
 // # Failover
 //
@@ -88,8 +90,8 @@
 //
 // Everything is safe for concurrent use, but a Carrier runs one command at a time. Mutexes are
 // locked in this order: Carrier.mu, waitQueues.mu, permitQueues.mu, Service.mu, the watchdog's.
-// Those of recentEnds and limits come last. No mutex is held during a script, a log line or a call
-// of a Host.
+// Those of the package event and of limits come last. No mutex is held during a script, a log line
+// or a call of a Host.
 //
 // # Not promised
 //

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/lockcmd/event"
 	"leash/lockcmd/script"
 )
 
@@ -128,9 +129,9 @@ func TestR27ExtendLeavesTheMarkOfABreak(t *testing.T) {
 			}
 			token := a.token(args...)
 			mark := script.TombstoneKey(key, token, a.carrier.name)
-			rdb.Set(ctx, mark, brokenText, time.Minute)
+			rdb.Set(ctx, mark, event.Broken, time.Minute)
 			want(t, connect(t, s).do("LOCK.EXTEND", key, "30000", "TOKEN", strconv.FormatInt(token, 10)), "-"+msgRefused)
-			if got := rdb.Get(ctx, mark).Val(); got != brokenText {
+			if got := rdb.Get(ctx, mark).Val(); got != event.Broken {
 				t.Errorf("%q: the mark says %q", option, got)
 			}
 		}

@@ -2,13 +2,13 @@ package lockcmd
 
 import (
 	"slices"
-	"time"
 
+	"leash/lockcmd/event"
 	"leash/lockcmd/script"
 )
 
 // endWatcher waits for the end of a hold of this Leash. It gets one value: the reason of a loss, ""
-// for a regular end, or movedText when another connection has the hold now.
+// for a regular end, or event.Moved when another connection has the hold now.
 type endWatcher chan string
 
 // remoteWatch is whether waiters on other Leashes want to know how a hold ends.
@@ -63,13 +63,13 @@ func (h *hold) noteRemoteWatch() bool {
 func (ch *change) endTexts(lease bool) (here, tombstone string) {
 	switch {
 	case ch.has(tellLoss):
-		return ch.loss.reason, lostText + " " + ch.loss.reason
+		return ch.loss.reason, event.Lost + " " + ch.loss.reason
 	case ch.has(reportReleased):
-		return "", releasedText
+		return "", event.Released
 	case ch.has(leaveToExpire) && !lease:
-		return movedText, leftText
+		return event.Moved, event.Left
 	}
-	return movedText, "" // a move wrote the tombstone
+	return event.Moved, "" // a move wrote the tombstone
 }
 
 // takeEndWatchersLocked takes those who wait for the end of a hold and notes what later ones are
@@ -82,12 +82,12 @@ func (ch *change) takeEndWatchersLocked() {
 	h.remoteWatch = watchAnswered
 	_, text := ch.endTexts(h.Lease)
 	if text != "" && h.mode() != script.Permit {
-		h.carrier.service.recentEnds.add(recentEnd{h.lock(), holdRef{h.token, h.carrier.name}, text})
+		h.carrier.service.events.ends.Add(event.End{Hold: h.ref(), Text: text})
 	}
 	if ch.watchers = h.readExtra().endWatchers; ch.watchers != nil {
 		h.extra.endWatchers = nil
 	}
-	ch.writes = text != "" && before == watched || text == leftText && ch.watchers != nil
+	ch.writes = text != "" && before == watched || text == event.Left && ch.watchers != nil
 }
 
 // tellEndWatchers tells those who wait for the end.
@@ -109,24 +109,6 @@ func (h *hold) writeTombstone(text string) {
 	keep := 2 * max(h.ttl, s.cfg.WatchdogTimeout)
 	h.carrier.mu.Unlock()
 	s.spawn(func() {
-		s.writeTombstone(h.lock(), holdRef{h.token, h.carrier.name}, text, keep, h.mode().Channel(h.key()))
+		event.WriteTombstone(s.redis, h.ref(), text, keep, h.mode().Channel(h.key()))
 	})
-}
-
-// writeTombstone writes a tombstone and publishes on a channel that it is there. If it fails,
-// waiters find out by themselves, less exactly. A hold that is left to expire must still exist:
-// otherwise it was lost, and its Leash has not noticed yet. A mark of BREAK would stay, so Leash
-// does not inspect the lock for it: a BREAK of n READ holds would inspect n holds n times.
-func (s *Service) writeTombstone(lock lockID, of holdRef, text string, keep time.Duration, channel string) {
-	ref, until := of.inRedis(lock), time.Now().Add(script.MaxAttempt)
-	if text == leftText {
-		if present, _ := s.redis.Tombstone(ref, until); present == brokenText {
-			return
-		}
-		info, err := s.redis.Inspect(lock.inRedis(), until)
-		if f, ok := (options{token: of.token}).find(info); err != nil || !ok || f.Record.Carrier != of.carrier {
-			return
-		}
-	}
-	s.redis.WriteTombstone(ref, text, keep, channel, until)
 }

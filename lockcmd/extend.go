@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"leash/lockcmd/event"
 	"leash/lockcmd/script"
 	"leash/proxy/resp"
 	"leash/renewal"
@@ -50,7 +51,7 @@ func (c *Carrier) extend(_ context.Context, dst []byte, args [][]byte) []byte {
 			return appendInt(dst, left)
 		case err == nil:
 			continue
-		case errors.Is(err, errAbsent):
+		case errors.Is(err, script.ErrAbsent):
 			return c.replyAbsent(dst, key, o, until)
 		case errors.Is(err, errIsRenewed):
 			return appendError(dst, msgIsRenewed)
@@ -64,10 +65,7 @@ func (c *Carrier) extend(_ context.Context, dst []byte, args [][]byte) []byte {
 	return c.timeout(dst, msgRefused)
 }
 
-var (
-	errAbsent    = errors.New("lockcmd: no such hold")
-	errIsRenewed = errors.New("lockcmd: the hold is renewed")
-)
+var errIsRenewed = errors.New("lockcmd: the hold is renewed")
 
 // tryExtend extends the hold once. left is what is left of its lease, or of MAXHOLD if that ends
 // earlier. It is negative when the record has changed since it was read.
@@ -79,7 +77,7 @@ func (c *Carrier) tryExtend(lock lockID, o options, ms int64, until time.Time) (
 	}
 	heard := time.Now()
 	if !ok {
-		return 0, errAbsent
+		return 0, script.ErrAbsent
 	}
 	if !f.Record.Terms().Lease {
 		return 0, errIsRenewed
@@ -99,7 +97,7 @@ func (c *Carrier) tryExtend(lock lockID, o options, ms int64, until time.Time) (
 	var done script.ExtendResult
 	switch {
 	case h == nil:
-		args.Event = holdEventText("extended", f.Record.Token, f.Record.Carrier, lock.key)
+		args.Event = event.Text("extended", f.Record.Token, f.Record.Carrier, lock.key)
 		done, err = s.redis.Extend(args, until)
 	case !h.lockRequests(until):
 		return 0, script.ErrRefused
@@ -167,7 +165,7 @@ func (h *hold) switchToLease(of *holdGroup, ttl time.Duration, until time.Time) 
 	if err != nil {
 		return err
 	}
-	f, ok := options{token: h.token}.find(info)
+	f, ok := info.Find(h.token)
 	if !ok || f.Record.Carrier != h.carrier.name {
 		h.apply(dropped, "") // it was lost
 		return nil

@@ -59,7 +59,7 @@ func TestR12ExtendSetsALease(t *testing.T) {
 func TestR24ShorterLeaseIsDetectedWhenTheEventIsLost(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		withoutEvents := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
+		withoutEvents := func(s *Service) { s.events.Own = "nowhere" }
 		s, other, key := leash(t, rdb, Config{WatchdogTimeout: time.Second}, withoutEvents), leash(t, rdb, Config{}), newKey()
 		a, b := connect(t, s), connect(t, other)
 		token := strconv.FormatInt(a.token(key, "LEASE", "60000"), 10)

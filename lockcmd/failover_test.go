@@ -23,8 +23,8 @@ func TestMasterDies(t *testing.T) {
 	a, b := connect(t, s), connect(t, s)
 	a.token(key)
 	channel := script.Plain.Channel(key)
-	<-s.subscriber.subscribe(channel, lockID{0, key}) // b needs no second attempt after it has subscribed
-	defer s.subscriber.unsubscribe(channel, true)
+	<-s.events.Subscribe(channel, script.Lock{Key: key}) // b needs no second attempt after it has subscribed
+	defer s.events.Unsubscribe(channel, true)
 	waiting := b.await(s, 1, key, "BLOCK", "0")
 	if n := rdb.Wait(t.Context(), 1, time.Second).Val(); n < 0 {
 		t.Fatal("no replica")

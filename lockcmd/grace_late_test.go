@@ -10,6 +10,7 @@ import (
 
 	"leash/internal/faultproxy"
 	"leash/internal/redistest"
+	"leash/lockcmd/event"
 	"leash/lockcmd/script"
 )
 
@@ -150,21 +151,21 @@ func TestR26BlocksNoOtherRestore(t *testing.T) {
 			there, ms, left string
 			code            int64
 		}{
-			{"", "60000", releasePendingText, 1},
-			{"extended 5", "60000", releasePendingText, 1},
-			{releasePendingText, "60000", releasePendingText, 1},
-			{brokenText, "60000", brokenText, 0},
-			{movedText + " other:1.1", "60000", movedText + " other:1.1", 0},
-			{releasePendingText, "0", "", 1},
+			{"", "60000", event.ReleasePending, 1},
+			{"extended 5", "60000", event.ReleasePending, 1},
+			{event.ReleasePending, "60000", event.ReleasePending, 1},
+			{event.Broken, "60000", event.Broken, 0},
+			{event.Moved + " other:1.1", "60000", event.Moved + " other:1.1", 0},
+			{event.ReleasePending, "0", "", 1},
 			{"", "0", "", 1},
 			{"extended 5", "0", "extended 5", 0},
-			{releasedText, "0", releasedText, 0},
+			{event.Released, "0", event.Released, 0},
 		} {
 			key := newKey()
 			if c.there != "" {
 				rdb.Set(t.Context(), key, c.there, 0)
 			}
-			code, err := s.redis.AskInt(&script.Call{Script: script.ByName("tombstone"), Keys: []string{key}, Args: script.Args(releasePendingText, c.ms)}, s.deadline())
+			code, err := s.redis.AskInt(&script.Call{Script: script.ByName("tombstone"), Keys: []string{key}, Args: script.Args(event.ReleasePending, c.ms)}, s.deadline())
 			if text := rdb.Get(t.Context(), key).Val(); err != nil || code != c.code || text != c.left {
 				t.Errorf("over %q, for %s ms: %d, %v, and it says %q", c.there, c.ms, code, err, text)
 			}

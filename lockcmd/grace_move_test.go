@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/redistest"
+	"leash/lockcmd/event"
 	"leash/lockcmd/script"
 )
 
@@ -160,7 +161,7 @@ func TestR2GraceCountsMoves(t *testing.T) {
 							r, _ := recordOf(t, rdb, h)
 							return r.Carrier == a.carrier.name
 						})
-						want(t, rdb.Get(t.Context(), script.TombstoneKey(key, token, "other:1.1")).Val(), movedText+" "+a.carrier.name)
+						want(t, rdb.Get(t.Context(), script.TombstoneKey(key, token, "other:1.1")).Val(), event.Moved+" "+a.carrier.name)
 					} else if exists(t, rdb, key) {
 						t.Error("it is there")
 					}

@@ -100,7 +100,7 @@ func (c *Carrier) attachHolds(ctx context.Context, holds []*hold, id string, unt
 	}
 	c.mu.Unlock()
 	for _, h := range holds {
-		s.deliverPendingEvents(h)
+		s.events.deliverPending(h)
 		h.checkWanted()
 	}
 	return true

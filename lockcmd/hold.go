@@ -73,7 +73,9 @@ func (h *hold) mode() *script.Mode { return script.ModeOf(h.kind) }
 func (h *hold) lock() lockID { return lockID{int(h.db), h.key()} }
 
 // ref is the hold for a call of a script.
-func (h *hold) ref() script.Ref { return holdRef{h.token, h.carrier.name}.inRedis(h.lock()) }
+func (h *hold) ref() script.Ref {
+	return script.Ref{Lock: h.lock().inRedis(), Token: h.token, Carrier: h.carrier.name}
+}
 
 // owner is the name of the hold's field in Redis.
 func (h *hold) owner() string {
@@ -149,7 +151,7 @@ func (h *hold) currentState() state {
 
 // closingEventLocked is what happens to h when its connection ends in that way (R28). A hold that
 // its owner has not been told of is always released.
-func (h *hold) closingEventLocked(how Ending) event {
+func (h *hold) closingEventLocked(how Ending) holdEvent {
 	if h.unreportedLocked() || how == Release && !h.Lease && !h.StayOnClose {
 		return closedToRelease
 	}
@@ -201,7 +203,7 @@ func (h *hold) recount() {
 	}
 	defer h.unlockRequests()
 	info, err := s.redis.Inspect(h.lock().inRedis(), s.deadline())
-	f, ok := options{token: h.token}.find(info)
+	f, ok := info.Find(h.token)
 	if err != nil || !ok || f.Record.Carrier != h.carrier.name {
 		return
 	}

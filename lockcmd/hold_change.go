@@ -18,7 +18,7 @@ func (ch *change) has(e effects) bool { return ch.effects&e != 0 }
 
 // applyLocked changes the state of h. ok is false if the event is refused in that state. Otherwise
 // the caller unlocks the carrier's mu and calls follow. The reason is that of a loss.
-func (h *hold) applyLocked(e event, reason string) (ch change, ok bool) {
+func (h *hold) applyLocked(e holdEvent, reason string) (ch change, ok bool) {
 	c, t := h.carrier, transitions[h.state][e]
 	if t == (transition{}) {
 		return change{}, false
@@ -42,7 +42,7 @@ func (h *hold) applyLocked(e event, reason string) (ch change, ok bool) {
 }
 
 // apply is applyLocked and follow.
-func (h *hold) apply(e event, reason string) (ok bool) {
+func (h *hold) apply(e holdEvent, reason string) (ok bool) {
 	h.carrier.mu.Lock()
 	ch, ok := h.applyLocked(e, reason)
 	h.carrier.mu.Unlock()

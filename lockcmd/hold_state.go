@@ -41,25 +41,25 @@ func (s state) isRenewed() bool { return s == held || s == decrementing }
 func (s state) isEnding() bool { return s == releasing || s == leaving || s == ending }
 
 // event is something that happens to a hold.
-type event uint8
+type holdEvent uint8
 
 const (
-	attached          event = iota // it was granted, and its connection is still there
-	acquired                       // its owner has acquired it once more
-	releaseOne                     // a release of one count begins
-	releaseAll                     // a release of all counts begins
-	resumed                        // the release in progress is over and has not ended it
-	ended                          // it has ended, and that is no loss
-	attachedElsewhere              // another connection has it, by LOCK.ATTACH
-	elsewhere                      // another connection has or may have it; Redis knows
-	notFound                       // the release in progress has not found it
-	vanished                       // the watchdog has not found it
-	expired                        // it may be over: Redis was silent for too long, or it was broken
-	evicted                        // it is taken from its owner: MAXHOLD, IDLE, BREAK or QUORUM
-	dropped                        // it is a lease that is over, or a hold that nobody was told of
-	closedToRelease                // its connection has ended, which releases it (R28)
-	closedToExpire                 // its connection has ended, which lets it expire (R28)
-	events                         // how many there are
+	attached          holdEvent = iota // it was granted, and its connection is still there
+	acquired                           // its owner has acquired it once more
+	releaseOne                         // a release of one count begins
+	releaseAll                         // a release of all counts begins
+	resumed                            // the release in progress is over and has not ended it
+	ended                              // it has ended, and that is no loss
+	attachedElsewhere                  // another connection has it, by LOCK.ATTACH
+	elsewhere                          // another connection has or may have it; Redis knows
+	notFound                           // the release in progress has not found it
+	vanished                           // the watchdog has not found it
+	expired                            // it may be over: Redis was silent for too long, or it was broken
+	evicted                            // it is taken from its owner: MAXHOLD, IDLE, BREAK or QUORUM
+	dropped                            // it is a lease that is over, or a hold that nobody was told of
+	closedToRelease                    // its connection has ended, which releases it (R28)
+	closedToExpire                     // its connection has ended, which lets it expire (R28)
+	events                             // how many there are
 )
 
 // effects are what follows from an event.

@@ -38,7 +38,7 @@ func (t transition) String() string {
 
 // forEachTransition calls do for every pair of a state and an event. t is the zero value where the
 // event is refused.
-func forEachTransition(do func(s state, e event, t transition)) {
+func forEachTransition(do func(s state, e holdEvent, t transition)) {
 	for s := range states {
 		for e := range events {
 			do(s, e, transitions[s][e])
@@ -52,7 +52,7 @@ func reach(from ...state) (set [states]bool) {
 		set[s] = true
 	}
 	for range states {
-		forEachTransition(func(s state, _ event, t transition) {
+		forEachTransition(func(s state, _ holdEvent, t transition) {
 			if set[s] && t != (transition{}) {
 				set[t.to] = true
 			}
@@ -71,7 +71,7 @@ func TestHoldTransitions(t *testing.T) {
 			want[s+" "+strings.Fields(of)[1]] = outcome
 		}
 	}
-	forEachTransition(func(s state, e event, tr transition) {
+	forEachTransition(func(s state, e holdEvent, tr transition) {
 		of, got := stateNames[s]+" "+eventNames[e], ""
 		if tr != (transition{}) {
 			got = tr.String()
@@ -120,14 +120,14 @@ func TestHoldRules(t *testing.T) {
 	t.Parallel()
 	const reports = tellLoss | reportReleased | reportMoved | leaveToExpire
 	const toClient = tellLoss | tellMove
-	forEachTransition(func(s state, e event, tr transition) {
+	forEachTransition(func(s state, e holdEvent, tr transition) {
 		if tr == (transition{}) {
 			return
 		}
 		of := fmt.Sprintf("%s %s: %s", stateNames[s], eventNames[e], tr)
 		later := func(what effects) (found bool) {
 			set := reach(tr.to)
-			forEachTransition(func(s state, _ event, next transition) { found = found || set[s] && next.effects&what != 0 })
+			forEachTransition(func(s state, _ holdEvent, next transition) { found = found || set[s] && next.effects&what != 0 })
 			return found
 		}
 		rule := func(ok bool, text string) {
@@ -178,7 +178,7 @@ func TestHoldUnderRandomEvents(t *testing.T) {
 		for n := range 3 {
 			wg.Go(func() {
 				for range 8 {
-					e := releaseOne + event(rand.N(int(closedToExpire-releaseOne)))
+					e := releaseOne + holdEvent(rand.N(int(closedToExpire-releaseOne)))
 					if e == closedToRelease && n > 0 { // there is one end of the connection
 						continue
 					}

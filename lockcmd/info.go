@@ -3,7 +3,6 @@ package lockcmd
 import (
 	"cmp"
 	"context"
-	"slices"
 
 	"leash/lockcmd/script"
 )
@@ -55,7 +54,7 @@ func (o options) find(info script.Inspection) (f script.Hold, ok bool) {
 // endedBefore reports whether the hold with the options' token ended before a present hold was
 // granted. Then no new master can have forgotten it.
 func (o options) endedBefore(info script.Inspection) bool {
-	return o.token != 0 && slices.ContainsFunc(info.Holds, func(f script.Hold) bool { return !f.Mode.Shared && f.Record.Token > o.token })
+	return o.token != 0 && info.EndedBefore(o.token)
 }
 
 // info runs LOCK.INFO.

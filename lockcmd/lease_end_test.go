@@ -56,7 +56,7 @@ func TestExpiredLeaseIsNotReentered(t *testing.T) {
 func TestLeaseExtendedAfterItsEndIsReentered(t *testing.T) {
 	t.Parallel()
 	everyRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, other := leash(t, rdb, Config{}, func(s *Service) { s.subscriber.eventChannel = "nowhere" }), leash(t, rdb, Config{})
+		s, other := leash(t, rdb, Config{}, func(s *Service) { s.events.Own = "nowhere" }), leash(t, rdb, Config{})
 		for _, mode := range [][]string{nil, {"READ"}} {
 			a, key := connect(t, s), newKey()
 			first := a.token(append([]string{key, "OWNER", "me", "LEASE", "5000"}, mode...)...)
@@ -134,7 +134,7 @@ func TestR27ExpiredLeaseDoesNotCountForTheQuorum(t *testing.T) {
 func TestNewLeaseIgnoresThePreviousMaxHold(t *testing.T) {
 	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
-	withoutEvents := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
+	withoutEvents := func(s *Service) { s.events.Own = "nowhere" }
 	s, other, key := leash(t, rdb, Config{}, withoutEvents), leash(t, rdb, Config{}), newKey()
 	a := connect(t, s)
 	first := a.token(key, "OWNER", "me", "LEASE", "20000", "MAXHOLD", "20000")

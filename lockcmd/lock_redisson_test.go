@@ -114,7 +114,7 @@ func testSubscriptionsPerConnection(t *testing.T, sc *lockScene) {
 	for _, key := range keys {
 		wantNothingLeft(t, sc.rdb, key)
 	}
-	eventually(t, subLinger+2*sweepEvery, "no channel is listened to", func() bool {
+	eventually(t, soon, "no channel is listened to", func() bool {
 		for _, key := range keys {
 			if subscribers(t, sc.rdb, key)+shardSubscribers(t, sc.rdb, key) != 0 {
 				return false

@@ -15,6 +15,8 @@ import (
 
 	"leash/internal/embedded"
 	"leash/internal/redistest"
+	"leash/lockcmd/event"
+	"leash/lockcmd/script"
 	"leash/proxy/pubsub"
 	"leash/proxy/upstream"
 )
@@ -166,7 +168,7 @@ const soon = 20 * time.Second
 func waitUntilSubscribed(t testing.TB, s *Service) {
 	t.Helper()
 	eventually(t, soon, "the Service is subscribed to its channel", func() bool {
-		n, err := numListeners(s.redis.Redis, s.subscriber.eventChannel, (*redis.Client).PubSubNumSub)
+		n, err := numListeners(s.redis.Redis, s.events.Own, (*redis.Client).PubSubNumSub)
 		return err == nil && n > 0
 	})
 }
@@ -186,6 +188,13 @@ func killableLeash(t testing.TB, rdb redis.UniversalClient, cfg Config) (s *Serv
 	return s, kill
 }
 
+// receive gives the Service an event as from its channel.
+func (s *Service) receive(text string) {
+	if e, ok := event.Parse(text); ok {
+		s.events.Receive(e)
+	}
+}
+
 // runService runs a Service until stop is called. stop waits for its end.
 func runService(s *Service) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -201,7 +210,7 @@ func runService(s *Service) (stop func()) {
 }
 
 // proxySubscriber returns the proxy's own subscriber for the Redis of rdb.
-func proxySubscriber(t testing.TB, rdb redis.UniversalClient, log *slog.Logger) Subscriber {
+func proxySubscriber(t testing.TB, rdb redis.UniversalClient, log *slog.Logger) event.Subscriber {
 	t.Helper()
 	return pubsub.New(upstreamOf(t, rdb, log), log)
 }
@@ -380,7 +389,7 @@ func onTime(t testing.TB, test func() error) {
 // after its own subscription.
 func subscribeFirst(t testing.TB, s *Service, channel, key string) {
 	t.Helper()
-	receive(t, s.subscriber.subscribe(channel, lockID{0, key}), 5*time.Second)
+	receive(t, s.events.Subscribe(channel, script.Lock{Key: key}), 5*time.Second)
 }
 
 // receive returns the next value of c. An idle machine delivers it within the given time. $ waits

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"leash/internal/redistest"
+	"leash/lockcmd/event"
 	"leash/lockcmd/script"
 	"leash/renewal"
 )
@@ -204,26 +205,26 @@ func TestR14TombstonesOfReleasesInMigration(t *testing.T) {
 	}
 
 	first, second := release(once), release(once)
-	send(first, holdEnded, releasedText)
-	send(second, noSuchHold, releasedText)
+	send(first, holdEnded, event.Released)
+	send(second, noSuchHold, event.Released)
 
 	first, second = release(twice), release(twice)
 	lay(second)
 	lay(first)
-	send(first, countsRemain, releasedText+" "+second.tombstoneText)
-	send(second, holdEnded, releasedText)
+	send(first, countsRemain, event.Released+" "+second.tombstoneText)
+	send(second, holdEnded, event.Released)
 
 	send(release(alone), countsRemain, "")
 
 	rr, tombstone := release(broken), script.TombstoneKey(broken, tokens[broken], a.carrier.name)
-	rdb.Set(t.Context(), tombstone, brokenText, time.Minute) // of a BREAK whose event was lost
+	rdb.Set(t.Context(), tombstone, event.Broken, time.Minute) // of a BREAK whose event was lost
 	if got, err := rr.send(until); got != noSuchHold || err != nil {
 		t.Errorf("the release of what is being broken was answered %d, %v, want %d", got, err, noSuchHold)
 	}
 	// the release has reported the loss
 	want(t, receive(t, a.losses, soon), broken+" "+renewal.ReasonBroken)
 	eventually(t, soon, "it is ended", func() bool { return !exists(t, rdb, broken) })
-	want(t, rdb.Get(t.Context(), tombstone).Val(), lostText+" "+renewal.ReasonBroken)
+	want(t, rdb.Get(t.Context(), tombstone).Val(), event.Lost+" "+renewal.ReasonBroken)
 }
 
 // TestR14TombstonesOfMovesInMigration: A move that comes too late leaves no tombstone of its own
@@ -234,7 +235,7 @@ func TestR14TombstonesOfMovesInMigration(t *testing.T) {
 	s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 	tag := "{" + newKey() + "}"
 	a, b := connect(t, s), connect(t, other)
-	texts := []string{"", leftText, brokenText, releasedText + " x:1"}
+	texts := []string{"", event.Left, event.Broken, event.Released + " x:1"}
 	var tokens []int64
 	key := func(i int) string { return fmt.Sprint(tag, i) }
 	for i := range texts {
@@ -272,7 +273,7 @@ func TestR14TombstonesOfMovesInMigration(t *testing.T) {
 		if r := move(""); r.kind != moved {
 			t.Errorf("a move is %v", r.kind)
 		}
-		says(movedText + " " + b.carrier.name)
+		says(event.Moved + " " + b.carrier.name)
 	}
 }
 
@@ -283,17 +284,17 @@ func TestR14PendingMoveDoesNotHideAnEnd(t *testing.T) {
 	rdb := dialCluster(t, sharedCluster(t).Addrs()...)
 	s := leash(t, rdb, Config{})
 	key := newKey()
-	text := movedText + " x:1.1" + perhapsSuffix
+	text := event.Moved + " x:1.1" + event.PerhapsSuffix
 	for _, c := range []struct {
 		what *script.Call
 		says string
 	}{
-		{&script.Call{Script: script.ByName("shared_tombstone"), Args: script.Args("w", 60000)}, releasedText + " w"},
-		{&script.Call{Script: script.ByName("mark_broken"), Args: script.Args(60000, "channel", "news")}, brokenText},
-		{&script.Call{Script: script.ByName("tombstone"), Args: script.Args(releasePendingText, 60000)}, releasePendingText},
+		{&script.Call{Script: script.ByName("shared_tombstone"), Args: script.Args("w", 60000)}, event.Released + " w"},
+		{&script.Call{Script: script.ByName("mark_broken"), Args: script.Args(60000, "channel", "news")}, event.Broken},
+		{&script.Call{Script: script.ByName("tombstone"), Args: script.Args(event.ReleasePending, 60000)}, event.ReleasePending},
 	} {
 		c.what.Keys = []string{key}
-		for _, before := range []string{text, movedText + " x:1.1"} {
+		for _, before := range []string{text, event.Moved + " x:1.1"} {
 			rdb.Set(t.Context(), key, before, time.Minute)
 			n, err := s.redis.AskInt(c.what, s.deadline())
 			says := rdb.Get(t.Context(), key).Val()

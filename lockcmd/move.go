@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"leash/lockcmd/event"
 	"leash/lockcmd/script"
 	"leash/renewal"
 )
@@ -33,23 +34,23 @@ func (a *acquisition) newMove(token int64, from, last string) *move {
 	s := c.service
 	m := &move{acquisition: a, old: s.find(opts.lock(), func(h *hold) bool { return h.token == token && h.carrier.name == from })}
 	m.keep = max(opts.ttl, s.cfg.WatchdogTimeout)
-	text, id := movedText, ""
+	text, id := event.Moved, ""
 	if !opts.attaches() {
-		text, id = repeatedText, script.RecordID(opts.id)
+		text, id = event.Repeated, script.RecordID(opts.id)
 	}
-	channel, event := "", ""
+	channel, told := "", ""
 	if m.old == nil {
-		channel, event = script.CarrierChannel(from), holdEventText(text, token, from, opts.key)
+		channel, told = script.CarrierChannel(from), event.Text(text, token, from, opts.key)
 	}
-	m.before = holdRef{token, from}.inRedis(opts.lock())
-	m.after = holdRef{token, c.name}.inRedis(opts.lock())
+	m.before = script.Ref{Lock: opts.lock().inRedis(), Token: token, Carrier: from}
+	m.after = script.Ref{Lock: opts.lock().inRedis(), Token: token, Carrier: c.name}
 	m.text = text + " " + c.name
 	m.call = &script.Call{
 		Script: opts.mode.Move, DB: opts.db,
 		Keys: opts.mode.Keys(opts.key, a.owner, script.TombstoneKey(opts.key, token, from), script.TombstoneKey(opts.key, token, c.name)),
 		Args: script.Args(
 			a.owner, token, from, last, id, c.name, a.number, script.RecordClient(c.host.Client()), m.text,
-			m.keep.Milliseconds(), channel, event,
+			m.keep.Milliseconds(), channel, told,
 		),
 	}
 	return m
@@ -123,7 +124,7 @@ func (m *move) sendPerKey(until time.Time) (any, error) {
 // writeTombstone writes the old carrier's tombstone, saying that the hold may have moved, or
 // removes it with a keep of 0. A tombstone that says more stays.
 func (m *move) writeTombstone(keep time.Duration, until time.Time) (written bool, err error) {
-	return m.acquisition.carrier.service.redis.WriteTombstone(m.before, m.text+perhapsSuffix, keep, "", until)
+	return m.acquisition.carrier.service.redis.WriteTombstone(m.before, m.text+event.PerhapsSuffix, keep, "", until)
 }
 
 // settleTombstones finishes the old carrier's tombstone after requests with one key a call. After a

@@ -31,7 +31,7 @@ func (c *Carrier) notify(_ context.Context, dst []byte, args [][]byte) []byte {
 		}
 		c.mu.Lock()
 		if !c.notifies.Swap(true) {
-			c.service.notifying.Add(1)
+			c.service.events.notifying.Add(1)
 		}
 		c.answering, c.unanswered = true, c.holdsLocked()
 		for _, h := range c.unanswered {
@@ -54,7 +54,7 @@ func (c *Carrier) StopPushes() {
 
 func (c *Carrier) stopPushesLocked() {
 	if c.notifies.Swap(false) {
-		c.service.notifying.Add(-1)
+		c.service.events.notifying.Add(-1)
 	}
 	c.pendingPushes = nil
 }
@@ -149,7 +149,7 @@ func (h *hold) push(what string) {
 
 // reportWanted tells all owners of the lock on this Leash that somebody waits for it.
 func (s *Service) reportWanted(lock lockID) {
-	if s.notifying.Load() == 0 {
+	if s.events.notifying.Load() == 0 {
 		return
 	}
 	var holds []*hold

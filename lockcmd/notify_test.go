@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/lockcmd/event"
 	"leash/lockcmd/script"
 )
 
@@ -60,9 +61,9 @@ func (o *orderRecorder) Lost(key []byte, reason string) {
 }
 func (o *orderRecorder) wantOrder(events ...string) {
 	o.t.Helper()
-	for _, event := range events {
-		if got := woken(o.t, o.order); got != event {
-			o.t.Fatalf("got %q, want %q", got, event)
+	for _, want := range events {
+		if got := woken(o.t, o.order); got != want {
+			o.t.Fatalf("got %q, want %q", got, want)
 		}
 	}
 }
@@ -207,12 +208,12 @@ func TestNotifyReportsExistingWaiters(t *testing.T) {
 		want(t, d.do("LOCK.RELEASE", key), ":1")
 		tokenOf(t, woken(t, last))
 		d.wantNoNotice()
-		if n := s.notifying.Load(); n != 2 { // a and b
+		if n := s.events.notifying.Load(); n != 2 { // a and b
 			t.Errorf("%d are told, want 2", n)
 		}
 		a.carrier.End(Release)
 		b.carrier.End(Release)
-		if n := s.notifying.Load(); n != 0 {
+		if n := s.events.notifying.Load(); n != 0 {
 			t.Errorf("%d are told, and are gone", n)
 		}
 	})
@@ -249,7 +250,7 @@ func TestNotifyKeepsEventsThatOvertakeTheGrant(t *testing.T) {
 	a := connectNotified(t, s)
 	token := int64(1) << 52
 	rdb.Set(ctx, script.TokenKey(key), token-1, 0)
-	s.receiveEvent(holdEventText(wantedEvent, token, a.carrier.name, key)) // the hold does not exist yet
+	s.receive(event.Text(event.Wanted, token, a.carrier.name, key)) // the hold does not exist yet
 	reply := string(a.carrier.Do(a.ctx, nil, [][]byte{[]byte("LOCK.ACQUIRE"), []byte(key)}))
 	want(t, reply, ":"+strconv.FormatInt(token, 10)+"\r\n")
 	a.wantNoNotice()
@@ -260,11 +261,11 @@ func TestNotifyKeepsEventsThatOvertakeTheGrant(t *testing.T) {
 	reply = string(a.carrier.Do(a.ctx, nil, [][]byte{[]byte("LOCK.ACQUIRE"), []byte(key)}))
 	token = tokenOf(t, reply[:len(reply)-2])
 	// now the hold exists, and its client has no reply yet
-	s.receiveEvent(holdEventText(wantedEvent, token, a.carrier.name, key))
+	s.receive(event.Text(event.Wanted, token, a.carrier.name, key))
 	a.wantNoNotice()
 	a.carrier.Answered()
 	a.wantNotice("wanted", key, token)
-	s.receiveEvent(holdEventText(wantedEvent, token, a.carrier.name, key))
+	s.receive(event.Text(event.Wanted, token, a.carrier.name, key))
 	a.wantNoNotice()
 }
 

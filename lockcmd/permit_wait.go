@@ -25,7 +25,7 @@ func (c *Carrier) attemptOrWait(ctx context.Context, id queueID, p blockOption, 
 		end = time.Now().Add(p.block)
 	}
 	if first || !p.waits || s.permitQueues.length(id) == 0 {
-		lastMessage = s.subscriber.lastMessage(id.channel)
+		lastMessage = s.events.LastMessage(id.channel)
 		r = attempt(attemptDeadline(s.deadline(), end), behindNone)
 	}
 	if !p.waits || !r.mayChange() {
@@ -48,9 +48,9 @@ func (c *Carrier) waitInLine(
 	w := s.permitQueues.join(id)
 	more := true // something may be left for the waiters behind
 	defer func() { s.permitQueues.leave(w, more) }()
-	ready := s.subscriber.subscribe(id.channel, id.lockID)
-	defer s.subscriber.unsubscribe(id.channel, true)
-	if seen.kind == taken && lastMessage != 0 && lastMessage == s.subscriber.lastMessage(id.channel) {
+	ready := s.events.Subscribe(id.channel, id.lockID.inRedis())
+	defer s.events.Unsubscribe(id.channel, true)
+	if seen.kind == taken && lastMessage != 0 && lastMessage == s.events.LastMessage(id.channel) {
 		ready = nil // no message was missed since that attempt
 	}
 

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"leash/lockcmd/event"
 	"leash/lockcmd/script"
 )
 
@@ -180,7 +181,7 @@ func (s *Service) revokePermit(lock lockID, id string, until time.Time) (given b
 		if carrier != "" {
 			call.Keys = append(call.Keys, script.TombstoneKey(lock.key, n, carrier))
 			keep := max(ttl, s.cfg.WatchdogTimeout.Milliseconds())
-			call.Args = append(call.Args, script.Decimal(keep), script.CarrierChannel(carrier), holdEventText("released", n, carrier, lock.key))
+			call.Args = append(call.Args, script.Decimal(keep), script.CarrierChannel(carrier), event.Text("released", n, carrier, lock.key))
 		} else {
 			call.Args = append(call.Args, "0", "", "")
 		}

@@ -78,7 +78,7 @@ func TestR26RepeatedRequestFindsALoss(t *testing.T) {
 func TestR26ReleaseThroughAnotherLeashIsNoLoss(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		withoutEvents := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
+		withoutEvents := func(s *Service) { s.events.Own = "nowhere" }
 		s, other := leash(t, rdb, Config{}, withoutEvents), leash(t, rdb, Config{})
 		key, a, b := semaphore(t, s, 5), connect(t, s), connect(t, other)
 		p := a.permit(key, "ID", "r")

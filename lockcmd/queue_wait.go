@@ -33,8 +33,8 @@ func (c *Carrier) newQueueWait(a *acquisition, seen result) *queueWait {
 	q := &queueWait{service: s, acquisition: a, waiter: s.queues.join(a), channel: a.queueID().channel, seen: seen, known: seen.kind == taken}
 	s.reportWanted(a.options.lock())
 	q.wanted = s.newWantedNotifier(q.waiter, seen.token)
-	q.subscribed = s.subscriber.subscribe(q.channel, a.options.lock())
-	if seen.kind == taken && a.lastMessage != 0 && a.lastMessage == s.subscriber.lastMessage(q.channel) {
+	q.subscribed = s.events.Subscribe(q.channel, a.options.lock().inRedis())
+	if seen.kind == taken && a.lastMessage != 0 && a.lastMessage == s.events.LastMessage(q.channel) {
 		q.subscribed = nil // no message was missed since the first attempt
 	}
 	q.unblocked = c.unblocked()
@@ -59,7 +59,7 @@ func (q *queueWait) close() {
 	if q.blockTimer != nil {
 		q.blockTimer.Stop()
 	}
-	q.service.subscriber.unsubscribe(q.channel, !q.acquisition.options.mode.Fair)
+	q.service.events.Unsubscribe(q.channel, !q.acquisition.options.mode.Fair)
 	q.wanted.timer.Stop()
 }
 

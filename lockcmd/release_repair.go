@@ -3,6 +3,7 @@ package lockcmd
 import (
 	"time"
 
+	"leash/lockcmd/event"
 	"leash/renewal"
 )
 
@@ -33,9 +34,6 @@ func (rel *releaseRequest) repairAnswer(code int64, sent, until time.Time) (int6
 	return code, err
 }
 
-// releasePendingText is the tombstone of a hold that is about to be released.
-const releasePendingText = releasedText + " here"
-
 // blockRestore writes a tombstone before the release, if a restore with an unknown outcome may
 // still arrive. That would bring the hold back for nobody. Any other tombstone has the same effect.
 func (rel *releaseRequest) blockRestore(until time.Time) (err error) {
@@ -46,7 +44,7 @@ func (rel *releaseRequest) blockRestore(until time.Time) (err error) {
 	if left <= 0 || rel.keepsCounts || rel.restoreBlocked {
 		return nil
 	}
-	rel.restoreBlocked, err = s.redis.WriteTombstone(h.ref(), releasePendingText, left, "", until)
+	rel.restoreBlocked, err = s.redis.WriteTombstone(h.ref(), event.ReleasePending, left, "", until)
 	return err
 }
 
@@ -54,7 +52,7 @@ func (rel *releaseRequest) blockRestore(until time.Time) (err error) {
 // deadline the tombstone expires by itself.
 func (rel *releaseRequest) unblockRestore() {
 	s := rel.service
-	if _, err := s.redis.WriteTombstone(rel.hold.ref(), releasePendingText, 0, "", s.deadline()); err == nil {
+	if _, err := s.redis.WriteTombstone(rel.hold.ref(), event.ReleasePending, 0, "", s.deadline()); err == nil {
 		rel.restoreBlocked = false
 	}
 }

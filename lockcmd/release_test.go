@@ -47,7 +47,7 @@ func TestR30ReleaseFromAnyConnection(t *testing.T) {
 func TestR30TombstoneReplacesALostEvent(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		withoutEvents := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
+		withoutEvents := func(s *Service) { s.events.Own = "nowhere" }
 		s, other, key := leash(t, rdb, Config{WatchdogTimeout: time.Second}, withoutEvents), leash(t, rdb, Config{}), newKey()
 		a, b := connect(t, s), connect(t, other)
 		a.token(key, "OWNER", "me")
@@ -238,7 +238,7 @@ func TestR26AcquireFindsItsOldHoldLost(t *testing.T) {
 		}
 
 		// a release by the owner through another Leash is no loss
-		s = leash(t, rdb, Config{}, func(s *Service) { s.subscriber.eventChannel = "nowhere" })
+		s = leash(t, rdb, Config{}, func(s *Service) { s.events.Own = "nowhere" })
 		b, key := connect(t, s), newKey()
 		old := b.token(key, "OWNER", "me")
 		want(t, connect(t, other).do("LOCK.RELEASE", key, "OWNER", "me"), ":1")
@@ -256,7 +256,7 @@ func TestR26AcquireFindsItsOldHoldLost(t *testing.T) {
 func TestR30ReleaseFindsAHoldThatHasMoved(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		withoutEvents := func(s *Service) { s.subscriber.eventChannel = "nowhere" }
+		withoutEvents := func(s *Service) { s.events.Own = "nowhere" }
 		s, other := leash(t, rdb, Config{}, withoutEvents), leash(t, rdb, Config{})
 		for _, by := range []string{"TOKEN", "OWNER"} {
 			a, b, key := connect(t, s), connect(t, other), newKey()

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"leash/lockcmd/event"
 	"leash/lockcmd/script"
 )
 
@@ -101,7 +102,7 @@ func (rr *remoteRelease) read(o options, until time.Time) (found bool, err error
 	channel, ended, decremented := "", "", ""
 	if rr.local == nil {
 		channel = script.CarrierChannel(r.Carrier)
-		ended, decremented = holdEventText(releasedText, r.Token, r.Carrier, rr.key), holdEventText(decrementedEvent, r.Token, r.Carrier, rr.key)
+		ended, decremented = event.Text(event.Released, r.Token, r.Carrier, rr.key), event.Text(event.Decremented, r.Token, r.Carrier, rr.key)
 	}
 	all := ""
 	if rr.all {
@@ -157,14 +158,14 @@ func (rr *remoteRelease) send(until time.Time) (code int64, err error) {
 func (rr *remoteRelease) announceBreak() {
 	ctx, cancel := context.WithDeadline(context.Background(), rr.service.redis.CapAtStop(time.Now().Add(time.Second)))
 	defer cancel()
-	rr.service.redis.Database(rr.db).Publish(ctx, script.CarrierChannel(rr.carrier), holdEventText(brokenText, rr.token, rr.carrier, rr.key))
+	rr.service.redis.Database(rr.db).Publish(ctx, script.CarrierChannel(rr.carrier), event.Text(event.Broken, rr.token, rr.carrier, rr.key))
 }
 
 // isLost reports whether the holder is being told of a loss, or has been.
 func (rr *remoteRelease) isLost(until time.Time) bool {
 	text, _ := rr.service.redis.Tombstone(rr.ref(), until)
 	how, _, _ := strings.Cut(text, " ")
-	return how == brokenText || how == lostText
+	return how == event.Broken || how == event.Lost
 }
 
 func (rr *remoteRelease) callScript(until time.Time) (code int64, err error) {
@@ -215,7 +216,7 @@ func (rr *remoteRelease) callPerKey(until time.Time) (int64, error) {
 	rdb := s.redis.Database(rr.db)
 	if code == holdEnded && rr.local == nil {
 		// overwrites any text
-		s.redis.OverwriteTombstone(ctx, rr.ref(), releasedText, script.Millis(rr.keepMillis))
+		s.redis.OverwriteTombstone(ctx, rr.ref(), event.Released, script.Millis(rr.keepMillis))
 	}
 	if code != noSuchHold {
 		rdb.Set(ctx, kept, strconv.FormatInt(code, 10), script.Millis(rr.keepMillis))
@@ -225,7 +226,7 @@ func (rr *remoteRelease) callPerKey(until time.Time) (int64, error) {
 
 // ref is the hold for a call of a script.
 func (rr *remoteRelease) ref() script.Ref {
-	return holdRef{rr.token, rr.carrier}.inRedis(lockID{rr.db, rr.key})
+	return script.Ref{Lock: lockID{rr.db, rr.key}.inRedis(), Token: rr.token, Carrier: rr.carrier}
 }
 
 // writeTombstone writes the tombstone for so long, or removes it with 0. Texts of others, and a

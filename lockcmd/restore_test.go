@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/lockcmd/event"
 	"leash/lockcmd/script"
 	"leash/renewal"
 )
@@ -252,7 +253,7 @@ func TestR2RestoreYields(t *testing.T) {
 				{"a hold of Redisson's", func(h *hold) { s.putOther(h, 0) }, renewal.ReasonGone},
 				{"a string", func(h *hold) { rdb.Set(ctx, h.key(), "x", time.Minute) }, renewal.ReasonGone},
 				{"broken", func(h *hold) {
-					rdb.Set(ctx, script.TombstoneKey(h.key(), h.token, h.carrier.name), brokenText, time.Minute)
+					rdb.Set(ctx, script.TombstoneKey(h.key(), h.token, h.carrier.name), event.Broken, time.Minute)
 				}, renewal.ReasonBroken},
 			} {
 				t.Run(mode+" "+c.name, func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/redistest"
+	"leash/lockcmd/event"
 	"leash/lockcmd/script"
 )
 
@@ -214,7 +215,7 @@ func rightsScenes() (all []rightsScene) {
 		p.do("PERSIST", p.key)
 		return rightsCall{script: script.TouchScript, keys: []string{p.key}}
 	})
-	for _, text := range []string{"", releasedText + " other", "extended 5"} {
+	for _, text := range []string{"", event.Released + " other", "extended 5"} {
 		add("shared_tombstone", fmt.Sprintf("after %q", text), func(p *rightsStage) rightsCall {
 			if text != "" {
 				p.do("SET", p.key, text, "PX", 60000)
@@ -223,7 +224,7 @@ func rightsScenes() (all []rightsScene) {
 		})
 	}
 	add("shared_tombstone", "taken away", func(p *rightsStage) rightsCall {
-		p.do("SET", p.key, releasedText+" other w", "PX", 60000)
+		p.do("SET", p.key, event.Released+" other w", "PX", 60000)
 		return rightsCall{script: script.ByName("shared_tombstone"), keys: []string{p.key}, args: []any{"w", 0}}
 	})
 	for _, m := range []*script.Mode{script.Read, script.Write} {

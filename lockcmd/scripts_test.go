@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/redistest"
+	"leash/lockcmd/event"
 	"leash/lockcmd/script"
 )
 
@@ -105,7 +106,7 @@ func (h *heldBy) refuseToMove() {
 	for _, row := range [][]any{
 		{h.token - 1, h.carrier, "", ""}, {h.token, "x:1.1", "", ""}, {h.token, h.carrier, h.last + 1, ""}, {h.token, h.carrier, "", "=another"},
 	} {
-		h.refused("[-1]", m.Move, keys, append(append([]any{"me"}, row...), "y:1.1", 1, "client", movedText, 1000, "", "")...)
+		h.refused("[-1]", m.Move, keys, append(append([]any{"me"}, row...), "y:1.1", 1, "client", event.Moved, 1000, "", "")...)
 	}
 	record := "L1 5 x:1.1 1 5 1 30000 l - - c"
 	h.refused("-1", m.Extend, m.Keys(key, "me", "{"+key+"}:t"), "me", record, "L1 5 x:1.1 1 5 1 90000 l extend=x:1 - c", 90000, "", "", 1000)
@@ -164,7 +165,7 @@ func TestR13PermitScriptsRefuseStaleRequests(t *testing.T) {
 		for token, carrier := range map[int64]string{r.Token - 1: r.Carrier, r.Token: "x:1.1"} {
 			h.call("-1", script.PermitReleaseScript, keys, p, token, carrier, "", "", script.PermitChannel(key), "p")
 			h.call(fmt.Sprintf("[-2 %d %s %d]", r.Token, r.Carrier, r.TTL), script.PermitRevokeScript, append(keys, tag+":t"), p, token, carrier, script.PermitChannel(key), "p", 1000, "", "")
-			h.call("[-1]", script.PermitMoveScript, append(keys, tag+":t", tag+":n"), p, token, carrier, "", "", "y:1.1", 1, "client", movedText, 1000, "", "")
+			h.call("[-1]", script.PermitMoveScript, append(keys, tag+":t", tag+":n"), p, token, carrier, "", "", "y:1.1", 1, "client", event.Moved, 1000, "", "")
 			h.call("[0]", script.PermitRenewScript, keys, 90000, p, script.RecordPrefix(token, carrier))
 			h.call("0", script.PermitRenewKeyScript, keys[2:], 90000, p, script.RecordPrefix(token, carrier))
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/guard"
+	"leash/lockcmd/event"
 	"leash/lockcmd/script"
 	"leash/renewal"
 )
@@ -37,7 +38,7 @@ type Service struct {
 	maxSeeks        int
 	attemptInterval time.Duration // pause between a waiter's attempts; tests set it
 	watchdog        *renewal.Watchdog
-	subscriber      *subscriber
+	events          leashEvents
 	queues          *waitQueues
 	permitQueues    *permitQueues
 	dequeuer        dequeuer
@@ -48,9 +49,7 @@ type Service struct {
 	// lossWaitsEnd is done after EndLossWaits.
 	lossWaitsEnd context.Context
 	endLossWaits context.CancelFunc
-	notifying    atomic.Int64  // carriers with LOCK.NOTIFY on
 	graces       *gracePeriods // nil without Config.FailoverGrace
-	recentEnds   recentEnds
 	limits       *limits
 	stats        counters
 
@@ -61,23 +60,22 @@ type Service struct {
 	lossesDone chan struct{} // closed by Run after the last loss
 
 	// mu guards the fields below.
-	mu            sync.Mutex
-	holds         *index                    // the present holds of this Leash
-	pendingEvents map[holdRef]pendingEvents // events of holds that are not registered yet
-	closed        bool                      // no more tasks begin
+	mu     sync.Mutex
+	holds  *index // the present holds of this Leash
+	closed bool   // no more tasks begin
 }
 
 // New makes a Service. rdb is a *redis.Client or *redis.ClusterClient that speaks RESP2, does not
 // retry (MaxRetries -1) and obeys deadlines (ContextTimeoutEnabled). subscriber receives messages.
 // New does no I/O.
-func New(cfg Config, rdb redis.UniversalClient, subscriber Subscriber, log *slog.Logger) (*Service, error) {
+func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log *slog.Logger) (*Service, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
 	s := &Service{
 		cfg: cfg, redis: script.New(rdb), log: log, uuid: newUUID(), fairBit: newFairBit(), fairTimeout: fairTimeout, fairHeartbeat: fairHeartbeat, attemptInterval: attemptInterval, breakTimeout: breakTimeout, maxSeeks: maxSeeks,
-		lossesDone: make(chan struct{}), losses: make(chan loss, maxLosses), holds: newIndex(), pendingEvents: make(map[holdRef]pendingEvents),
+		lossesDone: make(chan struct{}), losses: make(chan loss, maxLosses), holds: newIndex(),
 	}
 	switch c := rdb.(type) {
 	case *redis.ClusterClient:
@@ -101,7 +99,7 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber Subscriber, log *slog
 	s.queues, s.permitQueues = newWaitQueues(), newPermitQueues()
 	s.dequeuer.lists = make(map[lockID][]*dequeueRequest)
 	s.lossWaitsEnd, s.endLossWaits = context.WithCancel(context.Background())
-	s.subscriber = newSubscriber(s, subscriber)
+	s.events.listen(s, subscriber)
 	return s, nil
 }
 
@@ -125,7 +123,7 @@ func (s *Service) Run(ctx context.Context) error {
 		wg.Go(func() { guard.Repeat(ctx, s.log, what, func() { run(ctx) }) })
 	}
 	loop("watchdog", func(ctx context.Context) { s.watchdog.Run(ctx) })
-	loop("lock subscriptions", s.subscriber.run)
+	loop("lock subscriptions", s.events.Run)
 	loop("limits of holds", s.limits.run)
 	loop("eviction warning", s.warnOfEviction)
 	loop("question for commands", s.learnCommands)

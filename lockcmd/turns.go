@@ -2,9 +2,9 @@ package lockcmd
 
 import (
 	"strconv"
-	"strings"
 	"time"
 
+	"leash/lockcmd/event"
 	"leash/lockcmd/script"
 )
 
@@ -57,13 +57,9 @@ func (s *Service) turnEntry(m *script.Mode) string {
 
 const fairEntry = "fair"
 
-// turnEvent is the kind of event that tells a Leash that a free lock is reserved for it. The token
-// is the database, and the carrier says which kind of waiters it is about.
-const turnEvent = "turn"
-
-// turnEventText is the text of that event.
+// turnEventText is the text of the event that tells a Leash of its turn.
 func turnEventText(lock lockID, m *script.Mode) string {
-	return holdEventText(turnEvent, int64(lock.db), turnKind(m), lock.key)
+	return event.Text(event.Turn, int64(lock.db), turnKind(m), lock.key)
 }
 
 // turnKind names the modes whose waiters are in one queue.
@@ -103,10 +99,4 @@ func (s *Service) leaveTurns(lock lockID, m *script.Mode) {
 		Args: []string{s.turnEntry(m), turnEventText(lock, m), m.Channel(lock.key), s.cfg.publishMode(), word},
 	}
 	s.spawn(func() { _, _ = s.redis.Ask(call, s.deadline()) })
-}
-
-// isTurnMessage reports whether a message says that a lock is free, but reserved for a Leash. That
-// Leash gets an event besides.
-func isTurnMessage(message []byte) bool {
-	return len(message) > 1 && strings.HasPrefix(string(message), "0")
 }

@@ -29,7 +29,7 @@ func turnsOf(t testing.TB, rdb redis.UniversalClient, key string) (names []strin
 func receiveEvents(t testing.TB, rdb redis.UniversalClient, leashes ...*Service) {
 	t.Helper()
 	for _, s := range leashes {
-		eventually(t, 5*time.Second, "it receives events", func() bool { return listeners(t, rdb, s.subscriber.eventChannel) > 0 })
+		eventually(t, 5*time.Second, "it receives events", func() bool { return listeners(t, rdb, s.events.Own) > 0 })
 	}
 }
 

@@ -221,7 +221,7 @@ func TestR28HoldMovedToADisconnectedClientStays(t *testing.T) {
 			}
 			eventually(t, soon, "its first connection knows", func() bool { return s.Stats().Holds == 0 })
 			info, err := other.redis.Inspect(script.Lock{DB: 0, Key: key}, other.deadline())
-			if f, ok := (options{token: token}).find(info); err != nil || !ok || info.Left < 50*time.Second {
+			if f, ok := info.Find(token); err != nil || !ok || info.Left < 50*time.Second {
 				t.Errorf("ended: %v, got %+v, %v", ended, f, err)
 			}
 		}

@@ -292,7 +292,7 @@ func (w *walk) inRedis() string {
 		return fmt.Sprintf("Redis has %d holds, want %d (%v)", len(info.Holds), len(w.model.holds), err)
 	}
 	for _, h := range w.model.holds {
-		f, ok := options{token: h.token}.find(info)
+		f, ok := info.Find(h.token)
 		terms := f.Record.Terms()
 		if !ok || f.Count != int64(h.count) || f.Record.Carrier != h.at.carrier.name || f.Record.ID != script.RecordID(h.last) || terms.Lease != h.leased {
 			return fmt.Sprintf("Redis has %+v, want %+v at %s", f, h, h.at.name)

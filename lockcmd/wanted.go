@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"leash/lockcmd/event"
 	"leash/lockcmd/script"
 )
 
@@ -77,7 +78,7 @@ func (n *wantedNotifier) publishUntilHeld(after int64) {
 	defer n.publishing.Store(false)
 	s, lock := n.service, n.waiter.acquisition.options.lock()
 	for pause := wantedDelay; pause < s.attemptInterval; pause *= 2 {
-		if s.publishWanted(lock, after) || !s.sleep(context.Background(), pause) || !s.queues.isHead(n.waiter) {
+		if s.publishWanted(lock, after) || !s.redis.Sleep(context.Background(), pause) || !s.queues.isHead(n.waiter) {
 			return
 		}
 	}
@@ -95,7 +96,7 @@ func (s *Service) publishWanted(lock lockID, after int64) (held bool) {
 	defer cancel()
 	for _, f := range info.Holds {
 		if f.Record.Token > after && script.CarrierLeash(f.Record.Carrier) != s.uuid {
-			s.redis.Database(lock.db).Publish(ctx, script.CarrierChannel(f.Record.Carrier), holdEventText(wantedEvent, f.Record.Token, f.Record.Carrier, lock.key))
+			s.redis.Database(lock.db).Publish(ctx, script.CarrierChannel(f.Record.Carrier), event.Text(event.Wanted, f.Record.Token, f.Record.Carrier, lock.key))
 		}
 	}
 	return len(info.Holds)+len(info.Others) > 0

@@ -64,15 +64,19 @@ func (c *Client) CapAtStop(until time.Time) time.Time {
 }
 
 // StoppedWithin waits for d. It returns true when the client is stopped first.
-func (c *Client) StoppedWithin(d time.Duration) bool {
+func (c *Client) StoppedWithin(d time.Duration) bool { return !c.Sleep(context.Background(), d) }
+
+// Sleep waits for d. It returns false when ctx ends or the client is stopped first.
+func (c *Client) Sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
-	case <-c.Stopped:
-		return true
 	case <-timer.C:
-		return false
+		return true
+	case <-ctx.Done():
+	case <-c.Stopped:
 	}
+	return false
 }
 
 // RefreshTopologyAfter starts a refresh of the topology after a node did not serve as expected. For

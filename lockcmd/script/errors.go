@@ -13,6 +13,9 @@ import (
 // ErrUnknown is the error for a request that was sent and whose outcome nobody knows.
 var ErrUnknown = errors.New("lockcmd: outcome unknown")
 
+// ErrAbsent is the error for a hold that is not there.
+var ErrAbsent = errors.New("lockcmd: no such hold")
+
 // ErrRefused is the error for a request that Redis certainly did not run. It may take the request
 // later.
 var ErrRefused = errors.New("lockcmd: Redis did not take the request")

@@ -25,6 +25,22 @@ type Inspection struct {
 	Others []Hold        // held by others, without a record
 }
 
+// Find returns the hold with that token.
+func (info Inspection) Find(token int64) (h Hold, ok bool) {
+	for _, h := range info.Holds {
+		if h.Record.Token == token {
+			return h, true
+		}
+	}
+	return Hold{}, false
+}
+
+// EndedBefore reports whether the hold with that token ended before a present hold was granted.
+// Then no new master can have forgotten it.
+func (info Inspection) EndedBefore(token int64) bool {
+	return slices.ContainsFunc(info.Holds, func(h Hold) bool { return !h.Mode.Shared && h.Record.Token > token })
+}
+
 // Hold is a hold as Redis has it.
 type Hold struct {
 	Mode   *Mode

@@ -1,5 +1,5 @@
--- tombstone.lua writes a tombstone that says how a hold ended or is about to end (tombstone.go). It
--- removes the tombstone when the hold goes on.
+-- tombstone.lua writes a tombstone that says how a hold ended or is about to end
+-- (lockcmd/event/tombstone.go). It removes the tombstone when the hold goes on.
 -- KEYS
 --   1 the tombstone
 -- ARGV

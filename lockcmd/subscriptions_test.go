@@ -58,50 +58,7 @@ func TestChannelsAreGivenUpAfterTheLastWaiter(t *testing.T) {
 	if subscribers(t, rdb, key) != 1 {
 		t.Error("the channel was given up at once")
 	}
-	eventually(t, subLinger+2*sweepEvery, "it is given up", func() bool {
+	eventually(t, soon, "it is given up", func() bool {
 		return subscribers(t, rdb, key)+shardSubscribers(t, rdb, key) == 0
 	})
-}
-
-// fakeSubscriber is a Subscriber whose messages the test sends.
-type fakeSubscriber struct {
-	ready chan struct{}
-	hear  func(message []byte)
-}
-
-func (f *fakeSubscriber) Subscribe(_ string, _, _ bool, hear func(message []byte)) (ready <-chan struct{}, cancel func()) {
-	f.hear = hear
-	return f.ready, func() {}
-}
-
-// TestR17LastMessageIsCertain: lastMessage stays the same only while the channel was subscribed all
-// the time and no message came. A waiter may then skip a retry.
-func TestR17LastMessageIsCertain(t *testing.T) {
-	t.Parallel()
-	from := &fakeSubscriber{ready: make(chan struct{})}
-	l := newSubscriber(&Service{queues: newWaitQueues(), permitQueues: newPermitQueues()}, from)
-	if got := l.lastMessage("c"); got != 0 {
-		t.Errorf("nobody listens: got %d", got)
-	}
-	l.subscribe("c", lockID{key: "k"})
-	if got := l.lastMessage("c"); got != 0 {
-		t.Errorf("not subscribed yet: got %d", got)
-	}
-	close(from.ready)
-	quiet := l.lastMessage("c")
-	if quiet == 0 || l.lastMessage("c") != quiet {
-		t.Errorf("subscribed: got %d, then %d", quiet, l.lastMessage("c"))
-	}
-	for _, message := range [][]byte{[]byte("0"), nil} {
-		from.hear(message)
-		if got := l.lastMessage("c"); got == 0 || got == quiet {
-			t.Errorf("after message %q: got %d, as before it", message, got)
-		}
-		quiet = l.lastMessage("c")
-	}
-	l.unsubscribe("c", false)
-	l.subscribe("c", lockID{key: "k"})
-	if got := l.lastMessage("c"); got == 0 || got == quiet {
-		t.Errorf("after a gap: got %d, as before it", got)
-	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/redistest"
+	"leash/lockcmd/event"
 	"leash/lockcmd/script"
 )
 
@@ -31,7 +32,7 @@ func TestR30EventThatOvertakesTheGrant(t *testing.T) {
 			if r.kind != granted {
 				t.Fatalf("got %v", r)
 			}
-			of, done := holdRef{r.token, a.carrier.name}, make(chan string, 1)
+			done := make(chan string, 1)
 			go func() {
 				args := []string{end, key}
 				if end == "LOCK.RELEASE" {
@@ -39,11 +40,7 @@ func TestR30EventThatOvertakesTheGrant(t *testing.T) {
 				}
 				done <- connect(t, other).do(args...)
 			}()
-			eventually(t, 5*time.Second, "the event has arrived", func() bool {
-				s.mu.Lock()
-				defer s.mu.Unlock()
-				return len(s.pendingEvents[of].kinds) > 0
-			})
+			eventually(t, 5*time.Second, "the event has arrived", func() bool { return s.events.pending.Holds() > 0 })
 			if _, msg := try.accept(context.Background(), r); msg != "" {
 				t.Fatal(msg)
 			}
@@ -52,31 +49,22 @@ func TestR30EventThatOvertakesTheGrant(t *testing.T) {
 			if lost := len(a.losses) == 1; lost != (end == "LOCK.BREAK") {
 				t.Errorf("%s: told of a loss: %v", end, lost)
 			}
-			s.mu.Lock()
-			if len(s.pendingEvents) != 0 {
-				t.Errorf("%s: %d events are kept", end, len(s.pendingEvents))
+			if n := s.events.pending.Holds(); n != 0 {
+				t.Errorf("%s: events of %d holds are kept", end, n)
 			}
-			s.mu.Unlock()
 		}
 	})
 }
 
-// TestPendingEventsAreBounded: A Leash keeps a bounded number of events for holds that it does not
-// know.
-func TestPendingEventsAreBounded(t *testing.T) {
+// TestPendingEventsOfOthers: A Leash keeps no events for holds of other Leashes.
+func TestPendingEventsOfOthers(t *testing.T) {
 	t.Parallel()
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
-	for i := range maxPendingEvents + 100 {
-		s.receiveEvent(holdEventText(movedText, int64(i+1), s.uuid+":1.1", "key"))
-		s.receiveEvent(holdEventText(movedText, 1, "another:"+strconv.Itoa(i), "key"))
-	}
-	for range 100 {
-		s.receiveEvent(holdEventText(movedText, 1, s.uuid+":1.1", "key"))
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.pendingEvents) > maxPendingEvents || len(s.pendingEvents[holdRef{1, s.uuid + ":1.1"}].kinds) > 8 {
-		t.Errorf("%d holds, %d pieces for one", len(s.pendingEvents), len(s.pendingEvents[holdRef{1, s.uuid + ":1.1"}].kinds))
+	s.receive(event.Text(event.Moved, 1, "another:1.1", "key"))
+	s.receive(event.Text(event.Wanted, 1, s.uuid+":1.1", "key")) // nobody here wants to know
+	s.receive(event.Text(event.Moved, 2, s.uuid+":1.1", "key"))
+	if n := s.events.pending.Holds(); n != 1 {
+		t.Errorf("events of %d holds are kept, want 1", n)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/lockcmd/event"
 	"leash/lockcmd/script"
 	"leash/renewal"
 )
@@ -55,13 +56,13 @@ func TestR27AwaitLossRequestArrivesTooLate(t *testing.T) {
 			tests[name] = func(t *testing.T) {
 				a, key := connect(t, carrier), newKey()
 				token := a.token(append([]string{key}, strings.Fields(row.options)...)...)
-				w := &lossWait{service: other, lock: lockID{0, key}, options: options{token: token}}
-				info, err := other.redis.Inspect(w.lock.inRedis(), other.deadline())
-				f, ok := (w.options).find(info)
+				w := other.events.lossWait(lockID{0, key}, token)
+				info, err := other.redis.Inspect(w.Lock, other.deadline())
+				f, ok := info.Find(token)
 				if err != nil || !ok {
 					t.Fatalf("the hold is not seen: %v", err)
 				}
-				w.seen = &f
+				w.Seen = &f
 				for _, end := range row.ends {
 					end(t, a, key)
 				}
@@ -70,7 +71,7 @@ func TestR27AwaitLossRequestArrivesTooLate(t *testing.T) {
 				}
 				ctx, cancel := context.WithTimeout(ctx, soon)
 				defer cancel()
-				reason, err := w.run(ctx)
+				reason, err := w.Run(ctx)
 				if err != nil || reason != row.want || ctx.Err() != nil {
 					t.Errorf("got %q, %v, %v, want %q", reason, err, ctx.Err(), row.want)
 				}
@@ -90,35 +91,16 @@ func TestR27WatchAfterTheEnd(t *testing.T) {
 	s, key := leash(t, rdb, Config{}), newKey()
 	a, ctx := connect(t, s), context.Background()
 	token := a.token(key)
-	of := holdRef{token, a.carrier.name}
 	tombstone := script.TombstoneKey(key, token, a.carrier.name)
 	want(t, a.do("LOCK.RELEASE", key), ":1")
-	s.receiveEvent(holdEventText(watchedEvent, token+1, a.carrier.name, key))
-	s.receiveEvent(holdEventText(watchedEvent, token, newUUID()+":1.1", key))
-	s.receiveEvent(holdEventText(watchedEvent, token, a.carrier.name, key))
-	eventually(t, soon, "it is told", func() bool { return rdb.Get(ctx, tombstone).Val() == releasedText })
+	s.receive(event.Text(event.Watched, token+1, a.carrier.name, key))
+	s.receive(event.Text(event.Watched, token, newUUID()+":1.1", key))
+	s.receive(event.Text(event.Watched, token, a.carrier.name, key))
+	eventually(t, soon, "it is told", func() bool { return rdb.Get(ctx, tombstone).Val() == event.Released })
 	if keys := rdb.Keys(ctx, "*"+key+"*leash*").Val(); len(keys) != 1 {
 		t.Errorf("told %q", keys)
 	}
 	if ttl := rdb.PTTL(ctx, tombstone).Val(); ttl <= 0 || ttl > 2*s.cfg.WatchdogTimeout {
 		t.Errorf("for %v", ttl)
-	}
-	for range maxRecentEnds - 1 {
-		s.recentEnds.add(recentEnd{lockID{0, key}, holdRef{1, "another"}, releasedText})
-	}
-	if _, ok := s.recentEnds.find(of); !ok {
-		t.Error("the hold is dropped too soon")
-	}
-	s.recentEnds.add(recentEnd{lockID{0, key}, holdRef{2, "another"}, leftText})
-	if e, ok := s.recentEnds.find(of); ok || len(s.recentEnds.ends) != maxRecentEnds {
-		t.Errorf("%d ends are kept, with %v", len(s.recentEnds.ends), e)
-	}
-	s.recentEnds.add(recentEnd{lockID{0, key}, holdRef{2, "another"}, releasedText})
-	if e, ok := s.recentEnds.find(holdRef{2, "another"}); !ok || e.text != releasedText {
-		t.Errorf("the last one is %v, %v", e, ok)
-	}
-	s.recentEnds.ends, s.recentEnds.next = nil, 0
-	if e, ok := s.recentEnds.find(of); ok {
-		t.Errorf("before the first there is %v", e)
 	}
 }

@@ -1,0 +1,83 @@
+package event
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"leash/lockcmd/script"
+	"leash/renewal"
+)
+
+// endReason finds out how a hold ended that Redis does not have. It spends at most the time of one
+// check. The tombstone of the last carrier decides, so a hold that was moved is followed from
+// carrier to carrier.
+func (w *LossWait) endReason(until time.Time) (reason string, over bool) {
+	for time.Now().Before(until) {
+		text, err := w.Redis.Tombstone(w.ref(), until)
+		if errors.Is(err, script.ErrRefused) {
+			break
+		}
+		how, more, _ := strings.Cut(text, " ")
+		switch {
+		case how == Lost:
+			return more, true
+		case text == Broken: // its owner may have been first; its Leash will say so
+			w.broken = true
+			return renewal.ReasonBroken, w.reportOverdue()
+		case how == Broken:
+			return renewal.ReasonBroken, true
+		case how == Released, how == Left:
+			return "", true
+		case strings.HasSuffix(more, PerhapsSuffix): // the tombstone will become definite soon
+			return "", false
+		case how == Moved, how == Repeated:
+			w.Seen.Record.Carrier = more
+			w.notMissing()
+			continue
+		case how == Extended:
+			if outcome := w.leaseOutcome(more, until); outcome != renewal.Gone {
+				return "", outcome == renewal.Expired
+			}
+			w.leaseEnd = time.Time{} // it was the end of an earlier lease
+		}
+		return w.endWithoutTombstone()
+	}
+	return "", false
+}
+
+// leaseOutcome reports whether the hold's lease is over, which was extended.
+func (w *LossWait) leaseOutcome(keep string, until time.Time) renewal.Outcome {
+	ctx, cancel := context.WithDeadline(context.Background(), until)
+	defer cancel()
+	return leaseOutcome(ctx, w.Redis, w.ref(), keep)
+}
+
+// endWithoutTombstone decides how a hold ended that has no tombstone. It waits first, because the
+// tombstone comes after the end, and the message about this wait may be late. After that, a lease
+// that may be over has ended; any other hold is lost.
+func (w *LossWait) endWithoutTombstone() (reason string, over bool) {
+	switch {
+	case w.Holds.GraceLeft(w.Lock.Key) > 0:
+		// A new master may lack it. Its Leash restores it then.
+		return "", false
+	case !w.reportOverdue():
+		return "", false
+	case w.leaseMayBeOver:
+		return "", true
+	}
+	return renewal.ReasonGone, true
+}
+
+// reportOverdue reports whether the Leash of a missing hold has had enough time to report the
+// reason.
+func (w *LossWait) reportOverdue() bool {
+	if w.missingSince.IsZero() {
+		now := time.Now()
+		w.missingSince, w.leaseMayBeOver = now, !w.leaseEnd.IsZero() && now.Add(time.Second).After(w.leaseEnd)
+		w.requestReport()
+		return false
+	}
+	return time.Since(w.missingSince) >= w.checkInterval()
+}

@@ -1,0 +1,143 @@
+package lockcmd
+
+import (
+	"sync/atomic"
+	"time"
+
+	"leash/lockcmd/event"
+	"leash/lockcmd/script"
+)
+
+// leashEvents is what this Leash hears from others about locks, and what it tells them about the
+// ends of its holds. It implements event.Receiver and event.Holds.
+type leashEvents struct {
+	event.Subscriptions
+	service   *Service
+	pending   event.Pending
+	ends      event.Ends
+	notifying atomic.Int64 // carriers with LOCK.NOTIFY on
+}
+
+// listen sets what the subscriptions need.
+func (v *leashEvents) listen(s *Service, from event.Subscriber) {
+	v.service, v.From, v.To = s, from, v
+	v.Own = "leash:" + s.uuid
+	v.Plain, v.Sharded = s.cfg.Publish != PublishSharded, s.cfg.Publish != PublishPlain
+}
+
+// Wake implements event.Receiver. It wakes the heads of the channel's queues.
+func (v *leashEvents) Wake(lock script.Lock, channel string, reserved bool) {
+	s, id := v.service, queueID{lockID{lock.DB, lock.Key}, channel}
+	if reserved {
+		s.queues.noteReserved(id)
+		s.permitQueues.noteReserved(id)
+		return
+	}
+	s.queues.wake(id)
+	s.permitQueues.wake(id)
+}
+
+// Receive implements event.Receiver. An event for a hold that is not registered yet waits for it.
+func (v *leashEvents) Receive(e event.Event) {
+	s := v.service
+	if e.Kind == event.Turn {
+		s.beginTurn(lockID{int(e.Token), e.Key}, e.Carrier)
+		return
+	}
+	h := v.holdOf(e)
+	if h == nil && v.keep(e) {
+		if h = v.holdOf(e); h != nil { // it was registered just now
+			v.deliverPending(h)
+			return
+		}
+	}
+	switch {
+	case h != nil:
+		v.handle(h, e.Kind)
+	case e.Kind == event.Watched, e.Kind == event.Broken: // the hold has ended
+		v.answerLateWatcher(e.Token, e.Carrier)
+	}
+}
+
+// holdOf finds the hold of an event in any database, because events do not name the database.
+func (v *leashEvents) holdOf(e event.Event) *hold {
+	s := v.service
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for h := range s.holds.of(e.Key) {
+		if h.token == e.Token && h.carrier.name == e.Carrier {
+			return h
+		}
+	}
+	return nil
+}
+
+// keep keeps an event if it may be about a hold of this Leash that is not registered yet.
+func (v *leashEvents) keep(e event.Event) bool {
+	if script.CarrierLeash(e.Carrier) != v.service.uuid || e.Kind == event.Wanted && v.notifying.Load() == 0 {
+		return false
+	}
+	v.pending.Keep(e)
+	return true
+}
+
+// deliverPending handles the events that came before h was registered.
+func (v *leashEvents) deliverPending(h *hold) {
+	for _, kind := range v.pending.Take(h.token, h.carrier.name) {
+		v.handle(h, kind)
+	}
+}
+
+// handle acts on an event about h. For most kinds the watchdog checks h.
+func (v *leashEvents) handle(h *hold, kind string) {
+	s := v.service
+	switch kind {
+	case event.Broken:
+		s.spawn(func() { s.obeyBreak(h) })
+	case event.Watched:
+		if !h.noteRemoteWatch() {
+			v.answerLateWatcher(h.token, h.carrier.name)
+		}
+	case event.Wanted:
+		h.reportWanted()
+	case event.Decremented:
+		s.spawn(h.recount)
+	default:
+		s.watchdog.Check(&h.watch)
+	}
+}
+
+// answerLateWatcher writes the tombstone of a hold that ended before somebody asked, if its end is
+// still known.
+func (v *leashEvents) answerLateWatcher(token int64, carrier string) {
+	s := v.service
+	if e, ok := v.ends.Find(token, carrier); ok {
+		s.spawn(func() { event.WriteTombstone(s.redis, e.Hold, e.Text, 2*s.cfg.WatchdogTimeout, "") })
+	}
+}
+
+// Watch implements event.Holds.
+func (v *leashEvents) Watch(lock script.Lock, token int64) (seen script.Hold, end <-chan string, cancel func()) {
+	h := v.service.find(lockID{lock.DB, lock.Key}, options{token: token}.meansHold)
+	if h == nil {
+		return seen, nil, nil
+	}
+	told := h.watchEnd()
+	if told == nil {
+		return seen, nil, nil
+	}
+	seen = script.Hold{Mode: h.mode(), Owner: h.owner(), Record: script.Record{Token: h.token, Carrier: h.carrier.name}}
+	return seen, told, func() { h.unwatch(told) }
+}
+
+// GraceLeft implements event.Holds.
+func (v *leashEvents) GraceLeft(key string) time.Duration { return v.service.graces.left(key) }
+
+// lossWait is a wait for the loss of the hold with that token.
+func (v *leashEvents) lossWait(lock lockID, token int64) *event.LossWait {
+	s := v.service
+	return &event.LossWait{
+		Redis: s.redis, Subscriptions: &v.Subscriptions, Holds: v, Lock: lock.inRedis(), Token: token,
+		Interval: s.attemptInterval, MaxChecks: s.maxSeeks,
+	}
+}
