@@ -30,6 +30,7 @@ import (
 	"leash/internal/embedded"
 	"leash/internal/guard"
 	"leash/lockcmd"
+	"leash/lockcmd/failover"
 	"leash/proxy"
 	"leash/proxy/client"
 	"leash/proxy/pubsub"
@@ -232,7 +233,7 @@ func lockConfig(cfg config.Config, up *upstream.Upstream) lockcmd.Config {
 // grace translates --failover-grace for package lockcmd.
 func grace(cfg config.Config) time.Duration {
 	if cfg.FailoverGrace == config.Auto {
-		return lockcmd.GraceAuto
+		return failover.Auto
 	}
 	return cfg.FailoverGrace
 }

@@ -113,7 +113,7 @@ func (a *acquisition) appendGrantArgs(args []string) []string {
 	opts, s := &a.options, a.carrier.service
 	return append(args,
 		script.MillisText(opts.ttl), opts.OptionLetters(), script.MillisText(s.cfg.TokenTTL), script.RecordID(opts.id), script.RecordClient(a.carrier.host.Client()), opts.Ext(),
-		s.graces.grantingMaster(opts.key),
+		s.graces.GrantingMaster(opts.key),
 	)
 }
 
@@ -136,7 +136,7 @@ func (a *acquisition) sendOnce(until time.Time) result {
 	s := a.carrier.service
 	a.call.WantReplicas, a.call.ReplicaTimeout = a.options.replicas, a.replicaWait()
 	a.call.Args[turnEntryArg], a.call.Args[placeArg] = s.turnEntry(a.options.mode), a.place
-	a.call.Args[masterArg] = s.graces.grantingMaster(a.options.key)
+	a.call.Args[masterArg] = s.graces.GrantingMaster(a.options.key)
 	reply, err := s.redis.Ask(a.call, until)
 	a.copyPending = a.copyPending || a.call.OutcomeUnknown
 	a.call.OutcomeUnknown = false

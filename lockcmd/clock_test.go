@@ -182,16 +182,16 @@ func TestR2GraceAfterAClockStepBack(t *testing.T) {
 				rdb.Do(t.Context(), "REPLICAOF", "NO", "ONE")
 			}
 			left := func(s *Service) time.Duration {
-				if _, ok := s.graces.masterOf("", time.Now(), time.Now().Add(soon)); !ok {
+				if _, ok := s.graces.MasterOf("", time.Now(), time.Now().Add(soon)); !ok {
 					t.Error("the master does not answer")
 				}
-				_, left := s.graces.active()
+				_, left := s.graces.Active()
 				return left
 			}
 			const grace = time.Second
 			cfg := Config{WatchdogTimeout: grace, FailoverGrace: grace}
 			s := leash(t, rdb, cfg)
-			eventually(t, soon, "the server is known not to be new", func() bool { return left(s) == 0 && s.graces.grantingMaster("") != "-" })
+			eventually(t, soon, "the server is known not to be new", func() bool { return left(s) == 0 && s.graces.GrantingMaster("") != "-" })
 			step(-time.Hour)
 			if left := left(s); left > 0 {
 				t.Errorf("nothing is granted for %v", left)
@@ -218,7 +218,7 @@ func TestR2LeaseIsRestoredWhereTheClockIsBehind(t *testing.T) {
 			a, key := connect(t, s), newKey()
 			token := strconv.FormatInt(a.hold(key, m.Option, "LEASE", "5000"), 10)
 			step(-10 * time.Second)
-			defer s.graces.begin(t, key)()
+			defer beginGrace(t, s, key)()
 			forget(t, rdb, key)
 			s.watchdog.CheckAll()
 			eventually(t, soon, "the hold is restored", func() bool { return rdb.PTTL(t.Context(), key).Val() > 0 })
@@ -240,13 +240,13 @@ func TestR2ReleaseWhenRedisEndsTheGrace(t *testing.T) {
 			a, lost, key := connect(t, s), connect(t, s), newKey()
 			a.hold(key, m.Option, "LEASE", "36000000")
 			lost.hold(key+" lost", m.Option)
-			defer s.graces.begin(t, key)()
+			defer beginGrace(t, s, key)()
 			step(2 * time.Hour)
 			want(t, a.do("LOCK.RELEASE", key), ":1")
 			wantNothing(t, rdb, key, a)
 			s.watchdog.CheckAll()
 			want(t, receive(t, lost.losses, soon), key+" lost gone")
-			if masters, _ := s.graces.active(); masters != 1 {
+			if masters, _ := s.graces.Active(); masters != 1 {
 				t.Error("the grace is over for who wants a lock")
 			}
 		})
@@ -268,7 +268,7 @@ func TestR2RestoredHoldBeganBeforeNow(t *testing.T) {
 			step(-time.Hour)
 			a := connect(t, s)
 			a.hold(key, m.Option)
-			defer s.graces.begin(t, key)()
+			defer beginGrace(t, s, key)()
 			forget(t, rdb, key)
 			s.watchdog.CheckAll()
 			eventually(t, soon, "the hold is restored", func() bool { return rdb.PTTL(t.Context(), key).Val() > 0 })

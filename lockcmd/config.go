@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/lockcmd/failover"
 	"leash/lockcmd/script"
 )
 
@@ -30,7 +31,7 @@ type Config struct {
 	// how long a lock script may take before its outcome is unknown; if zero, 10 s
 	UpstreamTimeout time.Duration
 
-	// how long a new master grants nothing; GraceAuto: as long as necessary; if zero, no grace
+	// how long a new master grants nothing; failover.Auto: as long as necessary; if zero, no grace
 	FailoverGrace time.Duration
 
 	// Owners returns for each slot of a cluster the index of its master, -1 for none. FailoverGrace
@@ -88,7 +89,7 @@ func (c Config) validate() error {
 		return fmt.Errorf("lockcmd: max hold %v, want 0 or 1ms to %v", c.MaxHold, script.MaxTTL)
 	case c.UpstreamTimeout < time.Millisecond:
 		return fmt.Errorf("lockcmd: upstream timeout %v, want at least 1ms", c.UpstreamTimeout)
-	case c.FailoverGrace != GraceAuto && c.FailoverGrace != 0 && c.FailoverGrace < c.WatchdogTimeout:
+	case c.FailoverGrace != failover.Auto && c.FailoverGrace != 0 && c.FailoverGrace < c.WatchdogTimeout:
 		return fmt.Errorf("lockcmd: failover grace %v, want 0 or at least the watchdog timeout %v", c.FailoverGrace, c.WatchdogTimeout)
 	case c.Publish != PublishBoth && c.Publish != PublishSharded && c.Publish != PublishPlain:
 		return fmt.Errorf("lockcmd: publish %q, want %s, %s or %s", c.Publish, PublishBoth, PublishSharded, PublishPlain)

@@ -82,9 +82,9 @@
 //
 // # Failover
 //
-// A new master may lack holds. grace.go explains the grace period, in which it grants nothing.
-// master_probe.go finds out which master is new. restore.go writes missing holds back. repair.go
-// and release_repair.go correct older states. slot_migration.go is for slots that move.
+// A new master may lack holds. The package failover finds out which master is new, and explains the
+// grace period, in which it grants nothing. restore.go writes missing holds back. repair.go and
+// release_repair.go correct older states. slot_migration.go is for slots that move.
 //
 // # Concurrency
 //

@@ -131,7 +131,7 @@ func (v *leashEvents) Watch(lock script.Lock, token int64) (seen script.Hold, en
 }
 
 // GraceLeft implements event.Holds.
-func (v *leashEvents) GraceLeft(key string) time.Duration { return v.service.graces.left(key) }
+func (v *leashEvents) GraceLeft(key string) time.Duration { return v.service.graces.Left(key) }
 
 // lossWait is a wait for the loss of the hold with that token.
 func (v *leashEvents) lossWait(lock lockID, token int64) *event.LossWait {

@@ -11,6 +11,7 @@ import (
 	"leash/internal/faultproxy"
 	"leash/internal/redistest"
 	"leash/lockcmd/event"
+	"leash/lockcmd/failover"
 	"leash/lockcmd/script"
 )
 
@@ -53,7 +54,7 @@ func TestR2GraceLateRestore(t *testing.T) {
 			rdb.ScriptLoad(t.Context(), restore.Source)
 			rdb.ConfigSet(t.Context(), "slowlog-log-slower-than", "0")
 			rdb.ConfigSet(t.Context(), "slowlog-max-len", "10000")
-			defer s.graces.begin(t, key)()
+			defer beginGrace(t, s, key)()
 			forget(t, rdb, key)
 			late := p.HoldBefore(running(restore, key))
 			defer late.Release()
@@ -114,11 +115,11 @@ func TestR2GraceReleaseMeetsTheMaster(t *testing.T) {
 				want(t, a.do("LOCK.RELEASE", less), ":0")
 				rdb.HSet(t.Context(), more, field, 1) // the new master does not know the second acquire
 				rdb.HSet(t.Context(), less, field, 2) // the new master does not know the release
-				defer s.graces.meetAgain(t, more)()
+				defer meetAgain(t, s, more)()
 				want(t, a.do("LOCK.RELEASE", more), ":0")
 				eventually(t, soon, "the other acquire counts", func() bool { return rdb.HGet(t.Context(), more, field).Val() == "1" })
 				want(t, a.do("LOCK.RELEASE", more), ":1")
-				defer s.graces.meetAgain(t, less)()
+				defer meetAgain(t, s, less)()
 				want(t, a.do("LOCK.RELEASE", less), ":1")
 				if exists(t, rdb, more) || exists(t, rdb, less) || len(a.losses) > 0 {
 					t.Error("it was not released as it should")
@@ -130,14 +131,10 @@ func TestR2GraceReleaseMeetsTheMaster(t *testing.T) {
 
 // meetAgain lets the next probe find that the master of a key is in its grace period, until end is
 // called.
-func (g *gracePeriods) meetAgain(t testing.TB, key string) (end func()) {
+func meetAgain(t testing.TB, s *Service, key string) (end func()) {
 	t.Helper()
-	end = g.begin(t, key)
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	b := &g.slotOwners[g.slot(key)]
-	// the next probe finds the master in its grace period
-	b.master = &masterState{replid: "before", id: "before:before"}
+	end = beginGrace(t, s, key)
+	failover.Rehearsal{Masters: s.graces}.Forget(key)
 	return end
 }
 

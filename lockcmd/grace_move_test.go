@@ -68,7 +68,7 @@ func TestR2GraceOfMoves(t *testing.T) {
 		hanging := 0
 		for _, h := range other.heldIn(slot) {
 			r, ok := recordOf(t, rdb, h)
-			if ok && r.Carrier == h.carrier.name && !other.graces.needsRepair(h) {
+			if ok && r.Carrier == h.carrier.name && !other.graces.NeedsRepair(h.key(), &h.watch) {
 				hanging++
 			}
 		}
@@ -143,7 +143,7 @@ func TestR2GraceCountsMoves(t *testing.T) {
 					if n := h.moves(); n != 1 {
 						t.Fatalf("it was moved %d times", n)
 					}
-					defer s.graces.begin(t, key)()
+					defer beginGrace(t, s, key)()
 					writeMovedRecord(t, rdb, h, c.moves)
 					if c.asks == nil {
 						s.watchdog.CheckAll()

@@ -36,8 +36,8 @@ func TestR2GraceCorrectsCounts(t *testing.T) {
 					take(key)
 					take(other)
 					want(t, a.do("LOCK.RELEASE", other), ":0")
-					defer s.graces.begin(t, key)()
-					defer s.graces.begin(t, other)()
+					defer beginGrace(t, s, key)()
+					defer beginGrace(t, s, other)()
 					rdb.HSet(t.Context(), key, field, 1)   // the new master does not know the second acquire
 					rdb.HSet(t.Context(), other, field, 2) // the new master does not know the release
 					if meets == "the watchdog" {
@@ -74,7 +74,7 @@ func TestR2GraceCorrectsLeases(t *testing.T) {
 					args = append(args, mode)
 				}
 				token := tokenOf(t, a.do(args...))
-				defer s.graces.begin(t, key)()
+				defer beginGrace(t, s, key)()
 				for _, k := range keysOf(t, rdb, key) {
 					if k != script.TokenKey(key) {
 						rdb.PExpire(t.Context(), k, 10*time.Second)
@@ -110,8 +110,8 @@ func TestR2RestoreBesideAnotherHoldWritesNothing(t *testing.T) {
 		before := writeRecord(t, rdb, key)
 		a.token(key, "READ", "OWNER", "me")
 		h := a.carrier.last(func(h *hold) bool { return h.mode() == script.Read })
-		defer s.graces.begin(t, key)()
-		m, _ := s.graces.masterOf(key, time.Time{}, time.Now().Add(soon))
+		defer beginGrace(t, s, key)()
+		m, _ := s.graces.MasterOf(key, time.Time{}, time.Now().Add(soon))
 		rdb.HDel(t.Context(), key, "me") // the new master does not know it
 		rdb.HSet(t.Context(), script.RecordsKey(key), "me:write", before)
 		s.putOther(h, h.token+1)

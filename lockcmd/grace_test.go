@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/redistest"
+	"leash/lockcmd/failover"
 	"leash/lockcmd/script"
-	"leash/proxy/resp"
 )
 
 // graceTTL is the TTL in tests where a master fails. It is long enough for renewals on a busy
@@ -117,7 +117,7 @@ func TestR2GraceGrantsNothingNew(t *testing.T) {
 		held, sem, counter := "{"+key+"}held", "{"+key+"}sem", "{"+key+"}counter"
 		token := strconv.FormatInt(a.token(held, "OWNER", "me"), 10)
 		a.do("SEM.INIT", sem, "2")
-		end := s.graces.begin(t, key)
+		end := beginGrace(t, s, key)
 		for _, mode := range []string{"", "FAIR", "READ", "WRITE"} {
 			args := []string{"LOCK.ACQUIRE", key}
 			if mode != "" {
@@ -169,31 +169,6 @@ func TestR2GraceGrantsNothingNew(t *testing.T) {
 	})
 }
 
-// TestR2GraceMovesWithItsSlot: A slot that moves to another master keeps the grace period of its
-// old master. The move itself starts none.
-func TestR2GraceMovesWithItsSlot(t *testing.T) {
-	t.Parallel()
-	s := leash(t, dialCluster(t, sharedCluster(t).Addrs()...), graceConfig(), graceful)
-	key := newKey()
-	end := s.graces.begin(t, key)
-	defer end()
-	elsewhere := redistest.KeyIn((script.SlotOf(key)+script.Slots/3)%script.Slots, "other")
-	connect(t, s).token(elsewhere)
-	s.graces.mu.Lock()
-	other := s.graces.slotOwners[script.SlotOf(elsewhere)].master
-	s.graces.setOwnerLocked(script.SlotOf(key), other)
-	s.graces.mu.Unlock()
-	if left := s.graces.left(key); left < time.Minute || s.graces.grantingMaster(key) != "-" {
-		t.Errorf("the slot's grace is over in %v, and %q may grant", left, s.graces.grantingMaster(key))
-	}
-	s.graces.mu.Lock()
-	s.graces.setOwnerLocked(script.SlotOf(elsewhere), s.graces.slotOwners[(script.SlotOf(elsewhere)+script.Slots/3)%script.Slots].master)
-	s.graces.mu.Unlock()
-	if left := s.graces.left(elsewhere); left > 0 {
-		t.Errorf("a slot that moved is in grace for %v", left)
-	}
-}
-
 // TestR2GraceOfARestart: A server that restarts without its data has a grace period. A server whose
 // connections broke has none.
 func TestR2GraceOfARestart(t *testing.T) {
@@ -222,17 +197,11 @@ func TestR2GraceOfARestart(t *testing.T) {
 	}
 }
 
-// settle ends the grace periods of the masters that a Leash finds at its start.
+// endGracePeriods ends the grace periods of the masters that a Leash finds at its start.
 func endGracePeriods(t testing.TB, s *Service) {
 	t.Helper()
-	s.graces.probeAll(time.Now(), time.Now().Add(soon))
-	s.graces.mu.Lock()
-	defer s.graces.mu.Unlock()
-	if len(s.graces.masters) == 0 {
+	if (failover.Rehearsal{Masters: s.graces}).EndAll(time.Now().Add(soon)) == 0 {
 		t.Fatal("no master is known")
-	}
-	for _, m := range s.graces.masters {
-		m.since, m.graceEnd = 0, time.Now() // a probe does not change these
 	}
 }
 
@@ -246,14 +215,14 @@ func TestR2NoGraceWithoutAFailover(t *testing.T) {
 		s := leash(t, dialServer(t, server.Addr), cfg)
 		a := connect(t, s)
 		a.token(newKey(), "BLOCK", "0") // waits for the grace period of the new server
-		before := s.graces.grantingMaster("")
+		before := s.graces.GrantingMaster("")
 		host, port, _ := strings.Cut(server.Addr, ":")
 		if err := replica.Client().Do(t.Context(), "REPLICAOF", host, port).Err(); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, soon, "the master has a new id", func() bool {
 			a.token(newKey())
-			return s.graces.grantingMaster("") != before
+			return s.graces.GrantingMaster("") != before
 		})
 	})
 	t.Run("slot", func(t *testing.T) {
@@ -278,28 +247,9 @@ func TestR2NoGraceWithoutAFailover(t *testing.T) {
 			break
 		}
 		a.token(key)
-		if masters, left := s.graces.active(); masters > 0 {
+		if masters, left := s.graces.Active(); masters > 0 {
 			t.Errorf("%d masters are in grace for %v", masters, left)
 		}
-	})
-}
-
-// TestR2GraceAuto: The automatic grace period is one TTL, plus the time after which Redis's
-// configuration stops an old master.
-func TestR2GraceAuto(t *testing.T) {
-	t.Parallel()
-	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s := leash(t, rdb, Config{WatchdogTimeout: time.Minute, FailoverGrace: GraceAuto})
-		more := 10 * time.Second // min-replicas-max-lag
-		if s.redis.IsCluster {
-			n, err := sharedCluster(t).Nodes[0].Client().ConfigGet(t.Context(), "cluster-node-timeout").Result()
-			ms, ok := resp.ParseInt([]byte(n["cluster-node-timeout"]))
-			if err != nil || !ok {
-				t.Fatal(n, err)
-			}
-			more = script.Millis(ms)
-		}
-		eventually(t, soon, "the grace is known", func() bool { return time.Duration(s.graces.duration.Load()) == time.Minute+more })
 	})
 }
 

@@ -72,7 +72,7 @@ func (c *Carrier) info(_ context.Context, dst []byte, args [][]byte) []byte {
 	}
 	state := heldState
 	if info.Owner == "" {
-		if info.Left = s.graces.left(key); info.Left <= 0 {
+		if info.Left = s.graces.Left(key); info.Left <= 0 {
 			return appendNil(dst)
 		}
 		state = graceState

@@ -303,7 +303,7 @@ func TestR14PendingMoveDoesNotHideAnEnd(t *testing.T) {
 			}
 		}
 	}
-	if how := s.tombstoneOutcome(t.Context(), &hold{}, text); how != renewal.Moved {
+	if how := event.Outcome(t.Context(), s.redis, script.Ref{}, text, false); how != renewal.Moved {
 		t.Errorf("to the old carrier it means %v, want moved", how)
 	}
 }

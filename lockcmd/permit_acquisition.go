@@ -27,7 +27,7 @@ func (c *Carrier) newPermitAcquisition(opts acquireOptions, count int64) *permit
 	a := &permitAcquisition{carrier: c, options: opts, permits: newPermits(opts.key, opts.id, count), number: c.requests.Add(1)}
 	args := script.Args(
 		c.name, a.number, opts.ttl.Milliseconds(), opts.OptionLetters(), script.RecordID(opts.id), script.RecordClient(c.host.Client()), script.PermitChannel(opts.key),
-		s.cfg.publishMode(), s.graces.grantingMaster(opts.key), s.turnEntry(script.Permit), "", behindNone, turnEventText(opts.lock(), script.Permit),
+		s.cfg.publishMode(), s.graces.GrantingMaster(opts.key), s.turnEntry(script.Permit), "", behindNone, turnEventText(opts.lock(), script.Permit),
 	)
 	for _, p := range a.permits {
 		args = append(args, p, script.Decimal(s.owners.Add(1)))
@@ -49,7 +49,7 @@ func (a *permitAcquisition) send(until time.Time, behind string) result {
 		a.call.Args[permitWaitsArg] = "1"
 	}
 	for range len(a.permits) + 1 + maxGraceRetries {
-		a.call.Args[permitMasterArg] = a.carrier.service.graces.grantingMaster(a.options.key)
+		a.call.Args[permitMasterArg] = a.carrier.service.graces.GrantingMaster(a.options.key)
 		reply, err := a.carrier.service.redis.Ask(a.call, until)
 		a.copyPending = a.copyPending || a.call.OutcomeUnknown
 		a.call.OutcomeUnknown = false

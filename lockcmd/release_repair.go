@@ -17,7 +17,7 @@ func (rel *releaseRequest) repairAnswer(code int64, sent, until time.Time) (int6
 	if s.graces == nil || !ended && !counts || rel.call.OutcomeUnknown {
 		return code, nil
 	}
-	if _, ok := s.graces.masterOf(h.key(), sent, until); !ok || !s.graces.needsRepair(h) {
+	if _, ok := s.graces.MasterOf(h.key(), sent, until); !ok || !s.graces.NeedsRepair(h.key(), &h.watch) {
 		return code, nil
 	}
 	if ended {

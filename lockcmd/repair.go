@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"leash/lockcmd/failover"
 	"leash/lockcmd/script"
 	"leash/renewal"
 )
@@ -18,7 +19,7 @@ func (s *store) repair(ctx context.Context, batches []renewal.Batch, out [][]ren
 		var some []int
 		for j, o := range outcomes {
 			h := batches[i].Holds[j].Keeper.(*hold)
-			if (o == renewal.Gone || o == renewal.Renewed && s.graces.needsRepair(h)) && !h.leaseOverAndIdle() {
+			if (o == renewal.Gone || o == renewal.Renewed && s.graces.NeedsRepair(h.key(), &h.watch)) && !h.leaseOverAndIdle() {
 				some = append(some, j)
 			}
 		}
@@ -31,8 +32,8 @@ func (s *store) repair(ctx context.Context, batches []renewal.Batch, out [][]ren
 // repairBatch repairs some holds of a batch. They have one master.
 func (s *store) repairBatch(ctx context.Context, all []*renewal.Hold, some []int, out []renewal.Outcome, sent time.Time) {
 	deadline, _ := ctx.Deadline()
-	m, ok := s.graces.masterOf(all[some[0]].Keeper.(*hold).key(), sent, deadline)
-	if ok && !m.inGrace() {
+	m, ok := s.graces.MasterOf(all[some[0]].Keeper.(*hold).key(), sent, deadline)
+	if ok && !m.InGrace() {
 		return // missing holds are lost
 	}
 	var positions []int
@@ -67,7 +68,7 @@ func (s *store) repairBatch(ctx context.Context, all []*renewal.Hold, some []int
 }
 
 // repairOutcome returns the outcome for a hold by the k-th answer. before is its outcome so far.
-func (s *store) repairOutcome(m masterState, h *hold, reply any, k int, before renewal.Outcome, deadline time.Time) renewal.Outcome {
+func (s *store) repairOutcome(m failover.Master, h *hold, reply any, k int, before renewal.Outcome, deadline time.Time) renewal.Outcome {
 	code := script.IntegersOf(reply)[k]
 	if text := script.TextAt(reply, k); text != "" {
 		if how := s.restoreOutcome(m, h, reply, k); how != renewal.Unknown {
@@ -104,12 +105,12 @@ func (s *store) mayBeOlder(ctx context.Context, h *hold, left time.Duration, sen
 	switch {
 	case s.graces == nil:
 		return false
-	case s.graces.needsRepair(h):
+	case s.graces.NeedsRepair(h.key(), &h.watch):
 		return true
 	case !sent.Add(left).Before(s.watchdog.Until(&h.watch)):
 		return false
 	}
 	deadline, _ := ctx.Deadline()
-	_, ok := s.graces.masterOf(h.key(), sent, deadline)
-	return !ok || s.graces.needsRepair(h)
+	_, ok := s.graces.MasterOf(h.key(), sent, deadline)
+	return !ok || s.graces.NeedsRepair(h.key(), &h.watch)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"leash/lockcmd/failover"
 	"leash/lockcmd/script"
 	"leash/renewal"
 )
@@ -31,7 +32,7 @@ func (s *Service) seek(lock lockID, o options, until time.Time) (info script.Ins
 	for left := s.maxSeeks - 1; ; left-- {
 		info, err = s.redis.Inspect(lock.inRedis(), until)
 		f, ok = o.find(info)
-		if err != nil || ok || left <= 0 || o.endedBefore(info) || s.graces.left(lock.key) <= 0 {
+		if err != nil || ok || left <= 0 || o.endedBefore(info) || s.graces.Left(lock.key) <= 0 {
 			return info, f, ok, err
 		}
 		if time.Until(until) < 2*seekPause || s.redis.StoppedWithin(seekPause) {
@@ -85,8 +86,8 @@ func (h *hold) restoreTTL() time.Duration {
 
 // restoreRequest makes the call for holds of one slot and mode, whose requests the caller has
 // locked.
-func (s *Service) restoreRequest(m masterState, holds []*hold) *script.Call {
-	call := &script.Call{Script: holds[0].mode().Restore, DB: int(holds[0].db), Args: script.Args(m.replid, m.clockGraceEnd, s.cfg.TokenTTL.Milliseconds())}
+func (s *Service) restoreRequest(m failover.Master, holds []*hold) *script.Call {
+	call := &script.Call{Script: holds[0].mode().Restore, DB: int(holds[0].db), Args: script.Args(m.ReplID, m.ClockGraceEnd, s.cfg.TokenTTL.Milliseconds())}
 	for _, h := range holds {
 		number := h.carrier.requests.Add(1)
 		h.carrier.mu.Lock()
@@ -109,11 +110,11 @@ func (s *Service) restore(h *hold, until time.Time) (renewal.Outcome, error) {
 	if s.graces == nil || h.ownerInformed() || h.leaseOver() {
 		return renewal.Gone, nil
 	}
-	m, ok := s.graces.masterOf(h.key(), time.Now(), until)
+	m, ok := s.graces.MasterOf(h.key(), time.Now(), until)
 	if !ok {
 		return renewal.Unknown, script.ErrRefused
 	}
-	if !m.inGrace() {
+	if !m.InGrace() {
 		return renewal.Gone, nil
 	}
 	for range maxGraceRetries {
@@ -138,7 +139,7 @@ func (s *Service) restore(h *hold, until time.Time) (renewal.Outcome, error) {
 
 // restoreOutcome is what the i-th answer of a restore says of h. Unknown means that an earlier
 // carrier has it, or that nothing was done.
-func (s *Service) restoreOutcome(m masterState, h *hold, reply any, i int) renewal.Outcome {
+func (s *Service) restoreOutcome(m failover.Master, h *hold, reply any, i int) renewal.Outcome {
 	if r, ok := script.ParseRecord(script.TextAt(reply, i)); ok {
 		// an equal number: moved without a count, or in the grace period
 		if r.Moves() >= h.moves() {
@@ -153,15 +154,15 @@ func (s *Service) restoreOutcome(m masterState, h *hold, reply any, i int) renew
 	switch code := codes[i]; code {
 	case restored, alreadyThere:
 		s.stats.restored.Add(code & 1)
-		s.graces.markRepaired(m.replid, h)
+		s.graces.MarkRepaired(m.ReplID, &h.watch)
 		return renewal.Renewed
 	case otherMaster: // another master serves the slot now
 		s.redis.RefreshTopologyAfter(script.Refused)
 		return renewal.Unknown
 	case hasTombstone:
-		s.graces.markRepaired(m.replid, h)
+		s.graces.MarkRepaired(m.ReplID, &h.watch)
 	case graceOver:
-		s.graces.stopRestores(m.replid)
+		s.graces.StopRestores(m.ReplID)
 	}
 	return renewal.Gone
 }
@@ -188,7 +189,7 @@ func (s *Service) moveAgain(h *hold, text string, until time.Time) bool {
 
 // noteRestorePending notes that a restore of h may still arrive.
 func (h *hold) noteRestorePending() {
-	until := time.Now().Add(h.carrier.service.graces.left(h.key()) + script.MaxAttempt)
+	until := time.Now().Add(h.carrier.service.graces.Left(h.key()) + script.MaxAttempt)
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
 	h.writeExtra().restorePendingUntil = until
@@ -197,9 +198,27 @@ func (h *hold) noteRestorePending() {
 // repairBeforeRelease gives the master of h our state of h, if it is in the grace period and may
 // have an older one. The caller has locked the requests of h. An error is script.ErrRefused.
 func (s *Service) repairBeforeRelease(h *hold, until time.Time) error {
-	if !s.graces.needsRepair(h) {
+	if !s.graces.NeedsRepair(h.key(), &h.watch) {
 		return nil
 	}
 	_, err := s.restore(h, until)
 	return err
+}
+
+// refusedInGrace handles an attempt at key that this master may not grant. again is true when the
+// master may grant now.
+func (s *Service) refusedInGrace(key, replid string, until time.Time) (r result, again bool) {
+	left, ok := s.graces.LeftAt(key, replid)
+	if !ok {
+		s.graces.Probe(key, time.Now(), until)
+		left, ok = s.graces.LeftAt(key, replid)
+	}
+	switch {
+	case !ok:
+		s.redis.RefreshTopologyAfter(script.Refused)
+		return result{kind: busy, text: msgRefused}, false
+	case left > 0:
+		return result{kind: taken, left: left}, false
+	}
+	return result{}, true
 }

@@ -19,7 +19,7 @@ func TestR2ReleaseAfterAMoveWithoutAnEvent(t *testing.T) {
 	a, key := connect(t, s), newKey()
 	a.token(key)
 	h := s.find(lockID{0, key}, func(*hold) bool { return true })
-	end := s.graces.begin(t, key)
+	end := beginGrace(t, s, key)
 	defer end()
 	forget(t, s.redis.Redis, key)
 	from := cluster.MasterOf(script.SlotOf(key))

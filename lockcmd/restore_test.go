@@ -13,34 +13,27 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/lockcmd/event"
+	"leash/lockcmd/failover"
 	"leash/lockcmd/script"
 	"leash/renewal"
 )
 
 // graceful makes a Service treat every master as out of its grace period, however young it is.
-func graceful(s *Service) { s.graces.duration.Store(int64(-time.Hour)) }
+func graceful(s *Service) { failover.Rehearsal{Masters: s.graces}.Never() }
 
 func graceConfig() Config { return Config{FailoverGrace: time.Hour} }
 
-// begin makes a Leash treat the master of key as new until end is called.
-func (g *gracePeriods) begin(t testing.TB, key string) (end func()) {
+// beginGrace makes a Leash treat the master of key as new until end is called.
+func beginGrace(t testing.TB, s *Service, key string) (end func()) {
 	t.Helper()
-	g.probeAll(time.Now(), time.Now().Add(soon))
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	m := g.slotOwners[g.slot(key)].master
-	if m == nil {
+	over := failover.Rehearsal{Masters: s.graces}.Begin(key, time.Now().Add(soon))
+	if over == nil {
 		t.Fatal("nobody serves the key")
-		return nil
 	}
-	// probes do not change these
-	m.since, m.graceEnd, m.clockGraceEnd = 0, time.Now().Add(time.Hour), time.Now().Add(time.Hour).UnixMilli()
 	return func() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		m.graceEnd, m.clockGraceEnd = time.Now(), time.Now().UnixMilli()
-		g.service.queues.wakeAll()
-		g.service.permitQueues.wakeAll()
+		over()
+		s.queues.wakeAll()
+		s.permitQueues.wakeAll()
 	}
 }
 
@@ -141,7 +134,7 @@ func TestR2RestoreOfEachMode(t *testing.T) {
 					tokenOf(t, a.do(take...))
 				}
 				before, restored := stateOf(t, rdb, key), s.Stats().Restored
-				end := s.graces.begin(t, key)
+				end := beginGrace(t, s, key)
 				forget(t, rdb, key)
 				s.watchdog.CheckAll()
 				eventually(t, soon, "the hold is restored", func() bool { return s.Stats().Restored == restored+c.holds })
@@ -176,7 +169,7 @@ func TestR2RestoreOfPermits(t *testing.T) {
 		want(t, a.do("SEM.INIT", key, "3"), ":1")
 		wantPrefix(t, a.do("SEM.ACQUIRE", key, "COUNT", "2"), "*2")
 		before := stateOf(t, rdb, key)
-		end := s.graces.begin(t, key)
+		end := beginGrace(t, s, key)
 		rdb.Del(t.Context(), script.PermitsKey(key))
 		rdb.Del(t.Context(), script.RecordsKey(key))
 		rdb.Set(t.Context(), key, 3, 0)
@@ -213,7 +206,7 @@ func TestR2RestoreIsNotWaitedFor(t *testing.T) {
 					take = append(take, mode)
 				}
 				token := tokenOf(t, a.do(take...))
-				defer s.graces.begin(t, key)()
+				defer beginGrace(t, s, key)()
 				forget(t, rdb, key)
 				want(t, a.do(take...), ":"+strconv.FormatInt(token, 10))
 				want(t, connect(t, s).do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(token, 10)), ":1")
@@ -228,7 +221,7 @@ func TestR2RestoreIsNotWaitedFor(t *testing.T) {
 		}
 		a, key := connect(t, s), newKey()
 		a.token(key, "LEASE", "600000")
-		defer s.graces.begin(t, key)()
+		defer beginGrace(t, s, key)()
 		forget(t, rdb, key)
 		want(t, a.do("LOCK.EXTEND", key, "900000"), "-"+msgRefused)
 		want(t, a.do("LOCK.EXTEND", key, "900000"), ":900000")
@@ -264,7 +257,7 @@ func TestR2RestoreYields(t *testing.T) {
 					}
 					token := tokenOf(t, a.do(take...))
 					h := a.carrier.last(func(*hold) bool { return true })
-					end := s.graces.begin(t, key)
+					end := beginGrace(t, s, key)
 					defer end()
 					forget(t, rdb, key)
 					c.put(h)
@@ -312,14 +305,14 @@ func TestR2NothingIsRestoredOutOfGrace(t *testing.T) {
 		a, key := connect(t, s), newKey()
 		a.token(key)
 		h := a.carrier.last(func(*hold) bool { return true })
-		end := s.graces.begin(t, key)
-		m, ok := s.graces.masterOf(key, time.Time{}, time.Now().Add(soon))
-		if !ok || !m.inGrace() {
+		end := beginGrace(t, s, key)
+		m, ok := s.graces.MasterOf(key, time.Time{}, time.Now().Add(soon))
+		if !ok || !m.InGrace() {
 			t.Fatal("the master is in no grace")
 		}
 		end()
 		now := time.Now().UnixMilli()
-		for want, late := range map[int64]masterState{graceOver: {replid: m.replid, clockGraceEnd: now - 1}, otherMaster: {replid: "another", clockGraceEnd: now + 60_000}} {
+		for want, late := range map[int64]failover.Master{graceOver: {ReplID: m.ReplID, ClockGraceEnd: now - 1}, otherMaster: {ReplID: "another", ClockGraceEnd: now + 60_000}} {
 			forget(t, rdb, key)
 			reply, err := s.redis.Ask(s.restoreRequest(late, []*hold{h}), s.deadline())
 			if err != nil || script.IntegersOf(reply)[0] != want || exists(t, rdb, key) {
@@ -344,20 +337,19 @@ func TestR2RestoreIsNotGuessed(t *testing.T) {
 		a.token(key)
 		h := s.find(lockID{0, key}, func(*hold) bool { return true })
 		a.token(lease, "LEASE", "600000")
-		defer s.graces.begin(t, key)()
+		defer beginGrace(t, s, key)()
 		forget(t, rdb, key)
-		turn := s.graces.probeLock(s.graces.slotsWith(s.graces.slot(key))[0])
-		turn <- struct{}{} // no master answers a probe
+		answers := failover.Rehearsal{Masters: s.graces}.Silence(key) // no master answers a probe
 		want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
-		<-turn
+		answers()
 		eventually(t, soon, "it is restored and released", func() bool { return h.currentState() == over })
 		if exists(t, rdb, key) || len(a.losses) > 0 {
 			t.Error("it was not released as it should")
 		}
 		forget(t, rdb, lease)
-		turn <- struct{}{}
+		answers = failover.Rehearsal{Masters: s.graces}.Silence(key)
 		want(t, a.do("LOCK.EXTEND", lease, "900000"), "-"+msgRefused)
-		<-turn
+		answers()
 		if len(a.losses) > 0 {
 			t.Errorf("lost %s", <-a.losses)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"leash/internal/guard"
 	"leash/lockcmd/event"
+	"leash/lockcmd/failover"
 	"leash/lockcmd/script"
 	"leash/renewal"
 )
@@ -49,7 +50,7 @@ type Service struct {
 	// lossWaitsEnd is done after EndLossWaits.
 	lossWaitsEnd context.Context
 	endLossWaits context.CancelFunc
-	graces       *gracePeriods // nil without Config.FailoverGrace
+	graces       *failover.Masters // nil without Config.FailoverGrace
 	limits       *limits
 	stats        counters
 
@@ -95,7 +96,12 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log
 	s.redis.Drop, s.redis.RefreshLinks = cfg.DropConnection, cfg.RefreshTopology
 	s.watchdog = renewal.New(&store{Service: s})
 	s.watchdog.Log = log
-	s.graces, s.limits = newGracePeriods(s), newLimits(s)
+	s.limits = newLimits(s)
+	if cfg.FailoverGrace != 0 {
+		s.graces = failover.New(failover.Config{
+			Grace: cfg.FailoverGrace, Lease: cfg.WatchdogTimeout, Owners: cfg.Owners, Redis: s.redis, Watchdog: s.watchdog, Log: log,
+		})
+	}
 	s.queues, s.permitQueues = newWaitQueues(), newPermitQueues()
 	s.dequeuer.lists = make(map[lockID][]*dequeueRequest)
 	s.lossWaitsEnd, s.endLossWaits = context.WithCancel(context.Background())
@@ -128,7 +134,7 @@ func (s *Service) Run(ctx context.Context) error {
 	loop("eviction warning", s.warnOfEviction)
 	loop("question for commands", s.learnCommands)
 	if s.graces != nil {
-		loop("grace periods", s.graces.watch)
+		loop("grace periods", s.graces.Run)
 	}
 	logged := make(chan struct{})
 	go func() {

@@ -58,7 +58,7 @@ func (s *Service) Stats() Stats {
 		RenewalLag: time.Duration(s.watchdog.Stats.Lag.Load()), Timeouts: c.timeouts.Load(), Limited: c.limited.Load(),
 		Restored: c.restored.Load(), Undone: c.undone.Load(), Unlogged: c.unlogged.Load(), Losses: make(map[string]int64, len(lossReasons)),
 	}
-	masters, longest := s.graces.active()
+	masters, longest := s.graces.Active()
 	out.GraceMasters, out.GraceLeft = int64(masters), longest
 	for i, r := range lossReasons {
 		out.Losses[r] = c.losses[i].Load()

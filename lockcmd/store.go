@@ -3,7 +3,6 @@ package lockcmd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"sync"
@@ -34,7 +33,7 @@ func (s *store) Node(db, slot int) string {
 	// No I/O, because the topology is known.
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
-	node, err := c.MasterForKey(ctx, slotKey(slot))
+	node, err := c.MasterForKey(ctx, script.SlotKey(slot))
 	if err != nil {
 		return ""
 	}
@@ -179,18 +178,3 @@ func (s *store) outcomes(ctx context.Context, b renewal.Batch, said []int64, err
 	}
 	return true
 }
-
-// slotKey is some key of a slot.
-func slotKey(slot int) string { return slotKeys()[slot] }
-
-var slotKeys = sync.OnceValue(func() []string {
-	keys := make([]string, script.Slots)
-	for n, missing := 0, script.Slots; missing > 0; n++ {
-		key := fmt.Sprintf("{%d}", n)
-		if s := script.SlotOf(key); keys[s] == "" {
-			keys[s] = key
-			missing--
-		}
-	}
-	return keys
-})

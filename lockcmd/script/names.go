@@ -1,8 +1,10 @@
 package script
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // These are the names of the keys and channels of a lock. Redisson's rule: a name that contains "{"
@@ -168,3 +170,18 @@ var crc16 = func() (table [256]uint16) {
 	}
 	return table
 }()
+
+// SlotKey is some key of a slot.
+func SlotKey(slot int) string { return slotKeys()[slot] }
+
+var slotKeys = sync.OnceValue(func() []string {
+	keys := make([]string, Slots)
+	for n, missing := 0, Slots; missing > 0; n++ {
+		key := fmt.Sprintf("{%d}", n)
+		if s := SlotOf(key); keys[s] == "" {
+			keys[s] = key
+			missing--
+		}
+	}
+	return keys
+})

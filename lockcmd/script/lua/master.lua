@@ -1,5 +1,5 @@
 -- master.lua follows the prelude in scripts that grant. It checks which master runs them
--- (grace.go).
+-- (lockcmd/failover).
 
 -- notGranting returns this master's replication id if this master may not grant. may is the id of
 -- the master that may: '-' for none, '' for any. INFO takes 5 µs, so a script calls this only when

@@ -1,5 +1,5 @@
--- permit_restore.lua restores permits on a new master in its grace period (grace.go). A missing
--- semaphore gets none back.
+-- permit_restore.lua restores permits on a new master in its grace period (lockcmd/failover). A
+-- missing semaphore gets none back.
 -- KEYS
 --   for each permit:
 --   1 the semaphore

@@ -1,5 +1,5 @@
--- probe.lua says which master this is and since when (grace.go). It leaves a mark where the server
--- itself does not know that.
+-- probe.lua says which master this is and since when (lockcmd/failover). It leaves a mark where the
+-- server itself does not know that.
 -- KEYS
 --   1 the mark: an identity and since when, ms; left out when no slot of the node takes it
 -- ARGV

@@ -1,5 +1,5 @@
 -- restore.lua restores holds on a new master in its grace period. That master has not granted
--- anything yet (grace.go).
+-- anything yet (lockcmd/failover).
 -- KEYS
 --   for each hold:
 --   1 the lock

@@ -1,5 +1,5 @@
 -- restore_each.lua follows master.lua in the scripts that restore holds on a new master in its
--- grace period (grace.go).
+-- grace period (lockcmd/failover).
 
 -- raiseCounter raises a token counter to a token if it is behind. ttl is as in mintToken.
 local function raiseCounter(counter, token, ttl)

@@ -1,4 +1,5 @@
--- rw_restore.lua restores READ or WRITE holds on a new master in its grace period (grace.go).
+-- rw_restore.lua restores READ or WRITE holds on a new master in its grace period
+-- (lockcmd/failover).
 -- KEYS
 --   for each hold:
 --   1 the lock

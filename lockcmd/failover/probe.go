@@ -1,11 +1,10 @@
-package lockcmd
+package failover
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 
 	"leash/internal/guard"
 	"leash/lockcmd/script"
-	"leash/proxy/resp"
 )
 
 const (
@@ -24,12 +22,12 @@ const (
 	maxMasters    = 64                 // with more, those not seen for an hour are forgotten
 )
 
-// watch probes the masters until ctx ends.
-func (g *gracePeriods) watch(ctx context.Context) {
+// Run probes the masters until ctx ends.
+func (g *Masters) Run(ctx context.Context) {
 	tick := time.NewTicker(probeInterval)
 	defer tick.Stop()
 	for {
-		g.probeAll(time.Now(), time.Now().Add(probeTimeout))
+		g.ProbeAll(time.Now(), time.Now().Add(probeTimeout))
 		g.logEnds()
 		select {
 		case <-ctx.Done():
@@ -39,15 +37,15 @@ func (g *gracePeriods) watch(ctx context.Context) {
 	}
 }
 
-// probeAll probes all masters. It blocks until all have answered or their time is over.
-func (g *gracePeriods) probeAll(since, until time.Time) {
+// ProbeAll probes all masters. It blocks until all have answered or their time is over.
+func (g *Masters) ProbeAll(since, until time.Time) {
 	began := time.Now()
 	slotsOf := g.slotsByMaster()
 	errs := make([]error, len(slotsOf))
 	var wg sync.WaitGroup
 	for i, own := range slotsOf {
 		wg.Go(func() {
-			errs[i] = guard.Call(g.service.log, "look at a master", func() error { return g.probeOnce(own, since, until) })
+			errs[i] = guard.Call(g.cfg.Log, "look at a master", func() error { return g.probeOnce(own, since, until) })
 		})
 	}
 	wg.Wait()
@@ -61,15 +59,15 @@ func (g *gracePeriods) probeAll(since, until time.Time) {
 	}
 }
 
-// probeFor probes the master of a key.
-func (g *gracePeriods) probeFor(key string, since, until time.Time) {
+// Probe probes the master of a key.
+func (g *Masters) Probe(key string, since, until time.Time) {
 	if err := g.probeOnce(g.slotsWith(g.slot(key)), since, until); err != nil {
-		g.service.redis.RefreshTopologyAfter(script.Unsent)
+		g.cfg.Redis.RefreshTopologyAfter(script.Unsent)
 	}
 }
 
 // slotsWith returns the slots of the master that has this one, nil for none.
-func (g *gracePeriods) slotsWith(slot int) []int {
+func (g *Masters) slotsWith(slot int) []int {
 	for _, own := range g.slotsByMaster() {
 		if slices.Contains(own, slot) {
 			return own
@@ -79,11 +77,11 @@ func (g *gracePeriods) slotsWith(slot int) []int {
 }
 
 // probeOnce probes the master of these slots, unless it was probed after since.
-func (g *gracePeriods) probeOnce(own []int, since, until time.Time) error {
+func (g *Masters) probeOnce(own []int, since, until time.Time) error {
 	if len(own) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithDeadline(context.Background(), g.service.redis.CapAtStop(until))
+	ctx, cancel := context.WithDeadline(context.Background(), g.cfg.Redis.CapAtStop(until))
 	defer cancel()
 	lock := g.probeLock(own[0])
 	select {
@@ -105,7 +103,7 @@ func (g *gracePeriods) probeOnce(own []int, since, until time.Time) error {
 }
 
 // probeLock is held by the goroutine that probes the master with that first slot.
-func (g *gracePeriods) probeLock(slot int) chan struct{} {
+func (g *Masters) probeLock(slot int) chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.probeLocks[slot] == nil {
@@ -115,26 +113,26 @@ func (g *gracePeriods) probeLock(slot int) chan struct{} {
 }
 
 // logProbeFailure logs the first of several failed rounds of probes.
-func (g *gracePeriods) logProbeFailure(err error) {
+func (g *Masters) logProbeFailure(err error) {
 	g.mu.Lock()
 	begins := err != nil && !g.failing
 	g.failing = err != nil
 	g.mu.Unlock()
 	if err != nil {
-		g.service.redis.RefreshTopologyAfter(script.Unsent)
+		g.cfg.Redis.RefreshTopologyAfter(script.Unsent)
 	}
 	if begins {
-		g.service.log.Warn("cannot identify every master: the others grant no new locks", "err", err)
+		g.cfg.Log.Warn("cannot identify every master: the others grant no new locks", "err", err)
 	}
 }
 
 // slotsByMaster returns the slots of each master.
-func (g *gracePeriods) slotsByMaster() [][]int {
-	if len(g.slotOwners) == 1 || g.service.cfg.Owners == nil {
+func (g *Masters) slotsByMaster() [][]int {
+	if len(g.slotOwners) == 1 || g.cfg.Owners == nil {
 		return [][]int{{0}}
 	}
 	var all [][]int
-	for slot, owner := range g.service.cfg.Owners() {
+	for slot, owner := range g.cfg.Owners() {
 		for owner >= len(all) {
 			all = append(all, nil)
 		}
@@ -147,7 +145,7 @@ func (g *gracePeriods) slotsByMaster() [][]int {
 
 // probeMaster probes the master of these slots. Its mark is in the first of them that does not
 // migrate.
-func (g *gracePeriods) probeMaster(ctx context.Context, own []int) error {
+func (g *Masters) probeMaster(ctx context.Context, own []int) error {
 	node, err := g.node(ctx, own[0])
 	if err != nil {
 		return err
@@ -177,10 +175,10 @@ func (g *gracePeriods) probeMaster(ctx context.Context, own []int) error {
 	return nil
 }
 
-func (g *gracePeriods) node(ctx context.Context, slot int) (*redis.Client, error) {
-	switch c := g.service.redis.Redis.(type) {
+func (g *Masters) node(ctx context.Context, slot int) (*redis.Client, error) {
+	switch c := g.cfg.Redis.Redis.(type) {
 	case *redis.ClusterClient:
-		return c.MasterForKey(ctx, slotKey(slot))
+		return c.MasterForKey(ctx, script.SlotKey(slot))
 	case *redis.Client:
 		return c, nil
 	}
@@ -188,16 +186,15 @@ func (g *gracePeriods) node(ctx context.Context, slot int) (*redis.Client, error
 }
 
 // markKey is the key of the mark of a master that has this slot.
-func (g *gracePeriods) markKey(slot int) string {
+func (g *Masters) markKey(slot int) string {
 	if len(g.slotOwners) == 1 {
 		return "leash:master"
 	}
-	return "leash:master:" + slotKey(slot)
+	return "leash:master:" + script.SlotKey(slot)
 }
 
 // noteProbe stores the result of a probe.
-func (g *gracePeriods) noteProbe(addr, id, replid string, since, now int64, own []int, sent time.Time) {
-	s := g.service
+func (g *Masters) noteProbe(addr, id, replid string, since, now int64, own []int, sent time.Time) {
 	g.mu.Lock()
 	m := g.masters[replid]
 	fresh := m == nil
@@ -205,15 +202,15 @@ func (g *gracePeriods) noteProbe(addr, id, replid string, since, now int64, own 
 		// A time in the future means that the server's clock went back. It may have become master
 		// just now.
 		since = min(since, now+uptimeError)
-		m = &masterState{replid: replid, id: id, since: since}
+		m = &Master{ReplID: replid, id: id, since: since}
 		g.masters[replid] = m
 	}
 	lasts := time.Duration(g.duration.Load()).Milliseconds()
-	longer := fresh || m.since > 0 && lasts > m.clockGraceEnd-m.since
+	longer := fresh || m.since > 0 && lasts > m.ClockGraceEnd-m.since
 	if longer || since < m.since {
 		m.since = min(since, m.since)
-		m.clockGraceEnd = m.since + lasts
-		ends := time.Now().Add(script.Millis(min(m.clockGraceEnd-now, uptimeError+lasts)))
+		m.ClockGraceEnd = m.since + lasts
+		ends := time.Now().Add(script.Millis(min(m.ClockGraceEnd-now, uptimeError+lasts)))
 		if longer || ends.Before(m.graceEnd) { // a clock that went back starts no new grace period
 			m.graceEnd, m.restoresStopped = ends, m.restoresStopped && !longer
 		}
@@ -226,8 +223,9 @@ func (g *gracePeriods) noteProbe(addr, id, replid string, since, now int64, own 
 	}
 	g.mu.Unlock()
 	if fresh && left > 0 {
-		s.log.Warn("new master: it grants no new locks during the failover grace", "node", addr, "for", left.Round(time.Millisecond))
-		s.watchdog.CheckSome(func(slot int) bool {
+		g.cfg.Log.Warn("new master: it grants no new locks during the failover grace",
+			"node", addr, "for", left.Round(time.Millisecond))
+		g.cfg.Watchdog.CheckSome(func(slot int) bool {
 			_, served := slices.BinarySearch(own, slot)
 			return served || len(g.slotOwners) == 1
 		})
@@ -236,11 +234,11 @@ func (g *gracePeriods) noteProbe(addr, id, replid string, since, now int64, own 
 
 // logEnds logs the end of grace periods. It skips masters that were not seen after it, which may
 // have died before.
-func (g *gracePeriods) logEnds() {
+func (g *Masters) logEnds() {
 	var over []string
 	g.mu.Lock()
 	for _, m := range g.masters {
-		if !m.inGrace() {
+		if !m.InGrace() {
 			m.repaired = nil
 		}
 		if m.logEnd && m.seen.After(m.graceEnd) {
@@ -250,51 +248,6 @@ func (g *gracePeriods) logEnds() {
 	}
 	g.mu.Unlock()
 	for _, addr := range over {
-		g.service.log.Info("a new master grants locks from now on", "node", addr)
+		g.cfg.Log.Info("a new master grants locks from now on", "node", addr)
 	}
-}
-
-// readGraceConfig updates the length of the grace period by one master: a lease plus the time that
-// an old master may serve on. The longest value of all masters counts. A master that does not tell
-// gets the usual value. An error means that nothing is known yet.
-func (g *gracePeriods) readGraceConfig(ctx context.Context, node *redis.Client) error {
-	s, addr := g.service, node.Options().Addr
-	g.mu.Lock()
-	done := s.cfg.FailoverGrace != GraceAuto || g.measured[addr]
-	g.mu.Unlock()
-	if done {
-		return nil
-	}
-	name, each, overlap := "min-replicas-max-lag", time.Second, 10*time.Second
-	if s.redis.IsCluster {
-		name, each, overlap = "cluster-node-timeout", time.Millisecond, 15*time.Second
-	}
-	config, err := node.ConfigGet(ctx, name).Result()
-	if err != nil && script.Judge(err) != script.Answered {
-		return err
-	}
-	n, told := resp.ParseInt([]byte(config[name]))
-	if told = told && err == nil; told {
-		overlap = time.Duration(n) * each
-	}
-	lasts := s.cfg.WatchdogTimeout + overlap
-	g.mu.Lock()
-	g.measured[addr] = true
-	longer := int64(lasts) > g.duration.Load()
-	if longer {
-		g.duration.Store(int64(lasts))
-	}
-	g.mu.Unlock()
-	if !told {
-		s.log.Warn("cannot read how long an old master may still serve: using the default", "node", addr, name, overlap, "err", err)
-	}
-	if !longer {
-		return nil
-	}
-	// An old master serves up to 1.5 times the node timeout, and two thirds of a lease are left.
-	if s.redis.IsCluster && overlap > s.cfg.WatchdogTimeout*4/9 {
-		s.log.Warn("an isolated old master may serve longer than a lease: raise --watchdog-timeout or lower cluster-node-timeout", "node", addr, name, overlap)
-	}
-	s.log.Info("after a failover no locks are granted for a while", "for", lasts, "node", addr, name, strings.TrimSpace(config[name]))
-	return nil
 }

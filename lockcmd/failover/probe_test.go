@@ -1,8 +1,7 @@
-package lockcmd
+package failover
 
 import (
 	"context"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +22,7 @@ func promoted(t testing.TB) *redistest.Server {
 	if err := c.Do(t.Context(), "REPLICAOF", host, port).Err(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, soon, "the replica is there, and has been for a while", func() bool {
+	eventually(t, "the replica is there, and has been for a while", func() bool {
 		info, err := c.Info(t.Context()).Result()
 		age, ok := resp.ParseInt([]byte(infoField(info, "uptime_in_seconds")))
 		return err == nil && infoField(info, "master_link_status") == "up" && ok && age >= 2
@@ -41,9 +40,9 @@ func TestR13GraceStartsAtTheMemoryLimit(t *testing.T) {
 	if err := server.Client().ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
 		t.Fatal(err)
 	}
-	s := leash(t, dialServer(t, server.Addr), Config{FailoverGrace: time.Hour})
-	s.graces.probeAll(time.Now(), time.Now().Add(soon))
-	if masters, _ := s.graces.active(); masters != 1 {
+	g := mastersOf(t, dial(t, server.Addr), time.Hour, &logBuffer{})
+	g.ProbeAll(time.Now(), time.Now().Add(soon))
+	if masters, _ := g.Active(); masters != 1 {
 		t.Errorf("%d masters are in grace", masters)
 	}
 	if n := server.Client().Exists(t.Context(), "leash:master").Val(); n != 1 {
@@ -57,18 +56,19 @@ func TestR2GraceOfAMasterWithoutReplicas(t *testing.T) {
 	t.Parallel()
 	server := promoted(t)
 	c := server.Client()
-	first, second := leash(t, dialServer(t, server.Addr), graceConfig()), leash(t, dialServer(t, server.Addr), graceConfig())
-	since := func(s *Service) int64 {
-		s.graces.probeAll(time.Now(), time.Now().Add(soon))
-		s.graces.mu.Lock()
-		defer s.graces.mu.Unlock()
-		return s.graces.slotOwners[0].master.since
+	rdb := dial(t, server.Addr)
+	first, second := mastersOf(t, rdb, time.Hour, &logBuffer{}), mastersOf(t, rdb, time.Hour, &logBuffer{})
+	since := func(g *Masters) int64 {
+		g.ProbeAll(time.Now(), time.Now().Add(soon))
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return g.slotOwners[0].master.since
 	}
 	before := since(first)
 	if err := c.ConfigSet(t.Context(), "repl-backlog-ttl", "1").Err(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, soon, "Redis has forgotten it", func() bool {
+	eventually(t, "Redis has forgotten it", func() bool {
 		info, err := c.Info(t.Context(), "replication").Result()
 		return err == nil && strings.Trim(infoField(info, "master_replid2"), "0") == ""
 	})
@@ -86,10 +86,10 @@ func TestR2GraceConfigIsReadAgain(t *testing.T) {
 	t.Parallel()
 	nodes := make([]*redis.Client, 3)
 	for i, lag := range []string{"20", "40", "30"} {
-		nodes[i] = dialServer(t, redistest.Start(t).Addr)
+		nodes[i] = dial(t, redistest.Start(t).Addr)
 		nodes[i].ConfigSet(t.Context(), "min-replicas-max-lag", lag)
 	}
-	g := newGracePeriods(leash(t, nodes[0], Config{WatchdogTimeout: time.Minute, FailoverGrace: GraceAuto}))
+	g := mastersOf(t, nodes[0], Auto, &logBuffer{})
 	lasts := func() time.Duration { return time.Duration(g.duration.Load()) }
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -101,9 +101,10 @@ func TestR2GraceConfigIsReadAgain(t *testing.T) {
 			t.Errorf("error %v, the grace lasts %v, want %v", err, lasts(), want)
 		}
 	}
-	silent := dialServer(t, redistest.Start(t).Addr)
+	silent := dial(t, redistest.Start(t).Addr)
 	silent.Do(t.Context(), "ACL", "SETUSER", "default", "-config")
-	if err := g.readGraceConfig(t.Context(), silent); err != nil || lasts() != 100*time.Second || !g.measured[silent.Options().Addr] {
+	err := g.readGraceConfig(t.Context(), silent)
+	if err != nil || lasts() != 100*time.Second || !g.measured[silent.Options().Addr] {
 		t.Errorf("error %v, the grace lasts %v", err, lasts())
 	}
 }
@@ -112,13 +113,12 @@ func TestR2GraceConfigIsReadAgain(t *testing.T) {
 // begun.
 func TestR2GraceGrowsWithAMaster(t *testing.T) {
 	t.Parallel()
-	s := leash(t, dialServer(t, redistest.Start(t).Addr), Config{FailoverGrace: time.Hour})
-	g := newGracePeriods(s)
+	g := mastersOf(t, dial(t, redistest.Start(t).Addr), time.Hour, &logBuffer{})
 	now := time.Now().UnixMilli()
 	for i, lasts := range []time.Duration{time.Minute, 2 * time.Minute, time.Minute} {
 		g.duration.Store(int64(lasts))
 		g.noteProbe("addr", "id", "replid", now, now, []int{0}, time.Now())
-		if left := g.left("key"); (left > time.Minute) != (i > 0) {
+		if left := g.Left("key"); (left > time.Minute) != (i > 0) {
 			t.Errorf("nothing is granted for %v", left)
 		}
 	}
@@ -128,9 +128,8 @@ func TestR2GraceGrowsWithAMaster(t *testing.T) {
 // that it grants locks before it comes back.
 func TestR2GraceEndIsNotLoggedForADeadMaster(t *testing.T) {
 	t.Parallel()
-	s := leash(t, dialServer(t, redistest.Start(t).Addr), Config{FailoverGrace: time.Hour})
 	log := &logBuffer{}
-	g := newGracePeriods(&Service{cfg: s.cfg, redis: s.redis, log: slog.New(slog.NewTextHandler(log, nil)), watchdog: s.watchdog})
+	g := mastersOf(t, dial(t, redistest.Start(t).Addr), time.Hour, log)
 	g.duration.Store(int64(time.Minute))
 	now, began := time.Now().UnixMilli(), time.Now()
 	g.noteProbe("addr", "id", "replid", now, now, []int{0}, began)
@@ -150,16 +149,63 @@ func TestR2GraceEndIsNotLoggedForADeadMaster(t *testing.T) {
 func TestR2GraceProbesEachMaster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
-	s := leash(t, dialCluster(t, cluster.Addrs()...), graceConfig(), graceful)
-	key := newKey()
-	elsewhere := redistest.KeyIn((script.SlotOf(key)+script.Slots/2)%script.Slots, "other")
-	probeLock := s.graces.probeLock(s.graces.slotsWith(script.SlotOf(elsewhere))[0])
-	probeLock <- struct{}{} // this master does not answer
-	defer func() { <-probeLock }()
-	if _, ok := s.graces.masterOf(elsewhere, time.Now(), time.Now().Add(100*time.Millisecond)); ok {
+	g := mastersOf(t, dialCluster(t, cluster.Addrs()), time.Hour, &logBuffer{})
+	key, elsewhere := redistest.KeyIn(1, "key"), redistest.KeyIn(1+script.Slots/2, "other")
+	defer Rehearsal{g}.Silence(elsewhere)()
+	if _, ok := g.MasterOf(elsewhere, time.Now(), time.Now().Add(100*time.Millisecond)); ok {
 		t.Error("a master that does not answer was probed")
 	}
-	if _, ok := s.graces.masterOf(key, time.Now(), time.Now().Add(soon)); !ok {
+	if _, ok := g.MasterOf(key, time.Now(), time.Now().Add(soon)); !ok {
 		t.Error("another one was not")
+	}
+}
+
+// TestR2GraceMovesWithItsSlot: A slot that moves to another master keeps the grace period of its
+// old master. The move itself starts none.
+func TestR2GraceMovesWithItsSlot(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
+	g := mastersOf(t, dialCluster(t, cluster.Addrs()), time.Hour, &logBuffer{})
+	const slot, elsewhere = 1, 1 + script.Slots/3
+	Rehearsal{g}.Never()
+	defer Rehearsal{g}.Begin(redistest.KeyIn(slot, "key"), time.Now().Add(soon))()
+	move := func(slot, to int) {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.setOwnerLocked(slot, g.slotOwners[to].master)
+	}
+	move(slot, elsewhere)
+	key := redistest.KeyIn(slot, "key")
+	if left := g.Left(key); left < time.Minute || g.GrantingMaster(key) != "-" {
+		t.Errorf("the slot's grace is over in %v, and %q may grant", left, g.GrantingMaster(key))
+	}
+	move(elsewhere, elsewhere+script.Slots/3)
+	if left := g.Left(redistest.KeyIn(elsewhere, "other")); left > 0 {
+		t.Errorf("a slot that moved is in grace for %v", left)
+	}
+}
+
+// TestR2GraceAuto: The automatic grace period is one TTL, plus the time after which Redis's
+// configuration stops an old master.
+func TestR2GraceAuto(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
+	config, err := cluster.Nodes[0].Client().ConfigGet(t.Context(), "cluster-node-timeout").Result()
+	ms, ok := resp.ParseInt([]byte(config["cluster-node-timeout"]))
+	if err != nil || !ok {
+		t.Fatal(config, err)
+	}
+	for what, row := range map[string]struct {
+		rdb     redis.UniversalClient
+		overlap time.Duration
+	}{
+		"single":  {dial(t, redistest.Start(t).Addr), 10 * time.Second}, // min-replicas-max-lag
+		"cluster": {dialCluster(t, cluster.Addrs()), script.Millis(ms)},
+	} {
+		g := mastersOf(t, row.rdb, Auto, &logBuffer{})
+		g.ProbeAll(time.Now(), time.Now().Add(soon))
+		if got, want := time.Duration(g.duration.Load()), time.Minute+row.overlap; got != want {
+			t.Errorf("%s: a grace period lasts %v, want %v", what, got, want)
+		}
 	}
 }
