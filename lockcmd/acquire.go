@@ -46,7 +46,8 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 		r = a.send(attemptDeadline(s.deadline(), a.end))
 	}
 	if opts.wait && (r.kind == taken || r.kind == busy) {
-		r = c.wait(ctx, a, r)
+		r = c.wait(ctx, a.wait(), r)
+		a.copyPending = a.copyPending || r.copyPending
 	}
 	// In the other cases the undo takes the waiter out of the queue.
 	if a.waitsFair() && r.kind != granted && r.kind != moved && r.kind != unknown {

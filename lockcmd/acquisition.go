@@ -48,6 +48,8 @@ type result struct {
 	handovers int   // granted: hand-overs in a row up to this one
 	others    int64 // granted by a hand-over: other Leashes that wait
 
+	copyPending bool // at the end of a wait: a copy of a hand-over may still be on its way
+
 	// For permits and latches:
 	permitsLeft int64 // granted: permits left for others
 	forAll      bool  // granted: to all waiters of a latch
@@ -69,6 +71,9 @@ const (
 	failed              // text is the error to answer
 	none                // there is no hold to attach
 )
+
+// took reports whether the result brings what was asked for.
+func (r result) took() bool { return r.kind == granted || r.kind == moved }
 
 func (c *Carrier) newAcquisition(opts acquireOptions, own *hold) *acquisition {
 	a := &acquisition{carrier: c, options: opts, owner: opts.owner, number: c.requests.Add(1), own: own, askedTTL: opts.ttl}
@@ -126,7 +131,7 @@ const turnEntryArg, placeArg = 11, 12
 // send makes one attempt. An outcome that is not known at until is unknown.
 func (a *acquisition) send(until time.Time) result {
 	r := a.sendOnce(until)
-	if (r.kind == granted || r.kind == moved) && r.replicas < a.options.replicas {
+	if r.took() && r.replicas < a.options.replicas {
 		return a.undoUnreplicated(r)
 	}
 	return r

@@ -59,7 +59,7 @@ func parseCount(b []byte, most int64) (n int64, msg string) {
 func (c *Carrier) take(ctx context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
 	n, o, msg := s.parsePermits(takeName, args, "BLOCK")
-	wait, block, blockMsg := o.parseBlock()
+	waits, block, blockMsg := o.parseBlock()
 	msg = cmp.Or(msg, blockMsg)
 	switch {
 	case msg != "":
@@ -71,8 +71,7 @@ func (c *Carrier) take(ctx context.Context, dst []byte, args [][]byte) []byte {
 	}
 	lock := c.id(string(args[1]))
 	id := queueID{lock, script.PermitChannel(lock.key)}
-	attempt := func(until time.Time, _ string) result { return s.takePermits(lock, n, until) }
-	r := c.attemptOrWait(ctx, id, blockOption{wait, block}, false, attempt)
+	r := c.attemptOrWait(ctx, wait{queue: id, request: &counterRequest{s, lock, n}}, blockOption{waits, block}, false)
 	if r.kind == granted && !c.canAnswer(ctx) {
 		s.spawn(func() { _, _ = s.redis.Give(script.Connection{}, lock.inRedis(), n, s.deadline()) })
 		r = result{kind: failed, text: msgGone}
@@ -80,9 +79,24 @@ func (c *Carrier) take(ctx context.Context, dst []byte, args [][]byte) []byte {
 	return c.replyCount(dst, r)
 }
 
-// takePermits takes n permits once, if that many are available.
-func (s *Service) takePermits(lock lockID, n int64, until time.Time) result {
-	left, took, err := s.redis.Take(lock.inRedis(), n, until)
+// canAnswer reports whether the client can still be told of a grant. Grant and disconnect are
+// decided under the carrier's mutex (R19).
+func (c *Carrier) canAnswer(ctx context.Context) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.ended && ctx.Err() == nil
+}
+
+// counterRequest asks for n permits of a counter.
+type counterRequest struct {
+	service *Service
+	lock    lockID
+	n       int64
+}
+
+// attempt takes n permits once, if that many are available.
+func (cr *counterRequest) attempt(until time.Time, _ position) result {
+	left, took, err := cr.service.redis.Take(cr.lock.inRedis(), cr.n, until)
 	switch {
 	case err != nil:
 		return failure(err)
@@ -91,6 +105,13 @@ func (s *Service) takePermits(lock lockID, n int64, until time.Time) result {
 	}
 	return result{kind: taken}
 }
+
+func (*counterRequest) passesOn(_ waitRequest, r result, woken bool) bool {
+	return leavesPermits(r, woken)
+}
+
+// takesFrom is false, because a permit has an owner and a counter has none.
+func (*counterRequest) takesFrom(*script.Mode) bool { return false }
 
 // replyCount answers 1 for granted, 0 for not granted, or an error.
 func (c *Carrier) replyCount(dst []byte, r result) []byte {

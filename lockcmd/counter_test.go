@@ -18,7 +18,7 @@ import (
 func (c *conn) startInQueue(s *Service, n int, id queueID, args ...string) <-chan string {
 	c.t.Helper()
 	reply := c.start(args...)
-	eventually(c.t, 5*time.Second, "it is in the queue", func() bool { return s.permitQueues.length(id) == n })
+	eventually(c.t, 5*time.Second, "it is in the queue", func() bool { return s.queues.queueLength(id) == n })
 	return reply
 }
 
@@ -134,7 +134,7 @@ func TestCounterBlockEndsInTime(t *testing.T) {
 		if took := time.Since(began); took < 200*time.Millisecond || took > soon {
 			t.Errorf("BLOCK 200 took %v", took)
 		}
-		if s.permitQueues.length(permitsOf(key)) != 0 {
+		if s.queues.queueLength(permitsOf(key)) != 0 {
 			t.Error("it still waits")
 		}
 	})

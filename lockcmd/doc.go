@@ -48,11 +48,10 @@
 //
 // # Waiting
 //
-// The waiters for one lock on this Leash form a wait queue (wait_queue.go, queue_wait.go). Only the
-// first one tries to take the lock: after a wake-up, when the holder's lease has run out, and every
-// second. FAIR waiters are in a queue in Redis, and each tries for itself (fair.go). Commands that
-// wait for permits or latches have simpler queues without hand-over (permit_queue.go,
-// permit_wait.go).
+// The waiters for one lock, semaphore or latch on this Leash form a wait queue (wait_queue.go,
+// queue_wait.go). Only the first one tries to take it: after a wake-up, when the holder's lease has
+// run out, and every second. FAIR waiters are in a queue in Redis, and each tries for itself
+// (fair.go). What differs between the kinds of waiters is a waitRequest (wait_request.go).
 //
 // # Several keys
 //
@@ -89,7 +88,7 @@
 // # Concurrency
 //
 // Everything is safe for concurrent use, but a Carrier runs one command at a time. Mutexes are
-// locked in this order: Carrier.mu, waitQueues.mu, permitQueues.mu, Service.mu, the watchdog's.
+// locked in this order: Carrier.mu, waitQueues.mu, Service.mu, the watchdog's.
 // Those of the package event and of limits come last. No mutex is held during a script, a log line
 // or a call of a Host.
 //

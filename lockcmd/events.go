@@ -30,11 +30,9 @@ func (v *leashEvents) Wake(lock script.Lock, channel string, reserved bool) {
 	s, id := v.service, queueID{lockID{lock.DB, lock.Key}, channel}
 	if reserved {
 		s.queues.noteReserved(id)
-		s.permitQueues.noteReserved(id)
 		return
 	}
 	s.queues.wake(id)
-	s.permitQueues.wake(id)
 }
 
 // Receive implements event.Receiver. An event for a hold that is not registered yet waits for it.

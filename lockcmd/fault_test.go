@@ -227,7 +227,7 @@ func TestR28LateUndoLeavesPermitsToExpire(t *testing.T) {
 	late := a.carrier.newPermitAcquisition(acquireOptions{mode: script.Permit, key: key, ttl: time.Minute}, 2)
 	late.options.ttl, late.copyPending = time.Second, true
 	sent := time.Now()
-	late.send(s.deadline(), behindNone)
+	late.attempt(s.deadline(), position{})
 	if msg := late.accept(t.Context(), sent); msg != "" {
 		t.Fatal(msg)
 	}

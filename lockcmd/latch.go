@@ -85,19 +85,24 @@ func (c *Carrier) awaitLatch(ctx context.Context, dst []byte, args [][]byte) []b
 		return appendError(dst, msgArity(awaitName))
 	}
 	o, msg := parseOptions(args[2:], "BLOCK")
-	wait, block, blockMsg := o.parseBlock()
+	waits, block, blockMsg := o.parseBlock()
 	if msg = cmp.Or(msg, blockMsg, s.keyError(string(args[1]))); msg != "" {
 		return appendError(dst, msg)
 	}
 	lock := c.id(string(args[1]))
-	attempt := func(until time.Time, _ string) result { return s.latchOpen(lock, until) }
-	id := queueID{lock, script.LatchChannel(lock.key)}
-	return c.replyCount(dst, c.attemptOrWait(ctx, id, blockOption{wait, block}, true, attempt))
+	wt := wait{queue: queueID{lock, script.LatchChannel(lock.key)}, request: &latchRequest{s, lock}}
+	return c.replyCount(dst, c.attemptOrWait(ctx, wt, blockOption{waits, block}, true))
 }
 
-// latchOpen checks once whether a latch is at zero. The result is then granted to all waiters.
-func (s *Service) latchOpen(lock lockID, until time.Time) result {
-	n, err := s.latchCount(lock, until)
+// latchRequest waits until a latch is at zero.
+type latchRequest struct {
+	service *Service
+	lock    lockID
+}
+
+// attempt checks once whether the latch is at zero. The result is then granted to all waiters.
+func (lr *latchRequest) attempt(until time.Time, _ position) result {
+	n, err := lr.service.latchCount(lr.lock, until)
 	switch {
 	case err != nil:
 		return failure(err)
@@ -106,3 +111,6 @@ func (s *Service) latchOpen(lock lockID, until time.Time) result {
 	}
 	return result{kind: granted, forAll: true}
 }
+
+func (*latchRequest) passesOn(waitRequest, result, bool) bool { return true }
+func (*latchRequest) takesFrom(*script.Mode) bool             { return false }

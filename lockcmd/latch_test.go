@@ -74,7 +74,7 @@ func TestLatchOpensForAllWaiters(t *testing.T) {
 			want(t, woken(t, r), ":1")
 		}
 		for _, s := range leashes {
-			if s.permitQueues.length(latchOf(key)) != 0 || s.Stats().Waiters != 0 {
+			if s.queues.queueLength(latchOf(key)) != 0 || s.Stats().Waiters != 0 {
 				t.Error("somebody still waits")
 			}
 		}
@@ -85,17 +85,19 @@ func TestLatchOpensForAllWaiters(t *testing.T) {
 // go that were in the queue when it was sent. A later waiter must try again.
 func TestOneAttemptOpensTheLatchForAllWaiters(t *testing.T) {
 	t.Parallel()
-	q, id := newPermitQueues(), latchOf("k")
-	first, second := q.join(id), q.join(id)
-	if q.beginAttempt(second) || !q.beginAttempt(first) {
+	q, id := newWaitQueues(), latchOf("k")
+	join := func() *waiter { return q.join(id, &latchRequest{}, false) }
+	tries := func(w *waiter) bool { _, ok := q.beginAttempt(w); return ok }
+	first, second := join(), join()
+	if tries(second) || !tries(first) {
 		t.Fatal("want only the head to try")
 	}
-	third := q.join(id)
-	q.openAll(first)
-	q.leave(first, false)
+	third, open := join(), result{kind: granted, forAll: true}
+	q.grantAll(first, open)
+	q.leave(first, open, true)
 	for i, opened := range []bool{false, true, false} {
 		select {
-		case <-[]*permitWaiter{first, second, third}[i].opened:
+		case <-[]*waiter{first, second, third}[i].granted:
 			if !opened {
 				t.Errorf("waiter %d was released", i)
 			}
@@ -105,12 +107,12 @@ func TestOneAttemptOpensTheLatchForAllWaiters(t *testing.T) {
 			}
 		}
 	}
-	if q.length(id) != 1 || !q.beginAttempt(third) {
+	if q.queueLength(id) != 1 || q.length(id.lockID) != 1 || !tries(third) {
 		t.Error("want the third to be the head")
 	}
-	q.leave(second, true) // openAll has released it
-	q.leave(third, true)
-	if len(q.byID) != 0 {
+	q.leave(second, open, false) // grantAll has released it
+	q.leave(third, result{}, false)
+	if len(q.byID)+len(q.counts) != 0 {
 		t.Error("an empty line is kept")
 	}
 }

@@ -121,7 +121,8 @@ func (ma *multiAcquisition) takeKey(i int, block time.Duration) result {
 		if a.options.block = block; block > 0 {
 			a.end = end
 		}
-		r = ma.carrier.await(ma.ctx, a, r)
+		r = ma.carrier.await(ma.ctx, a.wait(), r)
+		a.copyPending = a.copyPending || r.copyPending
 	}
 	return ma.keepResult(ma.concludeKey(i, a, r))
 }

@@ -40,11 +40,10 @@ func (c *Carrier) newPermitAcquisition(opts acquireOptions, count int64) *permit
 // of the turns.
 const permitMasterArg, permitEntryArg, permitWaitsArg, permitBehindArg = 8, 9, 10, 11
 
-// send makes one attempt. It first moves permits of the same ID here that are on another
-// connection. behind says who waits behind it on this Leash. An outcome that is not known at until
-// is unknown.
-func (a *permitAcquisition) send(until time.Time, behind string) result {
-	a.call.Args[permitEntryArg], a.call.Args[permitBehindArg] = a.carrier.service.turnEntry(script.Permit), behind
+// attempt makes one attempt. It first moves permits of the same ID here that are on another
+// connection. An outcome that is not known at until is unknown.
+func (a *permitAcquisition) attempt(until time.Time, at position) result {
+	a.call.Args[permitEntryArg], a.call.Args[permitBehindArg] = a.carrier.service.turnEntry(script.Permit), at.behind
 	if a.options.wait {
 		a.call.Args[permitWaitsArg] = "1"
 	}
@@ -77,6 +76,15 @@ func (a *permitAcquisition) send(until time.Time, behind string) result {
 	}
 	return result{kind: failed, text: msgElsewhere}
 }
+
+func (a *permitAcquisition) passesOn(_ waitRequest, r result, woken bool) bool {
+	return leavesPermits(r, woken)
+}
+
+func (a *permitAcquisition) takesFrom(*script.Mode) bool { return false }
+
+// leavesPermits reports whether there may be permits for the next waiter.
+func leavesPermits(r result, woken bool) bool { return r.kind != granted || r.permitsLeft > 0 || woken }
 
 // fetch moves a permit from another carrier here. The permit is a hold of this connection
 // afterwards.

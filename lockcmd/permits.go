@@ -35,11 +35,9 @@ func (c *Carrier) acquirePermits(ctx context.Context, dst []byte, args [][]byte)
 		return c.timeout(dst, msgRefused)
 	}
 	id := queueID{opts.lock(), script.PermitChannel(opts.key)}
-	first := opts.id != "" && s.permitQueues.length(id) > 0 && a.mayExist(ctx)
-	r := c.attemptOrWait(ctx, id, blockOption{opts.wait, opts.block}, first, a.send)
-	if opts.wait && r.kind != granted && s.permitQueues.length(id) == 0 {
-		s.leaveTurns(opts.lock(), script.Permit)
-	}
+	first := opts.id != "" && s.queues.waiting(id) && a.mayExist(ctx)
+	r := c.attemptOrWait(ctx, wait{queue: id, request: a, turns: script.Permit}, blockOption{opts.wait, opts.block}, first)
+	a.copyPending = a.copyPending || r.copyPending
 	if r.kind == granted {
 		switch msg := a.accept(ctx, r.sent); {
 		case msg == "":

@@ -144,7 +144,7 @@ func TestR26UnknownPermitsAreUndone(t *testing.T) {
 	late := a.carrier.newPermitAcquisition(acquireOptions{mode: script.Permit, key: key, ttl: 3 * time.Second}, 2)
 	late.undo() // Redis has not seen the request
 	<-time.After(100 * time.Millisecond)
-	late.send(time.Now().Add(5*time.Second), behindNone) // now a copy arrives
+	late.attempt(time.Now().Add(5*time.Second), position{}) // now a copy arrives
 	connect(t, straight).wantSemaphoreInfo(key, 5, 2, 3)
 	eventually(t, 10*time.Second, "the copy is undone too", func() bool { return rdbGet(t, straight, key) == "4" })
 	if a.carrier.Holds() != 1 || len(a.losses) != 0 {

@@ -4,43 +4,61 @@ import (
 	"context"
 	"math/rand/v2"
 	"time"
+
+	"leash/lockcmd/script"
 )
 
-// queueWait is the wait of one acquisition in its queue: what may wake it, and what is known so
-// far. It belongs to one goroutine.
+// wait is what a command waits for, and how.
+type wait struct {
+	queue        queueID
+	request      waitRequest
+	end          time.Time    // end of BLOCK; zero for none
+	turns        *script.Mode // of the list of turns (R21); nil without
+	fair         bool         // as in waiter
+	tellsHolders bool         // they are told that somebody waits (LOCK.NOTIFY)
+	// last message on the channel before the first attempt, 0 if there was none
+	lastMessage int64
+}
+
+// queueWait is the wait of one command in its queue: what may wake it, and what is known so far. It
+// belongs to one goroutine.
 type queueWait struct {
-	service     *Service
-	acquisition *acquisition
-	waiter      *waiter
-	wanted      *wantedNotifier
-	channel     string
-	end         time.Time // end of BLOCK; zero without
-	seen        result    // result of the last attempt
-	known       bool      // Redis has said "taken" since the wait began
-	granted     bool      // the wait ended with the lock
-	blockOver   bool      // BLOCK is over; only blockSlack is left
+	wait
+	service   *Service
+	waiter    *waiter
+	seen      result // result of the last attempt
+	known     bool   // Redis has said "taken" since the wait began
+	took      bool   // the wait ended with what was waited for
+	blockOver bool   // BLOCK is over; only blockSlack is left
 
 	blockEnd   <-chan time.Time
 	unblocked  <-chan struct{}
 	subscribed <-chan struct{} // closed once no message can be missed; then nil
 	blockTimer *time.Timer     // nil without an end
 	timer      *time.Timer
+
+	wanted    *wantedNotifier // nil if holders are not told
+	wantedDue <-chan time.Time
 }
 
-// newQueueWait adds the acquisition to its queue. The caller must call close.
-func (c *Carrier) newQueueWait(a *acquisition, seen result) *queueWait {
+// newQueueWait adds a waiter to its queue. seen is the result of its last attempt. The caller must
+// call close.
+func (c *Carrier) newQueueWait(wt wait, seen result) *queueWait {
 	s := c.service
-	q := &queueWait{service: s, acquisition: a, waiter: s.queues.join(a), channel: a.queueID().channel, seen: seen, known: seen.kind == taken}
-	s.reportWanted(a.options.lock())
-	q.wanted = s.newWantedNotifier(q.waiter, seen.token)
-	q.subscribed = s.events.Subscribe(q.channel, a.options.lock().inRedis())
-	if seen.kind == taken && a.lastMessage != 0 && a.lastMessage == s.events.LastMessage(q.channel) {
+	q := &queueWait{wait: wt, service: s, seen: seen, known: seen.kind == taken}
+	q.waiter = s.queues.join(wt.queue, wt.request, wt.fair)
+	if wt.tellsHolders {
+		s.reportWanted(wt.queue.lockID)
+		q.wanted = s.newWantedNotifier(q.waiter, seen.token)
+		q.wantedDue = q.wanted.timer.C
+	}
+	q.subscribed = s.events.Subscribe(wt.queue.channel, wt.queue.lockID.inRedis())
+	if seen.kind == taken && wt.lastMessage != 0 && wt.lastMessage == s.events.LastMessage(wt.queue.channel) {
 		q.subscribed = nil // no message was missed since the first attempt
 	}
 	q.unblocked = c.unblocked()
-	if a.options.block > 0 {
-		q.end = a.end
-		q.blockTimer = time.NewTimer(time.Until(a.end))
+	if !wt.end.IsZero() {
+		q.blockTimer = time.NewTimer(time.Until(wt.end))
 		q.blockEnd = q.blockTimer.C
 	}
 	q.timer = time.NewTimer(s.nextAttempt(seen, rand.Float64()))
@@ -50,17 +68,19 @@ func (c *Carrier) newQueueWait(a *acquisition, seen result) *queueWait {
 // close also takes out a waiter whose attempt panicked. Otherwise all behind it would wait for
 // ever.
 func (q *queueWait) close() {
-	a, s := q.acquisition, q.service
-	s.queues.leave(q.waiter, false, true)
-	if !q.granted && !a.options.mode.Fair && !s.queues.waiting(a.queueID()) {
-		s.leaveTurns(a.options.lock(), a.options.mode)
+	s := q.service
+	s.queues.leave(q.waiter, result{}, true)
+	if !q.took && q.turns != nil && !s.queues.waiting(q.queue) {
+		s.leaveTurns(q.queue.lockID, q.turns)
 	}
 	q.timer.Stop()
 	if q.blockTimer != nil {
 		q.blockTimer.Stop()
 	}
-	q.service.events.Unsubscribe(q.channel, !q.acquisition.options.mode.Fair)
-	q.wanted.timer.Stop()
+	s.events.Unsubscribe(q.queue.channel, !q.fair)
+	if q.wanted != nil {
+		q.wanted.timer.Stop()
+	}
 }
 
 // next waits for the next event and attempts if that may help. over reports the end of the wait,
@@ -70,7 +90,7 @@ func (q *queueWait) next(ctx context.Context) (r result, over bool) {
 	select {
 	case <-ctx.Done():
 		return w.abandon(s), true
-	case <-q.wanted.timer.C:
+	case <-q.wantedDue:
 		q.wanted.publishIfHead()
 		return r, false
 	case <-q.blockEnd:
@@ -79,7 +99,7 @@ func (q *queueWait) next(ctx context.Context) (r result, over bool) {
 		q.unblocked = nil
 		return q.finish(false)
 	case r := <-w.granted:
-		s.queues.leave(w, true, false)
+		s.queues.leave(w, r, false)
 		return r, true
 	case <-q.subscribed: // no release can be missed now, so attempt again (R17)
 		q.subscribed = nil
@@ -99,7 +119,7 @@ func (q *queueWait) next(ctx context.Context) (r result, over bool) {
 // finish leaves the queue at the end of BLOCK. If a release is about to grant the lock, it stays
 // for blockSlack, unless must is set.
 func (q *queueWait) finish(must bool) (r result, over bool) {
-	if q.service.queues.leave(q.waiter, false, must) {
+	if q.service.queues.leave(q.waiter, result{}, must) {
 		return q.waiter.finalResult(q.seen, q.known), true
 	}
 	q.blockOver, q.blockEnd = true, time.After(blockSlack)
@@ -109,22 +129,28 @@ func (q *queueWait) finish(must bool) (r result, over bool) {
 // attempt asks Redis if this waiter may attempt now.
 func (q *queueWait) attempt(woken bool) (r result, over bool) {
 	s, w := q.service, q.waiter
-	if s.draining.Load() && s.queues.leave(w, false, false) {
+	if s.draining.Load() && s.queues.leave(w, result{}, false) {
 		return w.drainedResult(), true
 	}
-	if q.blockOver && s.queues.leave(w, false, false) {
+	if q.blockOver && s.queues.leave(w, result{}, false) {
 		return w.finalResult(q.seen, q.known), true
 	}
-	if !s.queues.beginAttempt(w) {
+	at, ok := s.queues.beginAttempt(w)
+	if !ok {
 		return r, false
 	}
-	q.seen = q.acquisition.send(attemptDeadline(s.deadline(), q.end))
+	q.seen = q.request.attempt(attemptDeadline(s.deadline(), q.end), at)
 	q.known = q.known || q.seen.kind == taken
-	if q.seen.kind != taken && q.seen.kind != busy { // no release may claim w before it has left
-		s.queues.leave(w, q.seen.kind == granted || q.seen.kind == moved, true)
+	if !q.seen.mayChange() { // no release may claim w before it has left
+		if q.seen.forAll {
+			s.queues.grantAll(w, q.seen)
+		}
+		s.queues.leave(w, q.seen, true)
 		return q.seen, true
 	}
 	s.queues.endAttempt(w)
-	q.wanted.noteAttempt(woken, q.seen.token)
+	if q.wanted != nil {
+		q.wanted.noteAttempt(woken, q.seen.token)
+	}
 	return r, false
 }

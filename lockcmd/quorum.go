@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"leash/lockcmd/script"
 )
 
 const (
@@ -26,8 +28,8 @@ const (
 func (ma *multiAcquisition) takeMost() result {
 	s, n := ma.carrier.service, ma.quorum
 	if ma.mayWait() {
-		waiter := s.permitQueues.join(ma.queueID())
-		defer s.permitQueues.leave(waiter, true)
+		waiter := s.queues.join(ma.queueID(), quorumRequest{}, false)
+		defer s.queues.leave(waiter, result{}, true)
 		if r := ma.awaitHead(waiter); r.kind != granted {
 			return r
 		}
@@ -76,9 +78,11 @@ func (ma *multiAcquisition) blockOver() bool {
 }
 
 // awaitHead waits to become the head of the queue.
-func (ma *multiAcquisition) awaitHead(w *permitWaiter) result {
-	s := ma.carrier.service
-	for !s.permitQueues.beginAttempt(w) {
+func (ma *multiAcquisition) awaitHead(w *waiter) result {
+	for {
+		if _, ok := ma.carrier.service.queues.beginAttempt(w); ok {
+			return result{kind: granted}
+		}
 		if !ma.beginWait() {
 			return result{kind: failed, text: msgLimit}
 		}
@@ -89,8 +93,14 @@ func (ma *multiAcquisition) awaitHead(w *permitWaiter) result {
 			return result{kind: taken}
 		}
 	}
-	return result{kind: granted}
 }
+
+// quorumRequest is the request of a caller that waits until it is the head of its queue.
+type quorumRequest struct{}
+
+func (quorumRequest) attempt(time.Time, position) result      { return result{kind: granted} }
+func (quorumRequest) passesOn(waitRequest, result, bool) bool { return true }
+func (quorumRequest) takesFrom(*script.Mode) bool             { return false }
 
 // pause waits for d.
 func (ma *multiAcquisition) pause(d time.Duration) result { return ma.sleep(nil, d) }

@@ -83,7 +83,7 @@ const releaseArgs = 5
 func (rel *releaseRequest) turnArgs() []string {
 	h, s := rel.hold, rel.service
 	channel, waits := h.mode().Channel(h.key()), ""
-	if id := (queueID{h.lock(), channel}); s.queues.waiting(id) || s.permitQueues.length(id) > 0 {
+	if id := (queueID{h.lock(), channel}); s.queues.waiting(id) {
 		waits = "1"
 	}
 	return []string{channel, s.cfg.publishMode(), s.turnEntry(h.mode().Unfair()), waits, turnEventText(h.lock(), h.mode())}
@@ -157,7 +157,7 @@ func (rel *releaseRequest) freesLock() bool {
 // handOver ends the hold and grants the lock to w in one script (R21). known is false when a plain
 // release must follow. It carries the same number, so it acts only if this call has not.
 func (rel *releaseRequest) handOver(w *waiter, served bool, until time.Time) (code int64, known bool) {
-	s, a := rel.service, w.acquisition
+	s, a := rel.service, w.request.(*acquisition)
 	h := rel.hold
 	owner, turnOver := h.owner(), ""
 	if served {

@@ -33,7 +33,6 @@ func beginGrace(t testing.TB, s *Service, key string) (end func()) {
 	return func() {
 		over()
 		s.queues.wakeAll()
-		s.permitQueues.wakeAll()
 	}
 }
 

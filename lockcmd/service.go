@@ -41,7 +41,6 @@ type Service struct {
 	watchdog        *renewal.Watchdog
 	events          leashEvents
 	queues          *waitQueues
-	permitQueues    *permitQueues
 	dequeuer        dequeuer
 
 	owners   atomic.Int64 // number of the last generated owner
@@ -102,7 +101,7 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log
 			Grace: cfg.FailoverGrace, Lease: cfg.WatchdogTimeout, Owners: cfg.Owners, Redis: s.redis, Watchdog: s.watchdog, Log: log,
 		})
 	}
-	s.queues, s.permitQueues = newWaitQueues(), newPermitQueues()
+	s.queues = newWaitQueues()
 	s.dequeuer.lists = make(map[lockID][]*dequeueRequest)
 	s.lossWaitsEnd, s.endLossWaits = context.WithCancel(context.Background())
 	s.events.listen(s, subscriber)
@@ -170,7 +169,6 @@ func (s *Service) learnCommands(ctx context.Context) {
 func (s *Service) Drain() {
 	s.draining.Store(true)
 	s.queues.wakeAll()
-	s.permitQueues.wakeAll()
 }
 
 // EndLossWaits ends all waits of LOCK.AWAITLOSS, which go on during Drain, because their

@@ -80,8 +80,7 @@ func (s *Service) beginTurn(lock lockID, kind string) {
 		if kind != turnKind(m) {
 			continue
 		}
-		id := queueID{lock, m.Channel(lock.key)}
-		if !s.queues.wake(id) && !s.permitQueues.wake(id) {
+		if !s.queues.wake(queueID{lock, m.Channel(lock.key)}) {
 			s.leaveTurns(lock, m)
 		}
 	}

@@ -9,26 +9,52 @@ import (
 // take when it is in progress at the end of BLOCK.
 const blockSlack = time.Second
 
-// wait queues the acquisition until it is granted the lock, its BLOCK is over, or its client is
-// gone. seen is the result of its last attempt.
-func (c *Carrier) wait(ctx context.Context, a *acquisition, seen result) result {
+// wait queues a waiter until it gets what it waits for, its BLOCK is over, or its client is gone.
+// seen is the result of its last attempt.
+func (c *Carrier) wait(ctx context.Context, wt wait, seen result) result {
 	if !c.beginWait() {
 		return result{kind: failed, text: msgLimit}
 	}
 	defer c.endWait()
-	return c.waitResult(c.await(ctx, a, seen))
+	return c.waitResult(c.await(ctx, wt, seen))
 }
 
 // await is wait for a command that is counted as waiting already.
-func (c *Carrier) await(ctx context.Context, a *acquisition, seen result) result {
-	q := c.newQueueWait(a, seen)
-	defer q.close()
+func (c *Carrier) await(ctx context.Context, wt wait, seen result) (r result) {
+	q := c.newQueueWait(wt, seen)
+	defer func() {
+		q.close()
+		r.copyPending = q.waiter.copyPending // it does not change any more
+	}()
 	for {
 		if r, over := q.next(ctx); over {
-			q.granted = r.kind == granted || r.kind == moved
+			q.took = r.took()
 			return r
 		}
 	}
+}
+
+// blockOption says whether a command waits and how long; 0 is for ever.
+type blockOption struct {
+	waits bool
+	block time.Duration
+}
+
+// attemptOrWait attempts once and then waits, if p says so. Without first it goes behind present
+// waiters and attempts only when there are none (R18).
+func (c *Carrier) attemptOrWait(ctx context.Context, wt wait, p blockOption, first bool) result {
+	s, r := c.service, result{kind: taken}
+	if p.waits && p.block > 0 {
+		wt.end = time.Now().Add(p.block)
+	}
+	if first || !p.waits || !s.queues.waiting(wt.queue) {
+		wt.lastMessage = s.events.LastMessage(wt.queue.channel)
+		r = wt.request.attempt(attemptDeadline(s.deadline(), wt.end), position{})
+	}
+	if !p.waits || !r.mayChange() {
+		return r
+	}
+	return c.wait(ctx, wt, r)
 }
 
 // beginWait counts a command as waiting and tells the host. It fails when too many commands wait.
@@ -90,7 +116,7 @@ func (w *waiter) drainedResult() result {
 // abandon leaves the queue for a client that is gone. The caller's accept gives a last grant back,
 // because it sees the same ctx.
 func (w *waiter) abandon(s *Service) result {
-	s.queues.leave(w, false, true)
+	s.queues.leave(w, result{}, true)
 	if r := w.finalResult(result{kind: taken}, true); r.kind == granted {
 		return r
 	}

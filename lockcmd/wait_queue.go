@@ -9,9 +9,9 @@ import (
 // know no turns get a chance, such as those of Redisson.
 const maxHandovers = 16
 
-// waitQueues has the waiters of this Leash, in order of arrival. Only the head of a queue attempts
-// (R18). When the head got a shared lock, the next waiter attempts, if it wants to share the lock
-// too.
+// waitQueues has the waiters of this Leash, in order of arrival: for locks, permits, counters and
+// latches. Only the head of a queue attempts (R18). When the head got something that leaves room
+// for others, the next waiter attempts.
 type waitQueues struct {
 	mu   sync.Mutex
 	byID map[queueID]*waitQueue
@@ -23,20 +23,10 @@ type waitQueues struct {
 
 // queueID names a queue: the lock and the channel on which its waiters are woken. Waiters for
 // another kind of lock on the same key have a queue of their own, since both kinds exclude each
-// other.
+// other. Permits and counters of a semaphore share one.
 type queueID struct {
 	lockID
 	channel string
-}
-
-// queueID is the queue of the acquisition. A FAIR waiter is in a queue of its owner only. Redis
-// keeps the order of the owners.
-func (a *acquisition) queueID() queueID {
-	channel := a.options.mode.Channel(a.options.key)
-	if a.options.mode.Fair {
-		channel += ":" + a.owner
-	}
-	return queueID{a.options.lock(), channel}
 }
 
 type waitQueue struct {
@@ -47,15 +37,18 @@ type waitQueue struct {
 
 // waiter is one waiting command.
 type waiter struct {
-	acquisition *acquisition
-	wake        chan struct{} // size 1: one attempt is due, for any number of reasons
-	reserved    chan struct{} // size 1: the lock is reserved for some Leash
-	granted     chan result   // size 1: the grant of a hand-over
-	arrival     int64         // its number in order of arrival
+	queueID
+	request  waitRequest
+	fair     bool          // Redis has its place among the waiters of all Leashes
+	wake     chan struct{} // size 1: one attempt is due, for any number of reasons
+	reserved chan struct{} // size 1: the lock is reserved for some Leash
+	granted  chan result   // size 1: the grant of a hand-over, or of another's attempt
+	arrival  int64         // its number in order of arrival
 	// Guarded by waitQueues.mu.
 	state        waiterState
-	wokenClaimed bool // it was woken while a release had claimed it
-	copyPending  bool // a copy of a hand-over to it may still be on its way
+	seenArrivals int64 // arrivals when its last attempt was sent
+	wokenClaimed bool  // it was woken while a release had claimed it
+	copyPending  bool  // a copy of a hand-over to it may still be on its way
 }
 
 type waiterState int
@@ -65,7 +58,7 @@ const (
 	waiterTrying              // its attempt is in progress
 	waiterClaimed             // a release in progress may grant it the lock
 	waiterGranted             // a release has; granted has the result
-	waiterLeft                // out of the queue
+	waiterLeft                // out of the queue; granted may have a result
 )
 
 func newWaitQueues() *waitQueues {
@@ -79,18 +72,21 @@ func (q *waitQueues) waiting(id queueID) bool {
 	return q.byID[id] != nil
 }
 
-// join appends the acquisition to its queue.
-func (q *waitQueues) join(a *acquisition) *waiter {
-	w := &waiter{acquisition: a, wake: make(chan struct{}, 1), reserved: make(chan struct{}, 1), granted: make(chan result, 1)}
+// join appends a waiter to a queue.
+func (q *waitQueues) join(id queueID, request waitRequest, fair bool) *waiter {
+	w := &waiter{
+		queueID: id, request: request, fair: fair,
+		wake: make(chan struct{}, 1), reserved: make(chan struct{}, 1), granted: make(chan result, 1),
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.arrivals++
 	w.arrival = q.arrivals
-	addWaiter(q.byID, a.queueID(), w)
-	if a.options.mode.Fair {
-		addWaiter(q.fair, a.options.lock(), w)
+	addWaiter(q.byID, id, w)
+	if fair {
+		addWaiter(q.fair, id.lockID, w)
 	}
-	q.counts[a.options.lock()]++
+	q.counts[id.lockID]++
 	return w
 }
 
@@ -120,34 +116,45 @@ func removeWaiter[K comparable](queues map[K]*waitQueue, id K, w *waiter) (next 
 	return next
 }
 
-// beginAttempt reports whether w attempts now. Only the head does, and not while a release may
-// grant it the lock.
-func (q *waitQueues) beginAttempt(w *waiter) bool {
+// beginAttempt reports whether w attempts now, and where it stands. Only the head does, and not
+// while a release may grant it the lock.
+func (q *waitQueues) beginAttempt(w *waiter) (at position, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	queue := q.byID[w.acquisition.queueID()]
-	if queue.waiters[0] != w || w.state != waiterQueued {
+	queue := q.byID[w.queueID]
+	if w.state != waiterQueued || queue.waiters[0] != w {
 		w.wokenClaimed = w.state == waiterClaimed
-		return false
-	}
-	w.acquisition.place = placeFirst
-	if w.arrival <= queue.turnEnd {
-		w.acquisition.place = placeTurn
+		return at, false
 	}
 	select { // this attempt serves all wake-ups so far
 	case <-w.wake:
 	default:
 	}
-	w.state = waiterTrying
-	w.acquisition.copyPending = w.acquisition.copyPending || w.copyPending
-	return true
+	w.state, w.seenArrivals = waiterTrying, q.arrivals
+	return queue.position(), true
+}
+
+// position is where the head stands. The caller holds mu.
+func (queue *waitQueue) position() position {
+	w, at := queue.waiters[0], position{place: placeTurn, behind: behindLater}
+	newTurn := w.arrival > queue.turnEnd // if it gets the lock
+	if newTurn {
+		at.place = placeFirst
+	}
+	switch {
+	case len(queue.waiters) < 2:
+		at.behind = behindNone
+	case newTurn, queue.waiters[1].arrival <= queue.turnEnd: // a new turn lasts for all of them
+		at.behind = behindTurn
+	}
+	return at
 }
 
 // isHead reports whether w is the head of its queue.
 func (q *waitQueues) isHead(w *waiter) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	queue := q.byID[w.acquisition.queueID()]
+	queue := q.byID[w.queueID]
 	return queue != nil && queue.waiters[0] == w
 }
 
@@ -158,10 +165,10 @@ func (q *waitQueues) endAttempt(w *waiter) {
 	w.state = waiterQueued
 }
 
-// leave takes w out of its queue. While a release may grant it the lock, it fails unless forced;
-// the release then gives the grant back. A head that leaves without the lock wakes the next waiter.
-// So does a head that shares the lock with the next one.
-func (q *waitQueues) leave(w *waiter, took, force bool) bool {
+// leave takes w out of its queue, with the result of its wait. While a release may grant it the
+// lock, it fails unless forced; the release then gives the grant back. The next waiter attempts
+// when the head leaves with nothing, or leaves room for it.
+func (q *waitQueues) leave(w *waiter, r result, force bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
@@ -170,32 +177,46 @@ func (q *waitQueues) leave(w *waiter, took, force bool) bool {
 	case w.state == waiterClaimed && !force:
 		return false
 	}
-	took = took || w.state == waiterGranted
-	w.acquisition.copyPending = w.acquisition.copyPending || w.copyPending
+	took := r.took() || w.state == waiterGranted
 	w.state = waiterLeft
-	id := w.acquisition.queueID()
 	if took {
 		q.beginTurn(w)
 	}
-	if next := removeWaiter(q.byID, id, w); next != nil && (!took || w.shares() && next.shares()) {
+	next := removeWaiter(q.byID, w.queueID, w)
+	if next != nil && (!took || w.request.passesOn(next.request, r, len(w.wake) > 0)) {
 		next.wakeUp()
 	}
-	removeWaiter(q.fair, id.lockID, w)
-	if q.counts[id.lockID]--; q.counts[id.lockID] == 0 {
-		delete(q.counts, id.lockID)
+	removeWaiter(q.fair, w.lockID, w)
+	if q.counts[w.lockID]--; q.counts[w.lockID] == 0 {
+		delete(q.counts, w.lockID)
 	}
 	return true
+}
+
+// grantAll gives the result of w's attempt to all that were in the queue when it was sent. They
+// leave the queue.
+func (q *waitQueues) grantAll(w *waiter, r result) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	queue := q.byID[w.queueID]
+	queue.waiters = slices.DeleteFunc(queue.waiters, func(other *waiter) bool {
+		if other == w || other.arrival > w.seenArrivals {
+			return false
+		}
+		other.state = waiterLeft
+		other.granted <- r
+		q.counts[w.lockID]--
+		return true
+	})
 }
 
 // beginTurn notes that w got the lock. If it was not within a turn of this Leash, a turn begins for
 // all that wait now. The caller holds mu.
 func (q *waitQueues) beginTurn(w *waiter) {
-	if queue := q.byID[w.acquisition.queueID()]; queue != nil && w.arrival > queue.turnEnd {
+	if queue := q.byID[w.queueID]; queue != nil && w.arrival > queue.turnEnd {
 		queue.turnEnd = q.arrivals
 	}
 }
-
-func (w *waiter) shares() bool { return w.acquisition.options.mode.Shared }
 
 // wake makes the head of a queue attempt. It reports whether there is one.
 func (q *waitQueues) wake(id queueID) bool {
@@ -259,7 +280,7 @@ func (q *waitQueues) claim(h *hold, handovers int) (w *waiter, served, ok bool) 
 	w = queue.waiters[0]
 	served = w.arrival > queue.turnEnd
 	switch {
-	case w.state != waiterQueued || w.acquisition.own != nil || w.acquisition.options.replicas > 0 || !h.mode().HandsOverTo(w.acquisition.options.mode):
+	case w.state != waiterQueued || !w.request.takesFrom(h.mode()):
 		return nil, false, false
 	case handovers >= maxHandovers && (served || queue.others == 0):
 		return nil, false, false
@@ -273,12 +294,12 @@ func (q *waitQueues) claim(h *hold, handovers int) (w *waiter, served, ok bool) 
 func (q *waitQueues) grant(w *waiter, r result, copyPending bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	w.copyPending = w.copyPending || copyPending
 	if w.state != waiterClaimed {
 		return false
 	}
+	w.copyPending = w.copyPending || copyPending
 	w.state = waiterGranted
-	if queue := q.byID[w.acquisition.queueID()]; queue != nil {
+	if queue := q.byID[w.queueID]; queue != nil {
 		queue.others = r.others
 	}
 	q.beginTurn(w)
@@ -291,10 +312,10 @@ func (q *waitQueues) grant(w *waiter, r result, copyPending bool) bool {
 func (q *waitQueues) unclaim(w *waiter, copyPending, told bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	w.copyPending = w.copyPending || copyPending
 	if w.state != waiterClaimed {
 		return false
 	}
+	w.copyPending = w.copyPending || copyPending
 	w.state = waiterQueued
 	if !told || w.wokenClaimed {
 		w.wokenClaimed = false
@@ -319,4 +340,14 @@ func (q *waitQueues) length(lock lockID) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.counts[lock]
+}
+
+// queueLength is the number of waiters in a queue.
+func (q *waitQueues) queueLength(id queueID) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if k := q.byID[id]; k != nil {
+		return len(k.waiters)
+	}
+	return 0
 }

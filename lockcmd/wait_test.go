@@ -436,7 +436,7 @@ func TestR18WaiterWhoseAttemptPanickedLeaves(t *testing.T) {
 	s, key := leash(t, dialServer(t, sharedServer(t).Addr), Config{}), newKey()
 	a, b := connect(t, s), connect(t, s)
 	try := a.carrier.newAcquisition(acquireOptions{key: key, mode: script.Plain, wait: true, ttl: time.Second}, nil)
-	ghost := a.carrier.newQueueWait(try, result{kind: taken})
+	ghost := a.carrier.newQueueWait(try.wait(), result{kind: taken})
 	reply := b.await(s, 2, key, "BLOCK", "0")
 	ghost.close()
 	tokenOf(t, receive(t, reply, soon))

@@ -76,7 +76,7 @@ func (n *wantedNotifier) publishIfHead() {
 // so it tries again.
 func (n *wantedNotifier) publishUntilHeld(after int64) {
 	defer n.publishing.Store(false)
-	s, lock := n.service, n.waiter.acquisition.options.lock()
+	s, lock := n.service, n.waiter.lockID
 	for pause := wantedDelay; pause < s.attemptInterval; pause *= 2 {
 		if s.publishWanted(lock, after) || !s.redis.Sleep(context.Background(), pause) || !s.queues.isHead(n.waiter) {
 			return

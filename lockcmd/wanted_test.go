@@ -17,7 +17,7 @@ func TestWantedNotifierReportsTheNewHolder(t *testing.T) {
 	takesLong(t)
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
 	w := connect(t, s).carrier.newAcquisition(acquireOptions{key: newKey(), mode: script.Plain}, nil)
-	n := s.newWantedNotifier(s.queues.join(w), 7)
+	n := s.newWantedNotifier(s.queues.join(w.queueID(), w, false), 7)
 	told := func() bool {
 		due := n.due
 		if due {
