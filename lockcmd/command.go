@@ -14,8 +14,8 @@ import (
 // run is one command of a carrier, see Carrier.Do.
 type run func(c *Carrier, ctx context.Context, dst []byte, args [][]byte) []byte
 
-// commands are what Do runs, by name in capitals. File proxy/own_commands.go has what COMMAND,
-// LOCK.HELP and ACLs need to know of each.
+// commands are what Do runs, by name in capitals. File proxy/command/own_commands.go has what
+// COMMAND, LOCK.HELP and ACLs need to know of each.
 var commands = map[string]run{
 	acquireName:   (*Carrier).acquire,
 	macquireName:  (*Carrier).macquire,

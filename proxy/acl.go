@@ -1,22 +1,20 @@
 package proxy
 
 import (
+	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
 )
 
-// aclSpecs are the ACL commands. One node answers a command that only reads, because all masters
+// aclHandlers are the ACL commands. One node answers a command that only reads, because all masters
 // should have the same users. A change goes to every master.
-func aclSpecs() commandSpecs {
-	return commandSpecs{
-		"ACL|CAT": {(*session).relayAny, anyNode, ""}, "ACL|DRYRUN": {(*session).relayAny, anyNode, ""},
-		"ACL|GENPASS": {(*session).relayAny, anyNode, ""}, "ACL|GETUSER": {(*session).relayAny, anyNode, ""},
-		"ACL|LIST": {(*session).relayAny, anyNode, ""}, "ACL|USERS": {(*session).relayAny, anyNode, ""},
-		"ACL|WHOAMI": {(*session).relayAny, anyNode, ""},
-
-		"ACL|DELUSER": {everyMaster(merge.Most), everyNode, "replicas are not changed"}, "ACL|SETUSER": {everyMaster(merge.First), everyNode, "replicas are not changed"},
-		"ACL|LOAD": {everyMaster(merge.First), everyNode, ""}, "ACL|SAVE": {everyMaster(merge.First), everyNode, ""},
-		"ACL|LOG": {(*session).aclLog, everyNode, ""},
+func aclHandlers() handlers {
+	return handlers{
+		"ACL|DELUSER": everyMaster(merge.Most),
+		"ACL|SETUSER": everyMaster(merge.First),
+		"ACL|LOAD":    everyMaster(merge.First),
+		"ACL|SAVE":    everyMaster(merge.First),
+		"ACL|LOG":     (*session).aclLog,
 	}
 }
 
@@ -24,10 +22,10 @@ func aclSpecs() commandSpecs {
 const aclLogLength = 10
 
 // aclLog answers ACL LOG [count | RESET] with the newest entries of all masters.
-func (s *session) aclLog(c *command, cmd resp.Command) bool {
+func (s *session) aclLog(c *command.Command, cmd resp.Command) bool {
 	limit := int64(aclLogLength)
 	if len(cmd.Args) > 2 {
-		if isWord(cmd.Args[2], "RESET") {
+		if resp.IsWord(cmd.Args[2], "RESET") {
 			return s.everywhere(cmd, merge.First)
 		}
 		limit, _ = resp.ParseInt(cmd.Args[2]) // Redis reports a wrong number

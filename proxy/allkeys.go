@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 
+	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
 )
@@ -11,7 +12,7 @@ import (
 // connections, because a reply as large as the database would delay all users of a shared link. It
 // is a barrier in both directions. The bytes of the replies count as the session's output until
 // they are sent.
-func (s *session) allKeys(_ *command, cmd resp.Command) bool {
+func (s *session) allKeys(_ *command.Command, cmd resp.Command) bool {
 	masters, ok := s.allMasters(len(cmd.Raw))
 	if !ok || len(masters) == 0 {
 		return ok && s.fail(msgSlotUnserved)

@@ -1,13 +1,14 @@
 package proxy
 
 import (
+	"leash/proxy/command"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
 
 // auth answers AUTH [user] password. Redis checks the password on a connection of its own. If Redis
 // accepts it, the session moves to the user's lane.
-func (s *session) auth(c *command, cmd resp.Command) bool {
+func (s *session) auth(c *command.Command, cmd resp.Command) bool {
 	switch len(cmd.Args) {
 	case 2:
 		return s.authenticate(cmd.Raw, s.lane.As("default"), cmd.Args[1], nil)

@@ -1,21 +1,22 @@
 package proxy
 
 import (
+	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
 
-// blockingSpecs are the blocking commands that the flags of the command table do not describe well
-// enough, and CLIENT UNBLOCK.
-func blockingSpecs() commandSpecs {
-	return commandSpecs{
-		"XREAD":      {(*session).streamRead, relayed, "pinned when it has BLOCK"},
-		"XREADGROUP": {(*session).streamRead, relayed, "pinned when it has BLOCK"},
-		"WAIT":       {(*session).wait, pinnedConn, "asks every node that this client wrote to; the reply is the smallest answer"},
-		"WAITAOF":    {(*session).wait, pinnedConn, "asks every node that this client wrote to; the reply has the smallest answers"},
+// blockingHandlers are the blocking commands that the flags of the command table do not describe
+// well enough, and CLIENT UNBLOCK.
+func blockingHandlers() handlers {
+	return handlers{
+		"XREAD":      (*session).streamRead,
+		"XREADGROUP": (*session).streamRead,
+		"WAIT":       (*session).wait,
+		"WAITAOF":    (*session).wait,
 
-		"CLIENT|UNBLOCK": {(*session).unblock, answered, "also ends a wait for a lock, a permit or a latch"},
+		"CLIENT|UNBLOCK": (*session).unblock,
 	}
 }
 
@@ -26,8 +27,8 @@ type blocked struct{ pins []*pin }
 
 // block runs a command that may block on a pinned connection, so that no other session waits behind
 // it. It is a barrier in both directions.
-func (s *session) block(c *command, cmd resp.Command) bool {
-	i := c.firstKey(cmd.Args)
+func (s *session) block(c *command.Command, cmd resp.Command) bool {
+	i := c.FirstKey(cmd.Args)
 	if i == 0 {
 		return s.relayAny(c, cmd) // Redis reports what is wrong
 	}
@@ -42,7 +43,7 @@ func (s *session) blockOn(cmd resp.Command, slot int) bool {
 	}
 	s.Flush()
 	ok := s.behindInvalidations(func() bool { return s.blockPinned(cmd, slot) })
-	if t := s.tracking.Load(); t != nil && !s.current.write {
+	if t := s.tracking.Load(); t != nil && !s.current.Write {
 		t.forgetAll() // Redis records the reads for another connection
 	}
 	return ok
@@ -94,7 +95,7 @@ func (s *session) whileWatched(b *blocked, abort func(), f func()) bool {
 }
 
 // streamRead relays XREAD and XREADGROUP. With BLOCK they get a pinned connection.
-func (s *session) streamRead(c *command, cmd resp.Command) bool {
+func (s *session) streamRead(c *command.Command, cmd resp.Command) bool {
 	streams, blocks := parseStreamRead(cmd.Args)
 	switch {
 	case streams <= 0 || streams >= len(cmd.Args):
@@ -102,7 +103,7 @@ func (s *session) streamRead(c *command, cmd resp.Command) bool {
 	case blocks:
 		return s.blockOn(cmd, int(upstream.Slot(cmd.Args[streams])))
 	}
-	return s.relayKeys(cmd, int(upstream.Slot(cmd.Args[streams])), c.many)
+	return s.relayKeys(cmd, int(upstream.Slot(cmd.Args[streams])), c.ManyKeys)
 }
 
 // parseStreamRead reads the options of XREAD and XREADGROUP one after the other, as Redis does. It
@@ -111,14 +112,14 @@ func (s *session) streamRead(c *command, cmd resp.Command) bool {
 func parseStreamRead(args [][]byte) (streams int, blocks bool) {
 	for i := 1; i < len(args); i++ {
 		switch {
-		case isWord(args[i], "STREAMS"):
+		case resp.IsWord(args[i], "STREAMS"):
 			return i + 1, blocks
-		case isWord(args[i], "BLOCK"):
+		case resp.IsWord(args[i], "BLOCK"):
 			blocks = true
 			i++
-		case isWord(args[i], "COUNT"):
+		case resp.IsWord(args[i], "COUNT"):
 			i++
-		case isWord(args[i], "GROUP"):
+		case resp.IsWord(args[i], "GROUP"):
 			i += 2
 		}
 	}
@@ -128,16 +129,16 @@ func parseStreamRead(args [][]byte) (streams int, blocks bool) {
 // unblock answers CLIENT UNBLOCK id [TIMEOUT|ERROR]
 // (https://redis.io/docs/latest/commands/client-unblock/). Redis ends its own blocking commands,
 // with its own reply. lockcmd ends the lock commands that wait.
-func (s *session) unblock(c *command, cmd resp.Command) bool {
+func (s *session) unblock(c *command.Command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
 	}
 	reason := "TIMEOUT"
 	if len(cmd.Args) == 4 {
 		switch {
-		case isWord(cmd.Args[3], "ERROR"):
+		case resp.IsWord(cmd.Args[3], "ERROR"):
 			reason = "ERROR"
-		case !isWord(cmd.Args[3], "TIMEOUT"):
+		case !resp.IsWord(cmd.Args[3], "TIMEOUT"):
 			return s.fail("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
 		}
 	}

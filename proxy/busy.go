@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"leash/proxy/command"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
@@ -15,7 +16,7 @@ var allowedWhileBusy = map[string]bool{
 // busyReply returns Redis's BUSY error if the node runs a slow script, and nil otherwise. It is for
 // commands that Leash answers itself. Leash asks Redis each time, so the error is never out of
 // date.
-func (s *session) busyReply(c *command, cmd resp.Command) []byte {
+func (s *session) busyReply(c *command.Command, cmd resp.Command) []byte {
 	node := s.busyNode(c, cmd)
 	if node == nil || !s.authenticated() {
 		return nil
@@ -27,18 +28,18 @@ func (s *session) busyReply(c *command, cmd resp.Command) []byte {
 }
 
 // busyNode returns the busy node that would run the command, or nil if there is none.
-func (s *session) busyNode(c *command, cmd resp.Command) *upstream.Node {
+func (s *session) busyNode(c *command.Command, cmd resp.Command) *upstream.Node {
 	up := s.server.up
 	t := up.Topology()
 	switch {
-	case c == nil || !c.arityOK(cmd.Args):
-	case c.own != nil:
-		for _, key := range c.own.keysOf(cmd.Args) {
+	case c == nil || !c.ArityOK(cmd.Args):
+	case c.Own != nil:
+		for _, key := range c.Own.KeysOf(cmd.Args) {
 			if n := t.Node(upstream.Slot(key)); n != nil && n.Busy() {
 				return n
 			}
 		}
-	case c.class != answered && c.class != subscribed, allowedWhileBusy[c.name]:
+	case c.Class != command.Answered && c.Class != command.Subscriber, allowedWhileBusy[c.Name]:
 	case t.Cluster(): // Leash answers for all nodes, and the others may not be busy
 	default:
 		if n := t.Node(0); n != nil && n.Busy() {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"leash/proxy/command"
 	"leash/proxy/resp"
 )
 
@@ -26,7 +27,7 @@ type killFilter struct {
 // clientKill answers both forms of CLIENT KILL
 // (https://redis.io/docs/latest/commands/client-kill/). The locks of a killed client expire (rule
 // R28), because the client may still be at work.
-func (s *session) clientKill(c *command, cmd resp.Command) bool {
+func (s *session) clientKill(c *command.Command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
 	}
@@ -97,25 +98,25 @@ func parseKillFilter(args [][]byte) (f killFilter, problem string) {
 func (f *killFilter) set(name, value []byte) (problem string) {
 	var ok bool
 	switch {
-	case isWord(name, "ID"):
+	case resp.IsWord(name, "ID"):
 		if f.id, ok = resp.ParseInt(value); !ok || f.id <= 0 {
 			return msgKillID
 		}
-	case isWord(name, "TYPE"):
+	case resp.IsWord(name, "TYPE"):
 		if f.kind, f.hasKind = clientType(value); !f.hasKind {
 			return fmt.Sprintf(msgClientType, quoted(value, maxQuoted))
 		}
-	case isWord(name, "ADDR"):
+	case resp.IsWord(name, "ADDR"):
 		f.addr = string(value)
-	case isWord(name, "LADDR"):
+	case resp.IsWord(name, "LADDR"):
 		f.laddr = string(value)
-	case isWord(name, "USER"):
+	case resp.IsWord(name, "USER"):
 		f.user = string(value)
-	case isWord(name, "SKIPME") && isWord(value, "YES"):
+	case resp.IsWord(name, "SKIPME") && resp.IsWord(value, "YES"):
 		f.self = false
-	case isWord(name, "SKIPME") && isWord(value, "NO"):
+	case resp.IsWord(name, "SKIPME") && resp.IsWord(value, "NO"):
 		f.self = true
-	case isWord(name, "MAXAGE"):
+	case resp.IsWord(name, "MAXAGE"):
 		seconds, ok := resp.ParseInt(value)
 		if !ok {
 			return msgMaxAge

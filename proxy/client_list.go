@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"leash/proxy/command"
 	"leash/proxy/resp"
 )
 
@@ -17,7 +18,7 @@ const (
 
 // clientList answers CLIENT LIST [TYPE type | ID id …]
 // (https://redis.io/docs/latest/commands/client-list/).
-func (s *session) clientList(c *command, cmd resp.Command) bool {
+func (s *session) clientList(c *command.Command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
 	}
@@ -43,13 +44,13 @@ func parseListFilter(args [][]byte) (wanted func(*description) bool, problem str
 	switch {
 	case len(args) == 2:
 		return func(*description) bool { return true }, ""
-	case len(args) == 4 && isWord(args[2], "TYPE"):
+	case len(args) == 4 && resp.IsWord(args[2], "TYPE"):
 		kind, ok := clientType(args[3])
 		if !ok {
 			return nil, fmt.Sprintf(msgClientType, quoted(args[3], maxQuoted))
 		}
 		return func(d *description) bool { return d.kind() == kind }, ""
-	case len(args) > 3 && isWord(args[2], "ID"):
+	case len(args) > 3 && resp.IsWord(args[2], "ID"):
 		var ids []int64
 		for _, arg := range args[3:] {
 			id, ok := resp.ParseInt(arg)
@@ -63,7 +64,7 @@ func parseListFilter(args [][]byte) (wanted func(*description) bool, problem str
 	return nil, msgSyntax
 }
 
-func (s *session) clientInfo(c *command, cmd resp.Command) bool {
+func (s *session) clientInfo(c *command.Command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
 	}
@@ -112,7 +113,7 @@ func (s *session) describe() *description {
 	}
 	d.unix = s.conn.LocalAddr().Network() == "unix"
 	if c := s.activity.command.Load(); c != nil {
-		d.command = c.name
+		d.command = c.Name
 	}
 	d.sub, d.psub, d.ssub = s.subscribedTo()
 	s.mu.Lock()
@@ -156,13 +157,13 @@ const (
 
 func clientType(arg []byte) (kind clientKind, ok bool) {
 	switch {
-	case isWord(arg, "NORMAL"):
+	case resp.IsWord(arg, "NORMAL"):
 		return normalClient, true
-	case isWord(arg, "PUBSUB"):
+	case resp.IsWord(arg, "PUBSUB"):
 		return pubsubClient, true
-	case isWord(arg, "REPLICA"), isWord(arg, "SLAVE"):
+	case resp.IsWord(arg, "REPLICA"), resp.IsWord(arg, "SLAVE"):
 		return replicaClient, true
-	case isWord(arg, "MASTER"):
+	case resp.IsWord(arg, "MASTER"):
 		return masterClient, true
 	}
 	return 0, false

@@ -3,11 +3,11 @@ package proxy
 import (
 	"fmt"
 	"math"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"leash/proxy/command"
 	"leash/proxy/resp"
 )
 
@@ -66,7 +66,7 @@ func (p *pauses) replace(old, next *pause) {
 // clientPause answers CLIENT PAUSE milliseconds [WRITE | ALL]
 // (https://redis.io/docs/latest/commands/client-pause/). Renewals of locks go on, because they are
 // not commands of a client.
-func (s *session) clientPause(c *command, cmd resp.Command) bool {
+func (s *session) clientPause(c *command.Command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
 	}
@@ -74,9 +74,9 @@ func (s *session) clientPause(c *command, cmd resp.Command) bool {
 	switch {
 	case len(cmd.Args) > 4:
 		return s.fail(fmt.Sprintf(msgPauseArgs, cmd.Args[1]))
-	case len(cmd.Args) == 4 && isWord(cmd.Args[3], "WRITE"):
+	case len(cmd.Args) == 4 && resp.IsWord(cmd.Args[3], "WRITE"):
 		all = false
-	case len(cmd.Args) == 4 && !isWord(cmd.Args[3], "ALL"):
+	case len(cmd.Args) == 4 && !resp.IsWord(cmd.Args[3], "ALL"):
 		return s.fail(msgPauseMode)
 	}
 	millis, ok := resp.ParseInt(cmd.Args[2])
@@ -96,7 +96,7 @@ func (s *session) clientPause(c *command, cmd resp.Command) bool {
 
 // clientUnpause answers CLIENT UNPAUSE. It checks the right to CLIENT PAUSE instead, because
 // UNPAUSE has no form without an effect on other clients of Redis.
-func (s *session) clientUnpause(c *command, cmd resp.Command) bool {
+func (s *session) clientUnpause(c *command.Command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) || !s.permitted("CLIENT", "PAUSE", "?") {
 		return true
 	}
@@ -104,27 +104,18 @@ func (s *session) clientUnpause(c *command, cmd resp.Command) bool {
 	return s.ok()
 }
 
-// mayPropagate are commands that Redis's command table does not mark as writes, but that can change
-// what replicas see. As in Redis, a pause of writes delays them. It delays EXEC if the transaction
-// has such a command or a write.
-var mayPropagate = map[string]bool{"fcall": true, "eval": true, "evalsha": true, "pfcount": true, "publish": true, "spublish": true}
-
 // delays reports whether the pause delays a command. It delays only a command that Redis or lockcmd
 // would run, and none that would be refused. c is nil for an unknown command.
-func (p *pause) delays(s *session, c *command, cmd resp.Command) bool {
-	if c == nil || !s.authenticated() || !c.arityOK(cmd.Args) {
+func (p *pause) delays(s *session, c *command.Command, cmd resp.Command) bool {
+	if c == nil || !s.authenticated() || !c.ArityOK(cmd.Args) {
 		return false
 	}
-	return p.all || c.mayPropagate() || c.name == "exec" && s.tx != nil && s.tx.propagates
-}
-
-func (c *command) mayPropagate() bool {
-	return c.write && !strings.HasSuffix(c.name, "_ro") || mayPropagate[c.name]
+	return p.all || c.MayPropagate() || c.Name == "exec" && s.tx != nil && s.tx.propagates
 }
 
 // awaitUnpaused waits until no pause delays the command. It returns false when the session ends
 // first. The command must then not run.
-func (s *session) awaitUnpaused(c *command, cmd resp.Command) bool {
+func (s *session) awaitUnpaused(c *command.Command, cmd resp.Command) bool {
 	for {
 		p := s.server.pauses.current.Load()
 		if p == nil || !p.delays(s, c, cmd) {

@@ -1,22 +1,25 @@
 package proxy
 
-import "leash/proxy/resp"
+import (
+	"leash/proxy/command"
+	"leash/proxy/resp"
+)
 
 // clientReply answers CLIENT REPLY ON | OFF | SKIP
 // (https://redis.io/docs/latest/commands/client-reply/). Leash does not send it to Redis. It
 // discards the replies itself. Messages of channels are still sent.
-func (s *session) clientReply(c *command, cmd resp.Command) bool {
+func (s *session) clientReply(c *command.Command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
 	}
 	switch mode := cmd.Args[2]; {
-	case isWord(mode, "ON"):
+	case resp.IsWord(mode, "ON"):
 		s.unmute()
 		return s.ok()
-	case isWord(mode, "OFF"):
+	case resp.IsWord(mode, "OFF"):
 		s.replyOff, s.muted = true, true
 		return true
-	case isWord(mode, "SKIP"):
+	case resp.IsWord(mode, "SKIP"):
 		if !s.replyOff {
 			s.modes |= replySkip
 		}

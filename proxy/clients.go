@@ -8,23 +8,23 @@ import (
 	"sync/atomic"
 	"time"
 
+	"leash/proxy/command"
 	"leash/proxy/resp"
 )
 
-// clientSpecs are the CLIENT commands about Leash's sessions.
-func clientSpecs() commandSpecs {
-	return commandSpecs{
-		"CLIENT|LIST": {(*session).clientList, answered, ofLeash}, "CLIENT|INFO": {(*session).clientInfo, answered, ""},
-		"CLIENT|KILL":  {(*session).clientKill, answered, ofLeash},
-		"CLIENT|PAUSE": {(*session).clientPause, answered, ofLeash}, "CLIENT|UNPAUSE": {(*session).clientUnpause, answered, ofLeash},
-		"CLIENT|REPLY":    {(*session).clientReply, answered, ""},
-		"CLIENT|NO-EVICT": {(*session).clientNoEvict, answered, "the client stays connected when unread replies take too much memory in total"},
-		"CLIENT|NO-TOUCH": {(*session).clientNoTouch, refused, "it would change a connection that other clients share"},
+// clientHandlers are the CLIENT commands about Leash's sessions.
+func clientHandlers() handlers {
+	return handlers{
+		"CLIENT|LIST":     (*session).clientList,
+		"CLIENT|INFO":     (*session).clientInfo,
+		"CLIENT|KILL":     (*session).clientKill,
+		"CLIENT|PAUSE":    (*session).clientPause,
+		"CLIENT|UNPAUSE":  (*session).clientUnpause,
+		"CLIENT|REPLY":    (*session).clientReply,
+		"CLIENT|NO-EVICT": (*session).clientNoEvict,
+		"CLIENT|NO-TOUCH": (*session).clientNoTouch,
 	}
 }
-
-// ofLeash is the note of a command that concerns only Leash's own clients.
-const ofLeash = "only the clients of this Leash"
 
 // permitted asks Redis whether the session's user may run a command that Leash answers. It sends a
 // form of the command that always fails. Any error but NOPERM means yes. Unlike ready, it also
@@ -69,12 +69,12 @@ func (s *Server) sortedSessions() []*session {
 	return all
 }
 
-func (s *session) clientNoEvict(c *command, cmd resp.Command) bool {
+func (s *session) clientNoEvict(c *command.Command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) || !s.permitted("CLIENT", "NO-EVICT", "?") {
 		return true
 	}
-	on := isWord(cmd.Args[2], "ON")
-	if !on && !isWord(cmd.Args[2], "OFF") {
+	on := resp.IsWord(cmd.Args[2], "ON")
+	if !on && !resp.IsWord(cmd.Args[2], "OFF") {
 		return s.fail(msgSyntax)
 	}
 	s.noEvict.Store(on)
@@ -82,8 +82,8 @@ func (s *session) clientNoEvict(c *command, cmd resp.Command) bool {
 }
 
 // clientNoTouch answers CLIENT NO-TOUCH OFF and refuses ON.
-func (s *session) clientNoTouch(c *command, cmd resp.Command) bool {
-	if len(cmd.Args) == 3 && s.authenticated() && isWord(cmd.Args[2], "OFF") {
+func (s *session) clientNoTouch(c *command.Command, cmd resp.Command) bool {
+	if len(cmd.Args) == 3 && s.authenticated() && resp.IsWord(cmd.Args[2], "OFF") {
 		return s.ok()
 	}
 	return s.refuse(c, cmd)
@@ -91,9 +91,9 @@ func (s *session) clientNoTouch(c *command, cmd resp.Command) bool {
 
 // activity is what CLIENT LIST shows of a session's commands.
 type activity struct {
-	command atomic.Pointer[command] // the last one
-	seen    atomic.Int64            // when the last bytes came, by Server.clock
-	queued  atomic.Int64            // commands since MULTI, and MULTI itself; 0 outside a transaction
+	command atomic.Pointer[command.Command] // the last one
+	seen    atomic.Int64                    // when the last bytes came, by Server.clock
+	queued  atomic.Int64                    // commands since MULTI, and MULTI itself; 0 outside a transaction
 }
 
 // updateDescription stores what describe shows to other goroutines: the session's current command,

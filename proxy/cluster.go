@@ -3,6 +3,7 @@ package proxy
 import (
 	"fmt"
 
+	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
@@ -16,43 +17,41 @@ const (
 	msgUnknownNode = "ERR Unknown node %s"
 )
 
-// reasonOneNode is why a client cannot change the cluster.
-const reasonOneNode = "Leash shows the cluster as one node; send it to the node itself"
+// clusterHandlers show Leash as one node that owns every slot. So cluster clients work unchanged
+// and send everything here. In front of a single Redis, they answer with the error of a Redis that
+// is not in a cluster.
+func clusterHandlers() handlers {
+	all := handlers{
+		"CLUSTER|INFO":     onCluster((*session).clusterInfo),
+		"CLUSTER|KEYSLOT":  onCluster((*session).clusterKeySlot),
+		"CLUSTER|LINKS":    onCluster((*session).emptyArray),
+		"CLUSTER|MYID":     onCluster((*session).clusterMyID),
+		"CLUSTER|NODES":    onCluster((*session).clusterNodes),
+		"CLUSTER|REPLICAS": onCluster((*session).clusterReplicas),
+		"CLUSTER|SHARDS":   onCluster((*session).clusterShards),
+		"CLUSTER|SLAVES":   onCluster((*session).clusterReplicas),
+		"CLUSTER|SLOTS":    onCluster((*session).clusterSlots),
 
-// clusterSpecs show Leash as one node that owns every slot. So cluster clients work unchanged and
-// send everything here. In front of a single Redis, they answer with the error of a Redis that is
-// not in a cluster.
-func clusterSpecs() commandSpecs {
-	all := commandSpecs{
-		"CLUSTER|INFO":     {onCluster((*session).clusterInfo), answered, "shows one node that owns every slot"},
-		"CLUSTER|KEYSLOT":  {onCluster((*session).clusterKeySlot), answered, ""},
-		"CLUSTER|LINKS":    {onCluster((*session).emptyArray), answered, ""},
-		"CLUSTER|MYID":     {onCluster((*session).clusterMyID), answered, ""},
-		"CLUSTER|NODES":    {onCluster((*session).clusterNodes), answered, "shows one node that owns every slot"},
-		"CLUSTER|REPLICAS": {onCluster((*session).clusterReplicas), answered, ""},
-		"CLUSTER|SHARDS":   {onCluster((*session).clusterShards), answered, "shows one node that owns every slot"},
-		"CLUSTER|SLAVES":   {onCluster((*session).clusterReplicas), answered, ""},
-		"CLUSTER|SLOTS":    {onCluster((*session).clusterSlots), answered, "shows one node that owns every slot"},
+		"CLUSTER|COUNT-FAILURE-REPORTS": onCluster((*session).clusterFailures),
+		"CLUSTER|COUNTKEYSINSLOT":       onCluster((*session).clusterCountKeys),
+		"CLUSTER|GETKEYSINSLOT":         onCluster((*session).clusterGetKeys),
 
-		"CLUSTER|COUNT-FAILURE-REPORTS": {onCluster((*session).clusterFailures), answered, ""},
-		"CLUSTER|COUNTKEYSINSLOT":       {onCluster((*session).clusterCountKeys), everyNode, "while a slot moves, its keys are on two masters"},
-		"CLUSTER|GETKEYSINSLOT":         {onCluster((*session).clusterGetKeys), everyNode, "while a slot moves, its keys are on two masters"},
-
-		"READONLY": {onCluster((*session).okay), answered, ""}, "READWRITE": {onCluster((*session).okay), answered, ""},
-		"ASKING": {onCluster((*session).okay), answered, "accepted; Leash follows redirects itself"},
+		"READONLY":  onCluster((*session).okay),
+		"READWRITE": onCluster((*session).okay),
+		"ASKING":    onCluster((*session).okay),
 	}
 	for _, name := range []string{
 		"ADDSLOTS", "ADDSLOTSRANGE", "BUMPEPOCH", "DELSLOTS", "DELSLOTSRANGE", "FAILOVER", "FLUSHSLOTS", "FORGET", "MEET",
 		"REPLICATE", "RESET", "SAVECONFIG", "SET-CONFIG-EPOCH", "SETSLOT",
 	} {
-		all["CLUSTER|"+name] = commandSpec{onCluster((*session).refuse), refused, reasonOneNode}
+		all["CLUSTER|"+name] = onCluster((*session).refuse)
 	}
 	return all
 }
 
 // onCluster makes a handler that runs only in front of a cluster. Redis's own checks come first.
 func onCluster(run handler) handler {
-	return func(s *session, c *command, cmd resp.Command) bool {
+	return func(s *session, c *command.Command, cmd resp.Command) bool {
 		switch {
 		case !s.ready(c, cmd):
 			return true
@@ -63,38 +62,40 @@ func onCluster(run handler) handler {
 	}
 }
 
-func (s *session) okay(*command, resp.Command) bool { return s.ok() }
+func (s *session) okay(*command.Command, resp.Command) bool { return s.ok() }
 
-func (s *session) emptyArray(*command, resp.Command) bool { return s.answer([]byte(resp.EmptyArray)) }
+func (s *session) emptyArray(*command.Command, resp.Command) bool {
+	return s.answer([]byte(resp.EmptyArray))
+}
 
-func (s *session) clusterMyID(*command, resp.Command) bool {
+func (s *session) clusterMyID(*command.Command, resp.Command) bool {
 	s.scratch = resp.AppendBulk(s.scratch[:0], s.announcedAddr().id())
 	return s.answer(s.scratch)
 }
 
 // clusterSlots answers CLUSTER SLOTS
 // (https://redis.io/docs/latest/commands/cluster-slots/).
-func (s *session) clusterSlots(*command, resp.Command) bool {
+func (s *session) clusterSlots(*command.Command, resp.Command) bool {
 	a := s.announcedAddr()
 	b := append(s.scratch[:0], "*1\r\n*3\r\n:0\r\n:16383\r\n*4\r\n"...)
 	b = resp.AppendBulk(b, a.host)
 	b = resp.AppendInt(b, int64(a.port))
 	b = resp.AppendBulk(b, a.id())
-	s.scratch = appendPairs(b, s.lane.RESP3, 0)
+	s.scratch = resp.AppendPairs(b, s.lane.RESP3, 0)
 	return s.answer(s.scratch)
 }
 
 // clusterShards answers CLUSTER SHARDS
 // (https://redis.io/docs/latest/commands/cluster-shards/).
-func (s *session) clusterShards(*command, resp.Command) bool {
+func (s *session) clusterShards(*command.Command, resp.Command) bool {
 	a, fields := s.announcedAddr(), 7
 	if a.isName() {
 		fields++
 	}
-	b := appendPairs(append(s.scratch[:0], "*1\r\n"...), s.lane.RESP3, 2)
+	b := resp.AppendPairs(append(s.scratch[:0], "*1\r\n"...), s.lane.RESP3, 2)
 	b = append(resp.AppendBulk(b, "slots"), "*2\r\n:0\r\n:16383\r\n"...)
 	b = append(resp.AppendBulk(b, "nodes"), "*1\r\n"...)
-	b = appendPairs(b, s.lane.RESP3, fields)
+	b = resp.AppendPairs(b, s.lane.RESP3, fields)
 	b = resp.AppendBulk(resp.AppendBulk(b, "id"), a.id())
 	b = resp.AppendInt(resp.AppendBulk(b, "port"), int64(a.port))
 	b = resp.AppendBulk(resp.AppendBulk(b, "ip"), a.host)
@@ -111,12 +112,12 @@ func (s *session) clusterShards(*command, resp.Command) bool {
 
 // clusterNodes answers CLUSTER NODES. It shows a host name in the field of the IP address, because
 // most clients read only that field.
-func (s *session) clusterNodes(*command, resp.Command) bool {
+func (s *session) clusterNodes(*command.Command, resp.Command) bool {
 	a := s.announcedAddr()
 	return s.text(fmt.Sprintf("%s %s@%d myself,master - 0 0 1 connected 0-16383\n", a.id(), a.addr(), a.bus()))
 }
 
-func (s *session) clusterInfo(*command, resp.Command) bool {
+func (s *session) clusterInfo(*command.Command, resp.Command) bool {
 	assigned, state := 0, "ok"
 	t := s.server.up.Topology()
 	for slot := range upstream.SlotCount {
@@ -133,20 +134,20 @@ func (s *session) clusterInfo(*command, resp.Command) bool {
 		"cluster_stats_messages_received:0\r\ntotal_cluster_links_buffer_limit_exceeded:0\r\n", state, assigned, assigned))
 }
 
-func (s *session) clusterKeySlot(_ *command, cmd resp.Command) bool {
+func (s *session) clusterKeySlot(_ *command.Command, cmd resp.Command) bool {
 	s.scratch = resp.AppendInt(s.scratch[:0], int64(upstream.Slot(cmd.Args[2])))
 	return s.answer(s.scratch)
 }
 
 // clusterReplicas answers CLUSTER REPLICAS with an empty list.
-func (s *session) clusterReplicas(c *command, cmd resp.Command) bool {
+func (s *session) clusterReplicas(c *command.Command, cmd resp.Command) bool {
 	if string(cmd.Args[2]) != s.announcedAddr().id() {
 		return s.fail(fmt.Sprintf(msgUnknownNode, quoted(cmd.Args[2], maxQuoted)))
 	}
 	return s.emptyArray(c, cmd)
 }
 
-func (s *session) clusterFailures(_ *command, cmd resp.Command) bool {
+func (s *session) clusterFailures(_ *command.Command, cmd resp.Command) bool {
 	if string(cmd.Args[2]) != s.announcedAddr().id() {
 		return s.fail(fmt.Sprintf(msgUnknownNode, quoted(cmd.Args[2], maxQuoted)))
 	}
@@ -156,7 +157,7 @@ func (s *session) clusterFailures(_ *command, cmd resp.Command) bool {
 
 // clusterCountKeys asks every master, not only the slot's owner. During a slot migration, two nodes
 // have keys of the slot.
-func (s *session) clusterCountKeys(_ *command, cmd resp.Command) bool {
+func (s *session) clusterCountKeys(_ *command.Command, cmd resp.Command) bool {
 	slot, ok := resp.ParseInt(cmd.Args[2])
 	switch {
 	case !ok:
@@ -168,7 +169,7 @@ func (s *session) clusterCountKeys(_ *command, cmd resp.Command) bool {
 }
 
 // clusterGetKeys asks as clusterCountKeys does.
-func (s *session) clusterGetKeys(_ *command, cmd resp.Command) bool {
+func (s *session) clusterGetKeys(_ *command.Command, cmd resp.Command) bool {
 	slot, ok := resp.ParseInt(cmd.Args[2])
 	limit, ok2 := resp.ParseInt(cmd.Args[3])
 	switch {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 
+	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/pubsub"
 	"leash/proxy/resp"
@@ -14,22 +15,23 @@ import (
 // arguments.
 const msgCommandArity = "ERR Invalid number of arguments specified for command"
 
-// commandInfoSpecs are COMMAND and its subcommands. They list the lock commands among Redis's, for
-// clients that send only known commands.
-func commandInfoSpecs() commandSpecs {
-	const note = "includes the commands of Leash"
-	return commandSpecs{
-		"COMMAND": {(*session).commandInfo, anyNode, note}, "COMMAND|INFO": {(*session).commandInfo, anyNode, note},
-		"COMMAND|COUNT": {(*session).commandCount, anyNode, note}, "COMMAND|LIST": {(*session).commandList, anyNode, note},
-		"COMMAND|DOCS":            {(*session).commandDocs, anyNode, note},
-		"COMMAND|GETKEYS":         {(*session).commandGetKeys, anyNode, note},
-		"COMMAND|GETKEYSANDFLAGS": {(*session).commandGetKeys, anyNode, note},
+// commandInfoHandlers are COMMAND and its subcommands. They list the lock commands among Redis's,
+// for clients that send only known commands.
+func commandInfoHandlers() handlers {
+	return handlers{
+		"COMMAND":                 (*session).commandInfo,
+		"COMMAND|INFO":            (*session).commandInfo,
+		"COMMAND|COUNT":           (*session).commandCount,
+		"COMMAND|LIST":            (*session).commandList,
+		"COMMAND|DOCS":            (*session).commandDocs,
+		"COMMAND|GETKEYS":         (*session).commandGetKeys,
+		"COMMAND|GETKEYSANDFLAGS": (*session).commandGetKeys,
 	}
 }
 
 // relayMerged relays a command to the session's usual node. m turns Redis's reply into the client's
 // reply.
-func (s *session) relayMerged(c *command, cmd resp.Command, m func(reply []byte) []byte) bool {
+func (s *session) relayMerged(c *command.Command, cmd resp.Command, m func(reply []byte) []byte) bool {
 	switch {
 	case !s.ready(c, cmd):
 		return true
@@ -45,67 +47,54 @@ func (s *session) relayMerged(c *command, cmd resp.Command, m func(reply []byte)
 }
 
 // commandInfo answers COMMAND and COMMAND INFO [name …].
-func (s *session) commandInfo(c *command, cmd resp.Command) bool {
+func (s *session) commandInfo(c *command.Command, cmd resp.Command) bool {
 	resp3 := s.lane.RESP3
-	names := s.server.commands.ownNames(cmd.Args)
+	names := s.server.commands.OwnNames(cmd.Args)
 	return s.relayMerged(c, cmd, func(reply []byte) []byte {
 		all, ok := resp.Elements(reply)
 		if !ok {
 			return reply
 		}
 		if len(names) == 0 {
-			for i := range ownCommands {
-				all = append(all, ownCommands[i].info(resp3))
+			for i := range command.AllOwn {
+				all = append(all, command.AllOwn[i].Info(resp3))
 			}
 			return resp.Array(all)
 		}
 		for i := range min(len(all), len(names)) {
 			if names[i] != nil {
-				all[i] = names[i].info(resp3)
+				all[i] = names[i].Info(resp3)
 			}
 		}
 		return resp.Array(all)
 	})
 }
 
-// ownNames looks up the commands that a COMMAND subcommand names. An element is nil if the command
-// is not one of Leash's own.
-func (t table) ownNames(args [][]byte) []*ownCommand {
-	if len(args) < 3 {
-		return nil
-	}
-	names := make([]*ownCommand, len(args)-2)
-	for i, arg := range args[2:] {
-		names[i] = t.own(arg)
-	}
-	return names
-}
-
-func (s *session) commandCount(c *command, cmd resp.Command) bool {
+func (s *session) commandCount(c *command.Command, cmd resp.Command) bool {
 	return s.relayMerged(c, cmd, func(reply []byte) []byte {
 		if n, ok := resp.Int(reply); ok {
-			return resp.AppendInt(nil, n+int64(len(ownCommands)))
+			return resp.AppendInt(nil, n+int64(len(command.AllOwn)))
 		}
 		return reply
 	})
 }
 
 // commandList answers COMMAND LIST [FILTERBY MODULE | ACLCAT | PATTERN value].
-func (s *session) commandList(c *command, cmd resp.Command) bool {
-	filter := func(*ownCommand) bool { return len(cmd.Args) == 2 }
-	if len(cmd.Args) == 5 && isWord(cmd.Args[2], "FILTERBY") {
+func (s *session) commandList(c *command.Command, cmd resp.Command) bool {
+	filter := func(*command.Own) bool { return len(cmd.Args) == 2 }
+	if len(cmd.Args) == 5 && resp.IsWord(cmd.Args[2], "FILTERBY") {
 		value := strings.ToLower(string(cmd.Args[4]))
 		switch by := cmd.Args[3]; {
-		case isWord(by, "PATTERN"):
-			filter = func(o *ownCommand) bool { return pubsub.Match(value, o.name) }
-		case isWord(by, "ACLCAT"):
-			filter = func(o *ownCommand) bool { return o.hasCategory(value) }
+		case resp.IsWord(by, "PATTERN"):
+			filter = func(o *command.Own) bool { return pubsub.Match(value, o.Name) }
+		case resp.IsWord(by, "ACLCAT"):
+			filter = func(o *command.Own) bool { return o.HasCategory(value) }
 		}
 	}
 	var names [][]byte
-	for i := range ownCommands {
-		if filter(&ownCommands[i]) {
-			names = append(names, resp.AppendBulk(nil, ownCommands[i].name))
+	for i := range command.AllOwn {
+		if filter(&command.AllOwn[i]) {
+			names = append(names, resp.AppendBulk(nil, command.AllOwn[i].Name))
 		}
 	}
 	return s.relayMerged(c, cmd, func(reply []byte) []byte {
@@ -117,13 +106,13 @@ func (s *session) commandList(c *command, cmd resp.Command) bool {
 }
 
 // commandDocs answers COMMAND DOCS [name …]. The reply is a map of the commands that exist.
-func (s *session) commandDocs(c *command, cmd resp.Command) bool {
+func (s *session) commandDocs(c *command.Command, cmd resp.Command) bool {
 	resp3 := s.lane.RESP3
 	var docs [][]byte
-	names := s.server.commands.ownNames(cmd.Args)
-	for i := range ownCommands {
-		if o := &ownCommands[i]; len(cmd.Args) == 2 || contains(names, o) {
-			docs = append(docs, resp.AppendBulk(nil, o.name), o.docs(resp3))
+	names := s.server.commands.OwnNames(cmd.Args)
+	for i := range command.AllOwn {
+		if o := &command.AllOwn[i]; len(cmd.Args) == 2 || contains(names, o) {
+			docs = append(docs, resp.AppendBulk(nil, o.Name), o.Docs(resp3))
 		}
 	}
 	return s.relayMerged(c, cmd, func(reply []byte) []byte {
@@ -139,7 +128,7 @@ func (s *session) commandDocs(c *command, cmd resp.Command) bool {
 	})
 }
 
-func contains(names []*ownCommand, o *ownCommand) bool {
+func contains(names []*command.Own, o *command.Own) bool {
 	for _, n := range names {
 		if n == o {
 			return true
@@ -149,32 +138,49 @@ func contains(names []*ownCommand, o *ownCommand) bool {
 }
 
 // commandGetKeys answers COMMAND GETKEYS and COMMAND GETKEYSANDFLAGS for Leash's own commands.
-func (s *session) commandGetKeys(c *command, cmd resp.Command) bool {
+func (s *session) commandGetKeys(c *command.Command, cmd resp.Command) bool {
 	if len(cmd.Args) < 3 {
 		return s.relayAny(c, cmd)
 	}
-	o := s.server.commands.own(cmd.Args[2])
+	o := s.server.commands.Own(cmd.Args[2])
 	if o == nil {
 		return s.relayAny(c, cmd)
 	}
-	keys := o.keysOf(cmd.Args[2:])
+	keys := o.KeysOf(cmd.Args[2:])
 	switch {
 	case !s.ready(c, cmd):
 		return true
-	case o.keys == noKey:
+	case o.Keys == command.NoKey:
 		return s.fail("ERR The command has no key arguments")
-	case !o.arityOK(cmd.Args[2:]):
+	case !o.ArityOK(cmd.Args[2:]):
 		return s.fail(msgCommandArity)
 	case len(keys) == 0:
 		return s.fail("ERR Invalid arguments specified for command")
 	}
 	b := resp.AppendArray(s.scratch[:0], len(keys))
 	for _, key := range keys {
-		if c.name == "command|getkeys" {
+		if c.Name == "command|getkeys" {
 			b = resp.AppendBulk(b, key)
 		} else {
-			b = appendSet(resp.AppendBulk(resp.AppendArray(b, 2), key), s.lane.RESP3, o.use.keyFlags...)
+			b = resp.AppendSet(resp.AppendBulk(resp.AppendArray(b, 2), key), s.lane.RESP3, o.Use.KeyFlags...)
 		}
+	}
+	s.scratch = b
+	return s.answer(b)
+}
+
+// lockHelp answers LOCK.HELP in the form of Redis's own HELP subcommands.
+func (s *session) lockHelp(c *command.Command, args [][]byte) bool {
+	if !c.ArityOK(args) {
+		return s.fail("ERR wrong number of arguments for 'lock.help' command")
+	}
+	lines := []string{"Leash's own commands. Options may come in any order, times are in milliseconds:"}
+	for _, o := range command.AllOwn {
+		lines = append(lines, o.Usage(), "    "+o.Summary+".")
+	}
+	b := resp.AppendArray(s.scratch[:0], len(lines))
+	for _, line := range lines {
+		b = resp.AppendStatus(b, line)
 	}
 	s.scratch = b
 	return s.answer(b)

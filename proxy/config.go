@@ -3,16 +3,17 @@ package proxy
 import (
 	"strings"
 
+	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
 )
 
-// configSpecs are the CONFIG commands.
-func configSpecs() commandSpecs {
-	return commandSpecs{
-		"CONFIG|GET":       {(*session).relayAny, anyNode, ""},
-		"CONFIG|SET":       {(*session).configSet, everyNode, "replicas are not changed; settings about addresses and connections are refused"},
-		"CONFIG|RESETSTAT": {everyMaster(merge.First), everyNode, ""}, "CONFIG|REWRITE": {everyMaster(merge.First), everyNode, ""},
+// configHandlers are the CONFIG commands.
+func configHandlers() handlers {
+	return handlers{
+		"CONFIG|SET":       (*session).configSet,
+		"CONFIG|RESETSTAT": everyMaster(merge.First),
+		"CONFIG|REWRITE":   everyMaster(merge.First),
 	}
 }
 
@@ -28,7 +29,7 @@ var ownParameters = [...]string{
 
 // configSet sets parameters on every master. It refuses the whole command if one of them is in
 // ownParameters.
-func (s *session) configSet(c *command, cmd resp.Command) bool {
+func (s *session) configSet(c *command.Command, cmd resp.Command) bool {
 	switch reason := configRefusal(cmd.Args); {
 	case !s.ready(c, cmd):
 		return true

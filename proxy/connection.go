@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"leash/lockcmd"
+	"leash/proxy/command"
 	"leash/proxy/resp"
 )
 
@@ -21,22 +22,25 @@ const (
 	msgUnknownField = "ERR Unrecognized option '%s'"
 )
 
-// connectionSpecs are the commands about the connection itself.
-func connectionSpecs() commandSpecs {
-	return commandSpecs{
-		"PING": {(*session).ping, answered, ""}, "ECHO": {(*session).echo, answered, ""},
-		"QUIT":   {(*session).quit, answered, "after the replies to earlier commands"},
-		"RESET":  {(*session).reset, answered, "also releases the locks of the connection"},
-		"HELLO":  {(*session).hello, answered, "changes the protocol and the user of this client"},
-		"AUTH":   {(*session).auth, answered, "Redis checks the password on a connection of its own"},
-		"SELECT": {(*session).selectDB, answered, "changes the database of this client; a cluster has only database 0"},
+// connectionHandlers are the commands about the connection itself.
+func connectionHandlers() handlers {
+	return handlers{
+		"PING":   (*session).ping,
+		"ECHO":   (*session).echo,
+		"QUIT":   (*session).quit,
+		"RESET":  (*session).reset,
+		"HELLO":  (*session).hello,
+		"AUTH":   (*session).auth,
+		"SELECT": (*session).selectDB,
 
-		"CLIENT|ID": {(*session).clientID, answered, ""}, "CLIENT|SETNAME": {(*session).setName, answered, ""},
-		"CLIENT|GETNAME": {(*session).getName, answered, ""}, "CLIENT|SETINFO": {(*session).setInfo, answered, "works also before Redis 7.2"},
+		"CLIENT|ID":      (*session).clientID,
+		"CLIENT|SETNAME": (*session).setName,
+		"CLIENT|GETNAME": (*session).getName,
+		"CLIENT|SETINFO": (*session).setInfo,
 	}
 }
 
-func (s *session) ping(c *command, cmd resp.Command) bool {
+func (s *session) ping(c *command.Command, cmd resp.Command) bool {
 	switch {
 	case !s.ready(c, cmd):
 		return true
@@ -52,7 +56,7 @@ func (s *session) ping(c *command, cmd resp.Command) bool {
 	return s.answer(s.scratch)
 }
 
-func (s *session) echo(c *command, cmd resp.Command) bool {
+func (s *session) echo(c *command.Command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
 	}
@@ -62,15 +66,15 @@ func (s *session) echo(c *command, cmd resp.Command) bool {
 
 func (s *session) ok() bool { return s.answer([]byte(resp.OK)) }
 
-func (s *session) quit(*command, resp.Command) bool {
+func (s *session) quit(*command.Command, resp.Command) bool {
 	s.ok()
 	s.cause = endQuit
 	return false
 }
 
 // reset puts the session into the state of a new one. It releases the session's locks.
-func (s *session) reset(c *command, cmd resp.Command) bool {
-	if !c.arityOK(cmd.Args) {
+func (s *session) reset(c *command.Command, cmd resp.Command) bool {
+	if !c.ArityOK(cmd.Args) {
 		return s.wrongArity(c)
 	}
 	if !s.barrier() {
@@ -91,7 +95,7 @@ func (s *session) reset(c *command, cmd resp.Command) bool {
 	return s.answer([]byte("+RESET\r\n"))
 }
 
-func (s *session) clientID(c *command, cmd resp.Command) bool {
+func (s *session) clientID(c *command.Command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
 	}
@@ -99,7 +103,7 @@ func (s *session) clientID(c *command, cmd resp.Command) bool {
 	return s.answer(s.scratch)
 }
 
-func (s *session) setName(c *command, cmd resp.Command) bool {
+func (s *session) setName(c *command.Command, cmd resp.Command) bool {
 	switch {
 	case !s.ready(c, cmd):
 		return true
@@ -110,7 +114,7 @@ func (s *session) setName(c *command, cmd resp.Command) bool {
 	return s.ok()
 }
 
-func (s *session) getName(c *command, cmd resp.Command) bool {
+func (s *session) getName(c *command.Command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
 	}
@@ -129,19 +133,19 @@ func (s *session) getName(c *command, cmd resp.Command) bool {
 // setInfo stores what client libraries report about themselves
 // (https://redis.io/docs/latest/commands/client-setinfo/). It works also with a Redis that lacks
 // this command.
-func (s *session) setInfo(c *command, cmd resp.Command) bool {
+func (s *session) setInfo(c *command.Command, cmd resp.Command) bool {
 	switch {
 	case len(cmd.Args) != 4:
 		return s.wrongArity(c)
 	case !s.authenticated():
 		return s.fail(msgNoAuth)
-	case !isWord(cmd.Args[2], "LIB-NAME") && !isWord(cmd.Args[2], "LIB-VER"):
+	case !resp.IsWord(cmd.Args[2], "LIB-NAME") && !resp.IsWord(cmd.Args[2], "LIB-VER"):
 		return s.fail(fmt.Sprintf(msgUnknownField, cmd.Args[2]))
 	case !printable(cmd.Args[3]):
 		return s.fail("ERR " + string(bytes.ToLower(cmd.Args[2])) + " cannot contain spaces, newlines or special characters.")
 	}
 	s.label(func(l *labels) {
-		if isWord(cmd.Args[2], "LIB-NAME") {
+		if resp.IsWord(cmd.Args[2], "LIB-NAME") {
 			l.libName = string(cmd.Args[3])
 		} else {
 			l.libVersion = string(cmd.Args[3])

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"leash/internal/redistest"
+	"leash/proxy/command"
 )
 
 // TestR8CountersNeedTheUsersRights checks that a user who may only read can wait for a latch but
@@ -22,15 +23,15 @@ func TestR8CountersNeedTheUsersRights(t *testing.T) {
 	want(t, bob, "-NOAUTH Authentication required.\r\n", "SEM.TAKE", "bob:1")
 	want(t, bob, "+OK\r\n", "AUTH", "bob", "builder")
 	want(t, reader, "+OK\r\n", "AUTH", "reader", "reads")
-	for _, command := range []string{"SEM.TAKE", "SEM.GIVE", "SEM.INIT", "SEM.RESIZE", "LATCH.SET", "LATCH.DOWN", "SEM.ACQUIRE", "SEM.RELEASE"} {
-		args := []string{command, "bob:1", "1"}
-		if command == "LATCH.DOWN" || command == "SEM.ACQUIRE" || command == "SEM.RELEASE" {
+	for _, name := range []string{"SEM.TAKE", "SEM.GIVE", "SEM.INIT", "SEM.RESIZE", "LATCH.SET", "LATCH.DOWN", "SEM.ACQUIRE", "SEM.RELEASE"} {
+		args := []string{name, "bob:1", "1"}
+		if name == "LATCH.DOWN" || name == "SEM.ACQUIRE" || name == "SEM.RELEASE" {
 			args = args[:2]
 		}
-		o := newTable(nil).own([]byte(command))
-		want(t, reader, "-"+o.denial(false)+"\r\n", args...)
+		o := command.New(nil).Own([]byte(name))
+		want(t, reader, "-"+o.Denial(false)+"\r\n", args...)
 		args[1] = "alice:1"
-		want(t, bob, "-"+o.denial(true)+"\r\n", args...)
+		want(t, bob, "-"+o.Denial(true)+"\r\n", args...)
 	}
 	want(t, admin, ":0\r\n", "EXISTS", "alice:1", "bob:1")
 	want(t, bob, ":1\r\n", "LATCH.SET", "bob:1", "1")

@@ -3,6 +3,7 @@ package proxy
 import (
 	"math"
 
+	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
@@ -10,8 +11,8 @@ import (
 
 // selectDB answers SELECT (https://redis.io/docs/latest/commands/select/). The session moves to the
 // lane of that database if Redis accepts it for the user. Errors are Redis's own.
-func (s *session) selectDB(c *command, cmd resp.Command) bool {
-	if !c.arityOK(cmd.Args) {
+func (s *session) selectDB(c *command.Command, cmd resp.Command) bool {
+	if !c.ArityOK(cmd.Args) {
 		return s.wrongArity(c)
 	}
 	db, ok := resp.ParseInt(cmd.Args[1])

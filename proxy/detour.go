@@ -17,7 +17,7 @@ func (s *session) takePath(owner int) bool {
 	if !link.HasDetour() {
 		return true
 	}
-	return s.changePath(&s.links[owner], s.current == nil || s.current.mayPropagate())
+	return s.changePath(&s.links[owner], s.current == nil || s.current.MayPropagate())
 }
 
 // changePath sets *link to the link that the next command should take. This may be the link itself,
@@ -76,5 +76,5 @@ func (s *session) onlyReads() bool {
 	if t := s.tracking.Load(); t != nil && t.caching != nil {
 		return false
 	}
-	return s.current != nil && s.current.repeatable
+	return s.current != nil && s.current.Repeatable
 }

@@ -4,21 +4,21 @@
 // # Types
 //
 // A [Server] accepts clients through package client and has a session for each. The session reads
-// commands by Redis's own grammar (package resp) and looks each up in the command table. A command
-// that is relayed becomes a call with one part, or with several if its keys lie on several nodes. A
-// part goes to a link of package upstream. The reply goes to the client as the bytes that Redis
-// sent, in the order of the commands.
+// commands by Redis's own grammar (package resp) and looks each up in the table of package command.
+// A command that is relayed becomes a call with one part, or with several if its keys lie on
+// several nodes. A part goes to a link of package upstream. The reply goes to the client as the
+// bytes that Redis sent, in the order of the commands.
 //
 // # Files
 //
 //	session.go, batch.go, window.go       a session: reading, dispatch, how much is in flight
-//	commands.go, command_spec.go, keys.go the command table, and how each command is treated
+//	package command, handlers.go          the command table, and the function of each command
 //	relay.go, part.go, call.go            relaying: one node, redirects, order of the replies
 //	split.go, fanout.go, package merge    commands whose keys lie on several nodes
 //	flush.go, deliver.go, reply_buffer.go what goes to the client
 //	pin.go, blocking.go, transaction.go   commands that need a connection of their own
 //	subscribe.go, publish.go, tracking.go pub/sub and client-side caching
-//	locks.go, own_commands.go             LOCK.*, SEM.*, LATCH.*: the way to package lockcmd
+//	locks.go, lock_list.go                LOCK.*, SEM.*, LATCH.*: the way to package lockcmd
 //	ending.go, drain.go, session_check.go how sessions end
 //
 // # Concurrency

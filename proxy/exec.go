@@ -181,10 +181,10 @@ func (t *transaction) hasOwn() bool {
 // runOne runs a queued command in any mode of the session. Only the reply to PING depends on the
 // mode.
 func (s *session) runOne(q queued) bool {
-	if q.command.name == "ping" {
+	if q.command.Name == "ping" {
 		return s.dispatch(q.cmd)
 	}
-	return q.command.run(s, q.command, q.cmd)
+	return s.run(q.command, q.cmd)
 }
 
 // runQueued runs Leash's own commands of an executed transaction, and answers EXEC. Redis got a

@@ -114,7 +114,7 @@ func (s *session) fanOut(parts []*part, to []*upstream.Node, bytes int, m merge.
 	for i, p := range parts {
 		switch {
 		case to[i] != nil:
-			if s.current != nil && s.current.write {
+			if s.current != nil && s.current.Write {
 				s.written.add(to[i])
 			}
 			if links[i] != nil {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"leash/internal/redistest"
+	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
 )
@@ -13,7 +14,9 @@ import (
 func startMerging(t *testing.T, m merge.Func) *leash {
 	t.Helper()
 	l := startLeash(t, []string{redistest.Start(t).Addr})
-	l.commands["DBSIZE"].run = func(s *session, _ *command, cmd resp.Command) bool { return s.everywhere(cmd, m) }
+	l.handlers[l.commands["DBSIZE"].Index] = func(s *session, _ *command.Command, cmd resp.Command) bool {
+		return s.everywhere(cmd, m)
+	}
 	return l
 }
 

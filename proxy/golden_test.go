@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"errors"
+	"flag"
 	"io"
 	"os"
 	"path/filepath"
@@ -49,6 +50,8 @@ func goldenServers(t *testing.T) (all []golden) {
 		{"embedded", startLeash(t, []string{memory.Addr()}, func(o *options) { o.embedded = true }).addr, []*redis.Client{inMemory}},
 	}
 }
+
+var update = flag.Bool("update", false, "write the transcripts in testdata anew")
 
 // TestGoldenTranscripts runs testdata against Redis, which shows that it is right, and against
 // Leash in front of each kind of upstream.

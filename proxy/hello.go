@@ -3,6 +3,7 @@ package proxy
 import (
 	"fmt"
 
+	"leash/proxy/command"
 	"leash/proxy/resp"
 )
 
@@ -17,7 +18,7 @@ type helloOptions struct {
 // hello answers HELLO [2|3 [AUTH user password] [SETNAME name]]
 // (https://redis.io/docs/latest/commands/hello/). The session moves to the lane of the protocol
 // version and of the user.
-func (s *session) hello(_ *command, cmd resp.Command) bool {
+func (s *session) hello(_ *command.Command, cmd resp.Command) bool {
 	lane := s.lane
 	if len(cmd.Args) >= 2 {
 		version, ok := resp.ParseInt(cmd.Args[1])
@@ -52,10 +53,10 @@ func (s *session) hello(_ *command, cmd resp.Command) bool {
 func parseHello(args [][]byte) (o helloOptions, problem string) {
 	for i := 2; i < len(args); {
 		switch more := len(args) - i - 1; {
-		case isWord(args[i], "AUTH") && more >= 2:
+		case resp.IsWord(args[i], "AUTH") && more >= 2:
 			o.auth, o.user, o.password = true, args[i+1], args[i+2]
 			i += 3
-		case isWord(args[i], "SETNAME") && more >= 1:
+		case resp.IsWord(args[i], "SETNAME") && more >= 1:
 			o.named, o.name = true, args[i+1]
 			i += 2
 			if !printable(o.name) {
@@ -75,7 +76,7 @@ func (s *session) welcome(o helloOptions) bool {
 	}
 	version := s.server.up.Version()
 	if version == "" { // the embedded Redis does not report it
-		version = builtinVersion
+		version = command.BuiltinVersion
 	}
 	b, proto := resp.AppendArray(s.scratch[:0], 14), int64(2)
 	if s.lane.RESP3 {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
@@ -21,11 +22,11 @@ import (
 //   - Fields about clients are Leash's own.
 //   - A section "Leash" follows, where Redis puts the sections of modules.
 //   - A field is left out if a master that it needs does not answer.
-func (s *session) info(c *command, cmd resp.Command) bool {
+func (s *session) info(c *command.Command, cmd resp.Command) bool {
 	switch {
 	case !s.ready(c, cmd):
 		return true
-	case len(cmd.Args) == 2 && isWord(cmd.Args[1], "LEASH"):
+	case len(cmd.Args) == 2 && resp.IsWord(cmd.Args[1], "LEASH"):
 		return s.text(string(s.server.infoSection()))
 	case !s.adoptTopology() || !s.admitCall(len(cmd.Raw)):
 		return false
@@ -57,7 +58,7 @@ func (s *session) info(c *command, cmd resp.Command) bool {
 
 // onlyKeyspace reports whether the sections ask only for the number of keys.
 func onlyKeyspace(sections [][]byte) bool {
-	return len(sections) == 1 && isWord(sections[0], "KEYSPACE")
+	return len(sections) == 1 && resp.IsWord(sections[0], "KEYSPACE")
 }
 
 // wantsLeash reports whether the sections include "leash".

@@ -4,34 +4,28 @@ import (
 	"bytes"
 	"time"
 
+	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
 
-// keyspaceSpecs are the commands about many keys or all keys.
-func keyspaceSpecs() commandSpecs {
-	return commandSpecs{
-		"MGET": {(*session).split, splitUp, ""}, "MSET": {(*session).split, splitUp, ""},
-		"DEL": {(*session).split, splitUp, ""}, "UNLINK": {(*session).split, splitUp, ""},
-		"EXISTS": {(*session).split, splitUp, ""}, "TOUCH": {(*session).split, splitUp, ""},
-
-		"DBSIZE":   {everyMaster(merge.Sum), everyNode, "while slots move, a moving key counts twice or not at all"},
-		"KEYS":     {(*session).allKeys, everyNode, "while slots move, a moving key appears twice or not at all"},
-		"FLUSHALL": {everyMaster(merge.First), everyNode, ""}, "FLUSHDB": {everyMaster(merge.First), everyNode, ""},
-		"RANDOMKEY": {(*session).randomKey, everyNode, "chooses a master by its share of the keys"},
-		"SCAN":      {(*session).scan, everyNode, "one master after the other; while slots move, a key can appear twice"},
-		"SWAPDB":    {(*session).relayAny, anyNode, "a cluster refuses it"},
-
-		"MIGRATE":        {(*session).refuse, refused, "its address would be that of a server behind Leash"},
-		"RESTORE-ASKING": {(*session).refuse, refused, "only the nodes of a cluster use it, among themselves"},
+// keyspaceHandlers are the commands about many keys or all keys.
+func keyspaceHandlers() handlers {
+	return handlers{
+		"DBSIZE":    everyMaster(merge.Sum),
+		"KEYS":      (*session).allKeys,
+		"FLUSHALL":  everyMaster(merge.First),
+		"FLUSHDB":   everyMaster(merge.First),
+		"RANDOMKEY": (*session).randomKey,
+		"SCAN":      (*session).scan,
 	}
 }
 
 // everyMaster is the handler of a command about all keys or all nodes. m merges the masters'
 // replies into one. A single Redis answers the command itself.
 func everyMaster(m merge.Func) handler {
-	return func(s *session, c *command, cmd resp.Command) bool {
+	return func(s *session, c *command.Command, cmd resp.Command) bool {
 		if !s.server.up.Topology().Cluster() {
 			return s.relayAny(c, cmd)
 		}

@@ -34,9 +34,9 @@ func parseLockList(args [][]byte) (l lockListing, problem string) {
 		}
 		value := args[i+1]
 		switch {
-		case isWord(args[i], "MATCH") && !seen[0]:
+		case resp.IsWord(args[i], "MATCH") && !seen[0]:
 			seen[0], l.matches, l.match = true, string(value) != "*", string(value)
-		case isWord(args[i], "COUNT") && !seen[1]:
+		case resp.IsWord(args[i], "COUNT") && !seen[1]:
 			seen[1] = true
 			n, ok := resp.ParseInt(value)
 			if !ok {

@@ -3,33 +3,20 @@ package proxy
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"leash/lockcmd"
+	"leash/proxy/command"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
 
-// lockPrefixes are the prefixes of the names of lockcmd's commands.
-var lockPrefixes = [...]string{"LOCK.", "SEM.", "LATCH."}
-
-// isLockCommand reports whether a name belongs to lockcmd.
-func isLockCommand(name []byte) bool {
-	for _, prefix := range lockPrefixes {
-		if len(name) > len(prefix) && isWord(name[:len(prefix)], prefix) {
-			return true
-		}
-	}
-	return false
-}
-
 // lock runs a lock command. It is a barrier in both directions (rule R15). Every earlier call gets
 // its reply first, and nothing later is sent before the lock command has its answer. c is nil for
 // an unknown command.
-func (s *session) lock(c *command, cmd resp.Command) bool {
+func (s *session) lock(c *command.Command, cmd resp.Command) bool {
 	if !s.authenticated() {
 		return s.fail(msgNoAuth)
 	}
@@ -46,16 +33,16 @@ func (s *session) lock(c *command, cmd resp.Command) bool {
 	asMap := false
 	if c != nil {
 		s.activity.command.Store(c)
-		switch c.name {
+		switch c.Name {
 		case "lock.help":
 			return s.lockHelp(c, cmd.Args)
 		case "lock.list":
 			return s.lockList(cmd.Args)
 		}
-		if refusal := s.lockRefusal(c.own, cmd.Args); refusal != "" {
+		if refusal := s.lockRefusal(c.Own, cmd.Args); refusal != "" {
 			return s.fail(refusal)
 		}
-		asMap = c.own.asMap
+		asMap = c.Own.AsMap
 	}
 	carrier := s.carrier.Load()
 	if carrier == nil {
@@ -106,15 +93,15 @@ func (s *session) doWatched(carrier *lockcmd.Carrier, args [][]byte) (reply []by
 // lockRefusal returns the error for a user who may not use the keys as a lock does (rule R8). Redis
 // cannot check that, because Leash's own user runs the lock scripts. It is empty when the user has
 // the rights.
-func (s *session) lockRefusal(o *ownCommand, args [][]byte) string {
-	if len(o.use.right) == 0 {
+func (s *session) lockRefusal(o *command.Own, args [][]byte) string {
+	if len(o.Use.Right) == 0 {
 		return ""
 	}
-	keys := o.keysOf(args)
-	if len(keys) == 0 && o.keys != noKey {
+	keys := o.KeysOf(args)
+	if len(keys) == 0 && o.Keys != command.NoKey {
 		return "" // the arguments are wrong
 	}
-	if err := s.server.up.Permit(s.ctx, s.lane, keys, o.use.right[0], o.use.right[1:]...); err != nil {
+	if err := s.server.up.Permit(s.ctx, s.lane, keys, o.Use.Right[0], o.Use.Right[1:]...); err != nil {
 		return s.lockDenial(o, err)
 	}
 	// Leash's own user sends the lock scripts, so Leash must look out for a deletion of this user.
@@ -125,12 +112,12 @@ func (s *session) lockRefusal(o *ownCommand, args [][]byte) string {
 }
 
 // lockDenial returns the error for a right that is missing or cannot be checked.
-func (s *session) lockDenial(o *ownCommand, err error) string {
+func (s *session) lockDenial(o *command.Own, err error) string {
 	var denied *upstream.Denied
 	var refusal redis.Error
 	switch {
 	case errors.As(err, &denied):
-		return o.denial(denied.Key)
+		return o.Denial(denied.Key)
 	case errors.Is(err, upstream.ErrRefused):
 		// as Redis does with the connections of a deleted user
 		s.server.refuseLane(s.lane)
@@ -141,16 +128,6 @@ func (s *session) lockDenial(o *ownCommand, err error) string {
 		return msgUpstreamDown
 	}
 	return "NOPERM Leash cannot check the rights of this user: Leash's own user needs ACL DRYRUN"
-}
-
-// denial returns the error for a user without a right. It names the Redis command that the user may
-// not run.
-func (o *ownCommand) denial(key bool) string {
-	needs := "'" + strings.ToLower(o.use.right[0]) + "'"
-	if key {
-		return "NOPERM this user has no permissions to access one of the keys used as arguments: '" + o.name + "' needs the right to " + needs + " it"
-	}
-	return "NOPERM this user has no permissions to run the '" + o.name + "' command: it needs the right to run " + needs + " on its key"
 }
 
 // lockReplyRESP3 turns a RESP2 reply of lockcmd into RESP3, with nulls and maps.

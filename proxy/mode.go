@@ -1,6 +1,9 @@
 package proxy
 
-import "leash/proxy/resp"
+import (
+	"leash/proxy/command"
+	"leash/proxy/resp"
+)
 
 // modes are the states of a session in which commands are handled differently. Only the loop's
 // goroutine uses them.
@@ -16,7 +19,7 @@ const (
 
 // inMode handles a command according to the session's modes. c is nil for a command in no table.
 // handled is false if the modes do not concern the command. ok is false when the session ends.
-func (s *session) inMode(c *command, cmd resp.Command) (handled, ok bool) {
+func (s *session) inMode(c *command.Command, cmd resp.Command) (handled, ok bool) {
 	switch {
 	case s.modes&replySkip != 0:
 		return true, s.dispatchMuted(cmd)

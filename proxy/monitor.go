@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"sync/atomic"
 
+	"leash/proxy/command"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
 
-// monitorSpecs is the specification of MONITOR.
-func monitorSpecs() commandSpecs {
-	return commandSpecs{"MONITOR": {(*session).monitor, pinnedConn, "shows what every master executes; the client addresses are those of Leash"}}
+// monitorHandlers is the specification of MONITOR.
+func monitorHandlers() handlers {
+	return handlers{"MONITOR": (*session).monitor}
 }
 
 // monitor has the connections on which Redis reports the commands that it executes.
@@ -23,7 +24,7 @@ type monitor struct {
 // monitor runs MONITOR (https://redis.io/docs/latest/commands/monitor/) on a connection to every
 // master. It lasts until RESET or the end of the session. When one of the connections ends, Leash
 // closes the session, because the client would miss lines.
-func (s *session) monitor(c *command, cmd resp.Command) bool {
+func (s *session) monitor(c *command.Command, cmd resp.Command) bool {
 	switch {
 	case !s.ready(c, cmd):
 		return true

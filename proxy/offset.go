@@ -93,9 +93,6 @@ func isBefore72(version string) bool {
 	return err == nil && (m < 7 || m == 7 && n < 2)
 }
 
-// waits reports whether a command is WAIT or WAITAOF.
-func (c *command) waits() bool { return c.name == "wait" || c.name == "waitaof" }
-
 // writeNothing returns two commands that are replicated and leave nothing behind on n. They write
 // and delete a key that no other client uses. The key exists for at most a second.
 func writeNothing(t *upstream.Topology, n *upstream.Node) [][]byte {

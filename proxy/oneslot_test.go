@@ -1,17 +1,19 @@
 package proxy
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
 
 	"leash/internal/redistest"
+	"leash/proxy/command"
 )
 
 // generate makes arguments from a command's key specs, with two keys where several are allowed.
 // Other arguments are filler. It returns the number of keys.
-func generate(c *command, key func(i int) string, filler string) (args []string, keys int) {
-	args = strings.Split(strings.ToUpper(c.name), "|")
+func generate(c *command.Command, key func(i int) string, filler string) (args []string, keys int) {
+	args = strings.Split(strings.ToUpper(c.Name), "|")
 	set := func(i int, value string) {
 		for len(args) <= i {
 			args = append(args, filler)
@@ -22,27 +24,27 @@ func generate(c *command, key func(i int) string, filler string) (args []string,
 		set(i, key(keys))
 		keys++
 	}
-	for i := len(args); i < max(c.arity, -c.arity); i++ {
+	for i := len(args); i < max(c.Arity, -c.Arity); i++ {
 		set(i, filler)
 	}
-	for _, k := range c.keys {
-		begin := k.index
-		if k.keyword != "" {
+	for _, k := range c.Keys {
+		begin := k.Index
+		if k.Keyword != "" {
 			begin = len(args) + 1
-			set(begin-1, k.keyword)
+			set(begin-1, k.Keyword)
 		}
 		switch {
-		case k.keynum:
-			set(begin+k.countAt, "2")
-			next(begin + k.firstKey)
-			next(begin + k.firstKey + k.step)
-		case k.last == 0:
+		case k.KeyNum:
+			set(begin+k.CountAt, "2")
+			next(begin + k.FirstKey)
+			next(begin + k.FirstKey + k.Step)
+		case k.Last == 0:
 			next(begin)
 		default:
 			next(begin)
-			next(begin + k.step)
-			for i := range max(k.step-1, -k.last-1, k.limit) { // values, a time-out, ids
-				set(begin+k.step+1+i, filler)
+			next(begin + k.Step)
+			for i := range max(k.Step-1, -k.Last-1, k.Limit) { // values, a time-out, ids
+				set(begin+k.Step+1+i, filler)
 			}
 		}
 	}
@@ -66,7 +68,7 @@ func TestEveryCommandOnManyKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told, err := parseCommandReply(reply)
+	told, err := command.Parse(reply)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,14 +82,14 @@ func TestEveryCommandOnManyKeys(t *testing.T) {
 	} {
 		tested, crossed := 0, 0
 		for _, c := range told {
-			known := cluster.commands.lookup(words2(strings.Split(c.name, "|")...))
+			known := cluster.commands.Lookup(bytes.Split([]byte(c.Name), []byte("|")))
 			// its reply depends on the time
-			if known == nil || len(c.keys) == 0 || known.class == refused || known.class == subscribed || c.name == "object|idletime" {
+			if known == nil || len(c.Keys) == 0 || known.Class == command.Refused || known.Class == command.Subscriber || c.Name == "object|idletime" {
 				continue
 			}
 			tested++
 			filler := "1"
-			if c.blocking {
+			if c.Blocking {
 				filler = "0.01"
 			}
 			for name, key := range map[string]func(int) string{
@@ -95,7 +97,7 @@ func TestEveryCommandOnManyKeys(t *testing.T) {
 				"two slots": func(i int) string { return fmt.Sprintf("k%d", i) },
 			} {
 				args, keys := generate(c, key, filler)
-				if _, split := splittings[c.name]; split && name == "two slots" {
+				if _, split := splittings[c.Name]; split && name == "two slots" {
 					continue
 				}
 				for _, client := range []*redistest.Client{up.redis, up.leash} {

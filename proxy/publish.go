@@ -1,29 +1,30 @@
 package proxy
 
 import (
+	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/pubsub"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
 
-// publishSpecs are the commands that publish. Redis answers with a count of receivers. Leash
+// publishHandlers are the commands that publish. Redis answers with a count of receivers. Leash
 // replaces its own subscriptions in the count by its clients.
-func publishSpecs() commandSpecs {
-	return commandSpecs{
-		"PUBLISH":  {(*session).publishPlain, anyNode, "the reply counts the subscribers of this Leash and of that node"},
-		"SPUBLISH": {(*session).publishSharded, relayed, ""},
+func publishHandlers() handlers {
+	return handlers{
+		"PUBLISH":  (*session).publishPlain,
+		"SPUBLISH": (*session).publishSharded,
 	}
 }
 
-func (s *session) publishPlain(c *command, cmd resp.Command) bool {
+func (s *session) publishPlain(c *command.Command, cmd resp.Command) bool {
 	if len(cmd.Args) != 3 || !s.server.exchange.Listens(pubsub.Channel, cmd.Args[1]) {
 		return s.relayAny(c, cmd)
 	}
 	return s.publishTo(cmd, pubsub.Channel, anySlot)
 }
 
-func (s *session) publishSharded(c *command, cmd resp.Command) bool {
+func (s *session) publishSharded(c *command.Command, cmd resp.Command) bool {
 	if len(cmd.Args) != 3 || !s.server.exchange.Listens(pubsub.Shard, cmd.Args[1]) {
 		return s.relay(c, cmd)
 	}
@@ -68,12 +69,12 @@ func (s *Server) published(node *upstream.Node, kind pubsub.Kind, channel string
 
 // publishedInside corrects the reply to a command inside a transaction. It returns nil if the reply
 // is right.
-func (s *session) publishedInside(c *command, cmd resp.Command) func(*upstream.Node, []byte) []byte {
+func (s *session) publishedInside(c *command.Command, cmd resp.Command) func(*upstream.Node, []byte) []byte {
 	kind := pubsub.Channel
 	switch {
-	case c.name == "spublish":
+	case c.Name == "spublish":
 		kind = pubsub.Shard
-	case c.name != "publish":
+	case c.Name != "publish":
 		return nil
 	}
 	if len(cmd.Args) != 3 || !s.server.exchange.Listens(kind, cmd.Args[1]) {

@@ -6,28 +6,31 @@ import (
 	"maps"
 	"slices"
 
+	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/pubsub"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
 
-// pubsubSpecs are the commands about subscribers. A node of a cluster counts only its own
+// pubsubHandlers are the commands about subscribers. A node of a cluster counts only its own
 // subscribers, so Leash asks all nodes. It counts the clients of all Leashes instead of the
 // Leashes' own subscriptions.
-func pubsubSpecs() commandSpecs {
-	return commandSpecs{
-		"PUBSUB|CHANNELS": {activeChannels(pubsub.Channel), everyNode, ""}, "PUBSUB|SHARDCHANNELS": {activeChannels(pubsub.Shard), everyNode, ""},
-		"PUBSUB|NUMSUB": {subscriberCounts(pubsub.Channel), everyNode, ""}, "PUBSUB|SHARDNUMSUB": {subscriberCounts(pubsub.Shard), everyNode, ""},
-		"PUBSUB|NUMPAT": {(*session).patternCount, everyNode, ""},
+func pubsubHandlers() handlers {
+	return handlers{
+		"PUBSUB|CHANNELS":      activeChannels(pubsub.Channel),
+		"PUBSUB|SHARDCHANNELS": activeChannels(pubsub.Shard),
+		"PUBSUB|NUMSUB":        subscriberCounts(pubsub.Channel),
+		"PUBSUB|SHARDNUMSUB":   subscriberCounts(pubsub.Shard),
+		"PUBSUB|NUMPAT":        (*session).patternCount,
 	}
 }
 
 // activeChannels answers PUBSUB CHANNELS and SHARDCHANNELS
 // (https://redis.io/docs/latest/commands/pubsub-channels/).
 func activeChannels(kind pubsub.Kind) handler {
-	return func(s *session, c *command, cmd resp.Command) bool {
-		if !c.arityOK(cmd.Args) {
+	return func(s *session, c *command.Command, cmd resp.Command) bool {
+		if !c.ArityOK(cmd.Args) {
 			return s.wrongArity(c)
 		}
 		if !s.adoptTopology() || !s.admitCall(len(cmd.Raw)) {
@@ -171,8 +174,8 @@ func countsRequest(kind pubsub.Kind, names []string) []byte {
 
 // subscriberCounts answers PUBSUB NUMSUB and SHARDNUMSUB.
 func subscriberCounts(kind pubsub.Kind) handler {
-	return func(s *session, c *command, cmd resp.Command) bool {
-		if !c.arityOK(cmd.Args) {
+	return func(s *session, c *command.Command, cmd resp.Command) bool {
+		if !c.ArityOK(cmd.Args) {
 			return s.wrongArity(c)
 		}
 		names := make([]string, len(cmd.Args)-2)
@@ -209,8 +212,8 @@ func (s *Server) mergeCounts(parts []*part, kind pubsub.Kind, names []string, ot
 // patternCount answers PUBSUB NUMPAT, the number of different patterns. A node reports only a
 // number and not the patterns. Leash knows only the patterns of Leashes. So it counts a pattern on
 // several nodes once only if a Leash has subscribed to it.
-func (s *session) patternCount(c *command, cmd resp.Command) bool {
-	if !c.arityOK(cmd.Args) {
+func (s *session) patternCount(c *command.Command, cmd resp.Command) bool {
+	if !c.ArityOK(cmd.Args) {
 		return s.wrongArity(c)
 	}
 	x := s.server.exchange

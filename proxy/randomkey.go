@@ -3,6 +3,7 @@ package proxy
 import (
 	"math/rand/v2"
 
+	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
@@ -12,8 +13,8 @@ import (
 // every master for a key and for its number of keys. It chooses one of the keys. The probability of
 // each is its node's share of all keys. If the user may not read the numbers, all nodes with keys
 // are equally likely.
-func (s *session) randomKey(c *command, cmd resp.Command) bool {
-	if !s.server.up.Topology().Cluster() || !c.arityOK(cmd.Args) {
+func (s *session) randomKey(c *command.Command, cmd resp.Command) bool {
+	if !s.server.up.Topology().Cluster() || !c.ArityOK(cmd.Args) {
 		return s.relayAny(c, cmd)
 	}
 	masters, ok := s.allMasters(len(cmd.Raw))

@@ -106,8 +106,8 @@ func (p *part) trusted() bool {
 	if !ok {
 		return false
 	}
-	c := p.call.session.server.commands.lookup(cmd.Args)
-	return c != nil && c.trusted
+	c := p.call.session.server.commands.Lookup(cmd.Args)
+	return c != nil && c.Trusted
 }
 
 // giveUp answers with an error of Leash, because a redirect must not reach the client.

@@ -4,24 +4,22 @@ import (
 	"bytes"
 	"strings"
 
+	"leash/proxy/command"
 	"leash/proxy/resp"
 )
 
 // NotReady is the reply to clients before the upstream is known.
 const NotReady = "-UPSTREAMDOWN Leash waits for Redis, the command was not executed\r\n"
 
-// isHelp reports whether a subcommand only explains its command.
-func isHelp(name string) bool { return strings.HasSuffix(name, "|help") }
-
-func (s *session) wrongArity(c *command) bool {
-	return s.fail("ERR wrong number of arguments for '" + c.name + "' command")
+func (s *session) wrongArity(c *command.Command) bool {
+	return s.fail("ERR wrong number of arguments for '" + c.Name + "' command")
 }
 
 // ready makes Redis's checks before a command that Leash answers itself. If it returns false, it
 // has answered.
-func (s *session) ready(c *command, cmd resp.Command) bool {
+func (s *session) ready(c *command.Command, cmd resp.Command) bool {
 	switch {
-	case !c.arityOK(cmd.Args):
+	case !c.ArityOK(cmd.Args):
 		s.wrongArity(c)
 	case !s.authenticated():
 		s.fail(msgNoAuth)
@@ -33,13 +31,13 @@ func (s *session) ready(c *command, cmd resp.Command) bool {
 
 // mayRun checks the user's right to a command that Leash answers itself. If it returns false, it
 // has answered.
-func (s *session) mayRun(c *command, cmd resp.Command) bool {
-	refusal, err := s.server.up.Refusal(s.ctx, s.lane, c.name, cmd.Args)
+func (s *session) mayRun(c *command.Command, cmd resp.Command) bool {
+	refusal, err := s.server.up.Refusal(s.ctx, s.lane, c.Name, cmd.Args)
 	switch {
 	case err != nil:
 		s.server.log.Warn("cannot check the rights of a user", "user", s.lane.User, "err", err)
 		s.fail(msgUpstreamDown)
-	case refusal != "" && c.name == "exec":
+	case refusal != "" && c.Name == "exec":
 		s.fail("EXECABORT Transaction discarded because of: " + refusal)
 	case refusal != "":
 		s.fail(refusal)
@@ -51,8 +49,8 @@ func (s *session) mayRun(c *command, cmd resp.Command) bool {
 
 // refusalOf returns the error for arguments that Leash refuses for a command that it otherwise
 // runs. It is empty if the arguments are allowed.
-func (c *command) refusalOf(args [][]byte) string {
-	switch c.name {
+func refusalOf(c *command.Command, args [][]byte) string {
+	switch c.Name {
 	case "config|set":
 		return configRefusal(args)
 	case "debug":
@@ -62,33 +60,17 @@ func (c *command) refusalOf(args [][]byte) string {
 }
 
 // refuse answers a command that Leash does not run, because it would harm other clients.
-func (s *session) refuse(c *command, cmd resp.Command) bool {
+func (s *session) refuse(c *command.Command, cmd resp.Command) bool {
 	switch {
-	case c.subs != nil && len(cmd.Args) > 1:
+	case c.Subs != nil && len(cmd.Args) > 1:
 		return s.unknownSub(c, cmd)
-	case !c.arityOK(cmd.Args):
+	case !c.ArityOK(cmd.Args):
 		return s.wrongArity(c)
 	case !s.ready(c, cmd):
 		return true
 	}
-	return s.fail(c.refusal())
+	return s.fail(c.Refusal())
 }
-
-// reasonUnknown is why Leash refuses a command that only the upstream knows and that is not only
-// about data. Such a command belongs to a module or to a newer Redis.
-const reasonUnknown = "Leash does not know what it does to a connection that other clients share"
-
-// refusal returns the reason why a command is refused.
-func (c *command) refusal() string {
-	reason := c.note
-	if c.class != refused || reason == "" {
-		reason = reasonUnknown
-	}
-	return "ERR '" + c.name + "' is refused by leash: " + reason
-}
-
-// isHTTP reports whether a command is a line of HTTP that every browser sends.
-func isHTTP(name []byte) bool { return isWord(name, "POST") || isWord(name, "HOST:") }
 
 // maxQuoted limits how much of a name or of arguments Redis repeats in an error, in bytes.
 const maxQuoted = 128
@@ -98,7 +80,7 @@ const maxQuoted = 128
 // shared link. A word of HTTP ends the session, as in Redis. A web page could otherwise use a
 // browser to send commands to this port.
 func (s *session) unknown(cmd resp.Command) bool {
-	if isHTTP(cmd.Args[0]) {
+	if command.IsHTTP(cmd.Args[0]) {
 		s.server.log.Warn("possible attack: a client sent an HTTP request, closing it", "client", s.conn.RemoteAddr())
 		s.cause = endRefused
 		return false
@@ -127,6 +109,6 @@ func quoted(arg []byte, limit int) []byte {
 }
 
 // unknownSub answers a subcommand that is not in the table.
-func (s *session) unknownSub(c *command, cmd resp.Command) bool {
-	return s.fail("ERR unknown subcommand '" + string(quoted(cmd.Args[1], maxQuoted)) + "'. Try " + strings.ToUpper(c.name) + " HELP.")
+func (s *session) unknownSub(c *command.Command, cmd resp.Command) bool {
+	return s.fail("ERR unknown subcommand '" + string(quoted(cmd.Args[1], maxQuoted)) + "'. Try " + strings.ToUpper(c.Name) + " HELP.")
 }

@@ -1,43 +1,23 @@
 package proxy
 
 import (
+	"leash/proxy/command"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
 
-// handler runs one command of a session. It returns false when the session ends.
-type handler func(s *session, c *command, cmd resp.Command) bool
-
-// ordinary returns the handler and class of a command that has no handler of its own. A command
-// that reads or writes keys goes to the node of its first key, and that node checks the others. All
-// other commands are refused. Only commands that give one reply and do not change the connection
-// may use a shared link. SUNSUBSCRIBE has keys too, but it gives one reply for each.
-func ordinary(c *command) (handler, class) {
-	switch {
-	case c.blocking && len(c.keys) > 0:
-		return (*session).block, pinnedConn
-	case c.blocking:
-		return (*session).refuse, refused
-	case c.data && len(c.keys) > 0:
-		return (*session).relay, relayed
-	case isHelp(c.name):
-		return (*session).relayAny, anyNode
-	}
-	return (*session).refuse, refused
-}
-
 // relay sends a command to the node of its first key.
-func (s *session) relay(c *command, cmd resp.Command) bool {
-	i := c.firstKey(cmd.Args)
+func (s *session) relay(c *command.Command, cmd resp.Command) bool {
+	i := c.FirstKey(cmd.Args)
 	if i == 0 {
 		return s.relayAny(c, cmd)
 	}
-	return s.relayKeys(cmd, int(upstream.Slot(cmd.Args[i])), c.many)
+	return s.relayKeys(cmd, int(upstream.Slot(cmd.Args[i])), c.ManyKeys)
 }
 
 // relayAny sends a command that any node can serve. A session uses the same node for all of them
 // until the topology changes, so they keep their order.
-func (s *session) relayAny(_ *command, cmd resp.Command) bool {
+func (s *session) relayAny(_ *command.Command, cmd resp.Command) bool {
 	return s.relayKeys(cmd, anySlot, false)
 }
 
@@ -73,7 +53,7 @@ func (s *session) relayKeys(cmd resp.Command, slot int, many bool) bool {
 		return false
 	case link != nil:
 		p.node, p.replica = link.Node(), link.ReadsReplica()
-		if s.current.write {
+		if s.current.Write {
 			s.written.add(p.node)
 		}
 		link.Submit(&p.Call)
@@ -96,7 +76,7 @@ func (s *session) push(cmd resp.Command, slot int) *part {
 	c := s.newCallLocked()
 	c.bytes = len(cmd.Raw)
 	c.in = s.in
-	c.reads, c.script = s.onlyReads(), s.current != nil && s.current.script
+	c.reads, c.script = s.onlyReads(), s.current != nil && s.current.Script
 	p := &c.part
 	p.call, p.slot = c, slot
 	p.Request, p.Sink = cmd.Raw, p

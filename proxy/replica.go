@@ -72,7 +72,7 @@ func (s *session) replicaLink(n *upstream.Node) *upstream.Link {
 // mayReadReplicas reports whether a replica may serve the current command, in the session's present
 // state.
 func (s *session) mayReadReplicas() bool {
-	return s.current != nil && s.current.readable && s.modes == 0 && s.tx == nil &&
+	return s.current != nil && s.current.Readable && s.modes == 0 && s.tx == nil &&
 		s.tracking.Load() == nil && !s.conn.Guarded() && !s.server.resharding.is() && !s.server.up.SlotsMoving()
 }
 

@@ -2,23 +2,25 @@ package proxy
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/redistest"
+	"leash/proxy/command"
 )
 
 // leastArgs returns the fewest arguments that a command takes, with key.
-func (o *ownCommand) leastArgs(key string) []string {
-	args := []string{o.name}
-	for _, a := range o.arguments {
+func leastArgs(o *command.Own, key string) []string {
+	args := []string{o.Name}
+	for _, a := range o.Arguments {
 		switch {
-		case a.optional:
-		case a.kind == "key":
+		case a.Optional:
+		case a.Kind == "key":
 			args = append(args, key)
-		case a.kind == "integer":
+		case a.Kind == "integer":
 			args = append(args, tokenOf(a, "1")...)
 		default:
 			args = append(args, tokenOf(a, "x")...)
@@ -27,12 +29,12 @@ func (o *ownCommand) leastArgs(key string) []string {
 	return args
 }
 
-func tokenOf(a argument, value string) []string {
+func tokenOf(a command.Argument, value string) []string {
 	switch {
-	case a.kind == "pure-token":
-		return []string{a.token}
-	case a.token != "":
-		return []string{a.token, value}
+	case a.Kind == "pure-token":
+		return []string{a.Token}
+	case a.Token != "":
+		return []string{a.Token, value}
 	}
 	return []string{value}
 }
@@ -71,19 +73,19 @@ func TestR8NoLockCommandWithoutTheKeysRights(t *testing.T) {
 	number := token(t, owner, "alice:1")
 	before := contents(t, server.Client())
 
-	for i := range ownCommands {
-		o := &ownCommands[i]
-		if o.keys == noKey || len(o.use.right) == 0 {
+	for i := range command.AllOwn {
+		o := &command.AllOwn[i]
+		if o.Keys == command.NoKey || len(o.Use.Right) == 0 {
 			continue
 		}
-		denied := "-" + o.denial(true) + "\r\n"
+		denied := "-" + o.Denial(true) + "\r\n"
 		for _, key := range []string{"alice:1", "alice:2"} {
-			args := o.leastArgs(key)
+			args := leastArgs(o, key)
 			want(t, bob, denied, args...)
-			if o.keys == numKeys { // one of several is enough
-				want(t, bob, denied, append([]string{o.name, "2", "bob:1", key}, args[3:]...)...)
+			if o.Keys == command.NumKeys { // one of several is enough
+				want(t, bob, denied, append([]string{o.Name, "2", "bob:1", key}, args[3:]...)...)
 			}
-			if o.use.reads {
+			if o.Use.Reads {
 				for _, c := range []*redistest.Client{reader, looker} {
 					if got := do(t, c, args...); strings.HasPrefix(got, "-NOPERM") {
 						t.Errorf("%q by a user with read rights: got %q", args, got)
@@ -91,11 +93,11 @@ func TestR8NoLockCommandWithoutTheKeysRights(t *testing.T) {
 				}
 				continue
 			}
-			want(t, reader, "-"+o.denial(false)+"\r\n", args...)
+			want(t, reader, "-"+o.Denial(false)+"\r\n", args...)
 			want(t, looker, denied, args...)
 		}
-		if o.arity < 0 {
-			want(t, bob, denied, append(o.leastArgs("alice:1"), "TOKEN", number)...)
+		if o.Arity < 0 {
+			want(t, bob, denied, append(leastArgs(o, "alice:1"), "TOKEN", number)...)
 		}
 	}
 	if after := contents(t, server.Client()); len(after) != len(before) || after["alice:1"] != before["alice:1"] {
@@ -114,11 +116,11 @@ func TestR8BreakingCanBeDenied(t *testing.T) {
 	l := startLeash(t, []string{server.Addr}, withPassword)
 	ann := l.dial(t)
 	want(t, ann, "+OK\r\n", "AUTH", "ann", "pw")
-	for i := range ownCommands {
-		o := &ownCommands[i]
-		args := o.leastArgs("k")
-		if o.use == deletesHash {
-			want(t, ann, "-"+o.denial(false)+"\r\n", args...)
+	for i := range command.AllOwn {
+		o := &command.AllOwn[i]
+		args := leastArgs(o, "k")
+		if slices.Equal(o.Use.Right, []string{"DEL"}) {
+			want(t, ann, "-"+o.Denial(false)+"\r\n", args...)
 		} else if got := do(t, ann, args...); strings.HasPrefix(got, "-NOPERM") {
 			t.Errorf("%q: got %q", args, got)
 		}
@@ -131,8 +133,8 @@ func TestLockCommandsNeedAuthentication(t *testing.T) {
 	server := secured(t)
 	l := startLeash(t, []string{server.Addr}, withPassword)
 	client := l.dial(t)
-	for i := range ownCommands {
-		want(t, client, "-NOAUTH Authentication required.\r\n", ownCommands[i].leastArgs("k")...)
+	for i := range command.AllOwn {
+		want(t, client, "-NOAUTH Authentication required.\r\n", leastArgs(&command.AllOwn[i], "k")...)
 	}
 	if n := len(contents(t, server.Client())); n != 0 {
 		t.Errorf("%d keys were made", n)

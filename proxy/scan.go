@@ -3,6 +3,7 @@ package proxy
 import (
 	"strconv"
 
+	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
@@ -39,8 +40,8 @@ const (
 
 // scan runs SCAN (https://redis.io/docs/latest/commands/scan/). On a cluster, one call asks one
 // node.
-func (s *session) scan(c *command, cmd resp.Command) bool {
-	if !s.server.up.Topology().Cluster() || !c.arityOK(cmd.Args) || !s.authenticated() {
+func (s *session) scan(c *command.Command, cmd resp.Command) bool {
+	if !s.server.up.Topology().Cluster() || !c.ArityOK(cmd.Args) || !s.authenticated() {
 		return s.relayAny(c, cmd)
 	}
 	cursor, ok := parseScanCursor(cmd.Args[1])

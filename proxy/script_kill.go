@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"leash/internal/guard"
+	"leash/proxy/command"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
@@ -13,7 +14,7 @@ import (
 // (https://redis.io/docs/latest/commands/script-kill/) on every master. It uses a new connection to
 // each. On a link, the command would wait for the script to end. As in Redis, the session's earlier
 // commands are executed first.
-func (s *session) killScript(c *command, cmd resp.Command) bool {
+func (s *session) killScript(c *command.Command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
 	}

@@ -52,7 +52,7 @@ func (p *part) reloadScript() bool {
 // missingScript returns the script that the part's EVALSHA names.
 func (p *part) missingScript() (text string, ok bool) {
 	cmd, ok := resp.ParseRequest(p.Request)
-	if !ok || len(cmd.Args) < 3 || !isWord(cmd.Args[0], "EVALSHA") && !isWord(cmd.Args[0], "EVALSHA_RO") {
+	if !ok || len(cmd.Args) < 3 || !resp.IsWord(cmd.Args[0], "EVALSHA") && !resp.IsWord(cmd.Args[0], "EVALSHA_RO") {
 		return "", false
 	}
 	text, ok = p.call.session.server.scripts.find(strings.ToLower(string(cmd.Args[1])))

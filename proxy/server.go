@@ -13,6 +13,7 @@ import (
 	"leash/internal/guard"
 	"leash/lockcmd"
 	"leash/proxy/client"
+	"leash/proxy/command"
 	"leash/proxy/pubsub"
 	"leash/proxy/upstream"
 )
@@ -47,7 +48,8 @@ type Server struct {
 	locks             *lockcmd.Service
 	exchange          *pubsub.Exchange
 	subscriberLimits  subscriberLimits
-	commands          table
+	commands          command.Table
+	handlers          []handler // by index of the command
 	resharding        resharding
 	pauses            pauses
 	scripts           seenScripts
@@ -75,7 +77,7 @@ type Server struct {
 // exchange. up must be connected. commands is the command table of Redis (up.Commands); if empty,
 // the built-in table is used.
 func New(cfg Config, up *upstream.Upstream, locks *lockcmd.Service, exchange *pubsub.Exchange, commands []any, log *slog.Logger) (*Server, error) {
-	parsed, err := parseCommandReply(commands)
+	parsed, err := command.Parse(commands)
 	if err != nil {
 		log.Warn("cannot read the command table of redis: using the built-in one", "err", err)
 		parsed = nil
@@ -84,10 +86,11 @@ func New(cfg Config, up *upstream.Upstream, locks *lockcmd.Service, exchange *pu
 	if err != nil {
 		return nil, fmt.Errorf("--announce %s: %w", cfg.Announce, err)
 	}
+	table := command.New(parsed)
 	s := &Server{
 		cfg: cfg.withDefaults(), announce: announce, log: log, up: up, locks: locks,
 		exchange: exchange, subscriberLimits: defaultSubscriberLimits,
-		commands: newTable(parsed),
+		commands: table, handlers: handlersOf(table),
 		sessions: make(map[*session]struct{}),
 		changed:  make(chan struct{}),
 		garbage:  garbage{wake: make(chan struct{}, 1)},

@@ -1,51 +1,32 @@
 package proxy
 
 import (
+	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
 
-// Reasons for refusing commands that are for operators of servers.
-const (
-	reasonShared   = "other clients use the Redis behind it"
-	reasonTopology = "it changes which node is the master; send it to the node itself"
-	reasonReplica  = "a replica must connect to its master directly"
-	reasonModules  = "Leash reads the list of commands when it starts; change the modules on every node, then restart Leash"
-	reasonTests    = "it is for Redis's own tests"
-)
+// serverHandlers are the commands about the server that belong to no other family.
+func serverHandlers() handlers {
+	return handlers{
+		"INFO": (*session).info,
+		"ROLE": (*session).role,
 
-// oneNode is the reason for a reply that comes from one node and is not summed over all.
-const oneNode = "the answer of one node, about itself"
+		"LASTSAVE":     everyMaster(merge.Least),
+		"SAVE":         everyMaster(merge.First),
+		"BGSAVE":       everyMaster(merge.First),
+		"BGREWRITEAOF": everyMaster(merge.First),
 
-// serverSpecs are the commands about the server that belong to no other family.
-func serverSpecs() commandSpecs {
-	return commandSpecs{
-		"INFO": {(*session).info, everyNode, "numbers are added up; the sections Clients and Leash describe this Leash"},
-		"TIME": {(*session).relayAny, anyNode, ""}, "LOLWUT": {(*session).relayAny, anyNode, ""},
-		"ROLE": {(*session).role, anyNode, "shows a master without replicas"},
+		"MEMORY|PURGE": everyMaster(merge.First),
 
-		"LASTSAVE": {everyMaster(merge.Least), everyNode, "the earliest time"}, "SAVE": {everyMaster(merge.First), everyNode, ""},
-		"BGSAVE": {everyMaster(merge.First), everyNode, ""}, "BGREWRITEAOF": {everyMaster(merge.First), everyNode, ""},
-
-		"MEMORY|DOCTOR": {(*session).relayAny, anyNode, oneNode}, "MEMORY|STATS": {(*session).relayAny, anyNode, oneNode},
-		"MEMORY|MALLOC-STATS": {(*session).relayAny, anyNode, oneNode}, "MEMORY|PURGE": {everyMaster(merge.First), everyNode, ""},
-
-		"MODULE|LIST": {(*session).relayAny, anyNode, ""}, "MODULE|LOAD": {(*session).refuse, refused, reasonModules},
-		"MODULE|LOADEX": {(*session).refuse, refused, reasonModules}, "MODULE|UNLOAD": {(*session).refuse, refused, reasonModules},
-
-		"DEBUG":    {(*session).debug, relayed, "subcommands about a key; those that stop or change a server are refused"},
-		"SHUTDOWN": {(*session).refuse, refused, reasonShared},
-		"FAILOVER": {(*session).refuse, refused, reasonTopology}, "REPLICAOF": {(*session).refuse, refused, reasonTopology},
-		"SLAVEOF": {(*session).refuse, refused, reasonTopology}, "REPLCONF": {(*session).refuse, refused, reasonReplica},
-		"SYNC": {(*session).refuse, refused, reasonReplica}, "PSYNC": {(*session).refuse, refused, reasonReplica},
-		"PFDEBUG": {(*session).refuse, refused, reasonTests}, "PFSELFTEST": {(*session).refuse, refused, reasonTests},
+		"DEBUG": (*session).debug,
 	}
 }
 
 // role answers ROLE like a master without replicas. A client that knew replicas would connect to
 // them without Leash.
-func (s *session) role(c *command, cmd resp.Command) bool {
+func (s *session) role(c *command.Command, cmd resp.Command) bool {
 	return s.relayMerged(c, cmd, withoutReplicas)
 }
 
@@ -62,24 +43,27 @@ func withoutReplicas(reply []byte) []byte {
 var debugOfKey = [...]string{"OBJECT", "LISTPACK", "ZIPLIST", "QUICKLIST", "SDSLEN", "HTSTATS-KEY"}
 
 // debug relays HELP and the subcommands that are about a key.
-func (s *session) debug(c *command, cmd resp.Command) bool {
+func (s *session) debug(c *command.Command, cmd resp.Command) bool {
 	switch reason := debugRefusal(cmd.Args); {
 	case !s.ready(c, cmd):
 		return true
 	case reason != "":
 		return s.fail(reason)
-	case isWord(cmd.Args[1], "HELP"):
+	case resp.IsWord(cmd.Args[1], "HELP"):
 		return s.relayAny(c, cmd)
 	}
 	return s.relayKeys(cmd, int(upstream.Slot(cmd.Args[2])), false)
 }
 
+// reasonShared is why Leash refuses most of DEBUG.
+const reasonShared = "other clients use the Redis behind it"
+
 func debugRefusal(args [][]byte) string {
-	if len(args) < 2 || isWord(args[1], "HELP") {
+	if len(args) < 2 || resp.IsWord(args[1], "HELP") {
 		return ""
 	}
 	for _, name := range debugOfKey {
-		if isWord(args[1], name) && len(args) > 2 {
+		if resp.IsWord(args[1], name) && len(args) > 2 {
 			return ""
 		}
 	}

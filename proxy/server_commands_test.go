@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"leash/internal/redistest"
+	"leash/proxy/command"
 )
 
 // TestServerCommandsAsRedis compares commands about a server that Leash relays, merges or answers
@@ -47,11 +48,11 @@ func TestRefusedCommandsGetAReason(t *testing.T) {
 	l := startLeash(t, []string{redistest.Start(t).Addr})
 	client := l.dial(t)
 	for cmd, reason := range map[string]string{
-		"SHUTDOWN": reasonShared, "SHUTDOWN NOSAVE": reasonShared, "REPLICAOF NO ONE": reasonTopology, "SLAVEOF a 1": reasonTopology,
-		"FAILOVER": reasonTopology, "SYNC": reasonReplica, "PSYNC ? -1": reasonReplica, "REPLCONF capa eof": reasonReplica,
-		"MODULE LOAD x": reasonModules, "DEBUG SLEEP 1": reasonShared, "DEBUG JMAP": reasonShared, "DEBUG SEGFAULT": reasonShared,
+		"SHUTDOWN": "other clients", "SHUTDOWN NOSAVE": "other clients", "REPLICAOF NO ONE": "which node is the master", "SLAVEOF a 1": "which node is the master",
+		"FAILOVER": "which node is the master", "SYNC": "a replica must connect", "PSYNC ? -1": "a replica must connect", "REPLCONF capa eof": "a replica must connect",
+		"MODULE LOAD x": "change the modules on every node", "DEBUG SLEEP 1": "other clients", "DEBUG JMAP": "other clients", "DEBUG SEGFAULT": "other clients",
 		"CONFIG SET port 1": "connections", "CONFIG SET maxmemory 1 MaxClients 1": "connections", "CONFIG SET cluster-announce-ip x": "connections",
-		"PFSELFTEST": reasonTests, "MIGRATE a 1 k 0 1": "a server behind Leash",
+		"PFSELFTEST": "Redis's own tests", "MIGRATE a 1 k 0 1": "a server behind Leash",
 	} {
 		got := do(t, client, strings.Fields(cmd)...)
 		if !strings.HasPrefix(got, "-ERR ") || !strings.Contains(got, "refused by leash: ") || !strings.Contains(got, reason) {
@@ -189,13 +190,13 @@ func TestHTTPCommandsOfRedis6(t *testing.T) {
 	legacy := func(name string) []any {
 		return []any{name, int64(-1), []any{"loading", "stale"}, int64(0), int64(0), int64(0)}
 	}
-	commands, err := parseCommandReply([]any{legacy("post"), legacy("host:"), legacy("role")})
+	commands, err := command.Parse([]any{legacy("post"), legacy("host:"), legacy("role")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := newTable(commands)
+	table := command.New(commands)
 	for name, want := range map[string]bool{"post": false, "Host:": false, "role": true} {
-		if got := table.lookup([][]byte{[]byte(name), []byte("x")}) != nil; got != want {
+		if got := table.Lookup([][]byte{[]byte(name), []byte("x")}) != nil; got != want {
 			t.Errorf("%s is a command: %v, want %v", name, got, want)
 		}
 	}

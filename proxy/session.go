@@ -9,6 +9,7 @@ import (
 	"leash/lockcmd"
 	"leash/proxy/chunk"
 	"leash/proxy/client"
+	"leash/proxy/command"
 	"leash/proxy/pubsub"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
@@ -45,7 +46,7 @@ type session struct {
 	modes       modes              // the states in which commands are treated differently
 	lane        upstream.Lane      // changed only while no call is in flight
 	written     writtenNodes       // for WAIT
-	current     *command           // the running command; nil if it is in no table
+	current     *command.Command   // the running command; nil if it is in no table
 	muted       bool               // the client does not get its replies
 	replyOff    bool               // the client gets no replies of later commands either
 
@@ -193,9 +194,9 @@ func (s *session) process() bool {
 
 // dispatch runs one command. It returns false when the session ends.
 func (s *session) dispatch(cmd resp.Command) bool {
-	c := s.server.commands.lookup(cmd.Args)
+	c := s.server.commands.Lookup(cmd.Args)
 	s.current = c
-	if reads := c != nil && c.readable; !reads {
+	if reads := c != nil && c.Readable; !reads {
 		s.reads.wrote = true
 		if s.reads.replicas && !s.leaveReplicas() {
 			return false
@@ -204,7 +205,7 @@ func (s *session) dispatch(cmd resp.Command) bool {
 	if s.server.pauses.current.Load() != nil && !s.awaitUnpaused(c, cmd) {
 		return false
 	}
-	if s.caches() && c != nil && c.overtakes() && s.modes&modeMulti == 0 && !s.awaitInvalidations() {
+	if s.caches() && c != nil && c.Overtakes() && s.modes&modeMulti == 0 && !s.awaitInvalidations() {
 		return false
 	}
 	if t := s.tracking.Load(); t != nil && t.stale.Load() && t.redirect.Load() != nil && s.tx == nil {
@@ -224,12 +225,12 @@ func (s *session) dispatch(cmd resp.Command) bool {
 		}
 	}
 	if c == nil {
-		if isLockCommand(cmd.Args[0]) {
+		if command.IsOwn(cmd.Args[0]) {
 			return s.lock(nil, cmd) // lockcmd refuses it
 		}
 		return s.unknown(cmd)
 	}
-	return c.run(s, c, cmd)
+	return s.run(c, cmd)
 }
 
 // refreshLimits applies Redis's tighter limits until the client has authenticated.

@@ -1,19 +1,21 @@
 package proxy
 
 import (
+	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
 )
 
-// slowlogSpecs are the commands for the logs of slow commands and events.
-func slowlogSpecs() commandSpecs {
-	return commandSpecs{
-		"SLOWLOG|GET": {(*session).slowlogGet, everyNode, "the newest entries of all masters"}, "SLOWLOG|LEN": {everyMaster(merge.Sum), everyNode, ""},
-		"SLOWLOG|RESET": {everyMaster(merge.First), everyNode, ""},
+// slowlogHandlers are the commands for the logs of slow commands and events.
+func slowlogHandlers() handlers {
+	return handlers{
+		"SLOWLOG|GET":   (*session).slowlogGet,
+		"SLOWLOG|LEN":   everyMaster(merge.Sum),
+		"SLOWLOG|RESET": everyMaster(merge.First),
 
-		"LATENCY|LATEST": {everyMaster(merge.Latest), everyNode, ""}, "LATENCY|HISTORY": {everyMaster(merge.History), everyNode, ""},
-		"LATENCY|RESET": {everyMaster(merge.Sum), everyNode, ""}, "LATENCY|DOCTOR": {(*session).relayAny, anyNode, oneNode},
-		"LATENCY|GRAPH": {(*session).relayAny, anyNode, oneNode}, "LATENCY|HISTOGRAM": {(*session).relayAny, anyNode, oneNode},
+		"LATENCY|LATEST":  everyMaster(merge.Latest),
+		"LATENCY|HISTORY": everyMaster(merge.History),
+		"LATENCY|RESET":   everyMaster(merge.Sum),
 	}
 }
 
@@ -22,7 +24,7 @@ const slowlogLength = 10
 
 // slowlogGet answers SLOWLOG GET [count] with the newest entries of all masters. Each master
 // numbers its entries itself.
-func (s *session) slowlogGet(c *command, cmd resp.Command) bool {
+func (s *session) slowlogGet(c *command.Command, cmd resp.Command) bool {
 	limit := int64(slowlogLength)
 	if len(cmd.Args) > 2 {
 		limit, _ = resp.ParseInt(cmd.Args[2]) // Redis reports what is wrong

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
@@ -25,9 +26,9 @@ var splittings = map[string]splitting{
 
 // split runs a command of splittings. It sends the command whole if all keys have one slot or if
 // there is no cluster. Otherwise it splits the command by slot.
-func (s *session) split(c *command, cmd resp.Command) bool {
-	how := splittings[c.name]
-	if !c.arityOK(cmd.Args) || (len(cmd.Args)-1)%how.step != 0 {
+func (s *session) split(c *command.Command, cmd resp.Command) bool {
+	how := splittings[c.Name]
+	if !c.ArityOK(cmd.Args) || (len(cmd.Args)-1)%how.step != 0 {
 		return s.wrongArity(c)
 	}
 	if !s.adoptTopology() {
@@ -145,11 +146,11 @@ func (p *part) splittable() (args [][]byte, how splitting, ok bool) {
 	if !ok {
 		return nil, how, false
 	}
-	c := p.call.session.server.commands.lookup(cmd.Args)
+	c := p.call.session.server.commands.Lookup(cmd.Args)
 	if c == nil {
 		return nil, how, false
 	}
-	how, ok = splittings[c.name]
+	how, ok = splittings[c.Name]
 	return cmd.Args, how, ok && len(cmd.Args)-1 > how.step
 }
 

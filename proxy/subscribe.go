@@ -3,19 +3,21 @@ package proxy
 import (
 	"errors"
 
+	"leash/proxy/command"
 	"leash/proxy/pubsub"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
 
-// subscriptionSpecs are the commands that begin and end subscriptions.
-func subscriptionSpecs() commandSpecs {
-	return commandSpecs{
-		"SUBSCRIBE":   {subscriptions(pubsub.Channel, true), subscribed, "Redis sees one subscription per user and channel, whatever the number of clients"},
-		"PSUBSCRIBE":  {subscriptions(pubsub.Pattern, true), subscribed, "keyspace events arrive from every master"},
-		"SSUBSCRIBE":  {subscriptions(pubsub.Shard, true), subscribed, "follows its slot when the slot moves"},
-		"UNSUBSCRIBE": {subscriptions(pubsub.Channel, false), subscribed, ""}, "PUNSUBSCRIBE": {subscriptions(pubsub.Pattern, false), subscribed, ""},
-		"SUNSUBSCRIBE": {subscriptions(pubsub.Shard, false), subscribed, ""},
+// subscriptionHandlers are the commands that begin and end subscriptions.
+func subscriptionHandlers() handlers {
+	return handlers{
+		"SUBSCRIBE":    subscriptions(pubsub.Channel, true),
+		"PSUBSCRIBE":   subscriptions(pubsub.Pattern, true),
+		"SSUBSCRIBE":   subscriptions(pubsub.Shard, true),
+		"UNSUBSCRIBE":  subscriptions(pubsub.Channel, false),
+		"PUNSUBSCRIBE": subscriptions(pubsub.Pattern, false),
+		"SUNSUBSCRIBE": subscriptions(pubsub.Shard, false),
 	}
 }
 
@@ -26,11 +28,11 @@ const msgShardInMulti = "ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client
 // subscriptions returns the handler that begins or ends subscriptions of a kind. The handler is a
 // barrier: the confirmations come after all earlier replies.
 func subscriptions(kind pubsub.Kind, join bool) handler {
-	return func(s *session, c *command, cmd resp.Command) bool {
+	return func(s *session, c *command.Command, cmd resp.Command) bool {
 		switch {
 		case !join && !s.ready(c, cmd):
 			return true
-		case !c.arityOK(cmd.Args):
+		case !c.ArityOK(cmd.Args):
 			return s.wrongArity(c)
 		case !s.authenticated():
 			return s.fail(msgNoAuth)
@@ -165,19 +167,19 @@ const msgSubscribed = ": only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / 
 
 // whileSubscribed handles a command in RESP2 subscribe mode. It makes Redis's checks in Redis's
 // order.
-func (s *session) whileSubscribed(c *command, cmd resp.Command) (handled, ok bool) {
-	if c == nil || c.subs != nil && len(cmd.Args) > 1 {
+func (s *session) whileSubscribed(c *command.Command, cmd resp.Command) (handled, ok bool) {
+	if c == nil || c.Subs != nil && len(cmd.Args) > 1 {
 		return false, true // an unknown command or subcommand
 	}
-	switch c.name {
+	switch c.Name {
 	case "ping", "subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ssubscribe", "sunsubscribe", "quit", "reset":
 		return false, true
 	}
 	if !s.ready(c, cmd) {
 		return true, true
 	}
-	message := "Can't execute '" + c.name + "'" + msgSubscribed
-	if c.name == "exec" {
+	message := "Can't execute '" + c.Name + "'" + msgSubscribed
+	if c.Name == "exec" {
 		s.endTransaction() // an EXEC that is refused ends WATCH too
 		return true, s.fail("EXECABORT Transaction discarded because of: " + message)
 	}

@@ -73,13 +73,13 @@ func (t *tracking) note(args [][]byte) {
 	t.optIn, t.optOut = false, false
 	for i := 3; i < len(args); i++ {
 		switch {
-		case isWord(args[i], "PREFIX"):
+		case resp.IsWord(args[i], "PREFIX"):
 			i++
-		case isWord(args[i], "BCAST"):
+		case resp.IsWord(args[i], "BCAST"):
 			bcast = true
-		case isWord(args[i], "OPTIN"):
+		case resp.IsWord(args[i], "OPTIN"):
 			t.optIn = true
-		case isWord(args[i], "OPTOUT"):
+		case resp.IsWord(args[i], "OPTOUT"):
 			t.optOut = true
 		}
 	}

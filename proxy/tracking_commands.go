@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 
+	"leash/proxy/command"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
@@ -14,19 +15,19 @@ const (
 	msgNoOptOut   = "ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode."
 )
 
-// trackingSpecs are the commands of client-side caching.
-func trackingSpecs() commandSpecs {
-	return commandSpecs{
-		"CLIENT|TRACKING":     {(*session).clientTracking, pinnedConn, "uses connections that only this client has; REDIRECT names a client of the same Leash"},
-		"CLIENT|CACHING":      {(*session).clientCaching, answered, "sent together with the next command"},
-		"CLIENT|GETREDIR":     {(*session).clientGetRedir, answered, ""},
-		"CLIENT|TRACKINGINFO": {(*session).clientTrackingInfo, answered, ""},
+// trackingHandlers are the commands of client-side caching.
+func trackingHandlers() handlers {
+	return handlers{
+		"CLIENT|TRACKING":     (*session).clientTracking,
+		"CLIENT|CACHING":      (*session).clientCaching,
+		"CLIENT|GETREDIR":     (*session).clientGetRedir,
+		"CLIENT|TRACKINGINFO": (*session).clientTrackingInfo,
 	}
 }
 
 // clientTracking runs CLIENT TRACKING ON|OFF. Redis checks the options on a connection that becomes
 // one of the session's.
-func (s *session) clientTracking(c *command, cmd resp.Command) bool {
+func (s *session) clientTracking(c *command.Command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
 	}
@@ -39,7 +40,7 @@ func (s *session) clientTracking(c *command, cmd resp.Command) bool {
 	case s.keyless < 0:
 		return s.fail(msgSlotUnserved)
 	}
-	on := !isWord(args[2], "OFF")
+	on := !resp.IsWord(args[2], "OFF")
 	if !on {
 		redirect = nil
 	}
@@ -72,16 +73,16 @@ func (s *session) clientTracking(c *command, cmd resp.Command) bool {
 
 // clientCaching answers CLIENT CACHING YES|NO. Leash sends it together with the next command, to
 // the same node.
-func (s *session) clientCaching(c *command, cmd resp.Command) bool {
+func (s *session) clientCaching(c *command.Command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
 	}
 	t := s.tracking.Load()
-	yes := isWord(cmd.Args[2], "YES")
+	yes := resp.IsWord(cmd.Args[2], "YES")
 	switch {
 	case t == nil:
 		return s.fail(msgNoTracking)
-	case !yes && !isWord(cmd.Args[2], "NO"):
+	case !yes && !resp.IsWord(cmd.Args[2], "NO"):
 		return s.fail(msgSyntax)
 	case yes && !t.optIn:
 		return s.fail(msgNoOptIn)
@@ -92,7 +93,7 @@ func (s *session) clientCaching(c *command, cmd resp.Command) bool {
 	return s.ok()
 }
 
-func (s *session) clientGetRedir(c *command, cmd resp.Command) bool {
+func (s *session) clientGetRedir(c *command.Command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
 	}
@@ -101,7 +102,7 @@ func (s *session) clientGetRedir(c *command, cmd resp.Command) bool {
 }
 
 // clientTrackingInfo answers CLIENT TRACKINGINFO. When tracking is on, Redis makes the answer.
-func (s *session) clientTrackingInfo(c *command, cmd resp.Command) bool {
+func (s *session) clientTrackingInfo(c *command.Command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
 	}
@@ -122,7 +123,7 @@ func (s *session) clientTrackingInfo(c *command, cmd resp.Command) bool {
 	if s.lane.RESP3 {
 		set = "~1\r\n"
 	}
-	b := resp.AppendBulk(appendPairs(s.scratch[:0], s.lane.RESP3, 3), "flags")
+	b := resp.AppendBulk(resp.AppendPairs(s.scratch[:0], s.lane.RESP3, 3), "flags")
 	b = resp.AppendBulk(append(b, set...), "off")
 	b = resp.AppendInt(resp.AppendBulk(b, "redirect"), -1)
 	s.scratch = append(resp.AppendBulk(b, "prefixes"), resp.EmptyArray...)

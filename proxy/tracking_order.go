@@ -13,16 +13,6 @@ import (
 // other connections or from Leash itself. Leash delays them until the first connections have
 // brought everything that Redis had sent on them.
 
-// overtakes reports whether the reply to a command could come before invalidations that Redis sent
-// earlier.
-func (c *command) overtakes() bool {
-	switch c.class {
-	case answered, anyNode, everyNode, subscribed:
-		return true
-	}
-	return false
-}
-
 // caches reports whether invalidations go to the session's client.
 func (s *session) caches() bool { return s.tracking.Load() != nil || s.redirectedTo.Load() }
 

@@ -44,7 +44,7 @@ func (s *session) redirectOf(args [][]byte) (rest [][]byte, to *redirection, ref
 	for ; i < len(args); i++ {
 		more := i+1 < len(args)
 		switch {
-		case isWord(args[i], "REDIRECT") && more:
+		case resp.IsWord(args[i], "REDIRECT") && more:
 			i++
 			id, ok := resp.ParseInt(args[i])
 			target := s.server.sessionOf(id)
@@ -57,10 +57,10 @@ func (s *session) redirectOf(args [][]byte) (rest [][]byte, to *redirection, ref
 				return nil, nil, msgNoRedirectTarget
 			}
 			to = &redirection{from: s, to: target}
-		case isWord(args[i], "PREFIX") && more:
+		case resp.IsWord(args[i], "PREFIX") && more:
 			rest = append(rest, args[i], args[i+1])
 			i++
-		case isWord(args[i], "BCAST"), isWord(args[i], "OPTIN"), isWord(args[i], "OPTOUT"), isWord(args[i], "NOLOOP"):
+		case resp.IsWord(args[i], "BCAST"), resp.IsWord(args[i], "OPTIN"), resp.IsWord(args[i], "OPTOUT"), resp.IsWord(args[i], "NOLOOP"):
 			rest = append(rest, args[i])
 		default:
 			return append(rest, args[i:]...), nil, ""

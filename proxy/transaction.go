@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 
+	"leash/proxy/command"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
@@ -27,23 +28,22 @@ const (
 	msgCrossSlot    = "CROSSSLOT Keys in request don't hash to the same slot"
 )
 
-// transactionSpecs are MULTI and the commands that belong to it.
-func transactionSpecs() commandSpecs {
-	const own = "on a cluster, all keys of a transaction are in one slot"
-	return commandSpecs{
-		"MULTI": {(*session).multi, pinnedConn, own},
-		"EXEC": {func(s *session, c *command, cmd resp.Command) bool {
+// transactionHandlers are MULTI and the commands that belong to it.
+func transactionHandlers() handlers {
+	return handlers{
+		"MULTI": (*session).multi,
+		"EXEC": func(s *session, c *command.Command, cmd resp.Command) bool {
 			if len(cmd.Args) > 1 {
 				s.endTransaction() // an EXEC that is refused ends WATCH too
 				return s.fail(msgExecArity)
 			}
 			return !s.ready(c, cmd) || s.fail(msgExecAlone)
-		}, pinnedConn, own},
-		"DISCARD": {func(s *session, c *command, cmd resp.Command) bool {
+		},
+		"DISCARD": func(s *session, c *command.Command, cmd resp.Command) bool {
 			return !s.ready(c, cmd) || s.fail(msgDiscardAlone)
-		}, pinnedConn, own},
-		"WATCH":   {(*session).watch, pinnedConn, own},
-		"UNWATCH": {(*session).unwatch, pinnedConn, own},
+		},
+		"WATCH":   (*session).watch,
+		"UNWATCH": (*session).unwatch,
 	}
 }
 
@@ -98,7 +98,7 @@ func (t *transaction) length() int64 {
 // queued is a command of a transaction as Redis gets it.
 type queued struct {
 	request []byte
-	command *command // Leash runs it after EXEC; nil: Redis does it all
+	command *command.Command // Leash runs it after EXEC; nil: Redis does it all
 	cmd     resp.Command
 	foreign bool // its key is in another slot: Redis only checks whether it could be queued
 	// amend corrects Redis's element of EXEC's reply; nil: it needs no correction.
@@ -107,7 +107,7 @@ type queued struct {
 
 // multi begins a transaction. It sends nothing yet, because the first key among the next commands
 // decides the node.
-func (s *session) multi(c *command, cmd resp.Command) bool {
+func (s *session) multi(c *command.Command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
 	}
@@ -124,11 +124,11 @@ func (s *session) multi(c *command, cmd resp.Command) bool {
 }
 
 // take runs a command between MULTI and EXEC. c is nil for a command in no table.
-func (t *transaction) take(c *command, cmd resp.Command) bool {
+func (t *transaction) take(c *command.Command, cmd resp.Command) bool {
 	s := t.session
 	name := ""
 	if c != nil {
-		name = c.name
+		name = c.Name
 	}
 	switch alone := len(cmd.Args) == 1; {
 	case name == "exec" && alone:
@@ -151,14 +151,14 @@ func (t *transaction) take(c *command, cmd resp.Command) bool {
 
 // enqueue queues a command. Redis gets the command itself if it can run it on this connection.
 // Otherwise Leash runs the command after EXEC, and Redis gets a PING in its place.
-func (t *transaction) enqueue(c *command, cmd resp.Command) bool {
+func (t *transaction) enqueue(c *command.Command, cmd resp.Command) bool {
 	switch t.executor(c, cmd) {
 	case byRedis:
-		if c != nil && c.name == "script|flush" {
+		if c != nil && c.Name == "script|flush" {
 			// earlier than necessary; a script that is missing before EXEC is then not reloaded
 			t.session.server.scripts.clear()
 		}
-		t.propagates = t.propagates || c.mayPropagate()
+		t.propagates = t.propagates || c.MayPropagate()
 		t.add(queued{request: t.session.keep(cmd.Raw), amend: t.session.publishedInside(c, cmd)})
 	case byLeash:
 		if refusal := t.refusal(c, cmd); refusal != "" {
@@ -167,7 +167,7 @@ func (t *transaction) enqueue(c *command, cmd resp.Command) bool {
 		if t.own += len(cmd.Raw); t.own > maxReplay {
 			return t.awaitQueued() && t.refuse(msgLargeOwn)
 		}
-		t.subscribing = t.subscribing || c.class == subscribed
+		t.subscribing = t.subscribing || c.Class == command.Subscriber
 		t.add(queued{request: ping, command: c, cmd: cloneCommand(cmd)})
 	case byBoth:
 		own := cloneCommand(cmd)
@@ -199,9 +199,9 @@ func (t *transaction) add(q queued) {
 
 // refusal returns the reason why the user may not run a command that Leash runs. Redis reports such
 // a reason when it queues a command.
-func (t *transaction) refusal(c *command, cmd resp.Command) string {
+func (t *transaction) refusal(c *command.Command, cmd resp.Command) string {
 	s := t.session
-	refusal, err := s.server.up.Refusal(s.ctx, s.lane, c.name, cmd.Args)
+	refusal, err := s.server.up.Refusal(s.ctx, s.lane, c.Name, cmd.Args)
 	if err != nil {
 		s.server.log.Warn("cannot check the rights of a user", "user", s.lane.User, "err", err)
 		return msgUpstreamDown
@@ -235,19 +235,19 @@ func (t *transaction) crossed() bool {
 }
 
 // refuseInMulti answers a command that cannot be part of a transaction.
-func (t *transaction) refuseInMulti(c *command, cmd resp.Command) bool {
+func (t *transaction) refuseInMulti(c *command.Command, cmd resp.Command) bool {
 	s := t.session
 	switch {
-	case isLockCommand(cmd.Args[0]):
+	case command.IsOwn(cmd.Args[0]):
 		return s.fail("ERR '" + string(quoted(cmd.Args[0], maxQuoted)) + "' is not allowed inside MULTI: a lock is not part of a transaction")
 	case c == nil:
 		return s.unknown(cmd)
-	case c.class == refused, c.refusalOf(cmd.Args) != "":
-		return c.run(s, c, cmd)
-	case c.waits():
-		return s.fail("ERR '" + c.name + "' is not allowed inside MULTI: from Redis 7.2 on, it does not count there what this connection wrote before")
+	case c.Class == command.Refused, refusalOf(c, cmd.Args) != "":
+		return s.run(c, cmd)
+	case c.Waits():
+		return s.fail("ERR '" + c.Name + "' is not allowed inside MULTI: from Redis 7.2 on, it does not count there what this connection wrote before")
 	}
-	return s.fail("ERR '" + c.name + "' is not allowed inside MULTI on a cluster: no transaction spans several nodes")
+	return s.fail("ERR '" + c.Name + "' is not allowed inside MULTI on a cluster: no transaction spans several nodes")
 }
 
 // awaitQueued sends the commands that have not been sent and passes their replies on.

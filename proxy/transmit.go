@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"leash/proxy/command"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
@@ -21,31 +22,31 @@ const (
 )
 
 // executor chooses what runs a command after MULTI. The first key sets the transaction's slot.
-func (t *transaction) executor(c *command, cmd resp.Command) executor {
+func (t *transaction) executor(c *command.Command, cmd resp.Command) executor {
 	cluster := t.session.topology.Cluster()
 	switch {
-	case c == nil || c.class == leashOnly || c.class == refused || c.refusalOf(cmd.Args) != "":
+	case c == nil || c.Class == command.LeashOnly || c.Class == command.Refused || refusalOf(c, cmd.Args) != "":
 		return byNobody
-	case c.waits() && !isBefore72(t.session.server.up.Version()):
+	case c.Waits() && !isBefore72(t.session.server.up.Version()):
 		// its answer would describe this transaction's connection
 		return byNobody
-	case c.name == "ping" && t.subscribes():
+	case c.Name == "ping" && t.subscribes():
 		// the answer in RESP2 is different, and a HELLO may have been queued
 		return byLeash
-	case !c.arityOK(cmd.Args), c.name == "ping", c.name == "echo", c.name == "publish":
+	case !c.ArityOK(cmd.Args), c.Name == "ping", c.Name == "echo", c.Name == "publish":
 		return byRedis
-	case c.name == "client|tracking", c.name == "info", strings.HasPrefix(c.name, "pubsub|"):
+	case c.Name == "client|tracking", c.Name == "info", strings.HasPrefix(c.Name, "pubsub|"):
 		return byLeash
-	case c.name == "select", c.name == "hello", c.name == "auth":
+	case c.Name == "select", c.Name == "hello", c.Name == "auth":
 		return byBoth
-	case c.class == answered, c.class == subscribed:
+	case c.Class == command.Answered, c.Class == command.Subscriber:
 		return byLeash
-	case c.class == everyNode && cluster && c.data:
+	case c.Class == command.EveryMaster && cluster && c.Data:
 		return byNobody
-	case c.class == everyNode && cluster:
+	case c.Class == command.EveryMaster && cluster:
 		return byLeash
 	}
-	i := c.firstKey(cmd.Args)
+	i := c.FirstKey(cmd.Args)
 	if i == 0 || !cluster {
 		return byRedis
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 
+	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
@@ -49,7 +50,7 @@ func (w *writtenNodes) amongLocked(masters []*upstream.Node) (nodes []*upstream.
 // each node that the session wrote to, on a pinned connection whose offset has been moved past
 // those writes (offset.go). The smallest answer holds for all. It also covers other sessions'
 // earlier writes. So it may be smaller than on a connection of the client's own, but never larger.
-func (s *session) wait(c *command, cmd resp.Command) bool {
+func (s *session) wait(c *command.Command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
 	}

@@ -3,13 +3,14 @@ package proxy
 import (
 	"bytes"
 
+	"leash/proxy/command"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
 
 // watch runs WATCH on a connection that the session has to itself. EXEC, DISCARD, UNWATCH and the
 // end of the session give it back. Other commands use the shared links until MULTI.
-func (s *session) watch(c *command, cmd resp.Command) bool {
+func (s *session) watch(c *command.Command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
 	}
@@ -63,7 +64,7 @@ func (t *transaction) watch(request []byte) []byte {
 }
 
 // unwatch clears the list of watched keys.
-func (s *session) unwatch(c *command, cmd resp.Command) bool {
+func (s *session) unwatch(c *command.Command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
 	}

@@ -20,7 +20,7 @@ func build(t *testing.T) (binary string) {
 	return binary
 }
 
-var ownCommand = regexp.MustCompile(`name: *"((?:lock|sem|latch)\.[a-z]+)"`)
+var ownCommand = regexp.MustCompile(`Name: *"((?:lock|sem|latch)\.[a-z]+)"`)
 
 // TestCommandsAreDocumented: each command of Leash's own has a heading.
 func TestCommandsAreDocumented(t *testing.T) {

@@ -58,6 +58,33 @@ func AppendMap(dst []byte, n int) []byte {
 	return appendHeader(dst, '%', int64(n))
 }
 
+// AppendSet appends a set of simple strings. In RESP2 it is an array.
+func AppendSet(b []byte, resp3 bool, members ...string) []byte {
+	b = AppendSetHeader(b, resp3, len(members))
+	for _, m := range members {
+		b = AppendStatus(b, m)
+	}
+	return b
+}
+
+// AppendSetHeader appends the header of a set of n members. In RESP2 it is that of an array.
+func AppendSetHeader(b []byte, resp3 bool, n int) []byte {
+	start := len(b)
+	b = AppendArray(b, n)
+	if resp3 {
+		b[start] = '~'
+	}
+	return b
+}
+
+// AppendPairs appends the header of a map with n pairs. In RESP2 it is the header of an array.
+func AppendPairs(b []byte, resp3 bool, n int) []byte {
+	if resp3 {
+		return AppendMap(b, n)
+	}
+	return AppendArray(b, 2*n)
+}
+
 // AppendBulk appends a bulk string.
 func AppendBulk[T ~[]byte | ~string](dst []byte, b T) []byte {
 	dst = appendHeader(dst, bulkMark, int64(len(b)))

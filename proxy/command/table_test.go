@@ -1,4 +1,4 @@
-package proxy
+package command
 
 import (
 	"testing"
@@ -21,11 +21,11 @@ func TestFirstKeyAsRedis(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	commands, err := parseCommandReply(reply)
+	commands, err := Parse(reply)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tables := map[string]table{"told": newTable(commands), "built-in": newTable(nil)}
+	tables := map[string]Table{"told": New(commands), "built-in": New(nil)}
 	for _, args := range [][]string{
 		{"GET", "k"}, {"set", "k", "v", "EX", "10"}, {"MSET", "a", "1", "b", "2"}, {"BITOP", "AND", "dest", "a", "b"},
 		{"EVAL", "return 1", "2", "k1", "k2", "arg"}, {"EVALSHA_RO", "sha", "1", "k"}, {"FCALL", "f", "1", "k"},
@@ -41,19 +41,19 @@ func TestFirstKeyAsRedis(t *testing.T) {
 			t.Fatal(args, err)
 		}
 		for name, tab := range tables {
-			c := tab.lookup(words2(args...))
+			c := tab.Lookup(words2(args...))
 			if c == nil {
 				t.Errorf("%s table: %q is unknown", name, args)
 				continue
 			}
-			if i := c.firstKey(words2(args...)); i == 0 || args[i] != keys[0] {
+			if i := c.FirstKey(words2(args...)); i == 0 || args[i] != keys[0] {
 				t.Errorf("%s table: %q: first key at %d, redis says %q", name, args, i, keys)
 			}
 		}
 	}
 	for _, args := range [][]string{{"EVAL", "return 1", "0"}, {"EVAL", "return 1"}, {"EVAL", "x", "-1", "k"}, {"EVAL", "x", "z", "k"}, {"XREAD", "STREAMS"}, {"PING"}, {"GET"}} {
 		for name, tab := range tables {
-			if i := tab.lookup(words2(args...)).firstKey(words2(args...)); i != 0 {
+			if i := tab.Lookup(words2(args...)).FirstKey(words2(args...)); i != 0 {
 				t.Errorf("%s table: %q: first key at %d, want none", name, args, i)
 			}
 		}
@@ -74,27 +74,27 @@ func TestBuiltinTableIsRedis7(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told, err := parseCommandReply(reply)
+	told, err := Parse(reply)
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := make(map[string]*command)
+	known := make(map[string]*Command)
 	for _, c := range builtin() {
-		known[c.name] = c
+		known[c.Name] = c
 	}
 	for _, c := range told {
-		b := known[c.name]
+		b := known[c.Name]
 		if b == nil {
-			t.Logf("%s is newer than the built-in table", c.name)
+			t.Logf("%s is newer than the built-in table", c.Name)
 			continue
 		}
-		if c.arity != b.arity || c.blocking != b.blocking || len(c.keys) != len(b.keys) {
-			t.Errorf("%s: told %+v, built in %+v", c.name, c, b)
+		if c.Arity != b.Arity || c.Blocking != b.Blocking || len(c.Keys) != len(b.Keys) {
+			t.Errorf("%s: told %+v, built in %+v", c.Name, c, b)
 			continue
 		}
-		for i := range c.keys {
-			if c.keys[i] != b.keys[i] {
-				t.Errorf("%s: told %+v, built in %+v", c.name, c.keys[i], b.keys[i])
+		for i := range c.Keys {
+			if c.Keys[i] != b.Keys[i] {
+				t.Errorf("%s: told %+v, built in %+v", c.Name, c.Keys[i], b.Keys[i])
 			}
 		}
 	}
@@ -106,36 +106,36 @@ func TestBlockingCommandsOfRedis6(t *testing.T) {
 	old := func(name string, flags ...any) any {
 		return []any{name, int64(-3), append([]any{}, flags...), int64(1), int64(-2), int64(1)}
 	}
-	commands, err := parseCommandReply([]any{old("blpop", "write", "noscript"), old("mod.wait", "noscript"), old("mod.get", "readonly"), old("object", "readonly")})
+	commands, err := Parse([]any{old("blpop", "write", "noscript"), old("mod.wait", "noscript"), old("mod.get", "readonly"), old("object", "readonly")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	tab := newTable(commands)
+	tab := New(commands)
 	for name, blocking := range map[string]bool{"BLPOP": true, "MOD.WAIT": true, "MOD.GET": false} {
-		if got := tab[name].blocking; got != blocking {
+		if got := tab[name].Blocking; got != blocking {
 			t.Errorf("%s: blocking %v, want %v", name, got, blocking)
 		}
 	}
-	if c := tab.lookup(words2("OBJECT", "ENCODING", "k")); c.name != "object|encoding" || c.firstKey(words2("OBJECT", "ENCODING", "k")) != 2 {
+	if c := tab.Lookup(words2("OBJECT", "ENCODING", "k")); c.Name != "object|encoding" || c.FirstKey(words2("OBJECT", "ENCODING", "k")) != 2 {
 		t.Errorf("OBJECT ENCODING: %+v", c)
 	}
-	if _, err := parseCommandReply([]any{"x"}); err == nil {
+	if _, err := Parse([]any{"x"}); err == nil {
 		t.Error("an invalid reply was accepted as a table")
 	}
 }
 
 func TestLookupDoesNotAllocate(t *testing.T) {
-	tab := newTable(nil)
+	tab := New(nil)
 	get, object := words2("get", "k"), words2("Object", "eNcoding", "k")
 	if n := testing.AllocsPerRun(100, func() {
-		if tab.lookup(get) == nil || tab.lookup(object).name != "object|encoding" {
+		if tab.Lookup(get) == nil || tab.Lookup(object).Name != "object|encoding" {
 			t.Fatal("not found")
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations, want 0", n)
 	}
 	long := make([]byte, 1000)
-	if c := tab.lookup([][]byte{long}); c != nil {
+	if c := tab.Lookup([][]byte{long}); c != nil {
 		t.Errorf("found %+v", c)
 	}
 }

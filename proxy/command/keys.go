@@ -1,4 +1,4 @@
-package proxy
+package command
 
 import (
 	"bytes"
@@ -6,40 +6,42 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"leash/proxy/resp"
 )
 
-// keySpec says where the keys of a command are among its arguments. Its terms are those of
+// KeySpec says where the keys of a command are among its arguments. Its terms are those of
 // https://redis.io/docs/latest/develop/reference/key-specs/: where the search begins, and how keys
 // are found from there.
-type keySpec struct {
-	keyword string // begin behind this word; empty: begin at index
-	from    int    // where to start to look for keyword; negative: from the end, backwards
-	index   int    // begin at this argument
+type KeySpec struct {
+	Keyword string // begin behind this word; empty: begin at index
+	From    int    // where to start to look for keyword; negative: from the end, backwards
+	Index   int    // begin at this argument
 
-	keynum   bool // the number of keys is at begin + countAt
-	countAt  int
-	firstKey int // first key, from begin; only with keynum
+	KeyNum   bool // the number of keys is at begin + countAt
+	CountAt  int
+	FirstKey int // first key, from begin; only with keynum
 
-	last, step, limit int // a range; last counts from begin, or from the end when negative
+	Last, Step, Limit int // a range; last counts from begin, or from the end when negative
 }
 
 // first returns the index of the first key, or 0 if args has none by this spec.
-func (k keySpec) first(args [][]byte) int {
-	begin := k.index
-	if k.keyword != "" {
+func (k KeySpec) first(args [][]byte) int {
+	begin := k.Index
+	if k.Keyword != "" {
 		begin = k.findKeyword(args)
 	}
 	if begin <= 0 || begin >= len(args) {
 		return 0
 	}
-	if !k.keynum {
+	if !k.KeyNum {
 		return begin
 	}
-	if begin+k.countAt >= len(args) {
+	if begin+k.CountAt >= len(args) {
 		return 0
 	}
-	first := begin + k.firstKey
-	if atoi(args[begin+k.countAt]) <= 0 || first >= len(args) {
+	first := begin + k.FirstKey
+	if atoi(args[begin+k.CountAt]) <= 0 || first >= len(args) {
 		return 0
 	}
 	return first
@@ -71,17 +73,17 @@ func atoi(b []byte) int32 {
 	return int32(n)
 }
 
-func (k keySpec) findKeyword(args [][]byte) int {
-	if k.from < 0 {
-		for i := len(args) + k.from; i > 0; i-- {
-			if isWord(args[i], k.keyword) {
+func (k KeySpec) findKeyword(args [][]byte) int {
+	if k.From < 0 {
+		for i := len(args) + k.From; i > 0; i-- {
+			if resp.IsWord(args[i], k.Keyword) {
 				return i + 1
 			}
 		}
 		return 0
 	}
-	for i := k.from; i < len(args); i++ {
-		if isWord(args[i], k.keyword) {
+	for i := k.From; i < len(args); i++ {
+		if resp.IsWord(args[i], k.Keyword) {
 			return i + 1
 		}
 	}
@@ -89,22 +91,22 @@ func (k keySpec) findKeyword(args [][]byte) int {
 }
 
 // many reports whether the spec can name more than one key.
-func (k keySpec) many() bool { return k.keynum || k.last != 0 }
+func (k KeySpec) many() bool { return k.KeyNum || k.Last != 0 }
 
 // parseKeySpec parses a key spec in the format of commands.txt.
-func parseKeySpec(s string) (k keySpec, err error) {
+func parseKeySpec(s string) (k KeySpec, err error) {
 	begin, find, _ := strings.Cut(s, ":")
 	if word, from, ok := strings.Cut(begin, "@"); ok {
-		k.keyword, begin = word, from
+		k.Keyword, begin = word, from
 	}
 	at, err := strconv.Atoi(begin)
 	if err != nil {
 		return k, fmt.Errorf("key spec %q: %w", s, err)
 	}
-	if k.keyword != "" {
-		k.from = at
+	if k.Keyword != "" {
+		k.From = at
 	} else {
-		k.index = at
+		k.Index = at
 	}
 	var kind string
 	var a, b, c int
@@ -113,17 +115,11 @@ func parseKeySpec(s string) (k keySpec, err error) {
 	}
 	switch kind {
 	case "range":
-		k.last, k.step, k.limit = a, b, c
+		k.Last, k.Step, k.Limit = a, b, c
 	case "keynum":
-		k.keynum, k.countAt, k.firstKey, k.step = true, a, b, c
+		k.KeyNum, k.CountAt, k.FirstKey, k.Step = true, a, b, c
 	default:
 		return k, fmt.Errorf("key spec %q: unknown kind", s)
 	}
 	return k, nil
-}
-
-// isWord reports whether an argument is an upper-case ASCII word. As in Redis, the argument may
-// have lower-case letters.
-func isWord(arg []byte, word string) bool {
-	return len(arg) == len(word) && bytes.EqualFold(arg, []byte(word))
 }

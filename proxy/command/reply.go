@@ -1,4 +1,4 @@
-package proxy
+package command
 
 import (
 	"errors"
@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-var errCommandReply = errors.New("proxy: COMMAND's reply is not understood")
+var errCommandReply = errors.New("command: COMMAND's reply is not understood")
 
-// parseCommandReply parses the upstream's reply to COMMAND
+// Parse parses the upstream's reply to COMMAND
 // (https://redis.io/docs/latest/commands/command/). Redis before 7 reports only the first key, the
 // last key and the step. For such a server, subcommands and blocking commands come from the
 // built-in table.
-func parseCommandReply(reply []any) ([]*command, error) {
-	known := make(map[string]*command)
-	var subs []*command
+func Parse(reply []any) ([]*Command, error) {
+	known := make(map[string]*Command)
+	var subs []*Command
 	for _, c := range builtin() {
-		known[c.name] = c
-		if strings.Contains(c.name, "|") {
+		known[c.Name] = c
+		if strings.Contains(c.Name, "|") {
 			subs = append(subs, c)
 		}
 	}
-	var commands []*command
+	var commands []*Command
 	for _, entry := range reply {
 		if err := appendCommands(&commands, entry, known); err != nil {
 			return nil, err
@@ -36,7 +36,7 @@ func parseCommandReply(reply []any) ([]*command, error) {
 // modernFields is the number of fields of a command in COMMAND since Redis 7.
 const modernFields = 10
 
-func appendCommands(commands *[]*command, entry any, known map[string]*command) error {
+func appendCommands(commands *[]*Command, entry any, known map[string]*Command) error {
 	fields, ok := entry.([]any)
 	if !ok || len(fields) < 6 {
 		return errCommandReply
@@ -45,10 +45,10 @@ func appendCommands(commands *[]*command, entry any, known map[string]*command) 
 	if !ok {
 		return errCommandReply
 	}
-	if isHTTP([]byte(name)) {
+	if IsHTTP([]byte(name)) {
 		return nil // Redis 6 and older list it, but close the connection that sends it
 	}
-	c := &command{name: strings.ToLower(name), arity: number(fields[1])}
+	c := &Command{Name: strings.ToLower(name), Arity: number(fields[1])}
 	flags := words(fields[2])
 	c.setFlags(flags)
 	*commands = append(*commands, c)
@@ -58,7 +58,7 @@ func appendCommands(commands *[]*command, entry any, known map[string]*command) 
 	}
 	for _, spec := range list(fields[8]) {
 		if k, ok := parseSpecReply(spec); ok {
-			c.keys = append(c.keys, validSpecs(k)...)
+			c.Keys = append(c.Keys, validSpecs(k)...)
 		}
 	}
 	for _, sub := range list(fields[9]) {
@@ -71,18 +71,18 @@ func appendCommands(commands *[]*command, entry any, known map[string]*command) 
 
 // legacy adds what Redis 6 and older do not report. An unknown command that scripts may not call
 // counts as blocking, because it must not stall a shared link.
-func (c *command) legacy(fields []any, flags []string, known map[string]*command) {
-	if k := known[c.name]; k != nil {
-		c.keys, c.blocking, c.data = k.keys, k.blocking, k.data
+func (c *Command) legacy(fields []any, flags []string, known map[string]*Command) {
+	if k := known[c.Name]; k != nil {
+		c.Keys, c.Blocking, c.Data = k.Keys, k.Blocking, k.Data
 		return
 	}
-	c.blocking = slices.Contains(flags, "noscript")
+	c.Blocking = slices.Contains(flags, "noscript")
 	first, last, step := number(fields[3]), number(fields[4]), number(fields[5])
 	if first > 0 {
 		if last > 0 {
 			last -= first
 		}
-		c.keys = validSpecs(keySpec{index: first, last: last, step: step})
+		c.Keys = validSpecs(KeySpec{Index: first, Last: last, Step: step})
 	}
 }
 
@@ -91,39 +91,39 @@ const maxSpecNumber = 1 << 16
 
 // validSpecs returns k as a list. The list is empty if a number in k is one that Redis never
 // reports. Other code relies on these bounds.
-func validSpecs(k keySpec) []keySpec {
-	for _, n := range []int{k.from, k.last} { // these count from the end when negative
+func validSpecs(k KeySpec) []KeySpec {
+	for _, n := range []int{k.From, k.Last} { // these count from the end when negative
 		if n < -maxSpecNumber || n > maxSpecNumber {
 			return nil
 		}
 	}
-	for _, n := range []int{k.index, k.countAt, k.firstKey, k.step, k.limit} {
+	for _, n := range []int{k.Index, k.CountAt, k.FirstKey, k.Step, k.Limit} {
 		if n < 0 || n > maxSpecNumber {
 			return nil
 		}
 	}
-	return []keySpec{k}
+	return []KeySpec{k}
 }
 
-func parseSpecReply(spec any) (k keySpec, ok bool) {
+func parseSpecReply(spec any) (k KeySpec, ok bool) {
 	m := pairs(spec)
 	begin, find := pairs(m["begin_search"]), pairs(m["find_keys"])
 	at, how := pairs(begin["spec"]), pairs(find["spec"])
 	switch begin["type"] {
 	case "index":
-		k.index = number(at["index"])
+		k.Index = number(at["index"])
 	case "keyword":
-		k.keyword, _ = at["keyword"].(string)
-		k.from = number(at["startfrom"])
+		k.Keyword, _ = at["keyword"].(string)
+		k.From = number(at["startfrom"])
 	default:
 		return k, false
 	}
 	switch find["type"] {
 	case "range":
-		k.last, k.step, k.limit = number(how["lastkey"]), number(how["keystep"]), number(how["limit"])
+		k.Last, k.Step, k.Limit = number(how["lastkey"]), number(how["keystep"]), number(how["limit"])
 	case "keynum":
-		k.keynum = true
-		k.countAt, k.firstKey, k.step = number(how["keynumidx"]), number(how["firstkey"]), number(how["keystep"])
+		k.KeyNum = true
+		k.CountAt, k.FirstKey, k.Step = number(how["keynumidx"]), number(how["firstkey"]), number(how["keystep"])
 	default:
 		return k, false
 	}

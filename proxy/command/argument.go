@@ -1,16 +1,16 @@
-package proxy
+package command
 
 import "strings"
 
-// argument is an argument of a command, as COMMAND DOCS describes it
+// Argument is an argument of a command, as COMMAND DOCS describes it
 // (https://redis.io/docs/latest/develop/reference/command-arguments/).
-type argument struct {
-	name     string
-	kind     string // key, string, integer, pattern, pure-token, block or oneof
-	token    string // the token before the argument, or the argument itself
-	optional bool
-	multiple bool
-	parts    []argument // of a block, or the choices of a oneof
+type Argument struct {
+	Name     string
+	Kind     string // key, string, integer, pattern, pure-token, block or oneof
+	Token    string // the token before the argument, or the argument itself
+	Optional bool
+	Multiple bool
+	Parts    []Argument // of a block, or the choices of a oneof
 }
 
 // argumentKinds are the types of arguments that are not strings, by name.
@@ -20,80 +20,80 @@ var argumentKinds = map[string]string{
 }
 
 // arg returns an argument that is a value. token is the word before it, or "" for none.
-func arg(token, name string) argument {
+func arg(token, name string) Argument {
 	kind := argumentKinds[name]
 	if kind == "" {
 		kind = "string"
 	}
-	return argument{name: name, kind: kind, token: token}
+	return Argument{Name: name, Kind: kind, Token: token}
 }
 
 // word returns an argument that is a word by itself.
-func word(token string) argument {
-	return argument{name: strings.ToLower(token), kind: "pure-token", token: token}
+func word(token string) Argument {
+	return Argument{Name: strings.ToLower(token), Kind: "pure-token", Token: token}
 }
 
 // optional returns arguments that are given together or not at all.
-func optional(parts ...argument) argument {
+func optional(parts ...Argument) Argument {
 	a := parts[0]
 	if len(parts) > 1 {
-		a = argument{name: strings.ToLower(a.token + "_block"), kind: "block", parts: parts}
+		a = Argument{Name: strings.ToLower(a.Token + "_block"), Kind: "block", Parts: parts}
 	}
-	a.optional = true
+	a.Optional = true
 	return a
 }
 
 // together returns arguments that are one choice of oneOf.
-func together(parts ...argument) argument {
+func together(parts ...Argument) Argument {
 	a := optional(parts...)
-	a.optional = false
+	a.Optional = false
 	return a
 }
 
 // oneOf returns an argument that has one of several forms. token is the word before it, or "".
-func oneOf(token string, choices ...argument) argument {
-	a := argument{name: strings.ToLower(token), kind: "oneof", token: token, parts: choices}
+func oneOf(token string, choices ...Argument) Argument {
+	a := Argument{Name: strings.ToLower(token), Kind: "oneof", Token: token, Parts: choices}
 	if token == "" {
-		a.name = choices[0].name + "_or_" + choices[len(choices)-1].name
+		a.Name = choices[0].Name + "_or_" + choices[len(choices)-1].Name
 	}
 	return a
 }
 
 // repeated returns an argument that can be repeated.
-func repeated(a argument) argument {
-	a.multiple = true
+func repeated(a Argument) Argument {
+	a.Multiple = true
 	return a
 }
 
 // usage returns the argument as Redis writes it: tokens in capitals, optional ones in brackets.
-func (a argument) usage() string {
-	text := a.name
-	switch a.kind {
+func (a Argument) usage() string {
+	text := a.Name
+	switch a.Kind {
 	case "pure-token":
-		text = a.token
+		text = a.Token
 	case "block":
-		text = usageOf(a.parts, " ")
+		text = usageOf(a.Parts, " ")
 	case "oneof":
-		if text = usageOf(a.parts, " | "); !a.optional || a.token != "" {
+		if text = usageOf(a.Parts, " | "); !a.Optional || a.Token != "" {
 			text = "<" + text + ">"
 		}
 	}
-	if a.token != "" && a.kind != "pure-token" {
-		text = a.token + " " + text
+	if a.Token != "" && a.Kind != "pure-token" {
+		text = a.Token + " " + text
 	}
 	switch {
-	case a.multiple && a.optional && a.token == "":
+	case a.Multiple && a.Optional && a.Token == "":
 		text += " ..."
-	case a.multiple:
-		text += " [" + a.name + " ...]"
+	case a.Multiple:
+		text += " [" + a.Name + " ...]"
 	}
-	if a.optional {
+	if a.Optional {
 		text = "[" + text + "]"
 	}
 	return text
 }
 
-func usageOf(all []argument, separator string) string {
+func usageOf(all []Argument, separator string) string {
 	texts := make([]string, len(all))
 	for i, a := range all {
 		texts[i] = a.usage()
@@ -101,9 +101,9 @@ func usageOf(all []argument, separator string) string {
 	return strings.Join(texts, separator)
 }
 
-// usage returns the command as Redis writes it.
-func (o *ownCommand) usage() string {
-	return strings.TrimSpace(strings.ToUpper(o.name) + " " + usageOf(o.arguments, " "))
+// Usage returns the command as Redis writes it.
+func (o *Own) Usage() string {
+	return strings.TrimSpace(strings.ToUpper(o.Name) + " " + usageOf(o.Arguments, " "))
 }
 
 // Arguments that several commands have.

@@ -1,0 +1,68 @@
+package proxy
+
+import (
+	"maps"
+	"strings"
+
+	"leash/proxy/command"
+	"leash/proxy/resp"
+)
+
+// handler runs one command of a session. It returns false when the session ends.
+type handler func(s *session, c *command.Command, cmd resp.Command) bool
+
+// handlers are functions for commands, by upper-case name, such as "CLIENT|ID".
+type handlers map[string]handler
+
+// classHandlers run the commands that have no handler of their own, by class.
+var classHandlers = map[command.Class]handler{
+	command.Relayed:   (*session).relay,
+	command.AnyNode:   (*session).relayAny,
+	command.SplitUp:   (*session).split,
+	command.Pinned:    (*session).block,
+	command.Refused:   (*session).refuse,
+	command.LeashOnly: (*session).lock,
+}
+
+// handlersOf returns the handlers of a table's commands, by their index.
+func handlersOf(t command.Table) []handler {
+	own := handlers{}
+	for _, family := range []handlers{
+		aclHandlers(),
+		blockingHandlers(),
+		clientHandlers(),
+		clusterHandlers(),
+		commandInfoHandlers(),
+		configHandlers(),
+		connectionHandlers(),
+		keyspaceHandlers(),
+		monitorHandlers(),
+		publishHandlers(),
+		pubsubHandlers(),
+		scriptHandlers(),
+		serverHandlers(),
+		slowlogHandlers(),
+		subscriptionHandlers(),
+		trackingHandlers(),
+		transactionHandlers(),
+	} {
+		maps.Copy(own, family)
+	}
+	all := t.All()
+	run := make([]handler, len(all))
+	for _, c := range all {
+		run[c.Index] = own[strings.ToUpper(c.Name)]
+		if run[c.Index] == nil {
+			run[c.Index] = classHandlers[c.Class]
+		}
+		if run[c.Index] == nil {
+			panic("proxy: no handler for the command " + c.Name)
+		}
+	}
+	return run
+}
+
+// run runs one command of a session. It returns false when the session ends.
+func (s *session) run(c *command.Command, cmd resp.Command) bool {
+	return s.server.handlers[c.Index](s, c, cmd)
+}
