@@ -1,0 +1,6 @@
+// Package tlsfiles makes TLS settings from files with certificates and keys. It makes them anew
+// when the files change, so that a certificate can be renewed without a restart.
+//
+// A [Source] has the newest settings. Its Run reads the files again every few seconds. A pair that
+// cannot be used changes nothing: the Source keeps the settings that it has.
+package tlsfiles
