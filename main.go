@@ -98,12 +98,17 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 // serve makes the parts, runs them until ctx ends, and stops them from front to back. The sessions
 // end first, while the watchdog still renews. The watchdog ends next, while Redis is connected.
 func serve(ctx context.Context, cfg config.Config, log *slog.Logger) error {
-	listeners, err := client.Listen(cfg.Listen)
+	certificates, err := loadCertificates(cfg, log)
+	if err != nil {
+		return err
+	}
+	defer certificates.follow()()
+	listeners, err := listen(cfg, certificates)
 	if err != nil {
 		return err
 	}
 	defer closeAll(listeners)
-	up, err := upstream.New(upstreamConfig(cfg), log)
+	up, err := upstream.New(upstreamConfig(cfg, certificates), log)
 	if err != nil {
 		return err
 	}
@@ -122,7 +127,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger) error {
 		return err
 	}
 	up.OnSwitch(locks.CheckAll)
-	server, err := proxy.New(proxyConfig(cfg), up, locks, exchange, up.Commands(ctx), log)
+	server, err := proxy.New(proxyConfig(cfg, certificates), up, locks, exchange, up.Commands(ctx), log)
 	if err != nil {
 		return err
 	}
@@ -147,6 +152,20 @@ func connect(ctx context.Context, up *upstream.Upstream, listeners []net.Listene
 	stop := client.Refuse(listeners, proxy.NotReady, log)
 	defer stop()
 	return up.Connect(ctx)
+}
+
+// listen opens the ports without TLS, and then those with TLS.
+func listen(cfg config.Config, c certificates) ([]net.Listener, error) {
+	plain, err := client.Listen(cfg.Listen)
+	if err != nil || c.clients == nil {
+		return plain, err
+	}
+	secure, err := client.ListenTLS(cfg.TLSListen, c.clients.Config)
+	if err != nil {
+		closeAll(plain)
+		return nil, err
+	}
+	return append(plain, secure...), nil
 }
 
 func closeAll(listeners []net.Listener) {
@@ -208,17 +227,24 @@ func newLogger(cfg config.Config, w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, opts))
 }
 
-func upstreamConfig(cfg config.Config) upstream.Config {
+func upstreamConfig(cfg config.Config, c certificates) upstream.Config {
 	if cfg.RedirectTimeout == 0 {
 		cfg.RedirectTimeout = -1 // no retries; upstream takes zero for its default
 	}
-	return upstream.Config{
+	up := upstream.Config{
 		Addrs: cfg.Upstream, Mode: cfg.UpstreamMode,
 		SentinelMaster: cfg.SentinelMaster, SentinelUser: cfg.SentinelUser, SentinelPassword: string(cfg.SentinelPassword),
 		ReadFrom: cfg.ReadFrom,
 		User:     cfg.UpstreamUser, Password: string(cfg.UpstreamPassword),
 		MaxPinned: cfg.MaxPinned, Wait: cfg.WaitForUpstream, RedirectTimeout: cfg.RedirectTimeout, UpstreamTimeout: cfg.UpstreamTimeout,
 	}
+	if cfg.UpstreamTLS {
+		up.TLS = c.redis.Config
+	}
+	if cfg.SentinelTLS {
+		up.SentinelTLS = c.redis.Config
+	}
+	return up
 }
 
 func lockConfig(cfg config.Config, up *upstream.Upstream) lockcmd.Config {
@@ -238,10 +264,11 @@ func grace(cfg config.Config) time.Duration {
 	return cfg.FailoverGrace
 }
 
-func proxyConfig(cfg config.Config) proxy.Config {
+func proxyConfig(cfg config.Config, c certificates) proxy.Config {
 	return proxy.Config{
 		Listen: cfg.Listen, MaxClients: cfg.MaxClients, MaxBulk: cfg.MaxBulk, MaxArgs: cfg.MaxArgs,
 		MaxClientOutput: cfg.MaxClientOutput, PeerTimeout: cfg.PeerTimeout, DrainTimeout: cfg.DrainTimeout,
 		OnDisconnect: cfg.OnDisconnect, ProxyProtocol: cfg.ProxyProtocol, TrustClients: cfg.TrustClients, Version: config.Version(), Announce: cfg.Announce,
+		Certificates: c.all(),
 	}
 }

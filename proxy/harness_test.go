@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"log/slog"
 	"net"
 	"strings"
@@ -22,6 +23,7 @@ import (
 type leash struct {
 	*Server
 	addr string
+	tls  string // the address for TLS, with options.tls
 	logs *logBuffer
 	stop func() // as SIGTERM does; waits until all has ended
 }
@@ -30,7 +32,8 @@ type options struct {
 	front    Config
 	up       upstream.Config
 	locks    lockcmd.Config
-	embedded bool // the built-in command table instead of the upstream's
+	tls      *tls.Config // of a second listener; nil: there is none
+	embedded bool        // the built-in command table instead of the upstream's
 }
 
 // startLeash runs a proxy until the test ends. It fails the test if a goroutine of the proxy
@@ -71,13 +74,20 @@ func startLeash(t *testing.T, addrs []string, opts ...func(*options)) *leash {
 	if err != nil {
 		t.Fatal(err)
 	}
+	l := &leash{Server: server, addr: lns[0].Addr().String(), logs: logs}
+	if o.tls != nil {
+		secure, err := client.ListenTLS([]string{"127.0.0.1:0"}, func() *tls.Config { return o.tls })
+		if err != nil {
+			t.Fatal(err)
+		}
+		lns, l.tls = append(lns, secure...), secure[0].Addr().String()
+	}
 	below, stopBelow := context.WithCancel(context.Background())
 	front, stopFront := context.WithCancel(context.Background())
 	var running, serving sync.WaitGroup
 	running.Go(func() { _ = up.Run(below) })
 	running.Go(func() { _ = locks.Run(below) })
 	serving.Go(func() { _ = server.Serve(front, lns) })
-	l := &leash{Server: server, addr: lns[0].Addr().String(), logs: logs}
 	l.stop = sync.OnceFunc(func() {
 		stopFront()
 		serving.Wait()

@@ -105,6 +105,7 @@ func (s *Server) infoSection() []byte {
 	}
 	line("max_clients", s.cfg.MaxClients)
 	s.stats.lines(line)
+	s.certificateLines(line)
 	locks := s.locks.Stats()
 	line("holds", locks.Holds)
 	line("renewals", locks.Renewals)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"leash/internal/guard"
+	"leash/internal/tlsfiles"
 	"leash/lockcmd"
 	"leash/proxy/client"
 	"leash/proxy/command"
@@ -31,11 +32,13 @@ type Config struct {
 	DrainTimeout    time.Duration // how long a stop waits for holders; if zero, not at all
 	OnDisconnect    string        // auto (also if empty), release or expire: rule R28
 	ProxyProtocol   bool          // TCP connections begin with the PROXY protocol header of a balancer
-	HeaderTimeout   time.Duration // how long to wait for that header; if zero, 10 s
+	HeaderTimeout   time.Duration // how long to wait for that header and a TLS handshake; if zero, 10 s
 	TrustClients    bool          // clients start as the upstream user
 	Version         string        // Leash's version, for INFO
 	// host:port that Leash shows to cluster clients; if empty, the address that they connected to
 	Announce string
+	// Certificates are those that INFO tells about.
+	Certificates []*tlsfiles.Source
 }
 
 // Server serves clients. Make one with New and run it once with Serve.
@@ -54,6 +57,7 @@ type Server struct {
 	pauses            pauses
 	scripts           seenScripts
 	headerWarnLimiter intervalLimiter
+	tlsWarnLimiters   tlsWarnLimiters
 	scanning          atomic.Pointer[scanOrder] // belongs to the newest topology that was scanned
 	stats             stats
 	garbage           garbage

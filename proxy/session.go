@@ -146,13 +146,21 @@ func (s *session) live() {
 		s.refuseOrigin(err)
 		return
 	}
+	if err := s.shakeHands(); err != nil {
+		s.refuseHandshake(err)
+		return
+	}
 	s.serve()
 }
 
 func (s *session) serve() {
-	for {
+	for first := true; ; first = false {
 		if err := s.read(); err != nil {
 			s.cause = s.causeOf(err)
+			return
+		}
+		if first && s.beginsTLS() {
+			s.refuseTLS()
 			return
 		}
 		if !s.process() {

@@ -15,6 +15,7 @@ type stats struct {
 	inBytes         atomic.Int64 // read from clients
 	protocolErrors  atomic.Int64 // sessions ended by a protocol error
 	badHeaders      atomic.Int64 // connections without a valid header of the PROXY protocol
+	badHandshakes   atomic.Int64 // connections whose TLS handshake failed
 	outputLimit     atomic.Int64 // sessions closed because their output was not read
 	subscriberLimit atomic.Int64 // subscribers closed because their messages were not read
 
@@ -41,6 +42,7 @@ func (s *stats) lines(line func(name string, value any)) {
 	line("input_bytes", s.inBytes.Load())
 	line("protocol_errors", s.protocolErrors.Load())
 	line("proxy_header_errors", s.badHeaders.Load())
+	line("tls_handshake_errors", s.badHandshakes.Load())
 	line("output_limit_disconnections", s.outputLimit.Load())
 	line("subscriber_limit_disconnections", s.subscriberLimit.Load())
 	line("panics", guard.Panics())

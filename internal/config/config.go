@@ -39,6 +39,16 @@ type Config struct {
 	// DrainTimeout is how long a stop waits for clients.
 	DrainTimeout time.Duration
 
+	// TLSListen is where clients are served with TLS: "host:port".
+	TLSListen []string
+	// TLSCert and TLSKey are the files of Leash's certificate for clients, and of its key.
+	TLSCert, TLSKey string
+	// TLSClientCA is the file of the authorities that sign clients' certificates; empty: clients
+	// need none.
+	TLSClientCA string
+	// TLSClientAuth is require or request: whether a client must show a certificate.
+	TLSClientAuth string
+
 	// Upstream is the "host:port" of the Redis, or of some nodes of the cluster. If it is empty, or
 	// only "embedded", Leash uses an embedded Redis.
 	Upstream []string
@@ -57,6 +67,17 @@ type Config struct {
 	UpstreamPassword Secret
 	// UpstreamPasswordFile is the file that Parse read UpstreamPassword from; empty: none.
 	UpstreamPasswordFile string
+	// UpstreamTLS makes all connections to Redis with TLS, and SentinelTLS those to sentinels.
+	UpstreamTLS, SentinelTLS bool
+	// UpstreamTLSCA is the file of the authorities that sign Redis's certificates; empty: those
+	// of the system.
+	UpstreamTLSCA string
+	// UpstreamTLSCert and UpstreamTLSKey are the files of Leash's certificate for Redis; empty:
+	// none.
+	UpstreamTLSCert, UpstreamTLSKey string
+	// UpstreamTLSServerName is the name in the certificates of Redis; empty: the host of the
+	// address.
+	UpstreamTLSServerName string
 	// ReadFrom is which node serves read-only commands: master, replica or nearest.
 	ReadFrom string
 	// TrustClients serves clients that have not authenticated with the upstream user's rights.
@@ -106,6 +127,8 @@ func Default() Config {
 		MaxClientOutput: 256 * mib,
 		PeerTimeout:     11 * time.Second,
 		DrainTimeout:    10 * time.Second,
+
+		TLSClientAuth: "require",
 
 		UpstreamMode:    "auto",
 		ReadFrom:        "master",

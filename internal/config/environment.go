@@ -47,6 +47,9 @@ func setFromEnv(gs []group, fs *pflag.FlagSet, environ []string) (errs []error) 
 		case fs.Changed(o.name):
 		default:
 			if err := o.value.Set(text); err != nil {
+				if mayBeURL(text) {
+					text = "(hidden)"
+				}
 				errs = append(errs, fmt.Errorf("--%s (from %s) %q %w", o.name, name, text, err))
 			}
 		}

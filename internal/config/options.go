@@ -43,6 +43,7 @@ func groups(c *Config) []group {
 	return []group{
 		{"Clients", clientOptions(c)},
 		{"Redis", upstreamOptions(c)},
+		{"TLS", tlsOptions(c)},
 		{"Locks", lockOptions(c)},
 		{"Process", processOptions(c)},
 	}
@@ -123,6 +124,10 @@ func upstreamOptions(c *Config) []option {
 			details: []string{
 				"One node of a cluster is enough, because it names the others. " +
 					"Name several, so that Leash can start while one of them is down.",
+				"A URL works too: `rediss://user:password@host:port` is the address, `--upstream-tls`, " +
+					"`--upstream-user` and the password together. `redis://` is the same without TLS. " +
+					"Write special characters of the password as in any URL, such as `%2C` for a comma. " +
+					"Other users of the machine can read the arguments of a process.",
 				"The word `embedded` starts a small Redis inside the process, to try Leash out. " +
 					"Its data and its locks exist in this process only.",
 			},
@@ -295,6 +300,7 @@ var (
 	readFroms     = []string{"master", "replica", "nearest"}
 	onDisconnects = []string{"auto", "release", "expire"}
 	lockPublishes = []string{"both", "sharded", "plain"}
+	clientAuths   = []string{"require", "request"}
 	logFormats    = []string{"text", "json"}
 	logLevels     = []string{"debug", "info", "warn", "error"}
 )

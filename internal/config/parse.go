@@ -63,7 +63,7 @@ func Parse(args, environ []string) (Config, error) {
 	if err := errors.Join(setFromEnv(gs, fs, environ)...); err != nil {
 		return Config{}, &UsageError{err}
 	}
-	if err := c.readPassword(); err != nil {
+	if err := errors.Join(c.readURLs(), c.readPassword()); err != nil {
 		return Config{}, &UsageError{err}
 	}
 	if err := c.Validate(); err != nil {
@@ -86,7 +86,7 @@ func flagError(fs *pflag.FlagSet, err error) error {
 		return fmt.Errorf("--%s is not a flag%s", unknown.GetSpecifiedName(), suggest("--"+unknown.GetSpecifiedName(), flagNames(fs)))
 	case errors.As(err, &missing):
 		return fmt.Errorf("--%s needs a value", missing.GetSpecifiedName())
-	case errors.As(err, &invalid) && (invalid.GetValue() == "" || isHidden(invalid.GetFlag())):
+	case errors.As(err, &invalid) && (invalid.GetValue() == "" || isHidden(invalid.GetFlag()) || mayBeURL(invalid.GetValue())):
 		return fmt.Errorf("--%s %w", invalid.GetFlag().Name, invalid.Unwrap())
 	case errors.As(err, &invalid):
 		return fmt.Errorf("--%s %q %w", invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap())

@@ -70,6 +70,11 @@ var everything = []struct{ flag, text string }{
 	{"max-client-output", "1GiB"},
 	{"peer-timeout", "20s"},
 	{"drain-timeout", "0"},
+	{"tls-listen", "0.0.0.0:7001,[::1]:7002"},
+	{"tls-cert", "leash.crt"},
+	{"tls-key", "leash.key"},
+	{"tls-client-ca", "clients.pem"},
+	{"tls-client-auth", "request"},
 	{"upstream", "a:1,[::1]:2"},
 	{"upstream-mode", "sentinel"},
 	{"sentinel-master", "mymaster"},
@@ -77,6 +82,12 @@ var everything = []struct{ flag, text string }{
 	{"sentinel-password", "quiet"},
 	{"upstream-user", "leash"},
 	{"upstream-password", "secret"},
+	{"upstream-tls", "true"},
+	{"upstream-tls-ca", "redis.pem"},
+	{"upstream-tls-cert", "client.crt"},
+	{"upstream-tls-key", "client.key"},
+	{"upstream-tls-server-name", "redis.internal"},
+	{"sentinel-tls", "true"},
 	{"read-from", "nearest"},
 	{"trust-clients", "true"},
 	{"max-pinned", "50"},
@@ -104,6 +115,19 @@ var everythingParsed = Config{
 	MaxArgs:         2048,
 	MaxClientOutput: 1 << 30,
 	PeerTimeout:     20 * time.Second,
+
+	TLSListen:     []string{"0.0.0.0:7001", "[::1]:7002"},
+	TLSCert:       "leash.crt",
+	TLSKey:        "leash.key",
+	TLSClientCA:   "clients.pem",
+	TLSClientAuth: "request",
+
+	UpstreamTLS:           true,
+	SentinelTLS:           true,
+	UpstreamTLSCA:         "redis.pem",
+	UpstreamTLSCert:       "client.crt",
+	UpstreamTLSKey:        "client.key",
+	UpstreamTLSServerName: "redis.internal",
 
 	Upstream:         []string{"a:1", "[::1]:2"},
 	UpstreamMode:     "sentinel",
@@ -391,7 +415,14 @@ func TestPasswordNeverShows(t *testing.T) {
 		{nil, []string{"--upstream-password", "correct", password}},
 		{nil, []string{"--upstream-password", password}},
 		{nil, []string{"--upstream-password=" + password, "--upstream-password-file", "x", "--upstream", "a:1"}},
-		{nil, []string{"--upstream", "redis://me:" + password + "@a:1"}},
+		{nil, []string{"--upstream", "redis://me:" + password + "@a:1", "--max-args", "1"}},
+		{nil, []string{"--upstream", "redis://me:" + password + "@a:1,,b:1"}},
+		{nil, []string{"--upstream", "redis://me:," + password + "@a:1"}},
+		{nil, []string{"--upstream", "redis://me:" + password + "@a:1/3"}},
+		{nil, []string{"--upstream", "redis://me:" + password + "@a:1?db=3"}},
+		{nil, []string{"--upstream", "redis://me:" + password + "@a:port"}},
+		{nil, []string{"--upstream", "redis://me:" + password + "@a:1", "--upstream-password", "other"}},
+		{map[string]string{"LEASH_UPSTREAM": "redis://me:" + password + "@a:1,,b:1"}, nil},
 		{nil, []string{"--upstream", "a:1,me:" + password + "@a:1"}},
 		{vars, nil},
 		{vars, []string{"--max-args", "1", "--upstream", "a:1"}},
@@ -427,6 +458,43 @@ func TestParseRefusesWhiteSpaceThatIsNotMeant(t *testing.T) {
 		got := mustRefuse(t, nil, "--upstream", "a:1", "--upstream-password-file", writeFile(t, content))
 		if !strings.Contains(got, "is empty: put the password in it") {
 			t.Errorf("%q: %s", content, got)
+		}
+	}
+}
+
+// TestParseURL checks what a URL in --upstream stands for.
+func TestParseURL(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		want Config
+	}{
+		{"rediss://a:1", Config{Upstream: []string{"a:1"}, UpstreamTLS: true}},
+		{"redis://a", Config{Upstream: []string{"a:6379"}}},
+		{"redis://[::1]:7/0", Config{Upstream: []string{"[::1]:7"}}},
+		{"rediss://me:s%2C%40@a:1/,b:2", Config{Upstream: []string{"a:1", "b:2"}, UpstreamTLS: true, UpstreamUser: "me", UpstreamPassword: "s,@"}},
+		{"rediss://:secret@a:1,rediss://:secret@b:1", Config{Upstream: []string{"a:1", "b:1"}, UpstreamTLS: true, UpstreamPassword: "secret"}},
+	} {
+		got := mustParse(t, nil, "--upstream", c.args)
+		got = Config{Upstream: got.Upstream, UpstreamTLS: got.UpstreamTLS, UpstreamUser: got.UpstreamUser, UpstreamPassword: got.UpstreamPassword}
+		if !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: got %+v", c.args, got)
+		}
+	}
+	for _, c := range []struct {
+		args []string
+		want error
+	}{
+		{[]string{"redis://a:port"}, errURL},
+		{[]string{"redis://"}, errURL},
+		{[]string{"redis://a:1/3"}, errURLDatabase},
+		{[]string{"redis://a:1?x=y"}, errURLOptions},
+		{[]string{"redis://a:1", "--upstream-tls"}, errURLTLS},
+		{[]string{"redis://a:1,rediss://b:1"}, errURLTLS},
+		{[]string{"redis://a:b@a:1,redis://a:c@b:1"}, errURLPassword},
+		{[]string{"redis://a:1", "--sentinel-master", "m"}, errURLOfSentinel},
+	} {
+		if got := mustRefuse(t, nil, append([]string{"--upstream"}, c.args...)...); got != c.want.Error() {
+			t.Errorf("%q: got %s", c.args, got)
 		}
 	}
 }

@@ -25,6 +25,8 @@ func (c Config) Validate() error {
 		c.validateCredentials(),
 		c.validateSentinel(),
 		c.validateLoop(),
+		c.validateTLS(),
+		c.validateUpstreamTLS(),
 
 		within("max-clients", c.MaxClients, 1, 1000000, strconv.Itoa),
 		within("max-bulk", c.MaxBulk, mib, 4*gib, formatSize),
@@ -52,6 +54,7 @@ func (c Config) Validate() error {
 		within("max-waiters", c.MaxWaiters, 1, 1000000, strconv.Itoa),
 
 		within("threads", c.Threads, 1, 1024, strconv.Itoa),
+		word("tls-client-auth", c.TLSClientAuth, clientAuths),
 		word("log-format", c.LogFormat, logFormats),
 	)
 }
@@ -159,7 +162,7 @@ func (c Config) validateAnnounce() error {
 
 func (c Config) validateProxyProtocol() error {
 	isTCP := func(addr string) bool { return !strings.HasPrefix(addr, "unix:") }
-	if !c.ProxyProtocol || slices.ContainsFunc(c.Listen, isTCP) {
+	if !c.ProxyProtocol || len(c.TLSListen) > 0 || slices.ContainsFunc(c.Listen, isTCP) {
 		return nil
 	}
 	return errors.New("--proxy-protocol is for TCP, but --listen has unix sockets only: give a host:port, or remove the flag")
@@ -199,7 +202,7 @@ func (c Config) validateEmbedded() error {
 	if len(c.Upstream) > 0 || c.validateListen() != nil {
 		return nil
 	}
-	for _, addr := range c.Listen {
+	for _, addr := range slices.Concat(c.Listen, c.TLSListen) {
 		if !isLocal(addr) {
 			return fmt.Errorf("--upstream names no Redis, but --listen %q serves other machines: name the Redis, "+
 				"or give --upstream embedded to try Leash with locks in this process only", addr)
@@ -227,7 +230,7 @@ func validateUpstreamAddr(addr string) error {
 	}
 	if strings.ContainsAny(addr, "@/") {
 		// The text is not repeated, because a URL may contain a password.
-		return errors.New("--upstream takes host:port, not a URL: give user and password by --upstream-user and --upstream-password-file")
+		return errors.New("--upstream has an address that is neither host:port nor a URL: write rediss://user:password@host:port")
 	}
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil || host == "" || strings.ContainsFunc(host, unfitForHost) || !validPort(port, 1) {
@@ -288,7 +291,7 @@ func (c Config) validateReadFrom() error {
 
 // validateLoop refuses a Leash that would be its own upstream.
 func (c Config) validateLoop() error {
-	for _, listen := range c.Listen {
+	for _, listen := range slices.Concat(c.Listen, c.TLSListen) {
 		for _, upstream := range c.Upstream {
 			if sameServer(listen, upstream) {
 				return fmt.Errorf("--upstream %q and --listen %q are the same address: give the address of Redis, or listen elsewhere", upstream, listen)

@@ -59,6 +59,30 @@ func TestValidate(t *testing.T) {
 		{"unix with a long path", func(c *Config) { c.Listen = []string{"unix:" + strings.Repeat("x", 108)} },
 			`--listen "unix:` + strings.Repeat("x", 108) + `" has a path longer than 107 bytes: give a shorter one`},
 
+		{"TLS", func(c *Config) { c.TLSListen, c.TLSCert, c.TLSKey = []string{"127.0.0.1:6381"}, "a", "b" }, ""},
+		{"TLS without a key", func(c *Config) { c.TLSListen, c.TLSCert = []string{"127.0.0.1:6381"}, "a" },
+			"--tls-listen needs a certificate: give --tls-cert and --tls-key"},
+		{"TLS nowhere", func(c *Config) { c.TLSCert, c.TLSKey = "a", "b" },
+			"--tls-cert, --tls-key and --tls-client-ca are for --tls-listen: give it, or remove them"},
+		{"TLS on a unix socket", func(c *Config) { c.TLSListen, c.TLSCert, c.TLSKey = []string{"unix:/a"}, "a", "b" },
+			`--tls-listen "unix:/a" is not an address: give host:port, [ipv6]:port or :port`},
+		{"TLS on the plain port", func(c *Config) { c.TLSListen, c.TLSCert, c.TLSKey = []string{"127.0.0.1:6380"}, "a", "b" },
+			`--tls-listen "127.0.0.1:6380" and --listen are the same address: give each its own port`},
+		{"TLS twice", func(c *Config) { c.TLSListen, c.TLSCert, c.TLSKey = []string{"[::1]:1", "[::1]:1"}, "a", "b" },
+			`--tls-listen "[::1]:1" is given twice: give it once`},
+		{"TLS for all in front of an embedded Redis", func(c *Config) { c.TLSListen, c.TLSCert, c.TLSKey = []string{":6381"}, "a", "b" },
+			`--upstream names no Redis, but --listen ":6381" serves other machines: name the Redis, ` +
+				"or give --upstream embedded to try Leash with locks in this process only"},
+		{"TLS with an embedded Redis", func(c *Config) { c.UpstreamTLS = true },
+			"--upstream-tls needs --upstream: the embedded Redis does not speak TLS"},
+		{"a certificate without its key", func(c *Config) {
+			c.Upstream, c.UpstreamTLS, c.UpstreamTLSCert = []string{"a:1"}, true, "a"
+		}, "--upstream-tls-cert and --upstream-tls-key belong together: give both"},
+		{"an authority without TLS", func(c *Config) { c.Upstream, c.UpstreamTLSCA = []string{"a:1"}, "a" },
+			"--upstream-tls-ca, -cert and -server-name are for --upstream-tls: give it, or remove them"},
+		{"TLS with no sentinels", func(c *Config) { c.Upstream, c.SentinelTLS = []string{"a:1"}, true },
+			"--sentinel-tls is for sentinels: give --sentinel-master, or --upstream-tls for Redis itself"},
+
 		{"upstream", func(c *Config) { c.Upstream = []string{"redis:6379", "[::1]:6379"} }, ""},
 		{"upstream without port", func(c *Config) { c.Upstream = []string{"redis"} },
 			`--upstream "redis" is not an address: give host:port or [ipv6]:port`},

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"crypto/tls"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -12,8 +13,9 @@ import (
 
 // Conn is a client's socket. Its reads block and its writes do not, except Push.
 type Conn struct {
-	net.Conn
+	net.Conn    // the socket; with TLS, its bytes are encrypted
 	raw         syscall.RawConn
+	secure      *secure       // nil: the client speaks plain
 	balanced    bool          // a balancer relays it and sends a PROXY protocol header first
 	peerTimeout time.Duration // silence after which a guarded peer is dead
 	// the client named in that header; nil: no header, or the balancer's own connection
@@ -36,7 +38,7 @@ type Conn struct {
 	unackedSince time.Time // used by PeerSilent only
 }
 
-func newConn(nc net.Conn, balanced bool, peerTimeout time.Duration) (*Conn, error) {
+func newConn(nc net.Conn, tlsConfig *tls.Config, balanced bool, peerTimeout time.Duration) (*Conn, error) {
 	sc, ok := nc.(syscall.Conn)
 	if !ok {
 		return nil, syscall.EINVAL
@@ -51,23 +53,44 @@ func newConn(nc net.Conn, balanced bool, peerTimeout time.Duration) (*Conn, erro
 		c.writeOnce(fd)
 		return c.written > 0 || c.failure != nil
 	}
+	if tlsConfig != nil {
+		c.secure = newSecure(c, tlsConfig)
+	}
 	return c, nil
+}
+
+// Read reads what the client has sent.
+func (c *Conn) Read(p []byte) (int, error) {
+	if c.secure != nil {
+		return c.secure.read(p)
+	}
+	return c.Conn.Read(p)
 }
 
 // Close closes the socket.
 func (c *Conn) Close() error {
 	c.closed.Store(true)
+	if c.secure != nil {
+		c.secure.sayGoodbye()
+	}
 	return c.Conn.Close()
 }
 
 // Try writes as many bytes as the socket accepts at once and returns their number. Only one
 // goroutine may write at a time.
 func (c *Conn) Try(p []byte) (int, error) {
+	if c.secure != nil {
+		return c.secure.write(p, c.tryOnce)
+	}
 	return c.write(p, c.tryOnce)
 }
 
-// Push writes as Try does, but waits until the socket takes at least one byte.
+// Push writes as Try does, but waits until the socket takes at least one byte. With TLS, that byte
+// need not be the last one of a record. Then Push returns 0.
 func (c *Conn) Push(p []byte) (int, error) {
+	if c.secure != nil {
+		return c.secure.write(p, c.waitAndWrite)
+	}
 	return c.write(p, c.waitAndWrite)
 }
 

@@ -2,5 +2,6 @@
 //
 // A [Listener] makes a [Conn] for each client and asks Config.Open for the [Session] that serves
 // it. A Conn reads the header of a balancer, writes without blocking, and notices a peer that has
-// vanished. Before Leash knows its upstream, [Refuse] answers clients with an error.
+// vanished. It also speaks TLS: it encrypts into a buffer, so that its writes do not block either.
+// Before Leash knows its upstream, [Refuse] answers clients with an error.
 package client

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
@@ -39,6 +40,7 @@ type Config struct {
 // in net/http. When accepting stops, redcon stays in Accept until the sessions have ended.
 type Listener struct {
 	ln       net.Listener
+	tls      func() *tls.Config // nil: clients speak plain
 	cfg      Config
 	stopped  atomic.Bool
 	finish   sync.Once
@@ -48,7 +50,7 @@ type Listener struct {
 // NewListener makes a Listener that accepts from ln.
 func NewListener(ln net.Listener, cfg Config) *Listener {
 	cfg.ProxyProtocol = cfg.ProxyProtocol && ln.Addr().Network() != "unix"
-	return &Listener{ln: ln, cfg: cfg, finished: make(chan struct{})}
+	return &Listener{ln: ln, tls: tlsOf(ln), cfg: cfg, finished: make(chan struct{})}
 }
 
 // Serve serves clients until Finish is called. Each session has a goroutine.
@@ -107,7 +109,7 @@ func (a *acceptor) Accept() (net.Conn, error) {
 // there is none.
 func (a *acceptor) open(nc net.Conn) *redconConn {
 	var session Session
-	c, err := newConn(nc, a.cfg.ProxyProtocol, a.cfg.PeerTimeout)
+	c, err := newConn(nc, a.tlsConfig(), a.cfg.ProxyProtocol, a.cfg.PeerTimeout)
 	if err != nil {
 		a.cfg.Log.Error("connection refused", "err", err)
 	} else {
@@ -118,6 +120,14 @@ func (a *acceptor) open(nc net.Conn) *redconConn {
 		return nil
 	}
 	return &redconConn{Conn: c, session: session}
+}
+
+// tlsConfig returns the TLS settings of the next client, or nil.
+func (a *acceptor) tlsConfig() *tls.Config {
+	if a.tls == nil {
+		return nil
+	}
+	return a.tls()
 }
 
 // tick is the only command of a connection that redcon's command reader sees. It is well formed.

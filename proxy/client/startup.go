@@ -1,6 +1,7 @@
 package client
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -15,7 +16,33 @@ import (
 
 // Listen opens ports. Each address is host:port or unix:/path. The error names the address that
 // failed.
-func Listen(addrs []string) ([]net.Listener, error) {
+func Listen(addrs []string) ([]net.Listener, error) { return listen("--listen", addrs) }
+
+// ListenTLS opens ports for clients that speak TLS. Each address is host:port. config returns the
+// settings for the next client.
+func ListenTLS(addrs []string, config func() *tls.Config) ([]net.Listener, error) {
+	lns, err := listen("--tls-listen", addrs)
+	for i, ln := range lns {
+		lns[i] = &tlsListener{ln.(*net.TCPListener), config}
+	}
+	return lns, err
+}
+
+// tlsListener is a port for TLS. Its Accept returns connections before the handshake.
+type tlsListener struct {
+	*net.TCPListener
+	config func() *tls.Config
+}
+
+// tlsOf returns what gives the TLS settings of a port. It is nil for a port without TLS.
+func tlsOf(ln net.Listener) func() *tls.Config {
+	if secure, ok := ln.(*tlsListener); ok {
+		return secure.config
+	}
+	return nil
+}
+
+func listen(flag string, addrs []string) ([]net.Listener, error) {
 	var lns []net.Listener
 	for _, addr := range addrs {
 		network, address := "tcp", addr
@@ -27,7 +54,7 @@ func Listen(addrs []string) ([]net.Listener, error) {
 			for _, ln := range lns {
 				ln.Close()
 			}
-			return nil, fmt.Errorf("--listen %s: %w", addr, err)
+			return nil, fmt.Errorf("%s %s: %w", flag, addr, err)
 		}
 		lns = append(lns, ln)
 	}
@@ -99,7 +126,8 @@ func (r *refusal) accept(ln net.Listener) {
 		}
 		select {
 		case r.slots <- struct{}{}:
-			r.all.Go(guard.Func(r.log, "refusing a client", func() { r.refuse(conn) }))
+			config := tlsOf(ln)
+			r.all.Go(guard.Func(r.log, "refusing a client", func() { r.refuse(conn, config) }))
 		default:
 			conn.Close()
 		}
@@ -120,10 +148,13 @@ func (r *refusal) pause(d time.Duration) bool {
 
 // refuse answers a client and then reads until the client closes. Closing a socket with unread
 // bytes would reset the connection, and the client would not see the answer.
-func (r *refusal) refuse(conn net.Conn) {
+func (r *refusal) refuse(conn net.Conn, config func() *tls.Config) {
 	defer func() { <-r.slots }()
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(refusalTime))
+	if config != nil {
+		conn = tls.Server(conn, config())
+	}
 	if _, err := io.WriteString(conn, r.reply); err != nil {
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"syscall"
 
 	"leash/proxy/resp"
 )
@@ -24,11 +25,20 @@ func (u *Upstream) dialChecked(ctx context.Context, _, addr string) (net.Conn, e
 	return newCheckedConn(conn), nil
 }
 
+// dialSentinel dials a sentinel for go-redis.
+func (u *Upstream) dialSentinel(ctx context.Context, _, addr string) (net.Conn, error) {
+	conn, err := u.connectSentinel(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	return newCheckedConn(conn), nil
+}
+
 // checkedConn gives go-redis only whole RESP2 replies. go-redis allocates what a header announces
 // before the bytes arrive, decodes arrays by recursion, and takes an error inside an array for the
 // end of the reply. A connection with other bytes ends with resp.ErrFrame.
 type checkedConn struct {
-	*net.TCPConn // not net.Conn: go-redis checks idle connections by the descriptor
+	net.Conn
 
 	// The fields below belong to the goroutine that reads.
 	scan  resp.Scanner
@@ -39,7 +49,13 @@ type checkedConn struct {
 }
 
 func newCheckedConn(conn net.Conn) *checkedConn {
-	return &checkedConn{TCPConn: conn.(*net.TCPConn), scan: resp.Scanner{RESP2: true}}
+	return &checkedConn{Conn: conn, scan: resp.Scanner{RESP2: true}}
+}
+
+// SyscallConn returns the socket, also below TLS. go-redis looks there whether Redis has ended a
+// connection while it was idle.
+func (c *checkedConn) SyscallConn() (syscall.RawConn, error) {
+	return socketOf(c.Conn).SyscallConn()
 }
 
 // Read implements net.Conn.
@@ -47,7 +63,7 @@ func (c *checkedConn) Read(p []byte) (int, error) {
 	for c.given == c.whole {
 		if err := c.fill(); err != nil {
 			if errors.Is(err, resp.ErrFrame) {
-				c.TCPConn.Close()
+				c.Conn.Close()
 			}
 			return 0, err
 		}
@@ -71,7 +87,7 @@ func (c *checkedConn) fill() error {
 	case rest == cap(c.buf):
 		c.buf = append(make([]byte, 0, 2*rest), c.buf...)
 	}
-	n, err := c.TCPConn.Read(c.buf[rest:cap(c.buf)])
+	n, err := c.Conn.Read(c.buf[rest:cap(c.buf)])
 	if n == 0 && err != nil {
 		return err
 	}

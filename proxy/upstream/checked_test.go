@@ -61,7 +61,7 @@ func TestGoRedisGetsNoPartOfInvalidReply(t *testing.T) {
 		if !strings.HasPrefix("+OK\r\n", string(got)) || !errors.Is(err, resp.ErrFrame) {
 			t.Errorf("%.30q: got %.30q, %v, want ErrFrame behind what came before", bad, got, err)
 		}
-		if _, err := c.TCPConn.Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
+		if _, err := c.Conn.Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("%.30q: the connection goes on: %v", bad, err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -13,10 +14,12 @@ func (u *Upstream) ask(ctx context.Context, addr string, f func(context.Context,
 	outer := ctx
 	ctx, cancel := context.WithTimeout(outer, askTimeout)
 	defer cancel()
+	end, _ := ctx.Deadline()
 	c := redis.NewClient(&redis.Options{
 		Addr: addr, Dialer: u.dialChecked, Username: u.cfg.User, Password: u.cfg.Password,
 		Protocol: 2, DisableIdentity: true, MaxRetries: -1, PoolSize: 1,
-		DialTimeout: askTimeout, ContextTimeoutEnabled: true, DialerRetries: 1,
+		DialTimeout:           max(time.Until(end), time.Millisecond), // go-redis dials in the background, without ctx
+		ContextTimeoutEnabled: true, DialerRetries: 1,
 	})
 	defer c.Close()
 	err := f(ctx, c)

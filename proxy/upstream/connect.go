@@ -88,9 +88,9 @@ func (u *Upstream) explained(err error) error {
 	case hasErrorCode(err, "NOPERM"):
 		return fmt.Errorf("%w: Leash's own user needs more rights: check %s", err, user)
 	case errors.Is(err, resp.ErrFrame):
-		return fmt.Errorf("%w: the server there is no Redis, or expects TLS", err)
+		return fmt.Errorf("%w: the server there is no Redis, or expects TLS: check the port and --upstream-tls", err)
 	}
-	return err
+	return u.explainedTLS(err)
 }
 
 func isAuthError(err error) bool {

@@ -48,7 +48,26 @@ func (u *Upstream) dial(ctx context.Context, addr string, lane Lane, patient boo
 	return conn, nil
 }
 
+// connect connects to a Redis. Every connection to one begins here.
 func (u *Upstream) connect(ctx context.Context, addr string) (net.Conn, error) {
+	if u.cfg.TLS == nil {
+		return connectPlain(ctx, addr)
+	}
+	return connectTLS(ctx, addr, u.cfg.TLS())
+}
+
+// connectSentinel connects to a sentinel. The name that Redis's certificates have does not count
+// there.
+func (u *Upstream) connectSentinel(ctx context.Context, addr string) (net.Conn, error) {
+	if u.cfg.SentinelTLS == nil {
+		return connectPlain(ctx, addr)
+	}
+	config := u.cfg.SentinelTLS().Clone()
+	config.ServerName = ""
+	return connectTLS(ctx, addr, config)
+}
+
+func connectPlain(ctx context.Context, addr string) (net.Conn, error) {
 	d := net.Dialer{KeepAliveConfig: keepAlive}
 	return d.DialContext(ctx, "tcp", addr)
 }

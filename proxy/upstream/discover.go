@@ -174,7 +174,7 @@ func (u *Upstream) discoverLocked(ctx context.Context) (err error) {
 		}
 		if failed == nil {
 			u.adopt(u.parseSlots(slots, nodes, addr))
-			u.noteHealthy(parseNodes(healthyLines(nodes), addr))
+			u.noteHealthy(parseNodes(healthyLines(nodes), addr, false))
 			u.discoveredAt.Store(&start)
 			return nil
 		}
@@ -213,7 +213,8 @@ func (u *Upstream) silentLocked(addr string) int {
 // also lists nodes that own no slot yet.
 func (u *Upstream) parseSlots(slots []slotOwners, nodes, asked string) *Topology {
 	ranges := make([]slotRange, 0, len(slots))
-	peers, members := parseNodes(nodes, asked), make(map[string]bool)
+	named := u.cfg.TLS != nil && haveNames(slots)
+	peers, members := parseNodes(nodes, asked, named), make(map[string]bool)
 	for _, s := range slots {
 		for _, addr := range s.addrs {
 			if members[addr] = true; !slices.Contains(peers, addr) {
@@ -230,7 +231,7 @@ func (u *Upstream) parseSlots(slots []slotOwners, nodes, asked string) *Topology
 	}
 	t := clusterOf(ranges)
 	t.replicaCount, t.replicasKnown = countReplicas(nodes), nodes != ""
-	for _, addr := range slotless(nodes, asked) {
+	for _, addr := range slotless(nodes, asked, named) {
 		t.slotless = append(t.slotless, u.node(addr))
 		members[addr] = true
 	}
@@ -268,14 +269,17 @@ func countReplicas(nodes string) (n int) {
 
 // slotless returns the addresses of working masters without slots in the reply to CLUSTER NODES.
 // Such a master may have keys of a slot that it is about to get.
-func slotless(nodes, asked string) (addrs []string) {
+func slotless(nodes, asked string, named bool) (addrs []string) {
 	for line := range strings.Lines(healthyLines(nodes)) {
 		fields := strings.Fields(line)
 		if slices.ContainsFunc(fields[8:], ownsSlots) || !slices.Contains(strings.Split(fields[2], ","), "master") {
 			continue
 		}
-		endpoint, _, _ := strings.Cut(fields[1], "@")
-		addrs = append(addrs, completeAddr(endpoint, asked))
+		both := addrsIn(fields[1], asked)
+		if named {
+			both = both[len(both)-1:]
+		}
+		addrs = append(addrs, both[0])
 	}
 	return addrs
 }
@@ -290,21 +294,44 @@ func isFailing(flag string) bool {
 // slot in brackets is being moved.
 func ownsSlots(field string) bool { return field[0] != '[' }
 
+// haveNames reports whether a cluster's nodes are reached by host names. With TLS, certificates
+// then usually have no IP addresses.
+func haveNames(slots []slotOwners) bool {
+	for _, s := range slots {
+		if host, _, err := net.SplitHostPort(s.addrs[0]); err == nil && net.ParseIP(host) == nil {
+			return true
+		}
+	}
+	return false
+}
+
 // parseNodes returns the addresses in the reply to CLUSTER NODES. A line has the form "<id>
-// <ip:port@cport[,hostname[,…]]> <flags> …".
-func parseNodes(nodes, asked string) (addrs []string) {
+// <ip:port@cport[,hostname[,…]]> <flags> …". If named is set, the IP address of a node with a host
+// name is left out.
+func parseNodes(nodes, asked string, named bool) (addrs []string) {
 	for line := range strings.Lines(nodes) {
 		fields := strings.Fields(line)
 		if len(fields) < 3 || strings.Contains(fields[2], "noaddr") {
 			continue
 		}
-		endpoint, names, _ := strings.Cut(fields[1], ",")
-		endpoint, _, _ = strings.Cut(endpoint, "@")
-		addrs = append(addrs, completeAddr(endpoint, asked))
-		host, _, _ := strings.Cut(names, ",")
-		if _, port, err := net.SplitHostPort(endpoint); err == nil && host != "" && !strings.Contains(host, "=") {
-			addrs = append(addrs, net.JoinHostPort(host, port))
+		both := addrsIn(fields[1], asked)
+		if named {
+			both = both[len(both)-1:]
 		}
+		addrs = append(addrs, both...)
+	}
+	return addrs
+}
+
+// addrsIn returns the addresses in the second field of a line of CLUSTER NODES: the one with the IP
+// address, and then the one with the host name if there is one.
+func addrsIn(field, asked string) []string {
+	endpoint, names, _ := strings.Cut(field, ",")
+	endpoint, _, _ = strings.Cut(endpoint, "@")
+	addrs := []string{completeAddr(endpoint, asked)}
+	host, _, _ := strings.Cut(names, ",")
+	if _, port, err := net.SplitHostPort(endpoint); err == nil && host != "" && !strings.Contains(host, "=") {
+		addrs = append(addrs, net.JoinHostPort(host, port))
 	}
 	return addrs
 }

@@ -41,7 +41,7 @@ func TestParseNodes(t *testing.T) {
 		"67ed 127.0.0.1:30002@31002,,shard-id=1 master - 0 1426238316232 2 connected 5461-10922\n" +
 		"292f :0@0 master,noaddr - 0 0 3 disconnected\n" +
 		"e7d1 :30001@31001 myself,master - 0 0 1 connected 0-5460\n"
-	got := strings.Join(parseNodes(reply, "10.0.0.1:30001"), " ")
+	got := strings.Join(parseNodes(reply, "10.0.0.1:30001", false), " ")
 	if want := "127.0.0.1:30004 hostname4:30004 127.0.0.1:30002 10.0.0.1:30001"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -52,7 +52,7 @@ type sentinelView struct {
 // sentinelClient makes a go-redis client of a sentinel.
 func (u *Upstream) sentinelClient(addr string) *redis.Client {
 	return redis.NewClient(&redis.Options{
-		Addr: addr, Dialer: u.dialChecked, Username: u.cfg.SentinelUser, Password: u.cfg.SentinelPassword,
+		Addr: addr, Dialer: u.dialSentinel, Username: u.cfg.SentinelUser, Password: u.cfg.SentinelPassword,
 		Protocol: 2, DisableIdentity: true, MaxRetries: -1, PoolSize: 2,
 		DialTimeout: askTimeout, ContextTimeoutEnabled: true, DialerRetries: 1,
 	})

@@ -28,6 +28,7 @@ package upstream
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -57,6 +58,10 @@ type Config struct {
 	// User and Password are for topology, scripts and liveness. Clients use them only if their Lane
 	// says so.
 	User, Password string
+
+	// TLS and SentinelTLS return the TLS settings of the next connection to Redis and to a
+	// sentinel; nil: without TLS. A ServerName in them is for Redis only.
+	TLS, SentinelTLS func() *tls.Config
 
 	ReadFrom string // ReadMaster (also if empty), ReadReplica or ReadNearest
 

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"leash/internal/config"
+	"leash/internal/tlsfiles"
+)
+
+// certificates are what Leash speaks TLS with. Both are nil without TLS.
+type certificates struct {
+	clients *tlsfiles.Source
+	redis   *tlsfiles.Source // and sentinels
+}
+
+// loadCertificates reads the files of certificates and keys.
+func loadCertificates(cfg config.Config, log *slog.Logger) (c certificates, err error) {
+	if len(cfg.TLSListen) > 0 {
+		auth := tls.RequireAndVerifyClientCert
+		if cfg.TLSClientAuth == "request" {
+			auth = tls.VerifyClientCertIfGiven
+		}
+		files := tlsfiles.Files{Cert: cfg.TLSCert, Key: cfg.TLSKey, CA: cfg.TLSClientCA}
+		c.clients, err = tlsfiles.Server(files, tlsfiles.Flags{Cert: "tls-cert", CA: "tls-client-ca"}, auth, log)
+		if err != nil {
+			return c, err
+		}
+	}
+	if cfg.UpstreamTLS || cfg.SentinelTLS {
+		files := tlsfiles.Files{Cert: cfg.UpstreamTLSCert, Key: cfg.UpstreamTLSKey, CA: cfg.UpstreamTLSCA}
+		flags := tlsfiles.Flags{Cert: "upstream-tls-cert", CA: "upstream-tls-ca"}
+		c.redis, err = tlsfiles.Client(files, flags, cfg.UpstreamTLSServerName, log)
+	}
+	return c, err
+}
+
+// all returns those that exist.
+func (c certificates) all() (sources []*tlsfiles.Source) {
+	for _, s := range []*tlsfiles.Source{c.clients, c.redis} {
+		if s != nil {
+			sources = append(sources, s)
+		}
+	}
+	return sources
+}
+
+// follow reads changed files until stop is called. While there are such files, SIGHUP makes it read
+// them at once.
+func (c certificates) follow() (stop func()) {
+	var stops []func()
+	for _, s := range c.all() {
+		wake := make(chan os.Signal, 1)
+		signal.Notify(wake, syscall.SIGHUP)
+		end := background(func(ctx context.Context) error { s.Run(ctx, wake); return nil }, nil)
+		stops = append(stops, func() { signal.Stop(wake); _ = end() })
+	}
+	return func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}
+}

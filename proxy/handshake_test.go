@@ -1,0 +1,338 @@
+package proxy
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"leash/internal/certtest"
+	"leash/internal/redistest"
+)
+
+// tlsLeash is a Leash with a port for TLS, and the settings of a client that trusts it.
+type tlsLeash struct {
+	*leash
+	authority *certtest.Authority
+	client    *tls.Config
+}
+
+func startTLS(t *testing.T, addrs []string, opts ...func(*options)) *tlsLeash {
+	t.Helper()
+	ca := certtest.NewAuthority(t)
+	config := &tls.Config{Certificates: []tls.Certificate{ca.Issue(t, nil).Load(t)}}
+	opts = append([]func(*options){func(o *options) { o.tls = config }}, opts...)
+	return &tlsLeash{startLeash(t, addrs, opts...), ca, &tls.Config{RootCAs: ca.Pool, ServerName: "127.0.0.1"}}
+}
+
+// connect opens a TLS connection that the test closes at its end.
+func (s *tlsLeash) connect(t testing.TB) (*redistest.Client, *tls.Conn) {
+	t.Helper()
+	conn, err := tls.Dial("tcp", s.tls, s.client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return redistest.NewClient(conn), conn
+}
+
+// TestTLSServesClients checks short and long commands and replies, and pipelines.
+func TestTLSServesClients(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startTLS(t, []string{redis.Addr})
+	c, _ := l.connect(t)
+	want(t, c, "+PONG\r\n", "PING")
+	for _, size := range []int{0, 1, 1000, 16 << 10, 16<<10 + 1, 100_000, 8 << 20} {
+		value := strings.Repeat("v", size)
+		want(t, c, "+OK\r\n", "SET", "k", value)
+		want(t, c, "$"+strconv.Itoa(size)+"\r\n"+value+"\r\n", "GET", "k")
+	}
+	const count = 5000
+	if err := c.Send(strings.Repeat(redistest.Command("PING"), count)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range count {
+		if got, err := c.Read(); err != nil || got != "+PONG\r\n" {
+			t.Fatalf("reply %d: %q %v", i, got, err)
+		}
+	}
+}
+
+// TestTLSClientThatReadsLate checks that replies which its socket does not take wait for the
+// client.
+func TestTLSClientThatReadsLate(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startTLS(t, []string{redis.Addr})
+	c, _ := l.connect(t)
+	value := strings.Repeat("0123456789abcdef", 64<<10) // 1 MiB
+	want(t, c, "+OK\r\n", "SET", "k", value)
+	const count = 20
+	if err := c.Send(strings.Repeat(redistest.Command("GET", "k"), count)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "its socket is full", func() bool {
+		for _, s := range l.all() {
+			if size, stalled, _ := s.backlog(time.Now()); size > 0 && stalled > 100*time.Millisecond {
+				return true
+			}
+		}
+		return false
+	})
+	for i := range count {
+		if got, err := c.Read(); err != nil || got != "$1048576\r\n"+value+"\r\n" {
+			t.Fatalf("reply %d has %d bytes, %v", i, len(got), err)
+		}
+	}
+}
+
+// TestTLSHalfClose checks that a client that has sent its last byte gets its replies, and then an
+// end that is no accident.
+func TestTLSHalfClose(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startTLS(t, []string{redis.Addr})
+	for name, end := range map[string]func(*tls.Conn) error{
+		"as TLS does": (*tls.Conn).CloseWrite,
+		"by FIN":      func(c *tls.Conn) error { return c.NetConn().(*net.TCPConn).CloseWrite() },
+	} {
+		_, conn := l.connect(t)
+		if _, err := io.WriteString(conn, redistest.Command("PING")+redistest.Command("ECHO", "x")); err != nil {
+			t.Fatal(err)
+		}
+		if err := end(conn); err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(conn)
+		if string(got) != "+PONG\r\n$1\r\nx\r\n" || err != nil {
+			t.Errorf("%s: got %q %v", name, got, err)
+		}
+	}
+}
+
+// TestTLSEndings checks what happens to the lock of a client by how its connection ends (R28).
+func TestTLSEndings(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startTLS(t, []string{redis.Addr}, watchdog(10*time.Minute))
+	for name, end := range map[string]struct {
+		how    func(*redistest.Client, *tls.Conn)
+		expire bool
+	}{
+		"end of TLS": {func(_ *redistest.Client, c *tls.Conn) { c.Close() }, false},
+		"FIN":        {func(_ *redistest.Client, c *tls.Conn) { c.NetConn().Close() }, false},
+		"quit":       {func(c *redistest.Client, _ *tls.Conn) { want(t, c, "+OK\r\n", "QUIT") }, false},
+		"reset": {func(_ *redistest.Client, c *tls.Conn) {
+			_ = c.NetConn().(*net.TCPConn).SetLinger(0)
+			c.NetConn().Close()
+		}, true},
+		"not TLS any more": {func(_ *redistest.Client, c *tls.Conn) { _, _ = io.WriteString(c.NetConn(), "PING\r\n") }, true},
+	} {
+		c, conn := l.connect(t)
+		token(t, c, name)
+		end.how(c, conn)
+		eventually(t, name+": the session ends", func() bool { return l.sessionCount() == 0 })
+		if got := redis.Client().Exists(t.Context(), name).Val() == 1; got != end.expire {
+			t.Errorf("%s: the lock stays %v", name, got)
+		}
+	}
+}
+
+// TestTLSHolderKilled checks that kill -9 of a holder frees its lock at once, for a waiter with
+// TLS.
+func TestTLSHolderKilled(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startTLS(t, []string{redis.Addr})
+	for i := range 10 {
+		cli := exec.Command("redis-cli", append([]string{"--tls", "--cacert", l.authority.CA}, cliAddr(l.tls)...)...)
+		in, err := cli.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := cli.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cli.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = cli.Process.Kill(); _ = cli.Wait() })
+		if _, err := io.WriteString(in, "LOCK.ACQUIRE k\n"); err != nil {
+			t.Fatal(err)
+		}
+		if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line == "" {
+			t.Fatal(line, err)
+		}
+		waiter, _ := l.connect(t)
+		if err := waiter.Send(redistest.Command("LOCK.ACQUIRE", "k", "BLOCK", "15000")); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "a client waits", func() bool { return l.locks.Stats().Waiters == 1 })
+		start := time.Now()
+		if err := cli.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := waiter.Read(); err != nil || got[0] != ':' {
+			t.Fatalf("got %q %v", got, err)
+		}
+		d := time.Since(start)
+		t.Logf("round %d: granted %v after kill -9", i, d)
+		if d > 5*time.Second {
+			t.Errorf("granted only %v after the kill", d)
+		}
+		want(t, waiter, ":1\r\n", "LOCK.RELEASE", "k")
+		waiter.Close()
+	}
+}
+
+func cliAddr(addr string) []string {
+	host, port, _ := net.SplitHostPort(addr)
+	return []string{"-h", host, "-p", port}
+}
+
+// TestTLSAfterProxyHeader checks that the header of a balancer comes before the handshake.
+func TestTLSAfterProxyHeader(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startTLS(t, []string{redis.Addr}, balanced)
+	for _, header := range []string{header1, header2} {
+		raw, err := net.Dial("tcp", l.tls)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(raw, header); err != nil {
+			t.Fatal(err)
+		}
+		conn := tls.Client(raw, l.client)
+		t.Cleanup(func() { conn.Close() })
+		c := redistest.NewClient(conn)
+		if own := fields(text(t, do(t, c, "CLIENT", "INFO"))); own["addr"] != headerClient {
+			t.Errorf("CLIENT INFO: %v", own)
+		}
+	}
+}
+
+// TestTLSAndPlainMixedUp checks that the log says which port is for what, once, and that other
+// clients are served.
+func TestTLSAndPlainMixedUp(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startTLS(t, []string{redis.Addr})
+	for range 3 {
+		if got := exchange(t, l.tls, redistest.Command("PING")); got != "-ERR this port expects TLS\r\n" {
+			t.Errorf("got %q", got)
+		}
+		if conn, err := tls.Dial("tcp", l.addr, l.client); err == nil {
+			conn.Close()
+			t.Error("a port without TLS speaks TLS")
+		}
+	}
+	eventually(t, "all are counted", func() bool { return l.stats.badHandshakes.Load() == 6 })
+	for _, line := range []string{
+		`level=WARN msg="a client does not speak TLS on a port of --tls-listen, closing it"`,
+		`level=WARN msg="a client speaks TLS on a port of --listen, closing it"`,
+	} {
+		if n := strings.Count(l.logs.String(), line); n != 1 {
+			t.Errorf("%d times: %s", n, line)
+		}
+	}
+	c, _ := l.connect(t)
+	want(t, c, "+PONG\r\n", "PING")
+}
+
+// TestTLSHandshakeNeverFinished checks that such connections end, count as clients, and delay
+// nobody.
+func TestTLSHandshakeNeverFinished(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startTLS(t, []string{redis.Addr}, func(o *options) { o.front.HeaderTimeout = 2 * time.Second })
+	const count = 300
+	var hello bytes.Buffer
+	_ = tls.Client(recorder{&hello}, l.client).Handshake()
+	for i := range count {
+		conn, err := net.Dial("tcp", l.tls)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := conn.Write(hello.Bytes()[:i%hello.Len()]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, _ := l.connect(t)
+	want(t, c, "+PONG\r\n", "PING")
+	eventually(t, "they end", func() bool { return l.sessionCount() == 1 })
+	want(t, c, "+PONG\r\n", "PING")
+}
+
+// recorder keeps what is written, and has nothing to read.
+type recorder struct{ b *bytes.Buffer }
+
+func (r recorder) Write(p []byte) (int, error)      { return r.b.Write(p) }
+func (recorder) Read([]byte) (int, error)           { return 0, io.EOF }
+func (recorder) Close() error                       { return nil }
+func (recorder) LocalAddr() net.Addr                { return nil }
+func (recorder) RemoteAddr() net.Addr               { return nil }
+func (recorder) SetDeadline(time.Time) error        { return nil }
+func (recorder) SetReadDeadline(time.Time) error    { return nil }
+func (recorder) SetWriteDeadline(t time.Time) error { return nil }
+
+// TestTLSRefuses checks which clients get no connection.
+func TestTLSRefuses(t *testing.T) {
+	redis := redistest.Start(t)
+	ours, theirs := certtest.NewAuthority(t), certtest.NewAuthority(t)
+	config := &tls.Config{
+		Certificates: []tls.Certificate{ours.Issue(t, nil).Load(t)}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ours.Pool,
+	}
+	l := startLeash(t, []string{redis.Addr}, func(o *options) { o.tls = config })
+	dial := func(c *tls.Config) error {
+		c.RootCAs, c.ServerName = ours.Pool, "127.0.0.1"
+		conn, err := tls.Dial("tcp", l.tls, c)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		got, err := redistest.NewClient(conn).Do("PING")
+		if err == nil && got != "+PONG\r\n" {
+			err = errors.New(got)
+		}
+		return err
+	}
+	with := func(a *certtest.Authority, change func(*x509.Certificate)) *tls.Config {
+		return &tls.Config{Certificates: []tls.Certificate{a.Issue(t, change, "client").Load(t)}}
+	}
+	if err := dial(with(ours, nil)); err != nil {
+		t.Error(err)
+	}
+	for name, c := range map[string]*tls.Config{
+		"no certificate":  {},
+		"wrong authority": with(theirs, nil),
+		"expired":         with(ours, func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }),
+		"not yet valid":   with(ours, func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Hour) }),
+		"TLS 1.1": {MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11,
+			Certificates: with(ours, nil).Certificates},
+	} {
+		if err := dial(c); err == nil {
+			t.Errorf("%s: it got a connection", name)
+		}
+	}
+	if n := l.stats.badHandshakes.Load(); n != 5 {
+		t.Errorf("%d counted", n)
+	}
+}
+
+// TestTLS12 checks the oldest version that is allowed.
+func TestTLS12(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startTLS(t, []string{redis.Addr})
+	l.client.MaxVersion = tls.VersionTLS12
+	c, conn := l.connect(t)
+	value := strings.Repeat("v", 1<<20)
+	want(t, c, "+OK\r\n", "SET", "k", value)
+	want(t, c, "$1048576\r\n"+value+"\r\n", "GET", "k")
+	if v := conn.ConnectionState().Version; v != tls.VersionTLS12 {
+		t.Errorf("version %x", v)
+	}
+}

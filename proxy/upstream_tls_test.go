@@ -1,0 +1,216 @@
+package proxy
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"leash/internal/certtest"
+	"leash/internal/redistest"
+	"leash/proxy/upstream"
+)
+
+// freePort returns a port that nobody listens on now.
+func freePort(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return strconv.Itoa(ln.Addr().(*net.TCPAddr).Port)
+}
+
+// tlsArgs are the arguments of a Redis that speaks TLS on a port, beside its plain port for the
+// test.
+func tlsArgs(ca *certtest.Authority, pair certtest.Pair, port string) []string {
+	return []string{"--tls-port", port, "--tls-cert-file", pair.Cert, "--tls-key-file", pair.Key, "--tls-ca-cert-file", ca.CA}
+}
+
+// withTLS makes Leash connect to Redis with TLS.
+func withTLS(t *testing.T, ca *certtest.Authority) func(*options) {
+	t.Helper()
+	config := &tls.Config{RootCAs: ca.Pool, Certificates: []tls.Certificate{ca.Issue(t, nil, "client").Load(t)}}
+	return func(o *options) { o.up.TLS = func() *tls.Config { return config } }
+}
+
+// useEverything makes a Leash open connections of every kind.
+func useEverything(t *testing.T, l *leash) {
+	t.Helper()
+	c, blocked, subscriber := l.dial(t), l.dial(t), l.dial(t)
+	value := strings.Repeat("v", 1<<20)
+	want(t, c, "+OK\r\n", "SET", "k", value)
+	want(t, c, "$1048576\r\n"+value+"\r\n", "GET", "k")
+	number := token(t, c, "lock")
+	waiter := l.dial(t)
+	if err := waiter.Send(redistest.Command("LOCK.ACQUIRE", "lock", "BLOCK", "0")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a client waits", func() bool { return l.locks.Stats().Waiters == 1 })
+	want(t, c, ":1\r\n", "LOCK.RELEASE", "lock", "TOKEN", number)
+	if got, err := waiter.Read(); err != nil || got[0] != ':' {
+		t.Fatalf("got %q %v", got, err)
+	}
+	want(t, subscriber, "*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n", "SUBSCRIBE", "news")
+	eventually(t, "a message arrives", func() bool { return do(t, c, "PUBLISH", "news", "x") == ":1\r\n" })
+	if err := blocked.Send(redistest.Command("BLPOP", "list", "0")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it is blocked", func() bool { return l.up.Pinned() > 0 })
+	want(t, c, ":1\r\n", "RPUSH", "list", "x")
+	if got, err := blocked.Read(); err != nil || got != "*2\r\n$4\r\nlist\r\n$1\r\nx\r\n" {
+		t.Fatalf("got %q %v", got, err)
+	}
+	want(t, c, "+OK\r\n", "MULTI")
+	want(t, c, "+QUEUED\r\n", "SET", "k", "1")
+	want(t, c, "*1\r\n+OK\r\n", "EXEC")
+}
+
+// wantOnlyTLS fails unless all connections to a Redis go to its port for TLS, but for those of the
+// test.
+func wantOnlyTLS(t *testing.T, s *redistest.Server, port string, ofTest int) {
+	t.Helper()
+	plain := 0
+	for line := range strings.Lines(s.Client().ClientList(t.Context()).Val()) {
+		if m := fields(line); !strings.HasSuffix(m["laddr"], ":"+port) && m["flags"] != "M" && m["flags"] != "S" {
+			plain++
+		}
+	}
+	if plain > ofTest {
+		t.Errorf("%d connections without TLS:\n%s", plain, s.Client().ClientList(t.Context()).Val())
+	}
+}
+
+// TestUpstreamTLS checks that every connection to a Redis has TLS.
+func TestUpstreamTLS(t *testing.T) {
+	ca := certtest.NewAuthority(t)
+	port := freePort(t)
+	redis := redistest.Start(t, tlsArgs(ca, ca.Issue(t, nil), port)...)
+	l := startLeash(t, []string{"127.0.0.1:" + port}, withTLS(t, ca))
+	useEverything(t, l)
+	wantOnlyTLS(t, redis, port, 1)
+	redis.Client().ClientKillByFilter(t.Context(), "TYPE", "normal")
+	c := l.dial(t)
+	eventually(t, "the links are back", func() bool { return do(t, c, "GET", "k") == "$1\r\n1\r\n" })
+	token(t, c, "another lock")
+}
+
+// TestUpstreamTLSCluster checks that the names of a cluster's nodes are verified: their
+// certificates have no address.
+func TestUpstreamTLSCluster(t *testing.T) {
+	ca := certtest.NewAuthority(t)
+	pair := ca.Issue(t, nil, "localhost")
+	var nodes []*redistest.Server
+	var ports, buses []string
+	for range 3 {
+		port, bus := freePort(t), freePort(t)
+		s := redistest.Start(t, append(tlsArgs(ca, pair, port),
+			"--cluster-enabled", "yes", "--tls-cluster", "yes", "--cluster-port", bus, "--cluster-node-timeout", "2000",
+			"--cluster-announce-hostname", "localhost", "--cluster-preferred-endpoint-type", "hostname")...)
+		nodes, ports, buses = append(nodes, s), append(ports, port), append(buses, bus)
+	}
+	for i, s := range nodes {
+		c := redistest.Connect(t, s.Addr)
+		c.Want("+OK\r\n", "CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(i*16384/3), strconv.Itoa((i+1)*16384/3-1))
+		if i > 0 {
+			c.Want("+OK\r\n", "CLUSTER", "MEET", "127.0.0.1", ports[0], buses[0])
+		}
+	}
+	for _, s := range nodes {
+		c := redistest.Connect(t, s.Addr)
+		eventually(t, "the cluster is complete", func() bool {
+			return strings.Contains(c.Do("CLUSTER", "INFO"), "cluster_state:ok") &&
+				strings.Count(c.Do("CLUSTER", "SLOTS"), "localhost") == 3
+		})
+	}
+	l := startLeash(t, []string{"localhost:" + ports[0]}, withTLS(t, ca))
+	useEverything(t, l)
+	c := l.dial(t)
+	for i := range 50 {
+		want(t, c, "+OK\r\n", "SET", fmt.Sprint("key", i), "x")
+		token(t, c, fmt.Sprint("lock", i))
+	}
+	for i, s := range nodes {
+		wantOnlyTLS(t, s, ports[i], 3)
+	}
+	for _, m := range l.up.Topology().Masters() {
+		if !strings.HasPrefix(m.Addr, "localhost:") {
+			t.Errorf("master %s", m.Addr)
+		}
+	}
+}
+
+// TestUpstreamTLSSentinel checks a sentinel that speaks TLS, in front of a Redis that does.
+func TestUpstreamTLSSentinel(t *testing.T) {
+	ca := certtest.NewAuthority(t)
+	pair, port, at := ca.Issue(t, nil), freePort(t), freePort(t)
+	redis := redistest.Start(t, append(tlsArgs(ca, pair, port), "--tls-replication", "yes")...)
+	dir := t.TempDir()
+	config := filepath.Join(dir, "sentinel.conf")
+	text := fmt.Sprintf("port 0\ntls-port %s\ntls-cert-file %s\ntls-key-file %s\ntls-ca-cert-file %s\ntls-replication yes\ndir %s\nsentinel monitor mymaster 127.0.0.1 %s 1\n",
+		at, pair.Cert, pair.Key, ca.CA, dir, port)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sentinel := exec.Command("redis-server", config, "--sentinel")
+	if err := sentinel.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = sentinel.Process.Kill(); _ = sentinel.Wait() })
+	secure := withTLS(t, ca)
+	l := startLeash(t, []string{"127.0.0.1:" + at}, secure, func(o *options) {
+		o.up.Mode, o.up.SentinelMaster, o.up.SentinelTLS = "sentinel", "mymaster", o.up.TLS
+	})
+	useEverything(t, l)
+	info := do(t, l.dial(t), "INFO", "leash")
+	if !strings.Contains(info, "leash_upstream_mode:sentinel") {
+		t.Error(info)
+	}
+	wantOnlyTLS(t, redis, port, 1)
+}
+
+// TestUpstreamTLSRefused checks that Leash does not serve a Redis that it cannot verify, and that
+// the error names what to change.
+func TestUpstreamTLSRefused(t *testing.T) {
+	ours, theirs := certtest.NewAuthority(t), certtest.NewAuthority(t)
+	port := freePort(t)
+	redis := redistest.Start(t, tlsArgs(ours, ours.Issue(t, nil, "redis.internal"), port)...)
+	client := []tls.Certificate{ours.Issue(t, nil, "client").Load(t)}
+	for name, c := range map[string]struct {
+		addr   string
+		config *tls.Config
+		want   string
+	}{
+		"wrong authority": {"127.0.0.1:" + port, &tls.Config{RootCAs: theirs.Pool, Certificates: client, ServerName: "redis.internal"}, "check --upstream-tls-ca"},
+		"wrong name":      {"127.0.0.1:" + port, &tls.Config{RootCAs: ours.Pool, Certificates: client}, "--upstream-tls-server-name"},
+		"no certificate":  {"127.0.0.1:" + port, &tls.Config{RootCAs: ours.Pool, ServerName: "redis.internal"}, "cert"},
+		"no TLS there":    {redis.Addr, &tls.Config{RootCAs: ours.Pool, Certificates: client}, "check that the server there speaks TLS"},
+		"no TLS here":     {"127.0.0.1:" + port, nil, "give --upstream-tls"},
+	} {
+		cfg := upstream.Config{Addrs: []string{c.addr}, Wait: 3 * time.Second}
+		if c.config != nil {
+			cfg.TLS = func() *tls.Config { return c.config }
+		}
+		up, err := upstream.New(cfg, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err = up.Connect(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		up.CloseClients()
+	}
+	right := func(o *options) {
+		config := &tls.Config{RootCAs: ours.Pool, Certificates: client, ServerName: "redis.internal"}
+		o.up.TLS = func() *tls.Config { return config }
+	}
+	want(t, startLeash(t, []string{"127.0.0.1:" + port}, right).dial(t), "+PONG\r\n", "PING")
+}
