@@ -226,9 +226,8 @@ func TestR28LateUndoLeavesPermitsToExpire(t *testing.T) {
 	key, a := semaphore(t, straight, 5), connect(t, s)
 	late := a.carrier.newPermitAcquisition(acquireOptions{mode: script.Permit, key: key, ttl: time.Minute}, 2)
 	late.options.ttl, late.copyPending = time.Second, true
-	sent := time.Now()
-	late.attempt(s.deadline(), position{})
-	if msg := late.accept(t.Context(), sent); msg != "" {
+	r := late.attempt(s.deadline(), position{})
+	if msg := late.accept(t.Context(), r); msg != "" {
 		t.Fatal(msg)
 	}
 	a.carrier.End(Expire)

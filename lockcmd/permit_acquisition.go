@@ -19,7 +19,6 @@ type permitAcquisition struct {
 	copyPending bool // a copy of it may reach Redis later
 	call        *script.Call
 	moved       []*hold // from other connections, by the ID
-	grants      []int64 // after a grant, for each permit: its token, and the ms its lease lasts
 }
 
 func (c *Carrier) newPermitAcquisition(opts acquireOptions, count int64) *permitAcquisition {
@@ -36,9 +35,9 @@ func (c *Carrier) newPermitAcquisition(opts acquireOptions, count int64) *permit
 	return a
 }
 
-// These are indexes in the arguments: the master that may grant, and what the script needs to know
-// of the turns.
-const permitMasterArg, permitEntryArg, permitWaitsArg, permitBehindArg = 8, 9, 10, 11
+// These are indexes in the arguments: the master that may grant, what the script needs to know of
+// the turns, and the first permit.
+const permitMasterArg, permitEntryArg, permitWaitsArg, permitBehindArg, permitsArg = 8, 9, 10, 11, 13
 
 // attempt makes one attempt. It first moves permits of the same ID here that are on another
 // connection. An outcome that is not known at until is unknown.
@@ -60,8 +59,7 @@ func (a *permitAcquisition) attempt(until time.Time, at position) result {
 		case n[0] == 0 && len(n) > 1:
 			return result{kind: taken, left: script.Millis(n[1])}
 		case n[0] == 1 && len(n) == 2+2*len(a.permits):
-			a.grants = n[2:]
-			return result{kind: granted, permitsLeft: n[1], sent: a.call.Sent}
+			return result{kind: granted, permitsLeft: n[1], grants: n[2:], sent: a.call.Sent}
 		case n[0] == 6:
 			if r, again := a.carrier.service.refusedInGrace(a.options.key, script.TextAt(reply, 1), until); !again {
 				return r
@@ -81,7 +79,7 @@ func (a *permitAcquisition) passesOn(_ waitRequest, r result, woken bool) bool {
 	return leavesPermits(r, woken)
 }
 
-func (a *permitAcquisition) takesFrom(*script.Mode) bool { return false }
+func (a *permitAcquisition) takesFrom(m *script.Mode) bool { return m == script.Permit }
 
 // leavesPermits reports whether there may be permits for the next waiter.
 func leavesPermits(r result, woken bool) bool { return r.kind != granted || r.permitsLeft > 0 || woken }
@@ -148,9 +146,9 @@ func (a *permitAcquisition) superseded(id string, token int64, until time.Time) 
 
 // accept makes the granted permits holds of the carrier. With a nonempty message, the error to
 // answer, it fails and gives them back.
-func (a *permitAcquisition) accept(ctx context.Context, sent time.Time) (msg string) {
+func (a *permitAcquisition) accept(ctx context.Context, r result) (msg string) {
 	s, c := a.carrier.service, a.carrier
-	fresh, until, msg := a.newHolds(sent)
+	fresh, until, msg := a.newHolds(r)
 	if msg == "" && !c.attachHolds(ctx, fresh, a.options.id, until) {
 		msg = msgGone
 	}
@@ -160,15 +158,15 @@ func (a *permitAcquisition) accept(ctx context.Context, sent time.Time) (msg str
 	}
 	s.stats.acquires.Add(1)
 	if a.copyPending {
-		s.spawn(func() { a.undoLater(a.largestToken()) })
+		s.spawn(func() { a.undoLater(r.largestToken()) })
 	}
 	return ""
 }
 
 // newHolds returns the holds that are new by the grant, and until when they are safe.
-func (a *permitAcquisition) newHolds(sent time.Time) (holds []*hold, until []time.Time, msg string) {
+func (a *permitAcquisition) newHolds(r result) (holds []*hold, until []time.Time, msg string) {
 	for i, p := range a.permits {
-		token, end := a.grants[2*i], renewal.Until(sent, script.Millis(a.grants[2*i+1]))
+		token, end := r.grants[2*i], renewal.Until(r.sent, script.Millis(r.grants[2*i+1]))
 		if renewal.Left(end) <= 0 {
 			return nil, nil, msgShort
 		}
@@ -180,17 +178,20 @@ func (a *permitAcquisition) newHolds(sent time.Time) (holds []*hold, until []tim
 				return nil, nil, msg
 			}
 		}
-		holds, until = append(holds, a.hold(p, token)), append(until, end)
+		holds, until = append(holds, a.hold(p, token, r.handovers)), append(until, end)
 	}
 	return holds, until, ""
 }
 
-func (a *permitAcquisition) hold(id string, token int64) *hold {
+func (a *permitAcquisition) hold(id string, token int64, handovers int) *hold {
 	opts := a.options
 	h := &hold{
 		carrier: a.carrier, kind: script.Permit.ID, db: int32(opts.db), naming: named(opts.key, id), token: token, count: 1, Flags: opts.Flags, ttl: opts.ttl,
 	}
 	h.watch.Keeper = h
+	if handovers > 0 {
+		h.extra = &extra{handovers: handovers}
+	}
 	return h
 }
 
@@ -206,8 +207,13 @@ func (a *permitAcquisition) undo() {
 			s.putBack(h, "")
 		})
 	}
+	a.undoGrant()
+}
+
+// undoGrant is undo without what was moved here.
+func (a *permitAcquisition) undoGrant() {
 	moveDone := a.beginMoves()
-	s.spawn(func() {
+	a.carrier.service.spawn(func() {
 		a.takeBack(a.permits, 0)
 		moveDone()
 		a.undoLater(0)
@@ -232,9 +238,9 @@ func (a *permitAcquisition) beginMoves() (moveDone func()) {
 }
 
 // largestToken is the largest token of the grant.
-func (a *permitAcquisition) largestToken() (token int64) {
-	for i := 0; i+1 < len(a.grants); i += 2 {
-		token = max(token, a.grants[i])
+func (r result) largestToken() (token int64) {
+	for i := 0; i+1 < len(r.grants); i += 2 {
+		token = max(token, r.grants[i])
 	}
 	return token
 }

@@ -39,7 +39,7 @@ func (c *Carrier) acquirePermits(ctx context.Context, dst []byte, args [][]byte)
 	r := c.attemptOrWait(ctx, wait{queue: id, request: a, turns: script.Permit}, blockOption{opts.wait, opts.block}, first)
 	a.copyPending = a.copyPending || r.copyPending
 	if r.kind == granted {
-		switch msg := a.accept(ctx, r.sent); {
+		switch msg := a.accept(ctx, r); {
 		case msg == "":
 			return appendPermits(dst, a.permits, count > 0)
 		case msg == msgShort, msg == msgGone, msg == msgRefused:

@@ -104,8 +104,8 @@ func (rel *releaseRequest) send(until time.Time) (code int64, err error) {
 	}
 	sent := time.Now()
 	if rel.hold.mode().Handover != nil && !s.draining.Load() && rel.freesLock() {
-		if w, served, claimed := s.queues.claim(rel.hold, rel.hold.handovers()); claimed {
-			code, known := rel.handOver(w, served, until)
+		if w, at, claimed := s.queues.claim(rel.hold, rel.hold.handovers()); claimed {
+			code, known := rel.handOver(w, at, until)
 			if known && code != staleRequest && (code != noSuchHold || s.graces == nil) {
 				if code, err = rel.repairAnswer(code, sent, until); err != nil || code != staleRequest {
 					return rel.conclude(code, until, err)
@@ -148,54 +148,14 @@ func (rel *releaseRequest) send(until time.Time) (code int64, err error) {
 	}
 }
 
-// freesLock reports whether the release frees the lock, as far as this Leash knows.
+// freesLock reports whether the release frees the lock, as far as this Leash knows. Each permit is
+// free for itself.
 func (rel *releaseRequest) freesLock() bool {
 	h := rel.hold
-	return !h.mode().Shared || rel.service.find(h.lock(), func(other *hold) bool { return other != h }) == nil
-}
-
-// handOver ends the hold and grants the lock to w in one script (R21). known is false when a plain
-// release must follow. It carries the same number, so it acts only if this call has not.
-func (rel *releaseRequest) handOver(w *waiter, served bool, until time.Time) (code int64, known bool) {
-	s, a := rel.service, w.request.(*acquisition)
-	h := rel.hold
-	owner, turnOver := h.owner(), ""
-	if served {
-		turnOver = "1"
+	if !h.mode().Shared || h.mode() == script.Permit {
+		return true
 	}
-	args := append(rel.args(owner), a.owner, a.carrier.name, script.Decimal(a.number))
-	call := &script.Call{
-		Script: h.mode().Handover, DB: int(h.db), Keys: h.mode().EndKeys(h.key(), owner, script.TokenKey(h.key()), script.TurnsKey(h.key())),
-		MinKeys: h.mode().MinKeys(h.key(), owner) + 1,
-		Args:    append(a.appendGrantArgs(args), h.mode().Channel(h.key()), s.cfg.publishMode(), a.options.mode.Name, s.turnEntry(a.options.mode), turnOver, turnEventText(h.lock(), h.mode())),
-	}
-	reply, err := s.redis.Ask(call, until)
-	rel.call.OutcomeUnknown = rel.call.OutcomeUnknown || call.OutcomeUnknown
-	n := script.IntegersOf(reply)
-	given := err == nil && n[0] == holdEnded && len(n) > 2
-	var present bool
-	if given {
-		grant := result{kind: granted, token: n[1], left: script.Millis(n[2]), sent: call.Sent, handovers: h.handovers() + 1}
-		if len(n) > 3 {
-			grant.others = n[3]
-		}
-		s.stats.handovers.Add(1)
-		if present = s.queues.grant(w, grant, call.OutcomeUnknown); !present {
-			h, _ := a.hold(grant)
-			h.apply(closedToRelease, "")
-		}
-	} else {
-		present = s.queues.unclaim(w, call.OutcomeUnknown, err == nil && n[0] == holdEnded)
-	}
-	if !present && call.OutcomeUnknown {
-		s.spawn(func() { s.takeBackTwice(a) })
-	}
-	if err != nil {
-		// After an error, nobody knows how far the script came.
-		rel.call.OutcomeUnknown = rel.call.OutcomeUnknown || !errors.Is(err, script.ErrRefused)
-		return 0, false
-	}
-	return n[0], true
+	return rel.service.find(h.lock(), func(other *hold) bool { return other != h }) == nil
 }
 
 // conclude settles the hold. If it is missing while copies of a release of one count are on their

@@ -263,30 +263,30 @@ func (w *waiter) wakeUp() {
 // claim returns the head of the queue that the release of h is to grant the lock to (R21). With
 // FAIR waiters it is the one that came first. ok is false when there is none, when it attempts
 // itself, or when it wants another mode. handovers is the number of hand-overs in a row up to h.
-// served says that the turn of this Leash ends if another one waits. grant or unclaim ends a claim.
-func (q *waitQueues) claim(h *hold, handovers int) (w *waiter, served, ok bool) {
+// at is where it stands. grant or unclaim ends a claim.
+func (q *waitQueues) claim(h *hold, handovers int) (w *waiter, at position, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.counts[h.lock()] == 0 { // the usual case
-		return nil, false, false
+		return nil, at, false
 	}
 	queue := q.fair[h.lock()]
 	if queue == nil || h.mode().Queue == nil {
 		queue = q.byID[queueID{h.lock(), h.mode().Channel(h.key())}]
 	}
 	if queue == nil {
-		return nil, false, false
+		return nil, at, false
 	}
 	w = queue.waiters[0]
-	served = w.arrival > queue.turnEnd
+	at = queue.position()
 	switch {
 	case w.state != waiterQueued || !w.request.takesFrom(h.mode()):
-		return nil, false, false
-	case handovers >= maxHandovers && (served || queue.others == 0):
-		return nil, false, false
+		return nil, at, false
+	case handovers >= maxHandovers && (at.place == placeFirst || queue.others == 0):
+		return nil, at, false
 	}
 	w.state = waiterClaimed
-	return w, served, true
+	return w, at, true
 }
 
 // grant gives a grant to a claimed waiter. It fails when the waiter has left; then nobody has the

@@ -15,6 +15,7 @@ type waitRequest interface {
 	// r. woken says that a message came since its last attempt.
 	passesOn(next waitRequest, r result, woken bool) bool
 	// takesFrom reports whether the release of a hold in that mode may grant it the lock (R21).
+	// It is a handoverRequest then.
 	takesFrom(m *script.Mode) bool
 }
 

@@ -70,6 +70,7 @@ var lockScenes = []lockScene{
 	{"1 SEM.INIT k 2", "1 SEM.ACQUIRE k"},
 	{"1 SEM.INIT k 2", "1 SEM.ACQUIRE k COUNT 2"},
 	{"1 SEM.INIT k 2; 1 SEM.ACQUIRE k", "1 SEM.RELEASE k"},
+	{"1 SEM.INIT k 1; 1 SEM.ACQUIRE k; 2& SEM.ACQUIRE k BLOCK 60000", "1 SEM.RELEASE k"},
 	{"", "1 SEM.INIT k 2"},
 	{"1 SEM.INIT k 2", "1 SEM.RESIZE k 5"},
 	{"1 SEM.GIVE k 2", "1 SEM.TAKE k"},

@@ -65,8 +65,11 @@ return out
 		kinds: []string{"rw"}, faults: []string{"network: slow"}, caught: []string{"is no read-write lock", "was certain for"},
 	},
 	{
-		name:  "permits", // two more permits are granted than there are
-		edits: []edit{{"script/lua/permit_acquire.lua", "if have < #missing then", "if have + 2 < #missing then"}},
+		name: "permits", // two more permits are granted than there are
+		edits: []edit{
+			{"script/lua/permit_acquire.lua", "if have < #missing then", "if have + 2 < #missing then"},
+			{"script/lua/permit_handover.lua", "or left < 0 or", "or left < -2 or"},
+		},
 		kinds: []string{"sem"}, faults: []string{"network: slow"}, caught: []string{"is no semaphore"},
 	},
 	{

@@ -83,7 +83,8 @@ func newRWMode(id uint8, name string, shared bool) *Mode {
 // token comes from this Leash and fences nothing. LOCK.ACQUIRE cannot ask for permits, so Permit is
 // not in Modes.
 var Permit = &Mode{
-	ID: 100, Name: "permit", Option: "PERMIT", Shared: true, Release: PermitReleaseScript, Move: PermitMoveScript, Renew: PermitRenewScript, Restore: permitRestoreScript,
+	ID: 100, Name: "permit", Option: "PERMIT", Shared: true, Release: PermitReleaseScript, Handover: PermitHandoverScript,
+	Move: PermitMoveScript, Renew: PermitRenewScript, Restore: permitRestoreScript,
 	RenewKey: PermitRenewKeyScript, Channel: PermitChannel, Helpers: func(key, _ string) []string { return SemaphoreKeys(key)[1:] },
 }
 

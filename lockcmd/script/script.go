@@ -61,6 +61,7 @@ var (
 
 	PermitAcquireScript  = Load("permit_acquire", "turns", "permits", "master")
 	PermitReleaseScript  = Load("permit_release", "turns", "permits")
+	PermitHandoverScript = Load("permit_handover", "turns", "permits", "master")
 	PermitRevokeScript   = Load("permit_revoke", "permits")
 	permitUndoScript     = Load("permit_undo", "permits")
 	PermitRenewScript    = Load("permit_renew", "permits")

@@ -55,11 +55,7 @@ needs('ZADD', 'HSET', 'PTTL', 'PEXPIRE', 'GET', 'SET', 'DEL')
 local wait, list = mayTakeTurn(KEYS[4], redis.call('GET', KEYS[4]), ARGV[10], ARGV[11] ~= '', ARGV[13])
 if wait then return {0, wait} end
 redis.call('DECRBY', KEYS[1], #missing)
-for _, i in ipairs(missing) do
-  redis.call('ZADD', KEYS[2], wholeText(now + ttl), bytes(ARGV[i]))
-  redis.call('HSET', KEYS[3], ARGV[i],
-    record({ARGV[i + 1], ARGV[1], ARGV[2], ARGV[i + 1], wholeText(now), ARGV[3], ARGV[4], '-', ARGV[5], ARGV[6]}))
-end
+for _, i in ipairs(missing) do takePermit(ARGV[i], ARGV[i + 1], now, {unpack(ARGV, 1, 6)}) end
 extendRecords(ttl)
 if list then continueTurn(KEYS[4], list, ARGV[10], ARGV[12], out[2], ARGV[13]) end
 return out

@@ -81,3 +81,10 @@ local function extendRecords(ttl)
   local left = redis.call('PTTL', KEYS[1])
   for i = 2, left > 0 and 3 or 0 do redis.call('PEXPIRE', KEYS[i], left) end
 end
+
+-- takePermit makes a hold of a permit with that token. who = {carrier, req, ttl, opts, id, client}.
+local function takePermit(permit, token, now, who)
+  redis.call('ZADD', KEYS[2], wholeText(now + tonumber(who[3])), bytes(permit))
+  local text = record({token, who[1], who[2], token, wholeText(now), who[3], who[4], '-', who[5], who[6]})
+  redis.call('HSET', KEYS[3], permit, text)
+end
