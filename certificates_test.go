@@ -34,13 +34,13 @@ func wantReply(t *testing.T, c *redistest.Client, want string, args ...string) {
 // under 1,000 connections. None drops.
 func TestTLSAtBothSides(t *testing.T) {
 	ca := certtest.NewAuthority(t)
-	pair, ours, port := ca.Issue(t, nil), ca.Issue(t, nil, "leash"), freePort(t)
+	pair, ours, port := ca.Issue(t, nil), ca.Issue(t, nil, "leash"), redistest.FreeAddr(t)
 	_, number, _ := net.SplitHostPort(port)
 	redis := redistest.Start(t, "--tls-port", number, "--tls-cert-file", pair.Cert, "--tls-key-file", pair.Key,
 		"--tls-ca-cert-file", ca.CA,
 		"--user", "app", "on", ">s,cret", "~*", "&*", "+@all")
 	redis.Kill()
-	listen := freePort(t)
+	listen := redistest.FreeAddr(t)
 	var log logFile
 	end := begin(t, &log, "--listen", "127.0.0.1:0", "--drain-timeout", "0",
 		"--tls-listen", listen, "--tls-cert", ours.Cert, "--tls-key", ours.Key,

@@ -24,7 +24,7 @@ func TestLockTimeoutSaysWhatRedisSays(t *testing.T) {
 		t.Run(row.code, func(t *testing.T) {
 			t.Parallel()
 			s := redistest.Start(t)
-			listen := freePort(t)
+			listen := redistest.FreeAddr(t)
 			var log logFile
 			begin(t, &log, "--listen", listen, "--upstream", s.Addr, "--drain-timeout", "0", "--upstream-timeout", "2s")
 			eventually(t, "it is ready", func() bool { return strings.Contains(log.String(), "leash is ready") })

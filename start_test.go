@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -58,7 +57,7 @@ func TestLeashWaitsForRedis(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	s.Kill()
-	listen := freePort(t)
+	listen := redistest.FreeAddr(t)
 	var log logFile
 	end := begin(t, &log, "--listen", listen, "--upstream", s.Addr, "--drain-timeout", "0")
 	eventually(t, "Leash logs what it waits for", func() bool {
@@ -144,7 +143,7 @@ func TestLogSaysHowClientsAuthenticate(t *testing.T) {
 	s := redistest.Start(t)
 	redistest.Connect(t, s.Addr).Want("+OK\r\n", "CONFIG", "SET", "requirepass", "secret")
 	for _, trust := range []bool{false, true} {
-		listen := freePort(t)
+		listen := redistest.FreeAddr(t)
 		args := []string{"--listen", listen, "--upstream", s.Addr, "--upstream-password", "secret", "--drain-timeout", "0"}
 		reply := "-NOAUTH Authentication required.\r\n"
 		if trust {
@@ -271,22 +270,12 @@ func TestStopSaysWhoIsWaitedFor(t *testing.T) {
 	<-stopped
 }
 
-func freePort(t *testing.T) string {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().String()
-}
-
 // TestStopWithASilentRedis: a stop takes the drain time-out and about 3 s at most, whatever clients
 // wait for and whatever Redis does.
 func TestStopWithASilentRedis(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	listen := freePort(t)
+	listen := redistest.FreeAddr(t)
 	var log logFile
 	end := begin(t, &log, "--listen", listen, "--upstream", s.Addr, "--drain-timeout", "500ms")
 	eventually(t, "it is ready", func() bool { return strings.Contains(log.String(), "leash is ready") })

@@ -29,6 +29,18 @@ func Start(tb testing.TB, args ...string) *Server {
 	return s
 }
 
+// FreeAddr returns an address of 127.0.0.1 with a free port. No other test takes the port until the
+// test ends.
+func FreeAddr(tb testing.TB) string {
+	tb.Helper()
+	p, err := claimPort()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(p.release)
+	return p.addr()
+}
+
 // NeedsCluster skips a test in the quick run (go test -short), which starts single servers only.
 func NeedsCluster(tb testing.TB) {
 	tb.Helper()
