@@ -12,6 +12,8 @@ RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false \
 
 FROM scratch
 COPY --from=build /leash /leash
+# The authorities that --upstream-tls trusts without --upstream-tls-ca.
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 # Not root, and no user database is needed for a number.
 USER 65532:65532
 # A container's loopback reaches nobody. As a variable and not in CMD, so that
