@@ -41,16 +41,15 @@ type connection struct {
 	once    sync.Once
 }
 
-func (c *connection) Lost(_ []byte, _ string) {
+func (c *connection) End(_ []byte, reason string) {
 	c.cut()
-	c.stopHolding()
-	c.holderCheck.reported.Add(1)
+	if reason != ReasonMoved {
+		c.stopHolding()
+		c.holderCheck.reported.Add(1)
+	}
 }
-func (c *connection) Moved([]byte)           { c.cut() }
-func (c *connection) Guard(bool)             {}
-func (c *connection) Wait()                  {}
-func (c *connection) Pushes() bool           { return false }
-func (c *connection) Push([]byte)            {}
+func (c *connection) Watch(Attention)        {}
+func (c *connection) Push([]byte) bool       { return false }
 func (c *connection) SilentSince() time.Time { return time.Time{} }
 func (c *connection) Client() string         { return "127.0.0.1:1 " + c.name }
 

@@ -12,30 +12,37 @@ import (
 // Host is the connection that carries the holds of a Carrier. Its methods do not block and are safe
 // for concurrent use.
 type Host interface {
-	// Lost reports that the hold of key ended against its owner's will, and ends the connection.
-	// After it returns, nothing more of the session is written to Redis or to the client.
-	Lost(key []byte, reason string)
-	// Moved reports that the owner has moved the hold of key to another connection, and ends this
-	// one. The same is true after it returns.
-	Moved(key []byte)
-	// Guard turns frequent keepalives on with the first hold or waiter, and off when the last one
-	// is gone (R29).
-	Guard(on bool)
-	// Wait reports that the command in progress begins to wait; Do calls it. From then on the ctx
-	// of Do must end when the client disconnects.
-	Wait()
-	// Pushes reports whether the client's protocol has push frames, as RESP3 has.
-	Pushes() bool
-	// Push sends the client a frame, written as an array, after everything it was sent before.
-	// Without push frames in the protocol it does nothing. A later Lost or Moved does not overtake
-	// the frame if the socket takes it at once.
-	Push(frame []byte)
+	// End ends the connection, because the hold of key was lost for that reason, or because its
+	// owner has moved it to another connection (ReasonMoved). After it returns, nothing more of the
+	// session is written to Redis or to the client.
+	End(key []byte, reason string)
+	// Watch says how closely to watch the client from now on.
+	Watch(a Attention)
+	// Push sends the client a frame, written as an array, after everything it was sent before. A
+	// later End does not overtake the frame if the socket takes it at once. Push returns false, and
+	// does nothing, if the client's protocol has no push frames; RESP3 has them. An empty frame
+	// only asks.
+	Push(frame []byte) bool
 	// SilentSince is the time since when the client has sent nothing and is owed no answer. It is
 	// zero while a command is in progress.
 	SilentSince() time.Time
 	// Client is "addr:port name", for logs and LOCK.INFO.
 	Client() string
 }
+
+// Attention is how closely a Host watches its client.
+type Attention int
+
+const (
+	Relaxed Attention = iota // there are no holds and no waiters
+	Guarded                  // there are some: send frequent keepalives (R29)
+	// The command in progress begins to wait. The ctx of its Do must end when the client
+	// disconnects.
+	Waiting
+)
+
+// ReasonMoved is the reason for the end of a connection whose hold was moved to another one.
+const ReasonMoved = "moved"
 
 // Ending is how the end of a connection settles its holds.
 type Ending int
@@ -80,7 +87,7 @@ type Carrier struct {
 	unanswered    []*hold  // holds that the answer names or that are checked after it
 	pendingPushes [][]byte // frames to push after the answer
 
-	// guardMu is held while Host.Guard is called, so that calls come in order. No other lock is
+	// guardMu is held while Host.Watch is called, so that calls come in order. No other lock is
 	// taken with it.
 	guardMu sync.Mutex
 	guarded int
@@ -192,13 +199,16 @@ func (c *Carrier) holdsNewestFirstLocked() iter.Seq[*hold] {
 	}
 }
 
-// guard counts holds and waiters, and turns the host's guard on and off.
+// guard counts holds and waiters, and tells the host of the first and the last one.
 func (c *Carrier) guard(delta int) {
 	c.guardMu.Lock()
 	defer c.guardMu.Unlock()
 	before := c.guarded
 	c.guarded += delta
-	if (before == 0) != (c.guarded == 0) {
-		c.host.Guard(c.guarded > 0)
+	switch {
+	case before == 0 && c.guarded > 0:
+		c.host.Watch(Guarded)
+	case before > 0 && c.guarded == 0:
+		c.host.Watch(Relaxed)
 	}
 }

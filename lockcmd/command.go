@@ -47,7 +47,7 @@ var commands = map[string]run{
 // args[0] is the name, in any case. args are not kept. Only one Do may run at a time.
 //
 // Do blocks as long as the command does. ctx ends when the client is gone (looked at only after
-// Host.Wait) or when the session is being closed. Then a waiter leaves, and a grant that cannot be
+// Host.Watch) or when the session is being closed. Then a waiter leaves, and a grant that cannot be
 // reported any more is released.
 //
 // A loss under ONLOSS ERROR is the answer to the next LOCK command for its key, unless that command

@@ -72,7 +72,7 @@ func (s *Service) follow(unsure time.Time, changes ...change) (released <-chan s
 			h.carrier.guard(-1)
 		}
 		if ch.has(tellMove) {
-			h.carrier.host.Moved([]byte(h.key()))
+			h.carrier.host.End([]byte(h.key()), ReasonMoved)
 		}
 		if ch.has(askSoon) {
 			s.watchdog.Check(&h.watch)

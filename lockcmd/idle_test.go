@@ -54,8 +54,8 @@ func TestR28IdleIsReportedThenReleased(t *testing.T) {
 // closing is a connection that ends when it is told of a loss, as a real one does.
 type closing struct{ *conn }
 
-func (c *closing) Lost(key []byte, reason string) {
-	c.conn.Lost(key, reason)
+func (c *closing) End(key []byte, reason string) {
+	c.conn.End(key, reason)
 	go c.carrier.End(Expire)
 }
 

@@ -62,7 +62,7 @@ func (r *lossReport) tell() {
 		h.push(lostNotice)
 	}
 	if r.closes {
-		c.host.Lost([]byte(h.key()), r.reason)
+		c.host.End([]byte(h.key()), r.reason)
 		c.mu.Lock()
 		if c.closingLoss == r {
 			c.closingLoss = nil

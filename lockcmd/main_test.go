@@ -269,12 +269,25 @@ func connect(t testing.TB, s *Service) *conn {
 	return c
 }
 
-func (c *conn) Lost(key []byte, reason string) { c.losses <- string(key) + " " + reason }
-func (c *conn) Moved(key []byte)               { c.moved <- string(key) }
-func (c *conn) Guard(on bool)                  { c.guarded.Store(on) }
-func (c *conn) Wait()                          { c.waits.Add(1) }
-func (c *conn) Client() string                 { return "127.0.0.1:5000 test" }
-func (c *conn) Pushes() bool                   { return c.resp3 }
+func (c *conn) Client() string { return "127.0.0.1:5000 test" }
+
+// End implements Host.
+func (c *conn) End(key []byte, reason string) {
+	if reason == ReasonMoved {
+		c.moved <- string(key)
+		return
+	}
+	c.losses <- string(key) + " " + reason
+}
+
+// Watch implements Host.
+func (c *conn) Watch(a Attention) {
+	if a == Waiting {
+		c.waits.Add(1)
+		return
+	}
+	c.guarded.Store(a == Guarded)
+}
 
 // SilentSince implements Host.
 func (c *conn) SilentSince() time.Time {
@@ -293,13 +306,17 @@ func (c *conn) goSilent() {
 func (c *conn) speak() { c.silence.Store(nil) }
 
 // Push implements Host. It stores the words of a notice without their lengths.
-func (c *conn) Push(frame []byte) {
+func (c *conn) Push(frame []byte) bool {
+	if len(frame) == 0 {
+		return c.resp3
+	}
 	lines := strings.Split(string(frame), "\r\n")
 	if lines[0] != "*4" || lines[2] != "lock" {
 		c.t.Errorf("pushed %q", frame)
-		return
+		return false
 	}
 	c.pushes <- lines[4] + " " + lines[6] + " " + strings.TrimPrefix(strings.Join(lines[7:len(lines)-1], " "), ":")
+	return true
 }
 
 // do runs a command and returns its reply without the last line end.

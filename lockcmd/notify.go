@@ -26,7 +26,7 @@ func (c *Carrier) notify(_ context.Context, dst []byte, args [][]byte) []byte {
 	case "OFF":
 		c.StopPushes()
 	case "ON":
-		if !c.host.Pushes() {
+		if !c.host.Push(nil) {
 			return appendError(dst, msgNoPushes)
 		}
 		c.mu.Lock()

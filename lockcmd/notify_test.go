@@ -54,9 +54,15 @@ func newOrderRecorder(t testing.TB, s *Service) *orderRecorder {
 	return o
 }
 
-func (o *orderRecorder) Push(frame []byte) { o.conn.Push(frame); o.order <- "told" }
-func (o *orderRecorder) Lost(key []byte, reason string) {
-	o.conn.Lost(key, reason)
+func (o *orderRecorder) Push(frame []byte) bool {
+	pushes := o.conn.Push(frame)
+	if len(frame) > 0 {
+		o.order <- "told"
+	}
+	return pushes
+}
+func (o *orderRecorder) End(key []byte, reason string) {
+	o.conn.End(key, reason)
 	o.order <- "closed"
 }
 func (o *orderRecorder) wantOrder(events ...string) {

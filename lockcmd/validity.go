@@ -70,7 +70,7 @@ func (c *Carrier) EndOverdue() {
 	c.service.follow(time.Time{}, changes...)
 	if closing != nil && !slices.ContainsFunc(changes, func(ch change) bool { return ch.loss == closing }) {
 		// another goroutine is about to do this
-		c.host.Lost([]byte(closing.hold.key()), closing.reason)
+		c.host.End([]byte(closing.hold.key()), closing.reason)
 	}
 }
 

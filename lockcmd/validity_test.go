@@ -14,10 +14,10 @@ type slowHost struct {
 	entered, leave chan struct{}
 }
 
-func (h *slowHost) Lost(key []byte, reason string) {
+func (h *slowHost) End(key []byte, reason string) {
 	h.entered <- struct{}{}
 	<-h.leave
-	h.conn.Lost(key, reason)
+	h.conn.End(key, reason)
 }
 
 // TestR27OverdueWhileALossIsTold: One goroutine has found that a hold is over and has not told the

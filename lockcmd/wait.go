@@ -71,7 +71,7 @@ func (c *Carrier) beginWait() bool {
 		}
 	}
 	c.beginCommandWait()
-	c.host.Wait()
+	c.host.Watch(Waiting)
 	c.guard(1)
 	return true
 }

@@ -181,44 +181,44 @@ type host session
 
 var _ lockcmd.Host = (*host)(nil)
 
-// Lost implements lockcmd.Host. When it returns, the session is cut off from its client and from
-// Redis. lockcmd has logged and counted the loss.
-func (h *host) Lost(_ []byte, reason string) {
-	(*session)(h).kill("lock lost: "+reason, true)
+// End implements lockcmd.Host. When it returns, the session is cut off from its client and from
+// Redis. lockcmd has logged and counted a loss.
+func (h *host) End(_ []byte, reason string) {
+	cause := "lock lost: " + reason
+	if reason == lockcmd.ReasonMoved {
+		cause = "lock moved to another connection"
+	}
+	(*session)(h).kill(cause, true)
 }
 
-// Moved implements lockcmd.Host. It cuts the session off as a loss does.
-func (h *host) Moved([]byte) { (*session)(h).kill("lock moved to another connection", true) }
-
-// Guard implements lockcmd.Host.
-func (h *host) Guard(on bool) {
-	h.conn.Guard(on) // the session check restores keepalives later
-}
-
-// Wait implements lockcmd.Host.
-func (h *host) Wait() {
+// Watch implements lockcmd.Host.
+func (h *host) Watch(a lockcmd.Attention) {
+	if a != lockcmd.Waiting {
+		h.conn.Guard(a == lockcmd.Guarded) // the session check restores keepalives later
+		return
+	}
 	if w := (*session)(h).watcher.Load(); w != nil {
 		w.start()
 	}
 }
 
-// Pushes implements lockcmd.Host.
-func (h *host) Pushes() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.lane.RESP3
-}
-
 // Push implements lockcmd.Host. It closes the connection of a client that leaves too much unread,
 // as for a subscriber.
-func (h *host) Push(frame []byte) {
+func (h *host) Push(frame []byte) bool {
 	s := (*session)(h)
-	switch f := s.notice(frame).(type) {
+	if len(frame) == 0 {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.lane.RESP3
+	}
+	flush, pushes := s.notice(frame)
+	switch f := flush.(type) {
 	case *slowSubscriber:
 		s.server.start("flush", f.Flush) // it logs
 	default:
 		s.Flush()
 	}
+	return pushes
 }
 
 // Client implements lockcmd.Host.

@@ -32,14 +32,14 @@ func (c *subscriber) Message(frame []byte) upstream.Flusher {
 	return s.messageLocked(frame)
 }
 
-// notice delivers a frame like Message, but only to a RESP3 client.
-func (s *session) notice(frame []byte) upstream.Flusher {
+// notice delivers a frame like Message, but only to a RESP3 client. ok is false for others.
+func (s *session) notice(frame []byte) (flush upstream.Flusher, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.lane.RESP3 {
-		return nil
+		return nil, false
 	}
-	return s.messageLocked(frame)
+	return s.messageLocked(frame), true
 }
 
 func (s *session) messageLocked(frame []byte) upstream.Flusher {
