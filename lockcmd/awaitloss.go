@@ -35,13 +35,13 @@ func (c *Carrier) awaitLoss(ctx context.Context, dst []byte, args [][]byte) []by
 	ctx, cancel := context.WithTimeout(ctx, block)
 	defer cancel()
 	c.onUnblock(cancel)
-	defer context.AfterFunc(c.service.lossWaitsEnd, guard.Func(c.service.log, "end of a wait", cancel))()
+	defer context.AfterFunc(c.service.events.lossWaitsEnd, guard.Func(c.service.log, "end of a wait", cancel))()
 	reason, err := c.service.events.lossWait(c.id(string(args[1])), o.token).Run(ctx)
 	fails := c.endCommandWait()
 	switch {
 	case fails && reason == "":
 		return appendError(dst, msgUnblocked)
-	case reason == "" && c.service.lossWaitsEnd.Err() != nil:
+	case reason == "" && c.service.events.lossWaitsEnd.Err() != nil:
 		return appendError(dst, msgDraining)
 	case errors.Is(err, script.ErrAbsent):
 		return appendError(dst, msgNotHeld)

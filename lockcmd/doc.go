@@ -88,8 +88,9 @@
 // # Concurrency
 //
 // Everything is safe for concurrent use, but a Carrier runs one command at a time. Mutexes are
-// locked in this order: Carrier.mu, waitQueues.mu, Service.mu, the watchdog's. Those of the package
-// event and of limits come last. No mutex is held during a script, a log line or a call of a Host.
+// locked in this order: Carrier.mu, waitQueues.mu, presentHolds.mu, the watchdog's. Those of the
+// package event, of tasks and of limits come last. No mutex is held during a script, a log line or
+// a call of a Host.
 //
 // # Not promised
 //

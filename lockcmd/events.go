@@ -1,6 +1,8 @@
 package lockcmd
 
 import (
+	"context"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -16,12 +18,16 @@ type leashEvents struct {
 	pending   event.Pending
 	ends      event.Ends
 	notifying atomic.Int64 // carriers with LOCK.NOTIFY on
+	// lossWaitsEnd is done after endLossWaits.
+	lossWaitsEnd context.Context
+	endLossWaits context.CancelFunc
 }
 
 // listen sets what the subscriptions need.
 func (v *leashEvents) listen(s *Service, from event.Subscriber) {
 	v.service, v.From, v.To = s, from, v
 	v.Own = "leash:" + s.uuid
+	v.lossWaitsEnd, v.endLossWaits = context.WithCancel(context.Background())
 	v.Plain, v.Sharded = s.cfg.Publish != PublishSharded, s.cfg.Publish != PublishPlain
 }
 
@@ -59,15 +65,9 @@ func (v *leashEvents) Receive(e event.Event) {
 
 // holdOf finds the hold of an event in any database, because events do not name the database.
 func (v *leashEvents) holdOf(e event.Event) *hold {
-	s := v.service
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for h := range s.holds.of(e.Key) {
-		if h.token == e.Token && h.carrier.name == e.Carrier {
-			return h
-		}
-	}
-	return nil
+	meant := func(h *hold) bool { return h.token == e.Token && h.carrier.name == e.Carrier }
+	h, _ := v.service.findAmong(e.Key, math.MaxInt, meant)
+	return h
 }
 
 // keep keeps an event if it may be about a hold of this Leash that is not registered yet.

@@ -10,7 +10,7 @@ import (
 // index finds the present holds of a Leash by key, in any database. It is a hash table. Its chains
 // link entry numbers instead of pointers to holds: pointers were a third of the garbage collector's
 // work for a million holds. The chains are in parts that grow one by one, so an add moves at most a
-// thousandth of the holds. An index does not shrink. The Service's mu guards it.
+// thousandth of the holds. An index does not shrink. The mutex of presentHolds guards it.
 type index struct {
 	seed  maphash.Seed
 	parts [indexParts]indexPart

@@ -9,22 +9,12 @@ import (
 // reasonMaxHold is the reason for a loss at the end of MAXHOLD.
 const reasonMaxHold = "maxhold"
 
-const (
-	// losses to be reported to a connection; with one more it is closed
-	maxUnreportedLosses = 1024
-	maxLosses           = 1024        // losses that wait to be logged
-	logTimeout          = time.Second // how long Run waits for the log at its end
-)
+// maxUnreportedLosses is how many losses wait to be reported to a connection. With one more it is
+// closed.
+const maxUnreportedLosses = 1024
 
 // reasonQuorum is the reason for the loss of a hold of a MACQUIRE when too few of its holds remain.
 const reasonQuorum = "quorum"
-
-// loss is a lost hold in the form for the log.
-type loss struct {
-	hold   *hold
-	reason string
-	client string
-}
 
 // lossReport is what follows from the loss of a hold.
 type lossReport struct {
@@ -81,9 +71,7 @@ func (r *lossReport) tell() {
 // log must not delay the reports of other losses.
 func (s *Service) recordLoss(h *hold, reason string) {
 	s.stats.lost(reason)
-	select {
-	case s.losses <- loss{h, reason, h.carrier.host.Client()}:
-	default:
+	if !s.losses.add(loss{h, reason, h.carrier.host.Client()}) {
 		s.stats.unlogged.Add(1)
 	}
 }
@@ -143,30 +131,4 @@ func (c *Carrier) replyAbsent(dst []byte, key string, o options, until time.Time
 		return appendError(dst, c.lossText(h, lost))
 	}
 	return appendError(dst, msgNotHeld)
-}
-
-// logLosses writes losses to the log until there are no more.
-func (s *Service) logLosses() {
-	for {
-		select {
-		case l := <-s.losses:
-			s.logLoss(l)
-			continue
-		case <-s.lossesDone:
-		}
-		for {
-			select {
-			case l := <-s.losses:
-				s.logLoss(l)
-			default:
-				return
-			}
-		}
-	}
-}
-
-func (s *Service) logLoss(l loss) {
-	h := l.hold
-	s.log.Warn("lock lost", "key", h.key(), "db", int(h.db), "owner", h.owner(), "token", h.token,
-		"reason", l.reason, "client", l.client)
 }

@@ -22,7 +22,7 @@ func TestR27SlowLogDoesNotDelayALoss(t *testing.T) {
 	t.Parallel()
 	free := make(chan struct{})
 	t.Cleanup(func() { close(free) })
-	stuck := func(s *Service) { s.log = slog.New(stuckLog{s.log.Handler(), free}) }
+	stuck := func(s *Service) { s.losses.log = slog.New(stuckLog{s.log.Handler(), free}) }
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second}, stuck)
 	for range maxLosses + 3 { // the log handler holds one more

@@ -152,15 +152,7 @@ func (s *Service) reportWanted(lock lockID) {
 	if s.events.notifying.Load() == 0 {
 		return
 	}
-	var holds []*hold
-	s.mu.Lock()
-	for h := range s.holds.of(lock.key) {
-		if h.lock() == lock {
-			holds = append(holds, h)
-		}
-	}
-	s.mu.Unlock()
-	for _, h := range holds {
+	for _, h := range s.ofLock(lock) {
 		h.reportWanted()
 	}
 }

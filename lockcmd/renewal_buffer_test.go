@@ -24,7 +24,7 @@ func plainBatch(s *Service, n int) (b renewal.Batch) {
 
 // TestR24RenewalsLeaveLittleGarbage: A renewal buffer that is reused allocates nothing.
 func TestR24RenewalsLeaveLittleGarbage(t *testing.T) {
-	b, s := plainBatch(&Service{uuid: newUUID()}, 256), &store{}
+	b, s := plainBatch(&Service{identity: newIdentity()}, 256), &store{}
 	buf := s.newBuffer()
 	answer := []byte("*256\r\n" + strings.Repeat(":1\r\n", 256))
 	n := testing.AllocsPerRun(100, func() {
@@ -42,7 +42,7 @@ func TestR24RenewalsLeaveLittleGarbage(t *testing.T) {
 func TestRenewalBufferEqualsTheClientsCommands(t *testing.T) {
 	t.Parallel()
 	for _, m := range append(script.Modes[:], script.Permit) {
-		s, buf := &Service{uuid: newUUID()}, &renewalBuffer{}
+		s, buf := &Service{identity: newIdentity()}, &renewalBuffer{}
 		var want []byte
 		for n := range 40 {
 			b := plainBatch(s, n+1)
@@ -70,7 +70,7 @@ func TestRenewalBufferEqualsTheClientsCommands(t *testing.T) {
 // TestRenewalsNameEachHold: The words of each hold have the order that renew.lua reads.
 func TestRenewalsNameEachHold(t *testing.T) {
 	t.Parallel()
-	s := &Service{uuid: newUUID()}
+	s := &Service{identity: newIdentity()}
 	b := plainBatch(s, 2)
 	keys, args := renewalArgs(b)
 	carrier := b.Holds[0].Keeper.(*hold).carrier.name

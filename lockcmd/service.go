@@ -2,7 +2,6 @@ package lockcmd
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -24,45 +23,32 @@ import (
 // Carrier.
 type Service struct {
 	// Immutable after New.
-	cfg     Config
-	redis   *script.Client
-	log     *slog.Logger
-	uuid    string // this Leash, in owners and carriers
-	fairBit string // this Leash, in the scores of FAIR waiters
-	// how soon another Leash must refresh its FAIR waiters; tests set it
-	fairHeartbeat time.Duration
-	// after this time without an attempt a FAIR waiter is dead; tests set it
-	fairTimeout time.Duration
-	// how long BREAK waits for the holder's Leash; tests set it
-	breakTimeout time.Duration
-	// attempts to find a hold that a new master may lack; tests set it
-	maxSeeks        int
-	attemptInterval time.Duration // pause between a waiter's attempts; tests set it
-	watchdog        *renewal.Watchdog
-	events          leashEvents
-	queues          *waitQueues
-	dequeuer        dequeuer
+	cfg Config
+	identity
+	timing
+	redis    *script.Client
+	log      *slog.Logger
+	watchdog *renewal.Watchdog
+	graces   *failover.Masters // nil without Config.FailoverGrace
+	events   leashEvents
+	queues   *waitQueues
+	dequeuer dequeuer
+	limits   *limits
+	losses   *lossLog
+	stats    counters
 
-	owners   atomic.Int64 // number of the last generated owner
-	carriers atomic.Int64 // number of the last carrier
+	presentHolds
+	tasks    tasks
 	draining atomic.Bool
-	// lossWaitsEnd is done after EndLossWaits.
-	lossWaitsEnd context.Context
-	endLossWaits context.CancelFunc
-	graces       *failover.Masters // nil without Config.FailoverGrace
-	limits       *limits
-	stats        counters
+}
 
-	// tasks are goroutines that outlive their command. Run waits for them.
-	tasks sync.WaitGroup
-
-	losses     chan loss     // to be logged
-	lossesDone chan struct{} // closed by Run after the last loss
-
-	// mu guards the fields below.
-	mu     sync.Mutex
-	holds  *index // the present holds of this Leash
-	closed bool   // no more tasks begin
+// timing has pauses and limits that tests set.
+type timing struct {
+	fairHeartbeat   time.Duration // how soon another Leash must refresh its FAIR waiters
+	fairTimeout     time.Duration // after this time without an attempt a FAIR waiter is dead
+	breakTimeout    time.Duration // how long BREAK waits for the holder's Leash
+	maxSeeks        int           // attempts to find a hold that a new master may lack
+	attemptInterval time.Duration // pause between a waiter's attempts
 }
 
 // New makes a Service. rdb is a *redis.Client or *redis.ClusterClient that speaks RESP2, does not
@@ -74,8 +60,12 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log
 		return nil, err
 	}
 	s := &Service{
-		cfg: cfg, redis: script.New(rdb), log: log, uuid: newUUID(), fairBit: newFairBit(), fairTimeout: fairTimeout, fairHeartbeat: fairHeartbeat, attemptInterval: attemptInterval, breakTimeout: breakTimeout, maxSeeks: maxSeeks,
-		lossesDone: make(chan struct{}), losses: make(chan loss, maxLosses), holds: newIndex(),
+		cfg: cfg, identity: newIdentity(), redis: script.New(rdb), log: log, losses: newLossLog(log),
+		presentHolds: presentHolds{holds: newIndex()},
+		timing: timing{
+			fairHeartbeat: fairHeartbeat, fairTimeout: fairTimeout, breakTimeout: breakTimeout,
+			maxSeeks: maxSeeks, attemptInterval: attemptInterval,
+		},
 	}
 	switch c := rdb.(type) {
 	case *redis.ClusterClient:
@@ -103,17 +93,8 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log
 	}
 	s.queues = newWaitQueues()
 	s.dequeuer.lists = make(map[lockID][]*dequeueRequest)
-	s.lossWaitsEnd, s.endLossWaits = context.WithCancel(context.Background())
 	s.events.listen(s, subscriber)
 	return s, nil
-}
-
-// newUUID returns a random UUID, like that of a Redisson client.
-func newUUID() string {
-	var b [16]byte
-	rand.Read(b[:]) // never fails
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
 // Run receives wake-ups, renews holds and finishes what must be repeated. It returns when ctx has
@@ -122,7 +103,7 @@ func newUUID() string {
 func (s *Service) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer s.endLossWaits()
+	defer s.EndLossWaits()
 	var wg sync.WaitGroup
 	loop := func(what string, run func(context.Context)) {
 		wg.Go(func() { guard.Repeat(ctx, s.log, what, func() { run(ctx) }) })
@@ -138,17 +119,15 @@ func (s *Service) Run(ctx context.Context) error {
 	logged := make(chan struct{})
 	go func() {
 		defer close(logged)
-		guard.Repeat(context.Background(), s.log, "log of losses", s.logLosses)
+		guard.Repeat(context.Background(), s.log, "log of losses", s.losses.run)
 	}()
 	<-ctx.Done()
-	s.mu.Lock()
-	s.closed = true
-	s.mu.Unlock()
+	s.tasks.end()
 	s.redis.Stop(time.Now().Add(stopTimeout))
 	wg.Wait()
-	s.tasks.Wait()
+	s.tasks.wait()
 	s.redis.Close()
-	close(s.lossesDone)
+	s.losses.end()
 	select {
 	case <-logged:
 	case <-time.After(logTimeout):
@@ -173,7 +152,7 @@ func (s *Service) Drain() {
 
 // EndLossWaits ends all waits of LOCK.AWAITLOSS, which go on during Drain, because their
 // connections are about to be closed.
-func (s *Service) EndLossWaits() { s.endLossWaits() }
+func (s *Service) EndLossWaits() { s.events.endLossWaits() }
 
 // CheckAll checks every hold in Redis soon, because a new server may lack some. A hold that is
 // missing is then reported as lost without waiting for its renewal. It does not block.
@@ -188,84 +167,7 @@ const stopTimeout = time.Second
 
 // spawn runs f as a task of the Service. It returns false when the Service has ended; then holds
 // expire.
-func (s *Service) spawn(f func()) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return false
-	}
-	s.tasks.Go(guard.Func(s.log, "lock task", f))
-	return true
-}
-
-// find returns the newest present hold of the lock for which match is true, or nil.
-func (s *Service) find(lock lockID, match func(*hold) bool) *hold {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for h := range s.holds.of(lock.key) {
-		if h.lock() == lock && match(h) {
-			return h
-		}
-	}
-	return nil
-}
-
-// findAmong returns the newest of at most that many holds of key for which match is true, or nil.
-// ok is false when it found none and there are more holds.
-func (s *Service) findAmong(key string, most int, match func(*hold) bool) (found *hold, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for h := range s.holds.of(key) {
-		if most--; most < 0 {
-			return nil, false
-		}
-		if match(h) {
-			return h, true
-		}
-	}
-	return nil, true
-}
-
-func (s *Service) index(h *hold) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.holds.add(h)
-}
-
-// unindex removes h, which no carrier has any more. Another hold may get its entry from now on.
-func (s *Service) unindex(h *hold) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.holds.table.At(h.entry) == h {
-		s.holds.remove(h)
-		s.holds.table.Remove(h.entry)
-	}
-}
-
-// register gives h an entry.
-func (s *Service) register(h *hold) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	h.entry = s.holds.table.Add(h)
-}
-
-// holdAt is the hold with that entry.
-func (s *Service) holdAt(entry uint32) *hold {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.holds.table.At(entry)
-}
-
-// holdsAt are the holds with those entries.
-func (s *Service) holdsAt(entries []uint32) (holds []*hold) {
-	holds = make([]*hold, len(entries))
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i, n := range entries {
-		holds[i] = s.holds.table.At(n)
-	}
-	return holds
-}
+func (s *Service) spawn(f func()) bool { return s.tasks.spawn(guard.Func(s.log, "lock task", f)) }
 
 // without removes x from list, in place.
 func without[T comparable](list []T, x T) []T {

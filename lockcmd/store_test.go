@@ -70,7 +70,7 @@ func TestRenewalsOnTheDirectPath(t *testing.T) {
 		{"no replies of Redis", "what\r\n" + yes, true, nil, nil, [2]renewal.Outcome{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := &store{Service: &Service{uuid: newUUID(), redis: &script.Client{SendMany: func(_ time.Time, _, _, n int, _, dst []byte) ([]byte, bool, error) {
+			s := &store{Service: &Service{identity: newIdentity(), redis: &script.Client{SendMany: func(_ time.Time, _, _, n int, _, dst []byte) ([]byte, bool, error) {
 				if n != 2 {
 					t.Errorf("got %d commands, want 2", n)
 				}
