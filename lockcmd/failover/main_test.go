@@ -48,7 +48,7 @@ func mastersOf(t testing.TB, rdb redis.UniversalClient, grace time.Duration, log
 
 // owners returns the index of the master for each slot.
 func owners(t testing.TB, rdb *redis.ClusterClient) []int {
-	ranges, err := rdb.ClusterSlots(t.Context()).Result()
+	shards, err := rdb.ClusterShards(t.Context()).Result()
 	if err != nil {
 		t.Error(err)
 	}
@@ -56,14 +56,11 @@ func owners(t testing.TB, rdb *redis.ClusterClient) []int {
 	for i := range all {
 		all[i] = -1
 	}
-	index := make(map[string]int)
-	for _, r := range ranges {
-		id := r.Nodes[0].ID
-		if _, known := index[id]; !known {
-			index[id] = len(index)
-		}
-		for slot := r.Start; slot <= r.End; slot++ {
-			all[slot] = index[id]
+	for i, shard := range shards {
+		for _, r := range shard.Slots {
+			for slot := r.Start; slot <= r.End; slot++ {
+				all[slot] = i
+			}
 		}
 	}
 	return all
