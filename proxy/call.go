@@ -146,7 +146,7 @@ func (s *session) retireLocked() {
 		s.largest = max(c.size, s.largest-s.largest/8)
 		if c.in != nil {
 			c.in.refs--
-			s.freeLocked(c.in)
+			s.input.freeLocked(c.in)
 		}
 		for _, one := range c.tracked {
 			if one.last == c {

@@ -59,7 +59,7 @@ func (w *disconnectWatcher) stop() error {
 	if !s.isCut() {
 		_ = s.conn.SetReadDeadline(time.Time{})
 	}
-	s.ahead = append(s.ahead, w.ahead...)
+	s.input.ahead = append(s.input.ahead, w.ahead...)
 	return w.gone
 }
 
@@ -73,7 +73,7 @@ func (w *disconnectWatcher) run() {
 }
 
 func (w *disconnectWatcher) read() error {
-	room := aheadMax - len(w.session.ahead)
+	room := aheadMax - len(w.session.input.ahead)
 	buf := make([]byte, 4<<10)
 	for len(w.ahead) < room {
 		n, err := w.session.conn.Read(buf[:min(len(buf), room-len(w.ahead))])

@@ -11,7 +11,7 @@
 //
 // # Files
 //
-//	session.go, batch.go, window.go       a session: reading, dispatch, how much is in flight
+//	session.go, input.go, window.go       a session: reading, dispatch, how much is in flight
 //	package command, handlers.go          the command table, and the function of each command
 //	relay.go, part.go, call.go            relaying: one node, redirects, order of the replies
 //	split.go, fanout.go, package merge    commands whose keys lie on several nodes

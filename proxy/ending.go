@@ -28,7 +28,7 @@ func (s *session) close() {
 	} {
 		s.guard("end of a session", step)
 	}
-	s.server.garbage.add(s.in.size())
+	s.server.garbage.add(s.input.batch.size())
 	s.stop()
 	s.conn.Close()
 }

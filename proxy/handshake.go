@@ -61,7 +61,7 @@ func (s *session) warnTLS(limiter *intervalLimiter, message string, err error) {
 
 // beginsTLS reports whether a client without TLS begins with a TLS handshake. No command begins so.
 func (s *session) beginsTLS() bool {
-	p := s.in.unparsed()
+	p := s.input.batch.unparsed()
 	return len(p) >= 2 && p[0] == 0x16 && p[1] == 3 && !s.conn.Secure()
 }
 

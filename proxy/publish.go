@@ -50,7 +50,7 @@ func (s *session) publishTo(cmd resp.Command, kind pubsub.Kind, slot int) bool {
 	}
 	channel := string(cmd.Args[1])
 	p := &part{slot: slot}
-	p.Request = s.keep(cmd.Raw)
+	p.Request = s.input.keep(cmd.Raw)
 	return s.fanOut([]*part{p}, []*upstream.Node{node}, len(cmd.Raw), merge.Rewritten(func(reply []byte) []byte {
 		return s.server.published(p.node, kind, channel, reply)
 	}))

@@ -75,7 +75,7 @@ func (s *session) push(cmd resp.Command, slot int) *part {
 	defer s.mu.Unlock()
 	c := s.newCallLocked()
 	c.bytes = len(cmd.Raw)
-	c.in = s.in
+	c.in = s.input.batch
 	c.reads, c.script = s.onlyReads(), s.current != nil && s.current.Script
 	p := &c.part
 	p.call, p.slot = c, slot

@@ -30,15 +30,12 @@ type session struct {
 	id     int64
 
 	// Used by the loop's goroutine only.
-	parser      resp.Parser
-	in          *batch // the batch that is being read into
-	spare       *batch // the previous batch; commands may still refer to it
+	input       input
 	topology    *upstream.Topology
 	links       []*upstream.Link   // by index of the master; nil until used
 	reads       reads              // reads from replicas
 	keyless     int                // index of the master that serves commands without keys
 	scratch     []byte             // buffer for replies that Leash makes
-	ahead       []byte             // bytes that a watcher read while a command blocked
 	cause       endCause           // why the loop ended
 	wasReset    bool               // a read failed, and the client had not closed
 	tx          *transaction       // from MULTI or WATCH on; otherwise nil
@@ -122,7 +119,8 @@ func newSession(srv *Server, c *client.Conn) *session {
 	s.ctx, s.stop = context.WithCancel(srv.ctx)
 	s.reads.wanted = srv.up.ReadsReplicas()
 	maxBulk := min(srv.cfg.MaxBulk, srv.up.MaxBulk())
-	s.parser.Limits = resp.Limits{MaxBulk: maxBulk, MaxArgs: srv.cfg.MaxArgs, MaxCommand: max(maxCommand, int(maxBulk)+maxUnread)}
+	s.input.mu, s.input.garbage = &s.mu, &srv.garbage
+	s.input.parser.Limits = resp.Limits{MaxBulk: maxBulk, MaxArgs: srv.cfg.MaxArgs, MaxCommand: max(maxCommand, int(maxBulk)+maxUnread)}
 	return s
 }
 
@@ -176,7 +174,7 @@ func (s *session) serve() {
 // process runs the complete commands that have been read. It returns false when the session ends.
 func (s *session) process() bool {
 	for {
-		cmd, n, err := s.parser.Next(s.in.unparsed())
+		cmd, n, err := s.input.parser.Next(s.input.batch.unparsed())
 		if err != nil {
 			if s.tx != nil && !s.tx.awaitQueued() {
 				return false
@@ -189,11 +187,11 @@ func (s *session) process() bool {
 		}
 		if n == 0 {
 			// the rest of the pipeline comes with the rest of this command
-			s.reads.wrote = s.reads.wrote && len(s.in.unparsed()) > 0
+			s.reads.wrote = s.reads.wrote && len(s.input.batch.unparsed()) > 0
 			s.updateDescription()
 			return s.tx == nil || s.tx.awaitQueued()
 		}
-		s.in.parsed += n
+		s.input.batch.parsed += n
 		if len(cmd.Args) > 0 && !s.dispatch(cmd) {
 			return false
 		}
@@ -243,7 +241,7 @@ func (s *session) dispatch(cmd resp.Command) bool {
 
 // refreshLimits applies Redis's tighter limits until the client has authenticated.
 func (s *session) refreshLimits() {
-	s.parser.Limits.Unauthenticated = !s.authenticated()
+	s.input.parser.Limits.Unauthenticated = !s.authenticated()
 }
 
 // authenticated reports whether Redis would serve this session's commands.

@@ -119,7 +119,7 @@ func (s *session) multi(c *command.Command, cmd resp.Command) bool {
 	}
 	s.modes |= modeMulti
 	s.tx.caching = s.takeCaching()
-	s.tx.add(queued{request: s.keep(cmd.Raw)})
+	s.tx.add(queued{request: s.input.keep(cmd.Raw)})
 	return true
 }
 
@@ -159,7 +159,7 @@ func (t *transaction) enqueue(c *command.Command, cmd resp.Command) bool {
 			t.session.server.scripts.clear()
 		}
 		t.propagates = t.propagates || c.MayPropagate()
-		t.add(queued{request: t.session.keep(cmd.Raw), amend: t.session.publishedInside(c, cmd)})
+		t.add(queued{request: t.session.input.keep(cmd.Raw), amend: t.session.publishedInside(c, cmd)})
 	case byLeash:
 		if refusal := t.refusal(c, cmd); refusal != "" {
 			return t.awaitQueued() && t.refuse(refusal)
