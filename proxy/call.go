@@ -31,43 +31,15 @@ type call struct {
 	after   []byte     // frames that arrived on them after its reply
 }
 
-// newCallLocked takes a call from the free list.
-func (s *session) newCallLocked() *call {
-	c := s.free
-	if c == nil {
-		c = &call{session: s}
-	} else {
-		s.free = c.next
-		c.next = nil
-	}
-	c.muted = s.muted
-	return c
-}
-
 // openCall adds a call whose reply the session's loop makes. It returns nil when the session ends.
 func (s *session) openCall() *call {
 	if !s.lockUnheld() {
 		return nil
 	}
 	defer s.mu.Unlock()
-	c := s.newCallLocked()
-	s.pushLocked(c)
+	c := s.calls.take(s)
+	s.calls.push(c)
 	return c
-}
-
-// pushLocked makes c the youngest call. The bytes of its request do not change until it is done.
-func (s *session) pushLocked(c *call) {
-	if s.tail == nil {
-		s.head = c
-	} else {
-		s.tail.next = c
-	}
-	s.tail = c
-	s.calls++
-	s.bytes += c.bytes
-	if c.in != nil {
-		c.in.refs++
-	}
 }
 
 // reply adds a piece to c's reply. It may be called from any goroutine. It returns the session if
@@ -80,15 +52,15 @@ func (c *call) reply(p []byte, done bool) upstream.Flusher {
 		p = nil
 	}
 	c.size += len(p)
-	if c == s.head {
+	if c == s.calls.head {
 		if !s.outputDropped {
 			s.replies.Append(p)
 		}
 		c.begun = !c.muted
 	} else {
 		c.buffer.append(p)
-		s.keptBytes += len(p)
-		s.largest = max(s.largest, c.size) // at once, not only when c is the oldest call
+		s.calls.kept += len(p)
+		s.calls.largest = max(s.calls.largest, c.size) // at once, not only when c is the oldest call
 	}
 	if done {
 		c.doneLocked()
@@ -107,16 +79,16 @@ func (c *call) replyWith(start []byte, rest *chunk.List) upstream.Flusher {
 	defer s.mu.Unlock()
 	size := rest.Len()
 	switch {
-	case c.muted, c == s.head && s.outputDropped:
+	case c.muted, c == s.calls.head && s.outputDropped:
 		rest.Clear()
-	case c == s.head:
+	case c == s.calls.head:
 		c.size += size
 		s.replies.Splice(rest)
 	default:
 		c.size += size
 		c.buffer.rest.Splice(rest)
-		s.keptBytes += size
-		s.largest = max(s.largest, c.size)
+		s.calls.kept += size
+		s.calls.largest = max(s.calls.largest, c.size)
 	}
 	c.doneLocked()
 	if flusher == nil {
@@ -128,7 +100,7 @@ func (c *call) replyWith(start []byte, rest *chunk.List) upstream.Flusher {
 // doneLocked records that c has its whole reply.
 func (c *call) doneLocked() {
 	c.done = true
-	if c == c.session.head {
+	if c == c.session.calls.head {
 		c.session.retireLocked()
 	}
 }
@@ -136,14 +108,8 @@ func (c *call) doneLocked() {
 // retireLocked removes finished calls from the head of the list. It passes on what has arrived of
 // the next call's reply.
 func (s *session) retireLocked() {
-	for c := s.head; c != nil && c.done; c = s.head {
-		s.head = c.next
-		if s.head == nil {
-			s.tail = nil
-		}
-		s.calls--
-		s.bytes -= c.bytes
-		s.largest = max(c.size, s.largest-s.largest/8)
+	for c := s.calls.head; c != nil && c.done; c = s.calls.head {
+		s.calls.pop()
 		if c.in != nil {
 			c.in.refs--
 			s.input.freeLocked(c.in)
@@ -156,15 +122,15 @@ func (s *session) retireLocked() {
 		if len(c.after) > 0 && !s.outputDropped {
 			s.out.Append(c.after)
 		}
-		s.recycleLocked(c)
+		s.calls.recycle(c)
 		if s.pushes.holds == 0 {
 			s.out.Splice(&s.pushes.waiting)
 		}
-		if next := s.head; next != nil && next.size > 0 {
+		if next := s.calls.head; next != nil && next.size > 0 {
 			s.showLocked(next)
 		}
 	}
-	if s.calls == 0 {
+	if s.calls.n == 0 {
 		s.restartSilence()
 	}
 	s.wakeLocked()
@@ -172,20 +138,13 @@ func (s *session) retireLocked() {
 
 // showLocked moves what has arrived of the oldest call's reply to the output.
 func (s *session) showLocked(c *call) {
-	s.keptBytes -= c.size
+	s.calls.kept -= c.size
 	c.begun = true
 	if s.outputDropped {
 		c.buffer.clear()
 		return
 	}
 	c.buffer.moveTo(s.replies)
-}
-
-func (s *session) recycleLocked(c *call) {
-	small := c.buffer.small[:0]
-	*c = call{session: s, next: s.free}
-	c.buffer.small = small
-	s.free = c
 }
 
 // fail ends c with an error that Leash makes. The message begins with its code. If the client
@@ -195,7 +154,7 @@ func (c *call) fail(message string) {
 	s.mu.Lock()
 	begun := c.begun
 	if !begun && c.size > 0 { // the kept piece of the reply is dropped; the client has none of it
-		s.keptBytes -= c.size
+		s.calls.kept -= c.size
 		c.size = 0
 		c.buffer.clear()
 	}
@@ -219,7 +178,7 @@ func (c *call) drop() {
 // addKept counts bytes of replies that are kept until a call is complete.
 func (s *session) addKept(n int) {
 	s.mu.Lock()
-	s.keptBytes += n
+	s.calls.kept += n
 	s.mu.Unlock()
 }
 

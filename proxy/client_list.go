@@ -122,7 +122,7 @@ func (s *session) describe() *description {
 	if s.labels != nil {
 		d.labels = *s.labels
 	}
-	d.requests, d.output = s.bytes, s.out.Len()+s.pushes.waiting.Len()+s.keptBytes
+	d.requests, d.output = s.calls.bytes, s.out.Len()+s.pushes.waiting.Len()+s.calls.kept
 	d.db = s.lane.DB
 	if s.lane.User != "" {
 		d.user = s.lane.User

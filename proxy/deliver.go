@@ -21,7 +21,7 @@ func (s *session) deliverBehindLocked(c *call, frame []byte) upstream.Flusher {
 		c.after = append(c.after, frame...)
 		return nil
 	}
-	if s.pushes.holds > 0 || s.head != nil && s.head.begun {
+	if s.pushes.holds > 0 || s.calls.head != nil && s.calls.head.begun {
 		s.pushes.waiting.Append(frame)
 	} else {
 		s.out.Append(frame)

@@ -58,12 +58,12 @@ func (p *part) Move() bool {
 	s := p.call.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for c := s.head; c != nil; c = c.next {
+	for c := s.calls.head; c != nil; c = c.next {
 		if !c.done && !c.reads {
 			return false
 		}
 	}
-	s.moved = true
+	s.calls.moved = true
 	return true
 }
 

@@ -40,7 +40,7 @@ func (s *session) drainCalls() {
 	defer s.mu.Unlock()
 	s.over = true
 	s.waiting, s.wakeAt = true, 0
-	for s.calls > 0 && !s.faulty {
+	for s.calls.n > 0 && !s.faulty {
 		s.wake.Wait()
 	}
 	s.waiting = false

@@ -96,7 +96,7 @@ func (s *session) fanOut(parts []*part, to []*upstream.Node, bytes int, m merge.
 	if !s.lockUnheld() {
 		return false
 	}
-	c := s.newCallLocked()
+	c := s.calls.take(s)
 	c.bytes = bytes
 	c.reads, c.script = s.onlyReads(), false
 	c.fan = &fanout{call: c, parts: parts, left: len(parts), merge: m}
@@ -109,7 +109,7 @@ func (s *session) fanOut(parts []*part, to []*upstream.Node, bytes int, m merge.
 		}
 		p.Prefix = caching
 	}
-	s.pushLocked(c)
+	s.calls.push(c)
 	s.mu.Unlock()
 	for i, p := range parts {
 		switch {

@@ -92,5 +92,5 @@ func (s *session) backlog(now time.Time) (size int, stalled time.Duration, over 
 	if s.writing && !s.progress.IsZero() {
 		stalled = now.Sub(s.progress)
 	}
-	return s.out.Len() + s.pushes.waiting.Len() + s.keptBytes, stalled, s.over
+	return s.out.Len() + s.pushes.waiting.Len() + s.calls.kept, stalled, s.over
 }

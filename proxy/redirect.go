@@ -134,7 +134,7 @@ func (p *part) retryLater() bool {
 		s.mu.Unlock()
 		return false
 	}
-	s.held++
+	s.calls.held++
 	s.mu.Unlock()
 	time.AfterFunc(min(max(elapsed, minRetry), maxRetry), func() { s.guard("retry", p.retry) })
 	return true
@@ -151,7 +151,7 @@ func (p *part) retry() {
 		p.fail(msgSlotUnserved)
 	}
 	s.mu.Lock()
-	s.held--
+	s.calls.held--
 	s.wakeLocked()
 	s.mu.Unlock()
 }

@@ -73,7 +73,7 @@ func (s *session) push(cmd resp.Command, slot int) *part {
 		return nil
 	}
 	defer s.mu.Unlock()
-	c := s.newCallLocked()
+	c := s.calls.take(s)
 	c.bytes = len(cmd.Raw)
 	c.in = s.input.batch
 	c.reads, c.script = s.onlyReads(), s.current != nil && s.current.Script
@@ -81,7 +81,7 @@ func (s *session) push(cmd resp.Command, slot int) *part {
 	p.call, p.slot = c, slot
 	p.Request, p.Sink = cmd.Raw, p
 	p.Prefix = s.takeCaching()
-	s.pushLocked(c)
+	s.calls.push(c)
 	return p
 }
 
@@ -89,12 +89,12 @@ func (s *session) push(cmd resp.Command, slot int) *part {
 // returns false when the session ends.
 func (s *session) lockUnheld() bool {
 	s.mu.Lock()
-	for s.held > 0 || s.moved {
+	for s.calls.held > 0 || s.calls.moved {
 		calls := maxCalls
-		if s.moved {
+		if s.calls.moved {
 			calls = 0
 		}
-		s.moved = s.moved && s.calls > 0
+		s.calls.moved = s.calls.moved && s.calls.n > 0
 		s.mu.Unlock()
 		if !s.await(calls) {
 			return false

@@ -95,7 +95,7 @@ func (s *session) linkOf(slot int) (*upstream.Link, bool) {
 // takeReplicas changes to the replicas if nothing is in flight.
 func (s *session) takeReplicas() bool {
 	s.mu.Lock()
-	busy := s.calls > 0
+	busy := s.calls.n > 0
 	s.mu.Unlock()
 	if busy || s.reads.wrote {
 		return false

@@ -38,7 +38,7 @@ func (p *part) reloadScript() bool {
 		s.mu.Unlock()
 		return false
 	}
-	s.held++
+	s.calls.held++
 	s.mu.Unlock()
 	p.scriptReloaded = true
 	load := &reload{session: s}

@@ -73,20 +73,11 @@ type session struct {
 	wake    sync.Cond // the loop waits on it
 	waiting bool      // the loop waits on wake
 	wakeAt  int       // number of calls in flight at which the loop wakes up
-	head    *call     // calls in flight, oldest first
-	tail    *call
-	free    *call // calls to reuse
-	calls   int
-	bytes   int // bytes of the requests of calls in flight
-	held    int // calls that wait to be sent again; no others are sent before them
-	// calls have moved to another link; no others are sent before their replies
-	moved   bool
-	largest int       // largest recent reply; decays by an eighth with each reply
+	calls   callList
 	over    bool      // the loop has ended
 	lostAt  time.Time // when a written call was last lost; Redis may still run it
 	// the session has panicked, so a call in the list may get no reply
 	faulty        bool
-	keptBytes     int         // bytes of replies that wait for an older call's reply
 	out           chunk.List  // replies in order, for the socket
 	replies       *chunk.List // where replies go: out, except during capture
 	pushes        pushQueue   // frames that answer no command
@@ -113,7 +104,7 @@ const (
 )
 
 func newSession(srv *Server, c *client.Conn) *session {
-	s := &session{server: srv, conn: c, largest: firstReply, since: time.Now()}
+	s := &session{server: srv, conn: c, calls: callList{largest: firstReply}, since: time.Now()}
 	s.wake.L = &s.mu
 	s.replies = &s.out
 	s.ctx, s.stop = context.WithCancel(srv.ctx)
@@ -259,17 +250,17 @@ func (s *session) answer(reply []byte) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.calls == 0 {
+	if s.calls.n == 0 {
 		if !s.outputDropped {
 			s.replies.Append(reply)
 		}
 		return true
 	}
-	c := s.newCallLocked()
+	c := s.calls.take(s)
 	c.bytes = len(reply)
-	s.pushLocked(c)
+	s.calls.push(c)
 	c.buffer.append(reply)
-	s.keptBytes += len(reply)
+	s.calls.kept += len(reply)
 	c.size = len(reply)
 	c.done = true
 	return true

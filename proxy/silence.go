@@ -36,7 +36,7 @@ func (s *Server) sinceStart() int64 { return max(int64(time.Since(s.started)), 1
 func (h *host) SilentSince() time.Time {
 	s := (*session)(h)
 	s.mu.Lock()
-	owed := s.calls > 0
+	owed := s.calls.n > 0
 	if s.writing && s.fullLocked() && !s.progress.IsZero() {
 		defer s.mu.Unlock()
 		return s.progress

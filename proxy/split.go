@@ -125,7 +125,7 @@ func (p *part) splitByKey() bool {
 		s.mu.Unlock()
 		return false
 	}
-	s.held++
+	s.calls.held++
 	c := p.call
 	if c.fan == nil {
 		p = c.becomeFanoutLocked(p, (len(args)-1)/how.step, how.merge)
@@ -194,7 +194,7 @@ func (f *fanout) replaceLocked(p *part, by []*part) {
 // release lets a session continue that was held back.
 func (s *session) release() {
 	s.mu.Lock()
-	s.held--
+	s.calls.held--
 	s.wakeLocked()
 	s.mu.Unlock()
 }

@@ -54,7 +54,7 @@ func (s *session) messageLocked(frame []byte) upstream.Flusher {
 	}
 	s.pushes.unread += len(frame)
 	into := &s.out
-	if s.pushes.holds > 0 || s.head != nil && s.head.begun {
+	if s.pushes.holds > 0 || s.calls.head != nil && s.calls.head.begun {
 		into = &s.pushes.waiting
 	}
 	if s.lane.RESP3 {
@@ -126,7 +126,7 @@ func (s *session) holdPushes() {
 func (s *session) releasePushes() {
 	s.mu.Lock()
 	s.pushes.holds--
-	if s.pushes.holds == 0 && (s.head == nil || !s.head.begun) {
+	if s.pushes.holds == 0 && (s.calls.head == nil || !s.calls.head.begun) {
 		s.out.Splice(&s.pushes.waiting)
 	}
 	s.mu.Unlock()

@@ -208,7 +208,7 @@ func (t *tracking) forgetAll() {
 	s.mu.Lock()
 	var f upstream.Flusher
 	if s.lane.RESP3 && !t.stopped {
-		f = s.deliverBehindLocked(s.tail, []byte(invalidateAll))
+		f = s.deliverBehindLocked(s.calls.tail, []byte(invalidateAll))
 	}
 	s.mu.Unlock()
 	if f != nil {

@@ -21,7 +21,7 @@ func (s *session) barrier() bool {
 // false when the session was cut off or its socket cannot be used any more.
 func (s *session) await(calls int) bool {
 	s.mu.Lock()
-	if s.calls <= calls && s.held == 0 && !s.fullLocked() || s.outputDropped {
+	if s.calls.n <= calls && s.calls.held == 0 && !s.fullLocked() || s.outputDropped {
 		defer s.mu.Unlock()
 		return !s.outputDropped
 	}
@@ -30,7 +30,7 @@ func (s *session) await(calls int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting, s.wakeAt = true, calls
-	for (s.calls > calls || s.held > 0 || s.fullLocked()) && !s.outputDropped {
+	for (s.calls.n > calls || s.calls.held > 0 || s.fullLocked()) && !s.outputDropped {
 		s.wake.Wait()
 	}
 	s.waiting = false
@@ -38,29 +38,23 @@ func (s *session) await(calls int) bool {
 }
 
 // fullLocked reports whether so many reply bytes are unread that the session must not send more.
-func (s *session) fullLocked() bool { return s.out.Len()+s.keptBytes > maxUnread }
+func (s *session) fullLocked() bool { return s.out.Len()+s.calls.kept > maxUnread }
 
 // wakeLocked wakes the loop when its condition may have come true.
 func (s *session) wakeLocked() {
-	if s.waiting && s.calls <= s.wakeAt {
+	if s.waiting && s.calls.n <= s.wakeAt {
 		s.wake.Signal()
 	}
-}
-
-// windowLocked returns how many calls may be in flight. It keeps their replies below about 1 MiB,
-// if they are as large as recent ones.
-func (s *session) windowLocked() int {
-	return min(max(replyWindow/max(s.largest, 1), 1), maxCalls)
 }
 
 // admitCall waits until the window has room for a request of size bytes. It returns false when the
 // session ends first.
 func (s *session) admitCall(size int) bool {
 	s.mu.Lock()
-	window := s.windowLocked()
-	ok := s.held == 0 && !s.outputDropped && s.calls < window && !s.fullLocked() &&
-		(s.bytes+size <= requestBytes || s.calls == 0)
-	full := s.bytes+size > requestBytes
+	window := s.calls.window()
+	ok := s.calls.held == 0 && !s.outputDropped && s.calls.n < window && !s.fullLocked() &&
+		(s.calls.bytes+size <= requestBytes || s.calls.n == 0)
+	full := s.calls.bytes+size > requestBytes
 	s.mu.Unlock()
 	switch {
 	case ok:
