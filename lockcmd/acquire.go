@@ -100,17 +100,17 @@ func (s *Service) isHeld(h *hold) bool {
 }
 
 // placeOf is what the first attempt tells Redis.
-func (c *Carrier) placeOf(opts acquireOptions) string {
+func (c *Carrier) placeOf(opts acquireOptions) script.Place {
 	reads := opts.mode.Shared && c.newest(opts.lock(), func(h *hold) bool { return h.mode() == opts.mode }) != nil
 	switch {
 	case reads && opts.wait:
-		return placeTurn
+		return script.PlaceTurn
 	case reads:
-		return placeReads
+		return script.PlaceReads
 	case opts.wait:
-		return placeLast
+		return script.PlaceLast
 	}
-	return placeNone
+	return script.PlaceNone
 }
 
 // skipsQueue reports whether the command attempts at once, although others wait: it may be about a

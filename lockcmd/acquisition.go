@@ -2,7 +2,6 @@ package lockcmd
 
 import (
 	"errors"
-	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -25,13 +24,13 @@ type acquisition struct {
 	// the carrier's hold of this owner, to be acquired once more; nil for a new hold. Its requests
 	// are locked by this acquisition.
 	own          *hold
-	call         *script.Call
-	lastMessage  int64      // last message on its channel before it was sent
-	end          time.Time  // end of BLOCK; zero without
-	graceRetries int        // attempts in a row that were refused by a master in grace
-	group        *holdGroup // group of the new hold; nil without
-	place        string     // what the next attempt tells Redis about the waiter
-	pendingMove  *move      // move of the hold by ID, outcome unknown; else nil
+	request      script.Acquisition // to Redis
+	lastMessage  int64              // last message on its channel before it was sent
+	end          time.Time          // end of BLOCK; zero without
+	graceRetries int                // attempts in a row that were refused by a master in grace
+	group        *holdGroup         // group of the new hold; nil without
+	place        script.Place       // of the next attempt
+	pendingMove  *move              // move of the hold by ID, outcome unknown; else nil
 }
 
 // result is how one attempt, or the wait for a lock, ended.
@@ -88,46 +87,35 @@ func (c *Carrier) newAcquisition(opts acquireOptions, own *hold) *acquisition {
 	if opts.block > 0 {
 		a.end = time.Now().Add(opts.block)
 	}
-	a.buildCall()
 	return a
 }
 
-// buildCall makes the call of the acquire script.
-func (a *acquisition) buildCall() {
-	want := "0"
-	if a.own != nil {
-		want = strconv.FormatInt(a.own.token, 10)
-	}
-	m, key := a.options.mode, a.options.key
-	acquire := m.Acquire
-	if a.options.replicas > 0 {
-		acquire = m.AcquireReplicated
-	}
-	a.call = &script.Call{
-		Script: acquire, DB: a.options.db, Keys: m.Keys(key, a.owner, script.TokenKey(key), script.TurnsKey(key)),
-		Args: a.appendGrantArgs(append(make([]string, 0, 14), a.owner, a.carrier.name, script.Decimal(a.number), want)),
-	}
-	a.call.Args = append(a.call.Args, a.carrier.service.turnEntry(m), a.place, turnEventText(a.options.lock(), m))
-	if m.Fair {
-		a.call.Keys = append(a.call.Keys, m.Queue(key)...)
-		a.call.Args = append(a.call.Args, a.fairTimeoutArg(), m.Channel(key), a.carrier.service.cfg.publishMode(), a.carrier.service.fairBit)
-	}
-}
-
-// appendGrantArgs appends the arguments of a grant, from the TTL on.
-func (a *acquisition) appendGrantArgs(args []string) []string {
+// acquireArgs are the arguments of the next attempt.
+func (a *acquisition) acquireArgs() script.AcquireArgs {
 	opts, s := &a.options, a.carrier.service
-	return append(args,
-		script.MillisText(opts.ttl), opts.OptionLetters(), script.MillisText(s.cfg.TokenTTL), script.RecordID(opts.id), script.RecordClient(a.carrier.host.Client()), opts.Ext(),
-		s.graces.GrantingMaster(opts.key),
-	)
+	args := script.AcquireArgs{
+		Lock: opts.lock().inRedis(), Mode: opts.mode, Grant: a.grantTerms(), Turn: s.turnEntry(opts.mode), Place: a.place,
+		TurnEvent: turnEventText(opts.lock(), opts.mode), FairBit: s.fairBit,
+		Replicas: opts.replicas, ReplicasIn: a.replicaWait(),
+	}
+	if a.own != nil {
+		args.Token = a.own.token
+	}
+	if a.waitsFair() {
+		args.FairFor = s.fairTimeout
+	}
+	return args
 }
 
-// masterArg is the index of the master that may grant in the arguments of an acquire.
-const masterArg = 10
-
-// turnEntryArg and placeArg are those of the turns.
-const turnEntryArg, placeArg = 11, 12
+// grantTerms say what a grant writes.
+func (a *acquisition) grantTerms() script.GrantTerms {
+	opts, s := &a.options, a.carrier.service
+	return script.GrantTerms{
+		Owner: a.owner, Carrier: a.carrier.name, Request: a.number, Master: s.graces.GrantingMaster(opts.key),
+		TTL: opts.ttl, TokenTTL: s.cfg.TokenTTL, Options: opts.OptionLetters(), Ext: opts.Ext(),
+		ID: opts.id, Client: a.carrier.host.Client(),
+	}
+}
 
 // send makes one attempt. An outcome that is not known at until is unknown.
 func (a *acquisition) send(until time.Time) result {
@@ -139,36 +127,29 @@ func (a *acquisition) send(until time.Time) result {
 }
 
 func (a *acquisition) sendOnce(until time.Time) result {
-	s := a.carrier.service
-	a.call.WantReplicas, a.call.ReplicaTimeout = a.options.replicas, a.replicaWait()
-	a.call.Args[turnEntryArg], a.call.Args[placeArg] = s.turnEntry(a.options.mode), a.place
-	a.call.Args[masterArg] = s.graces.GrantingMaster(a.options.key)
-	reply, err := s.redis.Ask(a.call, until)
-	a.copyPending = a.copyPending || a.call.OutcomeUnknown
-	a.call.OutcomeUnknown = false
+	args := a.acquireArgs()
+	r, err := a.carrier.service.redis.Acquire(&a.request, &args, until)
+	a.copyPending = a.copyPending || a.request.Unknown
+	a.request.Unknown = false
 	if err != nil {
 		return failure(err)
 	}
-	n := script.IntegersOf(reply)
-	switch {
-	case n[0] == 0 && len(n) > 1:
-		r := result{kind: taken, left: script.Millis(n[1])}
-		if len(n) > 2 {
-			r.token = n[2]
+	switch r.Outcome {
+	case script.AcquireTaken:
+		return result{kind: taken, left: r.Left, token: r.Token}
+	case script.AcquireGranted:
+		return result{
+			kind: granted, token: r.Token, left: r.Left, sent: r.Sent, replicas: r.Replicas, repeated: r.Repeated,
 		}
-		return r
-	case n[0] == 1 && len(n) > 2:
-		again := len(n) > 3 && n[3] == 1
-		return result{kind: granted, token: n[1], left: script.Millis(n[2]), sent: a.call.Sent, replicas: a.call.GotReplicas, repeated: again}
-	case n[0] == 2:
-		return a.ownerElsewhere(script.TextAt(reply, 1), script.TextAt(reply, 2), script.TextAt(reply, 3), until)
-	case n[0] == 3:
+	case script.AcquireElsewhere:
+		return a.ownerElsewhere(r, until)
+	case script.AcquireGone:
 		return a.superseded(until)
-	case n[0] == 5:
+	case script.AcquireOtherMode:
 		return result{kind: failed, text: msgKind}
-	case n[0] == 6:
-		return a.refusedInGrace(script.TextAt(reply, 1), until)
-	case n[0] == 7: // each call removes some dead waiters
+	case script.AcquireInGrace:
+		return a.refusedInGrace(r.Master, until)
+	case script.AcquireAgain: // each call removes some dead waiters
 		return a.sendOnce(until)
 	}
 	return result{kind: unknown}
@@ -217,18 +198,17 @@ func refusedText(err error) string {
 
 // ownerElsewhere handles an owner whose hold is on another carrier. A repetition of the hold's last
 // request moves it here (R4).
-func (a *acquisition) ownerElsewhere(token, carrier, id string, until time.Time) (r result) {
-	n, err := strconv.ParseInt(token, 10, 64)
-	back := err == nil && a.options.id != "" && id == script.RecordID(a.options.id)
+func (a *acquisition) ownerElsewhere(found script.AcquireResult, until time.Time) (r result) {
+	back := found.Token != 0 && a.options.id != "" && found.ID == script.RecordID(a.options.id)
 	if a.own != nil {
-		if r, lost := a.ownElsewhere(n, back, until); lost {
+		if r, lost := a.ownElsewhere(found.Token, back, until); lost {
 			return r
 		}
 	}
 	if !back {
 		return result{kind: failed, text: msgElsewhere}
 	}
-	m := a.newMove(n, carrier, "")
+	m := a.newMove(found.Token, found.Carrier, "")
 	if r = m.send(until); r.kind == unknown {
 		a.pendingMove = m // the caller finishes it
 		return r
@@ -285,7 +265,6 @@ func (a *acquisition) superseded(until time.Time) result {
 func (a *acquisition) sendAfresh(until time.Time) result {
 	a.graceRetries++
 	a.number = a.carrier.requests.Add(1)
-	a.buildCall()
 	return a.sendOnce(until)
 }
 
@@ -312,7 +291,6 @@ func (a *acquisition) repeats() bool {
 func (a *acquisition) disown() {
 	a.unlockOwn()
 	a.options.ttl = a.askedTTL
-	a.buildCall()
 }
 
 // unlockOwn unlocks the requests of the own hold, if there is one.

@@ -75,7 +75,7 @@ func TestSickReplicasHoldUpNoScript(t *testing.T) {
 		key := redistest.KeyIn(i*2000, "lock")
 		reply, err := script.ReleaseScript.Run(ctx, dialCluster(t, masters...), script.Plain.EndKeys(key, "me"), script.Args("me", 1, "nobody", 1, "", script.LockChannel(key), "p"))
 		cancel()
-		if err != nil || script.IntegersOf(reply)[0] != noSuchHold {
+		if err != nil || script.IntegersOf(reply)[0] != script.NoSuchHold {
 			t.Fatalf("client %d: %v %v", i, reply, err)
 		}
 	}

@@ -4,8 +4,6 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"time"
-
-	"leash/lockcmd/script"
 )
 
 // A FAIR waiter has a place in a queue in Redis, that of Redisson's RedissonFairLock. It is behind
@@ -30,11 +28,3 @@ func newFairBit() string { return strconv.Itoa(1 << rand.IntN(10)) }
 // waitsFair reports whether the acquisition has, or may have, a place in the queue in Redis until
 // it is granted or over.
 func (a *acquisition) waitsFair() bool { return a.options.mode.Fair && a.options.wait }
-
-// fairTimeoutArg is how long a FAIR waiter stays alive, in ms; "" without BLOCK.
-func (a *acquisition) fairTimeoutArg() string {
-	if !a.waitsFair() {
-		return ""
-	}
-	return script.MillisText(a.carrier.service.fairTimeout)
-}

@@ -174,10 +174,11 @@ func TestR26UndoStopsALateAcquire(t *testing.T) {
 	s, _, _ := faulty(t, Config{}, slowRetries)
 	a, key := connect(t, s), newKey()
 	late := a.carrier.newAcquisition(acquireOptions{mode: script.Plain, key: key, ttl: time.Minute}, nil)
+	onItsWay := *late
 	// The second undo is due long before the requested TTL ends.
 	late.options.ttl = 3 * time.Second
-	receive(t, s.undo(late), time.Second)                // Redis has not seen the acquire
-	if r := late.send(s.deadline()); r.kind != granted { // the acquire arrives now
+	receive(t, s.undo(late), time.Second) // Redis has not seen the acquire
+	if r := onItsWay.send(s.deadline()); r.kind != granted {
 		t.Fatalf("got %+v", r)
 	}
 	began := time.Now()
@@ -197,9 +198,10 @@ func TestR28LateUndoLeavesAHoldToExpire(t *testing.T) {
 			s, straight, _ := faulty(t, Config{}, slowRetries)
 			a, key := connect(t, s), newKey()
 			late := a.carrier.newAcquisition(acquireOptions{mode: m, key: key, ttl: time.Minute}, nil)
+			onItsWay := *late
 			// the undo is due long before the hold expires
 			late.options.ttl, late.copyPending = time.Second, true
-			h, msg := late.accept(t.Context(), late.send(s.deadline()))
+			h, msg := late.accept(t.Context(), onItsWay.send(s.deadline()))
 			if msg != "" {
 				t.Fatal(msg)
 			}
@@ -209,7 +211,7 @@ func TestR28LateUndoLeavesAHoldToExpire(t *testing.T) {
 				t.Fatalf("it has %v left", left)
 			}
 			straight.redis.Redis.Del(t.Context(), key, script.RecordsKey(key)) // as if it had expired
-			if r := late.send(s.deadline()); r.kind != granted {
+			if r := onItsWay.send(s.deadline()); r.kind != granted {
 				t.Fatalf("the copy: got %+v", r)
 			}
 			s.undoLater(late, h)

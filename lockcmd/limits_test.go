@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script"
 )
 
 // TestR28MaxHoldEndsAHoldLeftToExpire: A connection has ended and left its holds to expire. Each
@@ -117,7 +119,7 @@ func TestR28MaxHoldAfterAMoveToAnEndedConnection(t *testing.T) {
 		}
 		rel := s.beginRelease(h, false)
 		b.carrier.End(Expire)
-		if code, err := rel.send(s.deadline()); code != countsRemain || err != nil {
+		if code, err := rel.send(s.deadline()); code != script.CountsRemain || err != nil {
 			t.Fatalf("released: %d, %v", code, err)
 		}
 		h.unlockRequests()

@@ -205,21 +205,21 @@ func TestR14TombstonesOfReleasesInMigration(t *testing.T) {
 	}
 
 	first, second := release(once), release(once)
-	send(first, holdEnded, event.Released)
-	send(second, noSuchHold, event.Released)
+	send(first, script.HoldEnded, event.Released)
+	send(second, script.NoSuchHold, event.Released)
 
 	first, second = release(twice), release(twice)
 	lay(second)
 	lay(first)
-	send(first, countsRemain, event.Released+" "+second.tombstoneText)
-	send(second, holdEnded, event.Released)
+	send(first, script.CountsRemain, event.Released+" "+second.tombstoneText)
+	send(second, script.HoldEnded, event.Released)
 
-	send(release(alone), countsRemain, "")
+	send(release(alone), script.CountsRemain, "")
 
 	rr, tombstone := release(broken), script.TombstoneKey(broken, tokens[broken], a.carrier.name)
 	rdb.Set(t.Context(), tombstone, event.Broken, time.Minute) // of a BREAK whose event was lost
-	if got, err := rr.send(until); got != noSuchHold || err != nil {
-		t.Errorf("the release of what is being broken was answered %d, %v, want %d", got, err, noSuchHold)
+	if got, err := rr.send(until); got != script.NoSuchHold || err != nil {
+		t.Errorf("the release of what is being broken was answered %d, %v, want %d", got, err, script.NoSuchHold)
 	}
 	// the release has reported the loss
 	want(t, receive(t, a.losses, soon), broken+" "+renewal.ReasonBroken)

@@ -165,7 +165,7 @@ func (c *Carrier) releasePermit(lock lockID, id string, until time.Time) (given 
 	if lost != "" && h.carrier == c {
 		msg = c.lossText(h, lost)
 	}
-	return code == holdEnded, msg
+	return code == script.HoldEnded, msg
 }
 
 // revokePermit releases a permit that another Leash carries. It reads who the carrier is, calls
@@ -188,10 +188,10 @@ func (s *Service) revokePermit(lock lockID, id string, until time.Time) (given b
 			return s.revokeLater(call, err)
 		}
 		switch code := script.IntegersOf(reply)[0]; {
-		case code == holdEnded, code == noSuchHold && call.OutcomeUnknown:
+		case code == script.HoldEnded, code == script.NoSuchHold && call.OutcomeUnknown:
 			s.stats.releases.Add(1)
 			return true, ""
-		case code == noSuchHold:
+		case code == script.NoSuchHold:
 			return false, ""
 		}
 		token, carrier, ttl = script.TextAt(reply, 1), script.TextAt(reply, 2), script.IntegersOf(reply)[3]

@@ -46,7 +46,7 @@ func (c *Carrier) unlock(dst []byte, key string, o options) []byte {
 		return appendError(dst, c.lossText(h, lost))
 	case msg != "":
 		return appendError(dst, msg)
-	case code != noSuchHold:
+	case code != script.NoSuchHold:
 		return appendInt(dst, code)
 	case o.token != 0 || o.owner != "": // it has moved, and the event is still on its way
 		return c.releaseRemotely(dst, key, o, until)
@@ -55,8 +55,8 @@ func (c *Carrier) unlock(dst []byte, key string, o options) []byte {
 }
 
 // releaseHere releases h, which this Leash carries, for a command on any of its connections. The
-// code is holdEnded, countsRemain or noSuchHold. If h was found to be lost, lost is the reason.
-// Otherwise a nonempty message is the error to answer.
+// code is script.HoldEnded, script.CountsRemain or script.NoSuchHold. If h was found to be lost,
+// lost is the reason. Otherwise a nonempty message is the error to answer.
 func (c *Carrier) releaseHere(h *hold, all bool, until time.Time) (code int64, lost, msg string) {
 	s := c.service
 	defer func() {
@@ -70,7 +70,7 @@ func (c *Carrier) releaseHere(h *hold, all bool, until time.Time) (code int64, l
 	rel := s.beginRelease(h, all)
 	if rel == nil {
 		h.unlockRequests()
-		return noSuchHold, "", ""
+		return script.NoSuchHold, "", ""
 	}
 	code, err := rel.send(until)
 	if errors.Is(err, script.ErrUnknown) || errors.Is(err, script.ErrRefused) {
@@ -82,13 +82,13 @@ func (c *Carrier) releaseHere(h *hold, all bool, until time.Time) (code int64, l
 	case err != nil:
 		rel.resume()
 		return 0, "", script.ErrorText(err)
-	case code != noSuchHold:
+	case code != script.NoSuchHold:
 		return code, "", ""
 	}
 	if lost, err = rel.resolveMissing(); err != nil {
 		return 0, "", msgRefused
 	}
-	return noSuchHold, lost, ""
+	return script.NoSuchHold, lost, ""
 }
 
 // releaseLater releases h after the request in progress about it is answered, if h is still held

@@ -4,17 +4,18 @@ import (
 	"time"
 
 	"leash/lockcmd/event"
+	"leash/lockcmd/script"
 	"leash/renewal"
 )
 
 // repairAnswer checks an answer with another count than this Leash knows. It may come from a new
 // master that was not known as new and has an older state of the hold. Then it corrects the state,
-// and the answer counts as if the state had been right. staleRequest tells the caller to send the
-// release again.
+// and the answer counts as if the state had been right. script.StaleRequest tells the caller to
+// send the release again.
 func (rel *releaseRequest) repairAnswer(code int64, sent, until time.Time) (int64, error) {
 	h, s := rel.hold, rel.service
-	ended, counts := rel.keepsCounts && code == holdEnded, !rel.keepsCounts && !rel.all && code == countsRemain
-	if s.graces == nil || !ended && !counts || rel.call.OutcomeUnknown {
+	ended, counts := rel.keepsCounts && code == script.HoldEnded, !rel.keepsCounts && !rel.all && code == script.CountsRemain
+	if s.graces == nil || !ended && !counts || rel.outcomeUnknown {
 		return code, nil
 	}
 	if _, ok := s.graces.MasterOf(h.key(), sent, until); !ok || !s.graces.NeedsRepair(h.key(), &h.watch) {
@@ -27,9 +28,9 @@ func (rel *releaseRequest) repairAnswer(code int64, sent, until time.Time) (int6
 	how, err := s.restore(h, until)
 	switch {
 	case ended && (err != nil || how == renewal.Renewed): // otherwise the watchdog restores it
-		return countsRemain, nil
+		return script.CountsRemain, nil
 	case counts && err == nil && how == renewal.Renewed:
-		return staleRequest, nil
+		return script.StaleRequest, nil
 	}
 	return code, err
 }

@@ -8,14 +8,6 @@ import (
 	"leash/renewal"
 )
 
-// Answers of the scripts that end holds.
-const (
-	holdEnded    = 1  // the hold has ended
-	countsRemain = 0  // counts of it remain
-	noSuchHold   = -1 // there is no such hold
-	staleRequest = -2 // a later request came before this one; nothing was done
-)
-
 // releaseRequest is a release of a hold by its own Leash. Its owner has locked the hold's requests
 // when it is sent.
 type releaseRequest struct {
@@ -28,8 +20,9 @@ type releaseRequest struct {
 	keepsCounts bool
 	answered    bool      // the client has its answer
 	until       time.Time // the hold is safe until then
-	number      int64
-	call        *script.Call // nil before the first attempt
+	number      int64     // 0 before the first attempt
+	// a copy may still be on its way
+	outcomeUnknown bool
 	// what came of restoring the missing hold, to release it
 	restore        renewal.Outcome
 	decremented    bool  // the count was taken here, though the master had another one
@@ -56,44 +49,35 @@ func (s *Service) beginRelease(h *hold, all bool) *releaseRequest {
 	return rel
 }
 
-// renumber makes the call, with a number above all that locked the requests before.
+// renumber gives the request a number above all that locked the requests before.
 func (rel *releaseRequest) renumber() {
-	h := rel.hold
-	outcomeUnknown, owner := rel.call != nil && rel.call.OutcomeUnknown, h.owner()
-	rel.number, rel.perKeyCounts = h.carrier.requests.Add(1), 0
-	rel.call = &script.Call{
-		Script: h.mode().Release, DB: int(h.db), Keys: h.mode().ReleaseKeys(h.key(), owner), MinKeys: h.mode().MinKeys(h.key(), owner),
-		Args:           rel.args(owner),
-		OutcomeUnknown: outcomeUnknown,
-	}
+	rel.number, rel.perKeyCounts = rel.hold.carrier.requests.Add(1), 0
 }
 
-func (rel *releaseRequest) args(owner string) []string {
-	what := rel.putBackID
+// endArgs say which hold ends.
+func (rel *releaseRequest) endArgs() script.EndArgs {
+	h, what := rel.hold, rel.putBackID
 	if rel.all {
 		what = "all"
 	}
-	return append(make([]string, 0, 10), owner, script.Decimal(rel.hold.token), rel.hold.carrier.name, script.Decimal(rel.number), what)
+	return script.EndArgs{Mode: h.mode(), Owner: h.owner(), Hold: h.ref(), Request: rel.number, What: what}
 }
 
-// releaseArgs is how many arguments args returns.
-const releaseArgs = 5
-
-// turnArgs are the last arguments of a release: how it tells waiters that the lock is free.
-func (rel *releaseRequest) turnArgs() []string {
+// args say besides how the release tells waiters that the lock is free.
+func (rel *releaseRequest) args() script.ReleaseArgs {
 	h, s := rel.hold, rel.service
-	channel, waits := h.mode().Channel(h.key()), ""
-	if id := (queueID{h.lock(), channel}); s.queues.waiting(id) {
-		waits = "1"
+	id := queueID{h.lock(), h.mode().Channel(h.key())}
+	return script.ReleaseArgs{
+		End: rel.endArgs(), Turn: s.turnEntry(h.mode().Unfair()), Waits: s.queues.waiting(id),
+		TurnEvent: turnEventText(h.lock(), h.mode()), Unknown: rel.outcomeUnknown,
 	}
-	return []string{channel, s.cfg.publishMode(), s.turnEntry(h.mode().Unfair()), waits, turnEventText(h.lock(), h.mode())}
 }
 
-// send sends the release and settles the hold with the answer: holdEnded, countsRemain or
-// noSuchHold.
+// send sends the release and settles the hold with the answer: script.HoldEnded,
+// script.CountsRemain or script.NoSuchHold.
 func (rel *releaseRequest) send(until time.Time) (code int64, err error) {
 	s := rel.service
-	if rel.call == nil {
+	if rel.number == 0 {
 		if err = s.repairBeforeRelease(rel.hold, until); err != nil {
 			return 0, err
 		}
@@ -106,8 +90,8 @@ func (rel *releaseRequest) send(until time.Time) (code int64, err error) {
 	if rel.hold.mode().Handover != nil && !s.draining.Load() && rel.freesLock() {
 		if w, at, claimed := s.queues.claim(rel.hold, rel.hold.handovers()); claimed {
 			code, known := rel.handOver(w, at, until)
-			if known && code != staleRequest && (code != noSuchHold || s.graces == nil) {
-				if code, err = rel.repairAnswer(code, sent, until); err != nil || code != staleRequest {
+			if known && code != script.StaleRequest && (code != script.NoSuchHold || s.graces == nil) {
+				if code, err = rel.repairAnswer(code, sent, until); err != nil || code != script.StaleRequest {
 					return rel.conclude(code, until, err)
 				}
 			}
@@ -117,7 +101,7 @@ func (rel *releaseRequest) send(until time.Time) (code int64, err error) {
 		if code, err = rel.ask(until); err != nil {
 			return 0, err
 		}
-		if code == noSuchHold && rel.restore != renewal.Renewed {
+		if code == script.NoSuchHold && rel.restore != renewal.Renewed {
 			if rel.restore, err = s.restore(rel.hold, until); err != nil {
 				return 0, err
 			}
@@ -130,13 +114,13 @@ func (rel *releaseRequest) send(until time.Time) (code int64, err error) {
 				continue
 			}
 		}
-		if code == noSuchHold && rel.restoreBlocked { // and no restore can bring it back
-			code = holdEnded
+		if code == script.NoSuchHold && rel.restoreBlocked { // and no restore can bring it back
+			code = script.HoldEnded
 		}
-		if code != staleRequest {
+		if code != script.StaleRequest {
 			code, err = rel.repairAnswer(code, sent, until)
 		}
-		if err != nil || code != staleRequest {
+		if err != nil || code != script.StaleRequest {
 			return rel.conclude(code, until, err)
 		}
 		if time.Now().After(until) {
@@ -166,12 +150,12 @@ func (rel *releaseRequest) conclude(code int64, until time.Time, err error) (int
 	if err != nil {
 		return 0, err
 	}
-	if code == noSuchHold && rel.keepsCounts && rel.call.OutcomeUnknown && !rel.answered {
+	if code == script.NoSuchHold && rel.keepsCounts && rel.outcomeUnknown && !rel.answered {
 		switch how, err := rel.service.readTombstone(rel.hold, until); {
 		case err != nil:
 			return 0, err
 		case how == renewal.Gone, how == renewal.Released:
-			code = holdEnded
+			code = script.HoldEnded
 		}
 	}
 	return rel.applyAnswer(code), nil
@@ -180,17 +164,17 @@ func (rel *releaseRequest) conclude(code int64, until time.Time, err error) (int
 // applyAnswer applies the answer to the hold.
 func (rel *releaseRequest) applyAnswer(code int64) int64 {
 	h := rel.hold
-	if code == countsRemain {
+	if code == script.CountsRemain {
 		if !rel.decremented {
 			h.decrement(rel.putBackID)
 		}
 		rel.resume()
 		return code
 	}
-	if code == noSuchHold && rel.call.OutcomeUnknown && !rel.keepsCounts {
-		code = holdEnded // an earlier copy has ended it
+	if code == script.NoSuchHold && rel.outcomeUnknown && !rel.keepsCounts {
+		code = script.HoldEnded // an earlier copy has ended it
 	}
-	if code == holdEnded {
+	if code == script.HoldEnded {
 		rel.service.stats.releases.Add(1)
 		h.apply(ended, "")
 	}
@@ -247,9 +231,9 @@ func (rel *releaseRequest) finish() {
 				return
 			}
 			continue
-		case err == nil && code == countsRemain:
+		case err == nil && code == script.CountsRemain:
 			return
-		case err == nil && code == noSuchHold && rel.keepsCounts && !h.ownerInformed():
+		case err == nil && code == script.NoSuchHold && rel.keepsCounts && !h.ownerInformed():
 			rel.resolveMissing()
 			return
 		case err != nil && rel.keepsCounts: // the count stays
@@ -258,7 +242,7 @@ func (rel *releaseRequest) finish() {
 			return
 		case err != nil:
 			s.log.Warn("redis refuses a release", "key", h.key(), "err", err)
-		case code == noSuchHold && !rel.call.OutcomeUnknown:
+		case code == script.NoSuchHold && !rel.outcomeUnknown:
 			// Another carrier may have it, and the event was lost. Its watchers ask Redis.
 			h.apply(elsewhere, "")
 		}

@@ -27,7 +27,7 @@ func (c *Carrier) releaseRemotely(dst []byte, key string, o options, until time.
 		if err == nil && !found && rr.answer == "" {
 			return appendError(dst, msgNotHeld)
 		}
-		code := int64(noSuchHold)
+		code := int64(script.NoSuchHold)
 		if err == nil && rr.answer != "" {
 			code, _ = strconv.ParseInt(rr.answer, 10, 64)
 		} else if err == nil {
@@ -42,7 +42,7 @@ func (c *Carrier) releaseRemotely(dst []byte, key string, o options, until time.
 			return c.timeout(dst, msgReleaseLater)
 		case err != nil:
 			return appendError(dst, script.ErrorText(err))
-		case code != noSuchHold:
+		case code != script.NoSuchHold:
 			return appendInt(dst, code)
 		case s.redis.StoppedWithin(time.Duration(i) * time.Millisecond):
 			// If the hold is marked as broken, its Leash has this time to end it.
@@ -122,7 +122,7 @@ func (rr *remoteRelease) read(o options, until time.Time) (found bool, err error
 func (rr *remoteRelease) send(until time.Time) (code int64, err error) {
 	h := rr.local
 	if h == nil {
-		if code, err = rr.callScript(until); err == nil && code == noSuchHold {
+		if code, err = rr.callScript(until); err == nil && code == script.NoSuchHold {
 			rr.announceBreak()
 		}
 		return code, err
@@ -133,7 +133,7 @@ func (rr *remoteRelease) send(until time.Time) (code int64, err error) {
 		}
 		if rr.release = rr.service.beginRelease(h, rr.all); rr.release == nil {
 			h.unlockRequests()
-			return noSuchHold, nil
+			return script.NoSuchHold, nil
 		}
 	}
 	err = rr.release.blockRestore(until)
@@ -143,7 +143,7 @@ func (rr *remoteRelease) send(until time.Time) (code int64, err error) {
 	switch {
 	case errors.Is(err, script.ErrUnknown):
 		return code, err
-	case err == nil && code != noSuchHold:
+	case err == nil && code != script.NoSuchHold:
 		rr.release.applyAnswer(code)
 	default:
 		rr.release.resume()
@@ -176,10 +176,10 @@ func (rr *remoteRelease) callScript(until time.Time) (code int64, err error) {
 	case err == nil:
 		code = script.IntegersOf(reply)[0]
 	}
-	if err == nil && code == noSuchHold && rr.outcomeUnknown && !rr.isLost(until) {
-		code = holdEnded
+	if err == nil && code == script.NoSuchHold && rr.outcomeUnknown && !rr.isLost(until) {
+		code = script.HoldEnded
 	}
-	if rr.tombstoneWritten && (err == nil && code != holdEnded || err != nil && !rr.outcomeUnknown && !rr.scriptCall.OutcomeUnknown) {
+	if rr.tombstoneWritten && (err == nil && code != script.HoldEnded || err != nil && !rr.outcomeUnknown && !rr.scriptCall.OutcomeUnknown) {
 		rr.removeTombstone()
 	}
 	return code, err
@@ -202,7 +202,7 @@ func (rr *remoteRelease) callPerKey(until time.Time) (int64, error) {
 		}
 	}
 	if !rr.outcomeUnknown && rr.isLost(until) {
-		return noSuchHold, nil
+		return script.NoSuchHold, nil
 	}
 	one := &script.Call{Script: rr.mode.Revoke, DB: rr.db, Keys: rr.scriptCall.Keys[:own], Args: rr.scriptCall.Args}
 	reply, err := s.redis.AskThroughMigration(one, until)
@@ -214,11 +214,11 @@ func (rr *remoteRelease) callPerKey(until time.Time) (int64, error) {
 	ctx, cancel := context.WithDeadline(context.Background(), s.redis.CapAtStop(until))
 	defer cancel()
 	rdb := s.redis.Database(rr.db)
-	if code == holdEnded && rr.local == nil {
+	if code == script.HoldEnded && rr.local == nil {
 		// overwrites any text
 		s.redis.OverwriteTombstone(ctx, rr.ref(), event.Released, script.Millis(rr.keepMillis))
 	}
-	if code != noSuchHold {
+	if code != script.NoSuchHold {
 		rdb.Set(ctx, kept, strconv.FormatInt(code, 10), script.Millis(rr.keepMillis))
 	}
 	return code, nil

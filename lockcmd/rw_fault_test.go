@@ -73,10 +73,10 @@ func TestR7LateCopiesOfReadAndWriteDoNothing(t *testing.T) {
 			code    int64
 			left    string
 		}{
-			{release(token, 1), staleRequest, "2"},
-			{release(token-1, a.carrier.requests.Add(1)), noSuchHold, "2"},
-			{release(token, a.carrier.requests.Load()), countsRemain, "1"},
-			{release(token, a.carrier.requests.Load()), countsRemain, "1"},
+			{release(token, 1), script.StaleRequest, "2"},
+			{release(token-1, a.carrier.requests.Add(1)), script.NoSuchHold, "2"},
+			{release(token, a.carrier.requests.Load()), script.CountsRemain, "1"},
+			{release(token, a.carrier.requests.Load()), script.CountsRemain, "1"},
 		} {
 			reply, err := s.redis.Ask(row.request, until)
 			if err != nil || script.IntegersOf(reply)[0] != row.code || count(rdb, key, field) != row.left {

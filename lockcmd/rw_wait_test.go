@@ -347,7 +347,7 @@ func TestR21HandOverToAReaderThatAlreadyHolds(t *testing.T) {
 		h.call("[1]", script.Read.Handover, keys, hand(second)...)
 		want(t, a.do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(token, 10)), ":0")
 		reply, err := script.Read.Handover.Run(t.Context(), rdb.(script.Processor), keys, script.Args(hand(second)...))
-		if n := script.IntegersOf(reply); err != nil || n[0] != holdEnded || n[1] != got.token {
+		if n := script.IntegersOf(reply); err != nil || n[0] != script.HoldEnded || n[1] != got.token {
 			t.Errorf("a repetition was answered %v, %v", reply, err)
 		}
 		want(t, a.do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(got.token, 10)), ":1")

@@ -3,7 +3,6 @@ package lockcmd
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -119,45 +118,33 @@ func outcome(cmd script.Once) renewal.Outcome {
 // ask sends the release. If a slot migration splits the keys, it sends one request a key. It then
 // goes on that way, because the records and the lock differ from then on.
 func (rel *releaseRequest) ask(until time.Time) (code int64, err error) {
+	args, redis := rel.args(), rel.service.redis
+	defer func() { rel.outcomeUnknown = args.Unknown }()
 	if rel.perKeyCounts == 0 {
-		rel.call.Args = append(rel.call.Args[:releaseArgs], rel.turnArgs()...)
-		reply, err := rel.service.redis.Ask(rel.call, until)
-		code = script.IntegersOf(reply)[0]
-		if rel.hold.mode().ReleaseKey == nil || !script.KeysSplit(err) {
+		code, err = redis.Release(&args, until)
+		if args.End.Mode.ReleaseKey == nil || !script.KeysSplit(err) {
 			return code, err
 		}
-		m, id := rel.hold.mode(), rel.hold.lock()
-		inspect := &script.Call{Script: m.RenewKey, DB: id.db, Keys: []string{id.key}, Args: script.Args(0, rel.hold.owner(), "")}
-		if rel.perKeyCounts, err = rel.service.redis.AskInt(inspect, until); err != nil {
+		if rel.perKeyCounts, err = redis.CountsOf(args.End.Hold.Lock, args.End.Mode, args.End.Owner, until); err != nil {
 			return 0, err
 		}
 		rel.perKeyCounts = max(min(rel.perKeyCounts, maxPerKeyCounts), 1)
 	}
-	code, err = rel.askKey(script.RecordsKey(rel.hold.key()), "records", until)
-	if err == nil && code == noSuchHold && rel.call.OutcomeUnknown {
-		code = holdEnded // an earlier copy ended it
+	code, err = redis.ReleasePart(&args, script.RecordsPart, rel.perKeyCounts, until)
+	if err == nil && code == script.NoSuchHold && args.Unknown {
+		code = script.HoldEnded // an earlier copy ended it
 	}
 	if err != nil || code < 0 {
 		return code, err
 	}
-	rel.call.OutcomeUnknown = true
-	if _, err = rel.askKey(rel.hold.key(), "lock", until); err != nil {
+	args.Unknown = true
+	if _, err = redis.ReleasePart(&args, script.LockPart, rel.perKeyCounts, until); err != nil {
 		return 0, err
 	}
-	if rel.hold.mode() == script.Read {
-		rel.dropTimeouts(code == holdEnded, until)
+	if args.End.Mode == script.Read {
+		rel.dropTimeouts(code == script.HoldEnded, until)
 	}
 	return code, nil
-}
-
-// askKey sends the part of the release for one key.
-func (rel *releaseRequest) askKey(key, what string, until time.Time) (int64, error) {
-	call := &script.Call{
-		Script: rel.hold.mode().ReleaseKey, DB: int(rel.hold.db), Keys: []string{key}, Args: slices.Concat(rel.call.Args[:releaseArgs], []string{rel.hold.mode().Channel(rel.hold.key()), rel.service.cfg.publishMode()}, script.Args(rel.perKeyCounts, what)),
-	}
-	code, err := rel.service.redis.AskInt(call, until)
-	rel.call.OutcomeUnknown = rel.call.OutcomeUnknown || call.OutcomeUnknown
-	return code, err
 }
 
 // dropTimeouts deletes the timeout keys of the counts that the release ends. Keys that it cannot
@@ -171,7 +158,7 @@ func (rel *releaseRequest) dropTimeouts(all bool, until time.Time) {
 		last := script.TimeoutKey(h.key(), h.owner(), n)
 		if !all { // the first key lasts as long as this one would have (R12)
 			if left := rdb.PTTL(ctx, last).Val(); left > 0 {
-				s.redis.Ask(&script.Call{Script: h.mode().RenewKey, DB: int(h.db), Keys: []string{script.TimeoutKey(h.key(), h.owner(), 1)}, Args: script.Args(left.Milliseconds(), "", "")}, until)
+				s.redis.SetTimeout(h.lock().inRedis(), h.owner(), left, until)
 			}
 		}
 		if err := rdb.Del(ctx, last).Err(); err != nil || !all {

@@ -13,17 +13,6 @@ import (
 // began.
 // So distance to Redis costs a Leash none of its grants.
 
-// What an attempt tells Redis about its waiter.
-const (
-	placeNone  = ""  // the command does not wait
-	placeLast  = "0" // it begins to wait
-	placeFirst = "1" // it is the first that waits on this Leash
-	placeTurn  = "2" // this Leash has its turn, which lasts for this waiter
-	// It does not wait, and its connection reads already: whoever waits for that connection is
-	// overtaken.
-	placeReads = "3"
-)
-
 // The waiters behind a waiter for permits on this Leash.
 const (
 	behindNone  = ""

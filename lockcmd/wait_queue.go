@@ -3,6 +3,8 @@ package lockcmd
 import (
 	"slices"
 	"sync"
+
+	"leash/lockcmd/script"
 )
 
 // maxHandovers is how many hand-overs in a row happen while no other Leash waits. Then clients that
@@ -136,10 +138,10 @@ func (q *waitQueues) beginAttempt(w *waiter) (at position, ok bool) {
 
 // position is where the head stands. The caller holds mu.
 func (queue *waitQueue) position() position {
-	w, at := queue.waiters[0], position{place: placeTurn, behind: behindLater}
+	w, at := queue.waiters[0], position{place: script.PlaceTurn, behind: behindLater}
 	newTurn := w.arrival > queue.turnEnd // if it gets the lock
 	if newTurn {
-		at.place = placeFirst
+		at.place = script.PlaceFirst
 	}
 	switch {
 	case len(queue.waiters) < 2:
@@ -282,7 +284,7 @@ func (q *waitQueues) claim(h *hold, handovers int) (w *waiter, at position, ok b
 	switch {
 	case w.state != waiterQueued || !w.request.takesFrom(h.mode()):
 		return nil, at, false
-	case handovers >= maxHandovers && (at.place == placeFirst || queue.others == 0):
+	case handovers >= maxHandovers && (at.place == script.PlaceFirst || queue.others == 0):
 		return nil, at, false
 	}
 	w.state = waiterClaimed

@@ -21,8 +21,8 @@ type waitRequest interface {
 
 // position is where the head of a queue stands when it attempts.
 type position struct {
-	place  string // placeFirst or placeTurn
-	behind string // who waits behind it
+	place  script.Place // PlaceFirst or PlaceTurn
+	behind string       // who waits behind it
 }
 
 func (a *acquisition) attempt(until time.Time, at position) result {

@@ -198,6 +198,23 @@ func IntegersOf(reply any) []int64 {
 	return out
 }
 
+// badShape is the error for a reply that the script of a call cannot give. It closes the
+// connection, as runDirect does.
+func (c *Client) badShape(call *Call) error {
+	c.DropConnection(call.DB, SlotOf(call.Keys[0]))
+	return errors.Join(ErrUnknown, ErrShape)
+}
+
+// listOf is a reply that is a list with an item or more, as integers. ok is false for any other
+// reply.
+func listOf(reply any) (list []int64, ok bool) {
+	switch reply.(type) {
+	case []int64, []any:
+		list = IntegersOf(reply)
+	}
+	return list, len(list) > 0
+}
+
 // TextAt is the text at index i of a script's reply, "" if there is none.
 func TextAt(reply any, i int) string {
 	items, _ := reply.([]any)

@@ -23,16 +23,12 @@ type stage struct {
 // hold makes a hold of the owner "me" with the carrier "u:1".
 func (s *stage) hold(m *script.Mode, options string) script.Hold {
 	s.Helper()
-	args := script.Args("me", "u:1", 1, "0", 30000, options, 0, "-", "client", "-", "", "u", "", "")
-	keys := m.Keys(s.lock.Key, "me", script.TokenKey(s.lock.Key), script.TurnsKey(s.lock.Key))
-	if _, err := m.Acquire.Run(s.Context(), s.Redis, keys, args); err != nil {
-		s.Fatal(err)
+	g := grant("me", "u:1", 1)
+	g.Options = options
+	if got := s.acquire(m, g); got != "granted, token, 30 s" {
+		s.Fatal(got)
 	}
-	info, err := s.Inspect(s.lock, s.until)
-	if err != nil || len(info.Holds) != 1 {
-		s.Fatalf("got %+v, %v, want one hold", info, err)
-	}
-	return info.Holds[0]
+	return s.inspected()
 }
 
 // ref names a hold.

@@ -1,0 +1,106 @@
+package script
+
+import "time"
+
+// EndArgs say which hold a release ends. They are for the Leash that carries it.
+type EndArgs struct {
+	Mode    *Mode
+	Owner   string
+	Hold    Ref
+	Request int64  // number of the request among those of the carrier
+	What    string // "all", "" for one count, or the ID of the acquire that is put back, as in a record
+}
+
+func (a *EndArgs) list() []string {
+	return append(make([]string, 0, 21), a.Owner, Decimal(a.Hold.Token), a.Hold.Carrier, Decimal(a.Request), a.What)
+}
+
+// The answers of scripts that end holds.
+const (
+	HoldEnded    = 1  // the hold has ended
+	CountsRemain = 0  // counts of it remain
+	NoSuchHold   = -1 // there is no such hold
+	StaleRequest = -2 // a later request came before this one; nothing was done
+)
+
+func isEndAnswer(n int64) bool { return StaleRequest <= n && n <= HoldEnded }
+
+// ReleaseArgs say which hold a release ends, and how it tells waiters that the lock is free.
+type ReleaseArgs struct {
+	End       EndArgs
+	Turn      string // the entry of this Leash in the list of turns
+	Waits     bool   // somebody waits for the lock here
+	TurnEvent string // for the Leash whose turn it is
+	// Unknown tells that a copy of the request may still be on its way. The functions set it.
+	Unknown bool
+}
+
+// Release takes a count of a hold back, or ends it. It blocks until Redis answers, or until the
+// given time. It may be called several times with the same arguments, and acts once (R7).
+func (c *Client) Release(args *ReleaseArgs, until time.Time) (answer int64, err error) {
+	end, waits := &args.End, ""
+	if args.Waits {
+		waits = "1"
+	}
+	m, key := end.Mode, end.Hold.Lock.Key
+	call := &Call{
+		Script: m.Release, DB: end.Hold.Lock.DB, Keys: m.ReleaseKeys(key, end.Owner), MinKeys: m.MinKeys(key, end.Owner),
+		Args:           append(end.list(), m.Channel(key), c.Publish, args.Turn, waits, args.TurnEvent),
+		OutcomeUnknown: args.Unknown,
+	}
+	return c.askEnd(args, call, until)
+}
+
+// HoldPart is a key of a READ or WRITE hold.
+type HoldPart string
+
+// The parts. The records come first.
+const (
+	RecordsPart HoldPart = "records"
+	LockPart    HoldPart = "lock"
+)
+
+// ReleasePart is Release for one key of a hold that has so many counts. It serves when a slot
+// migration splits the keys (R14).
+func (c *Client) ReleasePart(
+	args *ReleaseArgs, part HoldPart, counts int64, until time.Time,
+) (answer int64, err error) {
+	m, lock := args.End.Mode, args.End.Hold.Lock
+	key := lock.Key
+	if part == RecordsPart {
+		key = RecordsKey(key)
+	}
+	call := &Call{
+		Script: m.ReleaseKey, DB: lock.DB, Keys: []string{key},
+		Args: append(args.End.list(), m.Channel(lock.Key), c.Publish, Decimal(counts), string(part)),
+	}
+	return c.askEnd(args, call, until)
+}
+
+func (c *Client) askEnd(args *ReleaseArgs, call *Call, until time.Time) (answer int64, err error) {
+	reply, err := c.Ask(call, until)
+	args.Unknown = args.Unknown || call.OutcomeUnknown
+	if err != nil {
+		return 0, err
+	}
+	answer, ok := reply.(int64)
+	if !ok || !isEndAnswer(answer) {
+		args.Unknown = true
+		return 0, c.badShape(call)
+	}
+	return answer, nil
+}
+
+// CountsOf asks how many counts an owner's READ or WRITE hold has, without the other keys of it.
+func (c *Client) CountsOf(lock Lock, m *Mode, owner string, until time.Time) (int64, error) {
+	return c.AskInt(&Call{Script: m.RenewKey, DB: lock.DB, Keys: []string{lock.Key}, Args: Args(0, owner, "")}, until)
+}
+
+// SetTimeout sets how long the first count of an owner's READ hold lasts, in a slot migration.
+// Without an answer that count lasts as long as before.
+func (c *Client) SetTimeout(lock Lock, owner string, left time.Duration, until time.Time) {
+	_, _ = c.Ask(&Call{
+		Script: Read.RenewKey, DB: lock.DB, Keys: []string{TimeoutKey(lock.Key, owner, 1)},
+		Args: Args(left.Milliseconds(), "", ""),
+	}, until)
+}

@@ -1,0 +1,81 @@
+package script
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+// TestRepliesOfOtherScriptsAreRefused checks that the reply to another script, as it comes when a
+// reply was lost on the way, is not taken for an answer.
+func TestRepliesOfOtherScriptsAreRefused(t *testing.T) {
+	list := func(items ...any) any { return append([]any{}, items...) }
+	text, n := "text", func(i int64) any { return i }
+	for name, row := range map[string]struct {
+		read          func(any) bool
+		right, others []any
+	}{
+		"acquire": {
+			func(reply any) bool { _, ok := acquireResult(reply); return ok },
+			[]any{
+				list(n(0), n(5)), list(n(0), n(-1), n(7)), []int64{1, 7, 100}, list(n(1), n(7), n(100), n(1)),
+				list(n(2), text, text, text), list(n(3)), list(n(4)), list(n(5)), list(n(6), text), list(n(7)),
+			},
+			[]any{
+				nil, n(1), n(0), text, list(), list(n(1)), list(n(1), n(7)), list(n(0)), list(n(8)), list(n(-1)), list(n(2)),
+				list(n(3), n(1)), list(n(1), n(7), n(100), n(1), n(1)), []int64{},
+			},
+		},
+		"handover": {
+			func(reply any) bool { _, ok := handoverResult(reply); return ok },
+			[]any{list(n(1)), list(n(0)), list(n(-1)), list(n(-2)), []int64{1, 7, 100}, list(n(1), n(7), n(100), n(2))},
+			[]any{nil, n(1), text, list(), list(n(2)), list(n(-3)), list(n(1), n(7)), list(n(0), n(7), n(100)), []int64{}},
+		},
+	} {
+		for _, reply := range row.right {
+			if !row.read(reply) {
+				t.Errorf("%s: %v is refused", name, reply)
+			}
+		}
+		for _, reply := range row.others {
+			if row.read(reply) {
+				t.Errorf("%s: %v is taken", name, reply)
+			}
+		}
+	}
+}
+
+// TestRepliesOfAnotherShapeAreErrShape: the caller learns that the outcome is unknown, and the
+// connection is closed, because the replies after it may belong to other commands.
+func TestRepliesOfAnotherShapeAreErrShape(t *testing.T) {
+	for name, row := range map[string]struct {
+		reply string
+		call  func(c *Client, until time.Time) (unknown bool, err error)
+	}{
+		"acquire": {":-1\r\n", func(c *Client, until time.Time) (bool, error) {
+			a := new(Acquisition)
+			_, err := c.Acquire(a, &AcquireArgs{Lock: Lock{Key: "k"}, Mode: Plain}, until)
+			return a.Unknown, err
+		}},
+		"release": {"*1\r\n:1\r\n", func(c *Client, until time.Time) (bool, error) {
+			args := &ReleaseArgs{End: EndArgs{Mode: Plain, Hold: Ref{Lock: Lock{Key: "k"}}}}
+			_, err := c.Release(args, until)
+			return args.Unknown, err
+		}},
+		"handover": {":1\r\n", func(c *Client, until time.Time) (bool, error) {
+			end := EndArgs{Mode: Plain, Hold: Ref{Lock: Lock{Key: "k"}}}
+			_, unknown, err := c.Handover(&HandoverArgs{End: end, Mode: Plain}, until)
+			return unknown, err
+		}},
+	} {
+		c, dropped := New(nil), 0
+		c.Timeout, c.Drop = time.Second, func(db, slot int) { dropped++ }
+		c.Send = func(_ time.Time, _ *time.Time, _, _ int, _, dst []byte) ([]byte, bool, error) {
+			return append(dst, row.reply...), true, nil
+		}
+		unknown, err := row.call(c, time.Now().Add(time.Second))
+		if !unknown || !errors.Is(err, ErrShape) || !errors.Is(err, ErrUnknown) || dropped != 1 {
+			t.Errorf("%s: got %t, %v, and %d connections closed", name, unknown, err, dropped)
+		}
+	}
+}
