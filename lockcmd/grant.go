@@ -44,14 +44,11 @@ func (a *acquisition) renewLateGrant(r *result) {
 	if lease || renewal.Left(renewal.Until(r.sent, r.left)) > ttl/2 {
 		return
 	}
-	again := &script.Call{
-		Script: a.options.mode.Renew, DB: a.options.db, Keys: a.options.mode.Keys(a.options.key, a.owner),
-		Args: script.Args(ttl.Milliseconds(), a.owner, script.RecordPrefix(r.token, a.carrier.name)),
-	}
-	reply, err := s.redis.Ask(again, s.deadline())
-	if n := script.IntegersOf(reply); err == nil && len(n) == 1 && n[0] > 0 {
-		later := again.Sent.Sub(r.sent)
-		r.sent, r.age, r.left = again.Sent, r.age+later, max(ttl, r.left-later)
+	ref := script.Ref{Lock: a.options.lock().inRedis(), Token: r.token, Carrier: a.carrier.name}
+	held, sent, err := s.redis.RenewHold(ref, a.options.mode, a.owner, ttl, s.deadline())
+	if err == nil && held {
+		later := sent.Sub(r.sent)
+		r.sent, r.age, r.left = sent, r.age+later, max(ttl, r.left-later)
 	}
 }
 

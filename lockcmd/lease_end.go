@@ -3,7 +3,6 @@ package lockcmd
 import (
 	"time"
 
-	"leash/lockcmd/script"
 	"leash/renewal"
 )
 
@@ -39,17 +38,13 @@ func (h *hold) forgetIfLeaseOver() bool {
 // locked. It reports whether somebody extended it, or nobody knows. Without that, our margin leaves
 // it at most a quarter of its time in Redis, unless Redis was slow at the grant.
 func (h *hold) wasExtended(until time.Time) bool {
-	s, owner := h.carrier.service, h.owner()
-	inspect := &script.Call{
-		Script: h.mode().Renew, DB: int(h.db), Keys: h.mode().Keys(h.key(), owner), Args: script.Args(0, owner, script.RecordPrefix(h.token, h.carrier.name)),
-	}
-	n, err := s.redis.AskIntThroughMigration(inspect, until)
-	left := script.Millis(n - 1)
+	s := h.carrier.service
+	left, sent, err := s.redis.CheckHold(h.ref(), h.mode(), h.owner(), until)
 	h.carrier.mu.Lock()
 	lasts := left > h.ttl/4
 	h.carrier.mu.Unlock()
 	if err == nil && lasts {
-		s.watchdog.Correct(&h.watch, renewal.Until(inspect.Sent, left), inspect.Sent)
+		s.watchdog.Correct(&h.watch, renewal.Until(sent, left), sent)
 	}
 	return err != nil || lasts
 }

@@ -3,7 +3,6 @@ package lockcmd
 import (
 	"context"
 	"errors"
-	"strconv"
 	"time"
 
 	"leash/lockcmd/event"
@@ -171,43 +170,33 @@ func (c *Carrier) releasePermit(lock lockID, id string, until time.Time) (given 
 // revokePermit releases a permit that another Leash carries. It reads who the carrier is, calls
 // the script with that, and starts again if it has changed (R13).
 func (s *Service) revokePermit(lock lockID, id string, until time.Time) (given bool, msg string) {
-	call := &script.Call{Script: script.PermitRevokeScript, DB: lock.db}
-	token, carrier, ttl := "", "", int64(0)
+	args := &script.PermitRevokeArgs{Permit: id, Hold: script.Ref{Lock: lock.inRedis()}}
 	for range 16 {
-		n, _ := strconv.ParseInt(token, 10, 64)
-		call.Keys, call.Args = script.SemaphoreKeys(lock.key), script.Args(id, token, carrier, script.PermitChannel(lock.key), s.cfg.publishMode())
-		if carrier != "" {
-			call.Keys = append(call.Keys, script.TombstoneKey(lock.key, n, carrier))
-			keep := max(ttl, s.cfg.WatchdogTimeout.Milliseconds())
-			call.Args = append(call.Args, script.Decimal(keep), script.CarrierChannel(carrier), event.Text("released", n, carrier, lock.key))
-		} else {
-			call.Args = append(call.Args, "0", "", "")
-		}
-		reply, err := s.redis.Ask(call, until)
-		if err != nil {
-			return s.revokeLater(call, err)
-		}
-		switch code := script.IntegersOf(reply)[0]; {
-		case code == script.HoldEnded, code == script.NoSuchHold && call.OutcomeUnknown:
+		r, err := s.redis.RevokePermit(args, until)
+		switch {
+		case err != nil:
+			return s.revokeLater(args, err)
+		case r.Given, !r.Changed && args.Unknown:
 			s.stats.releases.Add(1)
 			return true, ""
-		case code == script.NoSuchHold:
+		case !r.Changed:
 			return false, ""
 		}
-		token, carrier, ttl = script.TextAt(reply, 1), script.TextAt(reply, 2), script.IntegersOf(reply)[3]
+		args.Hold, args.Keep = r.Hold, max(r.TTL, s.cfg.WatchdogTimeout)
+		args.Event = event.Text(event.Released, r.Hold.Token, r.Hold.Carrier, lock.key)
 	}
 	return false, msgRefused
 }
 
 // revokeLater answers for a failed release. A release of unknown outcome is repeated (R26).
-func (s *Service) revokeLater(call *script.Call, err error) (given bool, msg string) {
+func (s *Service) revokeLater(args *script.PermitRevokeArgs, err error) (given bool, msg string) {
 	switch {
 	case errors.Is(err, script.ErrUnknown):
 		s.stats.timeouts.Add(1)
 		limit := time.Now().Add(s.cfg.WatchdogTimeout)
 		s.spawn(func() {
 			for time.Now().Before(limit) {
-				_, err := s.redis.Ask(call, s.deadline())
+				_, err := s.redis.RevokePermit(args, s.deadline())
 				if !errors.Is(err, script.ErrUnknown) && !errors.Is(err, script.ErrRefused) || s.redis.StoppedWithin(100*time.Millisecond) {
 					return
 				}

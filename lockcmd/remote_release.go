@@ -35,7 +35,7 @@ func (c *Carrier) releaseRemotely(dst []byte, key string, o options, until time.
 		}
 		switch {
 		case errors.Is(err, script.ErrUnknown), errors.Is(err, script.ErrRefused):
-			if rr.scriptCall == nil { // nothing was sent
+			if rr.mode == nil { // nothing was sent
 				return c.timeout(dst, msgRefused)
 			}
 			s.spawn(rr.finish)
@@ -67,7 +67,7 @@ type remoteRelease struct {
 	token      int64
 	answer     string // the answer to an earlier copy of this request
 	keepMillis int64  // lifetime of the answer and the tombstone, in ms
-	scriptCall *script.Call
+	revoke     script.RevokeArgs
 	local      *hold // the hold, if this Leash carries it
 
 	release          *releaseRequest // of local, while the outcome is unknown
@@ -99,19 +99,12 @@ func (rr *remoteRelease) read(o options, until time.Time) (found bool, err error
 	rr.mode, rr.owner, rr.carrier, rr.token = f.Mode, f.Owner, r.Carrier, r.Token
 	rr.local = s.find(lockID{rr.db, rr.key}, func(h *hold) bool { return h.token == r.Token && h.carrier.name == r.Carrier })
 	rr.keepMillis = max(r.TTL, s.cfg.WatchdogTimeout.Milliseconds(), info.Left.Milliseconds())
-	channel, ended, decremented := "", "", ""
+	rr.revoke = script.RevokeArgs{
+		Mode: rr.mode, Owner: rr.owner, Hold: rr.ref(), All: rr.all, AnswerID: rr.id, Keep: script.Millis(rr.keepMillis),
+	}
 	if rr.local == nil {
-		channel = script.CarrierChannel(r.Carrier)
-		ended, decremented = event.Text(event.Released, r.Token, r.Carrier, rr.key), event.Text(event.Decremented, r.Token, r.Carrier, rr.key)
-	}
-	all := ""
-	if rr.all {
-		all = "all"
-	}
-	rr.scriptCall = &script.Call{
-		Script: rr.mode.Revoke, DB: rr.db,
-		Keys: rr.mode.EndKeys(rr.key, rr.owner, script.TombstoneKey(rr.key, r.Token, r.Carrier), script.AnswerKey(rr.key, rr.id)),
-		Args: script.Args(rr.owner, rr.token, rr.carrier, all, rr.mode.Channel(rr.key), s.cfg.publishMode(), rr.keepMillis, channel, ended, decremented),
+		rr.revoke.Ended = event.Text(event.Released, r.Token, r.Carrier, rr.key)
+		rr.revoke.Decremented = event.Text(event.Decremented, r.Token, r.Carrier, rr.key)
 	}
 	return true, nil
 }
@@ -169,17 +162,13 @@ func (rr *remoteRelease) isLost(until time.Time) bool {
 }
 
 func (rr *remoteRelease) callScript(until time.Time) (code int64, err error) {
-	reply, err := rr.service.redis.Ask(rr.scriptCall, until)
-	switch {
-	case script.KeysSplit(err):
+	if code, err = rr.service.redis.Revoke(&rr.revoke, until); script.KeysSplit(err) {
 		code, err = rr.callPerKey(until)
-	case err == nil:
-		code = script.IntegersOf(reply)[0]
 	}
 	if err == nil && code == script.NoSuchHold && rr.outcomeUnknown && !rr.isLost(until) {
 		code = script.HoldEnded
 	}
-	if rr.tombstoneWritten && (err == nil && code != script.HoldEnded || err != nil && !rr.outcomeUnknown && !rr.scriptCall.OutcomeUnknown) {
+	if rr.tombstoneWritten && (err == nil && code != script.HoldEnded || err != nil && !rr.outcomeUnknown && !rr.revoke.Unknown) {
 		rr.removeTombstone()
 	}
 	return code, err
@@ -189,8 +178,7 @@ func (rr *remoteRelease) callScript(until time.Time) (code int64, err error) {
 // the tombstone first: when the carrier's Leash finds the hold missing, it must find the reason.
 func (rr *remoteRelease) callPerKey(until time.Time) (int64, error) {
 	s := rr.service
-	own := len(rr.mode.Keys(rr.key, rr.owner)) // number of keys of the hold
-	kept := rr.scriptCall.Keys[own+1]
+	kept := script.AnswerKey(rr.key, rr.id)
 	if answer, err := s.redis.Value(rr.db, kept, until); err != nil || answer != "" {
 		code, _ := strconv.ParseInt(answer, 10, 64)
 		return code, err
@@ -204,13 +192,13 @@ func (rr *remoteRelease) callPerKey(until time.Time) (int64, error) {
 	if !rr.outcomeUnknown && rr.isLost(until) {
 		return script.NoSuchHold, nil
 	}
-	one := &script.Call{Script: rr.mode.Revoke, DB: rr.db, Keys: rr.scriptCall.Keys[:own], Args: rr.scriptCall.Args}
-	reply, err := s.redis.AskThroughMigration(one, until)
-	rr.outcomeUnknown = rr.outcomeUnknown || one.OutcomeUnknown
+	one := rr.revoke
+	one.Unknown = false
+	code, err := s.redis.RevokeOwnKeys(&one, until)
+	rr.outcomeUnknown = rr.outcomeUnknown || one.Unknown
 	if err != nil {
 		return 0, err
 	}
-	code := script.IntegersOf(reply)[0]
 	ctx, cancel := context.WithDeadline(context.Background(), s.redis.CapAtStop(until))
 	defer cancel()
 	rdb := s.redis.Database(rr.db)

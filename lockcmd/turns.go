@@ -78,13 +78,5 @@ func (s *Service) beginTurn(lock lockID, kind string) {
 // leaveTurns takes this Leash out of the list of turns, because nobody waits here any more. It does
 // not block. Without an answer the reservation of this Leash runs out.
 func (s *Service) leaveTurns(lock lockID, m *script.Mode) {
-	word := "0"
-	if m == script.Permit { // how many are available
-		word = "1"
-	}
-	call := &script.Call{
-		Script: script.LeaveTurnsScript, DB: lock.db, Keys: []string{script.TurnsKey(lock.key)},
-		Args: []string{s.turnEntry(m), turnEventText(lock, m), m.Channel(lock.key), s.cfg.publishMode(), word},
-	}
-	s.spawn(func() { _, _ = s.redis.Ask(call, s.deadline()) })
+	s.spawn(func() { s.redis.LeaveTurns(lock.inRedis(), m, s.turnEntry(m), turnEventText(lock, m), s.deadline()) })
 }

@@ -100,6 +100,14 @@ func TestRepliesOfGrants(t *testing.T) {
 			r, _, err := s.Handover(args, s.until)
 			return say(r.Granted, err)
 		}, "true <nil>"},
+		"leave the turns": {func(s *stage) string {
+			s.hold(script.Plain, "w")
+			s.acquire(script.Plain, grant("you", "u:2", 1), func(a *script.AcquireArgs) { a.Place = script.PlaceLast })
+			before := s.Redis.Exists(s.Context(), script.TurnsKey(s.lock.Key)).Val()
+			s.LeaveTurns(s.lock, script.Plain, "u/250", "turn", s.until)
+			return say(before, s.Redis.Exists(s.Context(), script.TurnsKey(s.lock.Key)).Val())
+		}, "1 0"},
+		"revoke a permit": {revokePermit, "{false true {{0 revoke-a-permit} 7 u:1} 30s} true false false <nil>"},
 		"acquire WRITE over the own READ": {func(s *stage) string {
 			s.hold(script.Read, "w")
 			return s.acquire(script.Write, grant("me", "u:1", 2))
@@ -119,6 +127,22 @@ func TestRepliesOfGrants(t *testing.T) {
 			}
 		})
 	}
+}
+
+// revokePermit revokes a permit with a wrong carrier, with the right one, and again.
+func revokePermit(s *stage) string {
+	keys := script.SemaphoreKeys(s.lock.Key)
+	permit := strings.Repeat("0a", 16)
+	s.do("SET", keys[0], 0)
+	s.do("ZADD", keys[1], 1e15, strings.Repeat("\x0a", 16))
+	s.do("HSET", keys[2], permit, "L1 7 u:1 1 7 1 30000 w - - c")
+	args := &script.PermitRevokeArgs{Permit: permit, Hold: script.Ref{Lock: s.lock}, Keep: time.Minute, Event: "event"}
+	one, _ := s.RevokePermit(args, s.until)
+	args.Hold = one.Hold
+	two, err := s.RevokePermit(args, s.until)
+	args.Hold = script.Ref{Lock: s.lock}
+	three, _ := s.RevokePermit(args, s.until)
+	return say(one, two.Given, three.Given, three.Changed, err)
 }
 
 // grantCases are the cases for each mode.
@@ -173,6 +197,7 @@ func grantCases(m *script.Mode) map[string]replyCase {
 			return s.handover(m, h, 3, "") + ", " + s.handover(m, h, 1, "")
 		}, "0 false false false 0 false <nil>, -2 false false false 0 false <nil>"},
 	}
+	maps.Copy(cases, changeCases(m))
 	if m.ReleaseKey != nil {
 		cases["release each key"] = replyCase{func(s *stage) string {
 			h := s.hold(m, "w")
@@ -189,6 +214,57 @@ func grantCases(m *script.Mode) map[string]replyCase {
 		named[fmt.Sprintf("%s, %s", name, m.Name)] = one
 	}
 	return named
+}
+
+// changeCases are the cases of functions that change a hold which is there.
+func changeCases(m *script.Mode) map[string]replyCase {
+	move := func(s *stage, h script.Hold, to string, keysOnly bool) string {
+		r, err := s.Move(&script.MoveArgs{
+			Mode: m, Owner: h.Owner, From: s.ref(h), Carrier: to, Request: 3, Client: "c", Tombstone: "moved " + to,
+			Keep: time.Minute, Event: "event", OwnKeys: keysOnly,
+		}, s.until)
+		text, _ := s.Tombstone(s.ref(h), s.until)
+		return say(r.Moved, r.Token == h.Record.Token, r.Left > 29*time.Second, r.Count, r.Record.Carrier, text, err)
+	}
+	revoke := func(s *stage, h script.Hold, all bool, id string) string {
+		args := &script.RevokeArgs{
+			Mode: m, Owner: h.Owner, Hold: s.ref(h), All: all, AnswerID: id, Keep: time.Minute, Ended: "ended", Decremented: "less",
+		}
+		answer, err := s.Revoke(args, s.until)
+		return say(answer, args.Unknown, err)
+	}
+	return map[string]replyCase{
+		"move": {func(s *stage) string {
+			h := s.hold(m, "w")
+			return move(s, h, "v:1", false) + ", " + move(s, h, "v:1", false) + ", " + move(s, h, "x:1", false)
+		}, "true true true 1 v:1 moved v:1 <nil>, true true true 1 v:1 moved v:1 <nil>, false false false 0  moved v:1 <nil>"},
+		"move in a migration": {func(s *stage) string {
+			return move(s, s.hold(m, "w"), "v:1", true)
+		}, "true true true 1 v:1  <nil>"},
+		"revoke": {func(s *stage) string {
+			h := s.hold(m, "w")
+			s.acquire(m, grant("me", "u:1", 2), func(a *script.AcquireArgs) { a.Token = h.Record.Token })
+			return strings.Join([]string{
+				revoke(s, h, false, "x:1"), revoke(s, h, false, "x:1"), revoke(s, h, true, "x:2"), revoke(s, h, true, "x:2"),
+				revoke(s, h, true, "x:3"),
+			}, ", ")
+		}, "0 false <nil>, 0 false <nil>, 1 false <nil>, 1 false <nil>, -1 false <nil>"},
+		"revoke in a migration": {func(s *stage) string {
+			h := s.hold(m, "w")
+			args := &script.RevokeArgs{Mode: m, Owner: h.Owner, Hold: s.ref(h), AnswerID: "x:1", Keep: time.Minute}
+			answer, err := s.RevokeOwnKeys(args, s.until)
+			again, _ := s.RevokeOwnKeys(args, s.until)
+			return say(answer, again, args.Unknown, err)
+		}, "1 -1 false <nil>"},
+		"renew": {func(s *stage) string {
+			h := s.hold(m, "w")
+			held, _, err := s.RenewHold(s.ref(h), m, h.Owner, time.Minute, s.until)
+			left, _, _ := s.CheckHold(s.ref(h), m, h.Owner, s.until)
+			gone, _, _ := s.RenewHold(s.ref(free), m, h.Owner, time.Minute, s.until)
+			none, _, _ := s.CheckHold(s.ref(free), m, h.Owner, s.until)
+			return say(held, left > 59*time.Second, gone, none < 0, err)
+		}, "true true false true <nil>"},
+	}
 }
 
 // inspected is the only hold of the lock.

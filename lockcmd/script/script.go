@@ -50,7 +50,7 @@ var (
 	replicatedAcquireFairScript = Load("acquire", "turns", "queue", "fair_head", "master", "undo_rights", "again", "plain_again")
 
 	dequeueScript    = Load("dequeue", "queue")
-	LeaveTurnsScript = Load("leave_turns", "turns")
+	leaveTurnsScript = Load("leave_turns", "turns")
 	TouchScript      = Load("touch")
 
 	inspectRWScript = Load("rw_inspect", "rw_read", "rw")

@@ -31,6 +31,16 @@ func TestRepliesOfOtherScriptsAreRefused(t *testing.T) {
 			[]any{list(n(1)), list(n(0)), list(n(-1)), list(n(-2)), []int64{1, 7, 100}, list(n(1), n(7), n(100), n(2))},
 			[]any{nil, n(1), text, list(), list(n(2)), list(n(-3)), list(n(1), n(7)), list(n(0), n(7), n(100)), []int64{}},
 		},
+		"move": {
+			func(reply any) bool { _, ok := moveResult(reply); return ok },
+			[]any{list(n(-1)), list(n(1), n(7), n(100), n(1), n(0), text)},
+			[]any{nil, n(-1), n(1), text, list(n(1)), list(n(0)), list(n(1), n(7), n(100), n(1), n(0)), list(n(-1), n(1))},
+		},
+		"revoke a permit": {
+			func(reply any) bool { _, ok := permitRevokeResult(reply, Lock{}); return ok },
+			[]any{list(n(1)), []int64{-1}, list(n(-2), text, text, n(5)), list(n(-2), "", "", n(0))},
+			[]any{nil, n(1), n(-1), text, list(n(0)), list(n(-2)), list(n(-2), text, text), list(n(1), n(1))},
+		},
 	} {
 		for _, reply := range row.right {
 			if !row.read(reply) {
@@ -61,6 +71,25 @@ func TestRepliesOfAnotherShapeAreErrShape(t *testing.T) {
 			args := &ReleaseArgs{End: EndArgs{Mode: Plain, Hold: Ref{Lock: Lock{Key: "k"}}}}
 			_, err := c.Release(args, until)
 			return args.Unknown, err
+		}},
+		"move": {":-1\r\n", func(c *Client, until time.Time) (bool, error) {
+			args := &MoveArgs{Mode: Plain, From: Ref{Lock: Lock{Key: "k"}}}
+			_, err := c.Move(args, until)
+			return args.Unknown, err
+		}},
+		"revoke": {"*1\r\n:1\r\n", func(c *Client, until time.Time) (bool, error) {
+			args := &RevokeArgs{Mode: Plain, Hold: Ref{Lock: Lock{Key: "k"}}}
+			_, err := c.Revoke(args, until)
+			return args.Unknown, err
+		}},
+		"revoke a permit": {":1\r\n", func(c *Client, until time.Time) (bool, error) {
+			args := &PermitRevokeArgs{Hold: Ref{Lock: Lock{Key: "k"}}}
+			_, err := c.RevokePermit(args, until)
+			return args.Unknown, err
+		}},
+		"renew": {"*2\r\n:1\r\n:1\r\n", func(c *Client, until time.Time) (bool, error) {
+			_, _, err := c.RenewHold(Ref{Lock: Lock{Key: "k"}}, Plain, "me", time.Second, until)
+			return true, err
 		}},
 		"handover": {":1\r\n", func(c *Client, until time.Time) (bool, error) {
 			end := EndArgs{Mode: Plain, Hold: Ref{Lock: Lock{Key: "k"}}}

@@ -1,0 +1,46 @@
+package script
+
+import "time"
+
+// RenewHold makes a hold last so long at least, from sent on. held is false if it is not there.
+func (c *Client) RenewHold(
+	r Ref, m *Mode, owner string, lasts time.Duration, until time.Time,
+) (held bool, sent time.Time, err error) {
+	call := r.renewal(m, owner, lasts)
+	reply, err := c.Ask(call, until)
+	code, err := c.renewed(call, reply, err)
+	return code > 0, call.Sent, err
+}
+
+// CheckHold returns how long a hold lasts, from sent on. left is 0 if it has no end, and negative
+// if it is not there. It waits while a slot migration splits the keys.
+func (c *Client) CheckHold(
+	r Ref, m *Mode, owner string, until time.Time,
+) (left time.Duration, sent time.Time, err error) {
+	call := r.renewal(m, owner, 0)
+	reply, err := c.AskThroughMigration(call, until)
+	code, err := c.renewed(call, reply, err)
+	return Millis(code - 1), call.Sent, err
+}
+
+// renewal is the call that renews or, with 0, checks one hold.
+func (r Ref) renewal(m *Mode, owner string, lasts time.Duration) *Call {
+	return &Call{
+		Script: m.Renew, DB: r.Lock.DB, Keys: m.Keys(r.Lock.Key, owner),
+		Args: Args(lasts.Milliseconds(), owner, RecordPrefix(r.Token, r.Carrier)),
+	}
+}
+
+// renewed reads the reply about one hold.
+func (c *Client) renewed(call *Call, reply any, err error) (int64, error) {
+	n, ok := listOf(reply)
+	switch {
+	case err != nil:
+		return 0, err
+	case !ok || len(n) != 1 || n[0] < -1:
+		return 0, c.badShape(call)
+	case n[0] < 0:
+		return 0, ErrRefused // Redis could not say
+	}
+	return n[0], nil
+}
