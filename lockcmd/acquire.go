@@ -69,7 +69,8 @@ func (s *Service) awaitRenewals(ctx context.Context) {
 // (R5). That is so when another owner has h and the two modes cannot be held together. The caller
 // holds the carrier's mu.
 func (opts acquireOptions) waitsForHold(h *hold) bool {
-	return h.mode() != script.Permit && !h.isOf(opts.owner) && !h.state.isEnding() && !(h.mode().Shared && opts.mode.Shared)
+	return h.mode() != script.Permit && !h.isOf(opts.owner) && !h.state.isEnding() &&
+		!(h.mode().Shared && opts.mode.Shared)
 }
 
 // waitsForItself reports whether the command would wait for a hold of its own connection. It asks

@@ -67,7 +67,8 @@ func (s *Service) acquireOptionsOf(command string, o options) (opts acquireOptio
 		opts.ttl = time.Duration(*ms) * time.Millisecond
 	}
 	opts.replicas = o.replicas
-	opts.Lease, opts.StayOnClose, opts.ErrorOnLoss, opts.Fair, opts.MaxHold = o.lease != nil, o.stayOnClose, o.errorOnLoss, m.Fair, s.cfg.MaxHold
+	opts.Lease, opts.StayOnClose, opts.ErrorOnLoss, opts.Fair, opts.MaxHold = o.lease != nil, o.stayOnClose,
+		o.errorOnLoss, m.Fair, s.cfg.MaxHold
 	if command == semAcquireName {
 		opts.MaxHold = 0 // MAXHOLD is for locks only
 	}

@@ -24,7 +24,8 @@ func TestAcquireAndReleaseOfAPlainLock(t *testing.T) {
 			t.Fatalf("got fields %v, %v, want owner and record", fields, err)
 		}
 		r, ok := script.ParseRecord(fields["leash"])
-		if !ok || r.Token != token || r.Carrier != a.carrier.name || r.Client != "127.0.0.1:5000 test" || r.TTL != 30000 {
+		if !ok || r.Token != token || r.Carrier != a.carrier.name || r.Client != "127.0.0.1:5000 test" ||
+			r.TTL != 30000 {
 			t.Fatalf("got record %q", fields["leash"])
 		}
 		if left := rdb.PTTL(ctx, key).Val(); left < 29*time.Second || left > 30*time.Second {
@@ -99,7 +100,8 @@ func TestR6TokensRiseOnEveryPath(t *testing.T) {
 			last = token
 		}
 		for round, s := range []*Service{s, other, s} {
-			for _, options := range []string{"", "LEASE 60000", "BLOCK 0", "FAIR", "FAIR BLOCK 0", "READ", "WRITE LEASE 60000", "OWNER me", "OWNER me READ"} {
+			for _, options := range []string{"", "LEASE 60000", "BLOCK 0", "FAIR", "FAIR BLOCK 0", "READ",
+				"WRITE LEASE 60000", "OWNER me", "OWNER me READ"} {
 				c, args := connect(t, s), append([]string{key}, strings.Fields(options)...)
 				token := c.token(args...)
 				rises(options, token)

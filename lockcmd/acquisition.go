@@ -76,7 +76,8 @@ const (
 func (r result) took() bool { return r.kind == granted || r.kind == moved }
 
 func (c *Carrier) newAcquisition(opts acquireOptions, own *hold) *acquisition {
-	a := &acquisition{carrier: c, options: opts, owner: opts.owner, number: c.requests.Add(1), own: own, askedTTL: opts.ttl}
+	a := &acquisition{carrier: c, options: opts, owner: opts.owner, number: c.requests.Add(1), own: own,
+		askedTTL: opts.ttl}
 	if a.owner == "" {
 		a.ownerNumber = c.service.owners.Add(1)
 		a.owner = c.service.ownerName(a.ownerNumber)
@@ -94,7 +95,8 @@ func (c *Carrier) newAcquisition(opts acquireOptions, own *hold) *acquisition {
 func (a *acquisition) acquireArgs() script.AcquireArgs {
 	opts, s := &a.options, a.carrier.service
 	args := script.AcquireArgs{
-		Lock: opts.lock().inRedis(), Mode: opts.mode, Grant: a.grantTerms(), Turn: s.turnEntry(opts.mode), Place: a.place,
+		Lock: opts.lock().inRedis(), Mode: opts.mode, Grant: a.grantTerms(), Turn: s.turnEntry(opts.mode),
+		Place:     a.place,
 		TurnEvent: turnEventText(opts.lock(), opts.mode), FairBit: s.fairBit,
 		Replicas: opts.replicas, ReplicasIn: a.replicaWait(),
 	}

@@ -15,7 +15,8 @@ import (
 // attach runs an ATTACH that must succeed.
 func (c *conn) attach(key, owner string, token int64) {
 	c.t.Helper()
-	want(c.t, c.do("LOCK.ATTACH", key, "OWNER", owner, "TOKEN", strconv.FormatInt(token, 10)), ":"+strconv.FormatInt(token, 10))
+	want(c.t, c.do("LOCK.ATTACH", key, "OWNER", owner, "TOKEN", strconv.FormatInt(token, 10)),
+		":"+strconv.FormatInt(token, 10))
 }
 
 func TestR4AttachMovesTheHold(t *testing.T) {
@@ -36,7 +37,9 @@ func TestR4AttachMovesTheHold(t *testing.T) {
 			b.attach(key, "me", token)
 			want(t, receive(t, a.moved, 3*time.Second), key) // R25: Leash closes the old connection
 			a.carrier.End(Expire)
-			eventually(t, time.Second, "the old carrier forgets", func() bool { return a.carrier.Holds() == 0 && !a.guarded.Load() })
+			eventually(t, time.Second, "the old carrier forgets", func() bool {
+				return a.carrier.Holds() == 0 && !a.guarded.Load()
+			})
 			want(t, count(rdb, key, "me"), "2")
 			want(t, b.do("LOCK.RELEASE", key), ":0")
 			want(t, b.do("LOCK.RELEASE", key), ":1")
@@ -142,9 +145,11 @@ func TestR11OldCarrierReleasesNothing(t *testing.T) {
 		// The old carrier sent a release and a renewal before ATTACH. They reach Redis after it.
 		c, key := connect(t, s), newKey()
 		token = c.token(key, "OWNER", "me")
-		renew := &script.Call{Script: script.RenewScript, Keys: []string{key}, Args: script.Args(90000, "me", script.RecordPrefix(token, c.carrier.name))}
+		renew := &script.Call{Script: script.RenewScript, Keys: []string{key},
+			Args: script.Args(90000, "me", script.RecordPrefix(token, c.carrier.name))}
 		release := &script.Call{
-			Script: script.ReleaseScript, Keys: []string{key}, Args: script.Args("me", token, c.carrier.name, 99, "all", script.LockChannel(key), "p"),
+			Script: script.ReleaseScript, Keys: []string{key},
+			Args: script.Args("me", token, c.carrier.name, 99, "all", script.LockChannel(key), "p"),
 		}
 		d := connect(t, where)
 		d.attach(key, "me", token)
@@ -209,14 +214,17 @@ func TestR26UnansweredAttachIsRepeated(t *testing.T) {
 				a, b, key := connect(t, from), connect(t, s), newKey()
 				token := a.token(key, "OWNER", "me")
 				fault := arm(running(script.MoveScript, key), faultproxy.Always())
-				want(t, b.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", strconv.FormatInt(token, 10)), "-"+msgAttachLater)
+				want(t, b.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", strconv.FormatInt(token, 10)),
+					"-"+msgAttachLater)
 				if end {
 					b.carrier.End(Release)
 				}
 				fault.Disarm()
 				want(t, receive(t, a.moved, 3*time.Second), key)
 				if end {
-					eventually(t, 3*time.Second, "it ends with its connection", func() bool { return !exists(t, straight.redis.Redis, key) })
+					eventually(t, 3*time.Second, "it ends with its connection", func() bool {
+						return !exists(t, straight.redis.Redis, key)
+					})
 					continue
 				}
 				eventually(t, 3*time.Second, "the hold is carried", func() bool { return b.carrier.Holds() == 1 })
@@ -270,7 +278,8 @@ func TestR26AttachFindsItsOldHoldLost(t *testing.T) {
 		a := connect(t, s)
 		token := a.token(key, "OWNER", "me")
 		rdb.Del(context.Background(), key)
-		want(t, a.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", strconv.FormatInt(token, 10)), "-"+msgLost(key, "gone"))
+		want(t, a.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", strconv.FormatInt(token, 10)),
+			"-"+msgLost(key, "gone"))
 		want(t, receive(t, a.losses, time.Second), key+" gone")
 	})
 }

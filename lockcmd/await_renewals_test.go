@@ -44,7 +44,8 @@ func TestR24EveryAcquireCommandWaitsForLateRenewals(t *testing.T) {
 	a := connect(t, s)
 	// The watchdog does not run, so nothing resets this value.
 	s.watchdog.Stats.Excess.Store(int64(400 * time.Millisecond))
-	for _, args := range [][]string{{"LOCK.ACQUIRE", newKey()}, {"LOCK.MACQUIRE", "2", "{a}" + newKey(), "{a}" + newKey()}, {"SEM.ACQUIRE", newKey()}} {
+	for _, args := range [][]string{{"LOCK.ACQUIRE", newKey()},
+		{"LOCK.MACQUIRE", "2", "{a}" + newKey(), "{a}" + newKey()}, {"SEM.ACQUIRE", newKey()}} {
 		began := time.Now()
 		if reply := a.do(args...); reply[0] == '-' {
 			t.Errorf("%v: got %s", args, reply)

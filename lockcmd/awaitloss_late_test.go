@@ -34,21 +34,24 @@ func TestR27AwaitLossRequestArrivesTooLate(t *testing.T) {
 			ends    []func(t *testing.T, a *conn, key string)
 			stays   bool // for a while
 		}{
-			"released":                         {want: "", ends: list(released)},
-			"closed":                           {want: "", ends: list(ends(Release))},
-			"left":                             {want: "", options: "TTL 3000", ends: list(ends(Expire)), stays: true},
-			"over":                             {want: "", options: "LEASE 3000"},
-			"maxhold":                          {want: reasonMaxHold, options: "MAXHOLD 3000"},
-			"maxhold kept":                     {want: reasonMaxHold, options: "MAXHOLD 3000 ONLOSS ERROR"},
-			"left, till its maxhold":           {want: "", options: "MAXHOLD 4000", ends: list(ends(Expire)), stays: true},
-			"left, and over by its maxhold":    {want: "", options: "MAXHOLD 3000", ends: list(ends(Expire))},
-			"broken":                           {want: renewal.ReasonBroken, ends: list(broken(":1"))},
-			"broken when left":                 {want: renewal.ReasonBroken, ends: list(ends(Expire), broken(":2"))},
-			"gone":                             {want: renewal.ReasonGone, ends: list(deleted)},
-			"gone and closed":                  {want: renewal.ReasonGone, ends: list(deleted, ends(Release))},
-			"gone and left":                    {want: renewal.ReasonGone, ends: list(deleted, ends(Expire))},
-			"a lease, gone when left":          {want: renewal.ReasonGone, options: "LEASE 60000", ends: list(ends(Release), deleted)},
-			"a lease set anew, gone when left": {want: renewal.ReasonGone, options: "LEASE 30000", ends: list(extended, ends(Release), deleted)},
+			"released":     {want: "", ends: list(released)},
+			"closed":       {want: "", ends: list(ends(Release))},
+			"left":         {want: "", options: "TTL 3000", ends: list(ends(Expire)), stays: true},
+			"over":         {want: "", options: "LEASE 3000"},
+			"maxhold":      {want: reasonMaxHold, options: "MAXHOLD 3000"},
+			"maxhold kept": {want: reasonMaxHold, options: "MAXHOLD 3000 ONLOSS ERROR"},
+			"left, till its maxhold": {want: "", options: "MAXHOLD 4000", ends: list(ends(Expire)),
+				stays: true},
+			"left, and over by its maxhold": {want: "", options: "MAXHOLD 3000", ends: list(ends(Expire))},
+			"broken":                        {want: renewal.ReasonBroken, ends: list(broken(":1"))},
+			"broken when left":              {want: renewal.ReasonBroken, ends: list(ends(Expire), broken(":2"))},
+			"gone":                          {want: renewal.ReasonGone, ends: list(deleted)},
+			"gone and closed":               {want: renewal.ReasonGone, ends: list(deleted, ends(Release))},
+			"gone and left":                 {want: renewal.ReasonGone, ends: list(deleted, ends(Expire))},
+			"a lease, gone when left": {want: renewal.ReasonGone, options: "LEASE 60000",
+				ends: list(ends(Release), deleted)},
+			"a lease set anew, gone when left": {want: renewal.ReasonGone, options: "LEASE 30000",
+				ends: list(extended, ends(Release), deleted)},
 		} {
 			if name == "over" && strings.HasSuffix(t.Name(), "/embedded") {
 				continue // on a busy machine its clock is late, and it then ends a lease early
@@ -67,7 +70,9 @@ func TestR27AwaitLossRequestArrivesTooLate(t *testing.T) {
 					end(t, a, key)
 				}
 				if !row.stays {
-					eventually(t, soon, "it is not there any more", func() bool { return rdb.Exists(ctx, key).Val() == 0 })
+					eventually(t, soon, "it is not there any more", func() bool {
+						return rdb.Exists(ctx, key).Val() == 0
+					})
 				}
 				ctx, cancel := context.WithTimeout(ctx, soon)
 				defer cancel()

@@ -49,13 +49,19 @@ func TestR27AwaitLossReportsTheReason(t *testing.T) {
 				options []string
 				end     func(t *testing.T, a *conn, key string)
 			}{
-				"gone":     {"$4\r\ngone", nil, func(_ *testing.T, _ *conn, key string) { rdb.Del(ctx, key) }},
-				"broken":   {"$6\r\nbroken", nil, func(t *testing.T, _ *conn, key string) { want(t, connect(t, s).do("LOCK.BREAK", key), ":1") }},
-				"maxhold":  {"$7\r\nmaxhold", []string{"MAXHOLD", "2500"}, func(*testing.T, *conn, string) {}},
-				"idle":     {"$4\r\nidle", []string{"IDLE", "100"}, func(_ *testing.T, a *conn, _ string) { a.goSilent() }},
-				"released": {"$-1", nil, func(t *testing.T, a *conn, key string) { want(t, a.do("LOCK.RELEASE", key), ":1") }},
-				"closed":   {"$-1", nil, func(_ *testing.T, a *conn, _ string) { a.carrier.End(Release) }},
-				"over":     {"$-1", []string{"LEASE", "2500"}, func(*testing.T, *conn, string) {}},
+				"gone": {"$4\r\ngone", nil, func(_ *testing.T, _ *conn, key string) { rdb.Del(ctx, key) }},
+				"broken": {"$6\r\nbroken", nil, func(t *testing.T, _ *conn, key string) {
+					want(t, connect(t, s).do("LOCK.BREAK", key), ":1")
+				}},
+				"maxhold": {"$7\r\nmaxhold", []string{"MAXHOLD", "2500"}, func(*testing.T, *conn, string) {}},
+				"idle": {"$4\r\nidle", []string{"IDLE", "100"}, func(_ *testing.T, a *conn, _ string) {
+					a.goSilent()
+				}},
+				"released": {"$-1", nil, func(t *testing.T, a *conn, key string) {
+					want(t, a.do("LOCK.RELEASE", key), ":1")
+				}},
+				"closed": {"$-1", nil, func(_ *testing.T, a *conn, _ string) { a.carrier.End(Release) }},
+				"over":   {"$-1", []string{"LEASE", "2500"}, func(*testing.T, *conn, string) {}},
 			} {
 				tests[name+" "+where] = func(t *testing.T) {
 					a, key := connect(t, carrier), newKey()
@@ -127,7 +133,8 @@ func TestAwaitLossOutlivesTheConnection(t *testing.T) {
 			token := a.token(key, "OWNER", "me", "ONCLOSE", "EXPIRE")
 			text := strconv.FormatInt(token, 10)
 			_, reply := startAwaitLoss(t, watching, key, token, "0")
-			_, over := startAwaitLoss(t, watching, left, a.token(left, "OWNER", "me", "ONCLOSE", "EXPIRE", "TTL", "1500"), "0")
+			_, over := startAwaitLoss(t, watching, left, a.token(left, "OWNER", "me", "ONCLOSE", "EXPIRE", "TTL",
+				"1500"), "0")
 			if watching != s {
 				waitUntilWatched(t, s, key)
 				waitUntilWatched(t, s, left)
@@ -212,14 +219,17 @@ func TestAwaitLossOfALeaseOutlivesTheConnection(t *testing.T) {
 func TestAwaitLossFollowsAMoveWithoutAnEvent(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, other, key := leash(t, rdb, Config{}, func(s *Service) { s.events.Own = "nowhere" }), leash(t, rdb, Config{}), newKey()
+		s, other, key := leash(t, rdb, Config{}, func(s *Service) { s.events.Own = "nowhere" }),
+			leash(t, rdb, Config{}), newKey()
 		a, b := connect(t, s), connect(t, other)
 		token := a.token(key, "OWNER", "me")
 		text := strconv.FormatInt(token, 10)
 		_, reply := startAwaitLoss(t, s, key, token, "0")
 		want(t, b.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", text), ":"+text)
 		a.carrier.End(Release)
-		eventually(t, 10*time.Second, "its Leash does not carry it any more", func() bool { return s.Stats().Holds == 0 })
+		eventually(t, 10*time.Second, "its Leash does not carry it any more", func() bool {
+			return s.Stats().Holds == 0
+		})
 		select {
 		case got := <-reply:
 			t.Fatalf("moved, and answered %q", got)
@@ -294,13 +304,14 @@ func TestR27AwaitLossAfterMoves(t *testing.T) {
 			end      string
 			want     string
 		}{
-			"broken, seen from the new Leash":   {s, []*Service{s}, attach, "break", "$6\r\nbroken"},
-			"broken, seen from the old Leash":   {other, []*Service{s}, attach, "break", "$6\r\nbroken"},
-			"broken, seen from a third Leash":   {third, []*Service{s}, attach, "break", "$6\r\nbroken"},
-			"broken, moved on its own Leash":    {s, []*Service{other}, attach, "break", "$6\r\nbroken"},
-			"broken, moved twice":               {other, []*Service{s, third}, attach, "break", "$6\r\nbroken"},
-			"broken, moved there and back":      {other, []*Service{s, other}, attach, "break", "$6\r\nbroken"},
-			"broken, moved by its ID":           {third, []*Service{s}, []string{"LOCK.ACQUIRE", "ID", "r"}, "break", "$6\r\nbroken"},
+			"broken, seen from the new Leash": {s, []*Service{s}, attach, "break", "$6\r\nbroken"},
+			"broken, seen from the old Leash": {other, []*Service{s}, attach, "break", "$6\r\nbroken"},
+			"broken, seen from a third Leash": {third, []*Service{s}, attach, "break", "$6\r\nbroken"},
+			"broken, moved on its own Leash":  {s, []*Service{other}, attach, "break", "$6\r\nbroken"},
+			"broken, moved twice":             {other, []*Service{s, third}, attach, "break", "$6\r\nbroken"},
+			"broken, moved there and back":    {other, []*Service{s, other}, attach, "break", "$6\r\nbroken"},
+			"broken, moved by its ID": {third, []*Service{s}, []string{"LOCK.ACQUIRE", "ID", "r"},
+				"break", "$6\r\nbroken"},
 			"held for too long":                 {third, []*Service{s}, attach, "maxhold", "$7\r\nmaxhold"},
 			"deleted":                           {third, []*Service{s}, attach, "delete", "$4\r\ngone"},
 			"released":                          {third, []*Service{s}, attach, "release", "$-1"},
@@ -358,14 +369,18 @@ func TestR27AwaitLossAfterMoves(t *testing.T) {
 func TestR27AwaitLossOfAnExtendedLease(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{}, func(s *Service) { s.attemptInterval = 5 * time.Second })
+		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{}, func(s *Service) {
+			s.attemptInterval = 5 * time.Second
+		})
 		tests := make(map[string]func(*testing.T))
 		for name, row := range map[string]struct {
 			lease string
 			end   func(t *testing.T, key string)
 			want  string
 		}{
-			"broken":  {"60000", func(t *testing.T, key string) { want(t, connect(t, s).do("LOCK.BREAK", key), ":1") }, "$6\r\nbroken"},
+			"broken": {"60000", func(t *testing.T, key string) {
+				want(t, connect(t, s).do("LOCK.BREAK", key), ":1")
+			}, "$6\r\nbroken"},
 			"deleted": {"60000", func(t *testing.T, key string) { rdb.Del(t.Context(), key) }, "$4\r\ngone"},
 			"over":    {"500", func(*testing.T, string) {}, "$-1"},
 		} {
@@ -374,7 +389,8 @@ func TestR27AwaitLossOfAnExtendedLease(t *testing.T) {
 				token := a.token(key, "LEASE", "6000")
 				_, reply := startAwaitLoss(t, other, key, token, "0")
 				waitUntilWatched(t, s, key)
-				want(t, connect(t, other).do("LOCK.EXTEND", key, row.lease, "TOKEN", strconv.FormatInt(token, 10)), ":"+row.lease)
+				want(t, connect(t, other).do("LOCK.EXTEND", key, row.lease, "TOKEN", strconv.FormatInt(token, 10)),
+					":"+row.lease)
 				row.end(t, key)
 				if got := receive(t, reply, 20*time.Second); got != row.want {
 					t.Errorf("got %q, want %q", got, row.want)

@@ -43,7 +43,9 @@ func TestR27AwaitLossOnAnotherLeashIsWokenByTheEnd(t *testing.T) {
 				default:
 					next = b.await(carrier, 1, key, "BLOCK", "0")
 				}
-				eventually(t, soon, "it listens", func() bool { return other.events.LastMessage(lockMode(mode).Channel(key)) != 0 })
+				eventually(t, soon, "it listens", func() bool {
+					return other.events.LastMessage(lockMode(mode).Channel(key)) != 0
+				})
 				if got := end(a, key); got != ":1" {
 					t.Fatalf("%s %s: %s", name, mode, got)
 				}

@@ -79,7 +79,8 @@ type breakRequest struct {
 }
 
 func (s *Service) newBreakRequest(lock lockID, until time.Time) *breakRequest {
-	return &breakRequest{service: s, lock: lock, until: until, targets: make(map[int64]bool), marked: make(map[string]bool), awaitingReport: make(map[int64]script.Ref)}
+	return &breakRequest{service: s, lock: lock, until: until, targets: make(map[int64]bool),
+		marked: make(map[string]bool), awaitingReport: make(map[int64]script.Ref)}
 }
 
 func (b *breakRequest) answer() int64 {

@@ -20,7 +20,8 @@ func TestR30BreakTellsTheHolderFirst(t *testing.T) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 		for _, where := range []*Service{s, other} {
 			for _, waits := range []*Service{s, other} {
-				for _, options := range [][]string{nil, {"OWNER", "me"}, {"LEASE", "60000"}, {"OWNER", "me", "ONCLOSE", "EXPIRE"}, {"FAIR"}} {
+				for _, options := range [][]string{nil, {"OWNER", "me"}, {"LEASE", "60000"},
+					{"OWNER", "me", "ONCLOSE", "EXPIRE"}, {"FAIR"}} {
 					a, b, c, key := connect(t, s), connect(t, where), connect(t, waits), newKey()
 					want(t, b.do("LOCK.BREAK", key), ":0")
 					token := a.token(append([]string{key}, options...)...)
@@ -32,7 +33,9 @@ func TestR30BreakTellsTheHolderFirst(t *testing.T) {
 					}
 					want(t, <-a.losses, key+" broken")
 					want(t, c.do("LOCK.RELEASE", key), ":1")
-					eventually(t, time.Second, "the hold is dropped", func() bool { return a.carrier.Holds() == 0 && !a.guarded.Load() })
+					eventually(t, time.Second, "the hold is dropped", func() bool {
+						return a.carrier.Holds() == 0 && !a.guarded.Load()
+					})
 					a.carrier.End(Release)
 				}
 			}
@@ -65,7 +68,8 @@ func TestR30BreakForcesUnconfirmedHolds(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		withoutEvents := func(s *Service) { s.events.Own = "nowhere" }
-		s, other, key := leash(t, rdb, Config{}, withoutEvents), leash(t, rdb, Config{}, slowRetries, defaultBreakTimeout), newKey()
+		s, other, key := leash(t, rdb, Config{}, withoutEvents),
+			leash(t, rdb, Config{}, slowRetries, defaultBreakTimeout), newKey()
 		a, b := connect(t, s), connect(t, other)
 		a.token(key)
 		reply := b.await(other, 1, key, "BLOCK", "0")
@@ -90,7 +94,8 @@ func TestR30BreakForcesUnconfirmedHolds(t *testing.T) {
 func TestR30BreakOfRedissonsHold(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, other, key, ctx := leash(t, rdb, Config{}, slowRetries), leash(t, rdb, Config{}, slowRetries), newKey(), context.Background()
+		s, other, key, ctx := leash(t, rdb, Config{}, slowRetries), leash(t, rdb, Config{}, slowRetries), newKey(),
+			context.Background()
 		rdb.HSet(ctx, key, "0a1b:7", "2")
 		rdb.PExpire(ctx, key, time.Minute)
 		reply := connect(t, other).await(other, 1, key, "BLOCK", "0")
@@ -141,7 +146,9 @@ func TestR30BreakFollowsAHoldThatMoves(t *testing.T) {
 	a, b := connect(t, s), connect(t, other)
 	token := a.token(key, "OWNER", "me")
 	broken := connect(t, other).start("LOCK.BREAK", key)
-	eventually(t, time.Second, "it is marked", func() bool { return exists(t, rdb, script.TombstoneKey(key, token, a.carrier.name)) })
+	eventually(t, time.Second, "it is marked", func() bool {
+		return exists(t, rdb, script.TombstoneKey(key, token, a.carrier.name))
+	})
 	b.attach(key, "me", token)
 	want(t, receive(t, broken, 3*time.Second), ":1")
 	want(t, receive(t, b.losses, time.Second), key+" broken")
@@ -151,7 +158,8 @@ func TestR30BreakOfAReleasedHoldIsNoLoss(t *testing.T) {
 	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
 	withoutEvents := func(s *Service) { s.events.Own = "nowhere" }
-	s, other, key := leash(t, rdb, Config{WatchdogTimeout: time.Second}, withoutEvents), leash(t, rdb, Config{}), newKey()
+	s, other, key := leash(t, rdb, Config{WatchdogTimeout: time.Second}, withoutEvents), leash(t, rdb, Config{}),
+		newKey()
 	a, b := connect(t, s), connect(t, other)
 	token := a.token(key, "OWNER", "me")
 	late := &breakRequest{service: other, lock: lockID{0, key}, until: other.deadline()}

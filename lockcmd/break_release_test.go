@@ -132,7 +132,9 @@ func TestR30BreakOfAHoldThatIsBeingEnded(t *testing.T) {
 			}
 			want(t, receive(t, a.losses, soon), key+" "+renewal.ReasonBroken)
 			tombstone := script.TombstoneKey(key, token, a.carrier.name)
-			eventually(t, soon, "it is written down", func() bool { return rdb.Get(t.Context(), tombstone).Val() == "lost broken" })
+			eventually(t, soon, "it is written down", func() bool {
+				return rdb.Get(t.Context(), tombstone).Val() == "lost broken"
+			})
 			if how, err := s.readTombstone(h, s.deadline()); how != renewal.Broken || err != nil {
 				t.Errorf("%s: the Leash that carries it reads %v, %v", mode, how, err)
 			}
@@ -267,11 +269,14 @@ func TestR30ForcedBreakIsFinal(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		withoutEvents := func(s *Service) { s.events.Own = "nowhere" }
 		for _, mode := range []string{"", "READ", "WRITE"} {
-			s, other, third, key := leash(t, rdb, Config{}, withoutEvents), leash(t, rdb, Config{}, defaultBreakTimeout), leash(t, rdb, Config{}, slowRetries), newKey()
+			s, other, third, key := leash(t, rdb, Config{}, withoutEvents),
+				leash(t, rdb, Config{}, defaultBreakTimeout), leash(t, rdb, Config{}, slowRetries), newKey()
 			a := connect(t, s)
 			token := a.token(append([]string{key, "TTL", "600000"}, strings.Fields(mode)...)...)
 			reply := connect(t, third).start("LOCK.AWAITLOSS", key, "TOKEN", script.Decimal(token), "BLOCK", "0")
-			eventually(t, soon, "it listens", func() bool { return third.events.LastMessage(lockMode(mode).Channel(key)) != 0 })
+			eventually(t, soon, "it listens", func() bool {
+				return third.events.LastMessage(lockMode(mode).Channel(key)) != 0
+			})
 			want(t, connect(t, other).do("LOCK.BREAK", key), ":2")
 			if got := receive(t, reply, soon); !strings.Contains(got, renewal.ReasonBroken) {
 				t.Errorf("%s: got %q", mode, got)

@@ -144,7 +144,8 @@ func TestR27BreakAttachAndFaults(t *testing.T) {
 	eventually(t, 15*time.Second, "nothing is left", func() bool {
 		return !exists(t, straight.redis.Redis, key) && one.Stats().Holds == 0 && two.Stats().Holds == 0
 	})
-	t.Logf("%d entered, %d attached, %d broken, %d told", o.entered.Load(), o.attached.Load(), o.broken.Load(), o.reported.Load())
+	t.Logf("%d entered, %d attached, %d broken, %d told", o.entered.Load(), o.attached.Load(), o.broken.Load(),
+		o.reported.Load())
 	if o.entered.Load() == 0 || o.attached.Load() == 0 || o.broken.Load() == 0 || o.reported.Load() == 0 {
 		t.Error("something was never tried")
 	}

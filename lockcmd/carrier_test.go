@@ -57,7 +57,8 @@ func TestNewestHoldOfACarrierAndKey(t *testing.T) {
 	a, b, until := connect(t, s), connect(t, s), time.Now().Add(time.Minute)
 	take := func(c *conn, key string, db int) *hold {
 		opts := acquireOptions{key: key, db: db, mode: script.Read, ttl: time.Minute}
-		h, _ := c.carrier.newAcquisition(opts, nil).hold(result{kind: granted, token: 1, left: opts.ttl, sent: time.Now()})
+		h, _ := c.carrier.newAcquisition(opts, nil).hold(result{kind: granted, token: 1, left: opts.ttl,
+			sent: time.Now()})
 		if !c.carrier.attachHold(t.Context(), h, "", true, until) {
 			t.Fatal("it is not held")
 		}
@@ -114,7 +115,8 @@ func BenchmarkNewest(b *testing.B) {
 			c := connect(b, s)
 			for i := range holds {
 				opts := acquireOptions{key: strconv.Itoa(i), mode: script.Plain, ttl: time.Minute}
-				h, until := c.carrier.newAcquisition(opts, nil).hold(result{kind: granted, token: 1, left: opts.ttl, sent: time.Now()})
+				h, until := c.carrier.newAcquisition(opts, nil).hold(result{kind: granted, token: 1, left: opts.ttl,
+					sent: time.Now()})
 				c.carrier.attachHold(b.Context(), h, "", true, until)
 			}
 			b.ReportAllocs()

@@ -44,7 +44,8 @@ func TestR28MaxHoldIgnoresClockSteps(t *testing.T) {
 				step(d)
 				want(t, b.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", token), ":"+token)
 				left := b.carrier.last(func(*hold) bool { return true }).maxHoldLeft(time.Now())
-				if least := time.Minute - max(d, 0); left > time.Minute || left < least-2*time.Second || to == s && left < 55*time.Second {
+				if least := time.Minute - max(d, 0); left > time.Minute || left < least-2*time.Second || to == s &&
+					left < 55*time.Second {
 					t.Errorf("%v are left of a minute", left)
 				}
 				ms, err := strconv.Atoi(b.do("LOCK.EXTEND", key+" lent", "600000", "TOKEN", lent)[1:])

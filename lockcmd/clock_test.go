@@ -38,7 +38,8 @@ func TestR22DeadWaitersAreReapedAfterAClockStepBack(t *testing.T) {
 	holder, a := connect(t, s), connect(t, s)
 	holder.token(key)
 	for range 3 { // waiters that send nothing more
-		connect(t, s).carrier.newAcquisition(acquireOptions{mode: script.Fair, key: key, wait: true, ttl: 30 * time.Second}, nil).send(s.deadline())
+		connect(t, s).carrier.newAcquisition(acquireOptions{mode: script.Fair, key: key, wait: true,
+			ttl: 30 * time.Second}, nil).send(s.deadline())
 	}
 	reply := a.waitFair(rdb, 4, key, "BLOCK", "0")
 	want(t, holder.do("LOCK.RELEASE", key), ":1")
@@ -57,7 +58,8 @@ func TestR22DeadWaitersAreReapedAfterAClockStepBack(t *testing.T) {
 // set back or forward.
 func TestR22LiveWaitersKeepTheirOrder(t *testing.T) {
 	t.Parallel()
-	for name, d := range map[string]time.Duration{"an hour forward": time.Hour, "an hour back": -time.Hour, "by less than they count for": 5 * time.Second} {
+	for name, d := range map[string]time.Duration{"an hour forward": time.Hour, "an hour back": -time.Hour,
+		"by less than they count for": 5 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			rdb, step := startWithClock(t)
 			s, key := leash(t, rdb, Config{}), newKey()
@@ -126,7 +128,9 @@ func TestR25ClockSteps(t *testing.T) {
 				want(t, receive(t, holder.losses, ttl/3+time.Second), permits+" gone")
 				return
 			}
-			eventually(t, 2*ttl, "all are renewed twice", func() bool { return s.watchdog.Stats.Renewals.Load() > renewed+int64(2*len(script.Modes)+2) })
+			eventually(t, 2*ttl, "all are renewed twice", func() bool {
+				return s.watchdog.Stats.Renewals.Load() > renewed+int64(2*len(script.Modes)+2)
+			})
 			for _, m := range script.Modes {
 				want(t, connect(t, s).do(append([]string{"LOCK.ACQUIRE", keys[m]}, exclusiveOptions(m)...)...), "$-1")
 				want(t, holders[m].do("LOCK.RELEASE", keys[m], "OWNER", "me"), ":1")
@@ -191,7 +195,9 @@ func TestR2GraceAfterAClockStepBack(t *testing.T) {
 			const grace = time.Second
 			cfg := Config{WatchdogTimeout: grace, FailoverGrace: grace}
 			s := leash(t, rdb, cfg)
-			eventually(t, soon, "the server is known not to be new", func() bool { return left(s) == 0 && s.graces.GrantingMaster("") != "-" })
+			eventually(t, soon, "the server is known not to be new", func() bool {
+				return left(s) == 0 && s.graces.GrantingMaster("") != "-"
+			})
 			step(-time.Hour)
 			if left := left(s); left > 0 {
 				t.Errorf("nothing is granted for %v", left)

@@ -95,7 +95,8 @@ func TestR19UnblockAndGrant(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}, slowRetries), leash(t, rdb, Config{}, slowRetries)
-		for what, options := range map[string][]string{"plain": nil, "fair": {"FAIR"}, "write": {"WRITE"}, "owner": {"OWNER", "me"}} {
+		for what, options := range map[string][]string{"plain": nil, "fair": {"FAIR"}, "write": {"WRITE"},
+			"owner": {"OWNER", "me"}} {
 			for _, from := range []*Service{s, other} {
 				granted, ended, key := 0, 0, newKey()
 				mode := options

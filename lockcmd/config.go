@@ -90,9 +90,11 @@ func (c Config) validate() error {
 	case c.UpstreamTimeout < time.Millisecond:
 		return fmt.Errorf("lockcmd: upstream timeout %v, want at least 1ms", c.UpstreamTimeout)
 	case c.FailoverGrace != failover.Auto && c.FailoverGrace != 0 && c.FailoverGrace < c.WatchdogTimeout:
-		return fmt.Errorf("lockcmd: failover grace %v, want 0 or at least the watchdog timeout %v", c.FailoverGrace, c.WatchdogTimeout)
+		return fmt.Errorf("lockcmd: failover grace %v, want 0 or at least the watchdog timeout %v", c.FailoverGrace,
+			c.WatchdogTimeout)
 	case c.Publish != PublishBoth && c.Publish != PublishSharded && c.Publish != PublishPlain:
-		return fmt.Errorf("lockcmd: publish %q, want %s, %s or %s", c.Publish, PublishBoth, PublishSharded, PublishPlain)
+		return fmt.Errorf("lockcmd: publish %q, want %s, %s or %s", c.Publish, PublishBoth, PublishSharded,
+			PublishPlain)
 	}
 	return nil
 }

@@ -23,7 +23,8 @@ func TestOneRoundTripEach(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.Close() })
-	rdb := redis.NewClient(&redis.Options{Addr: p.Addr(), Protocol: 2, DisableIdentity: true, MaxRetries: -1, ContextTimeoutEnabled: true})
+	rdb := redis.NewClient(&redis.Options{Addr: p.Addr(), Protocol: 2, DisableIdentity: true, MaxRetries: -1,
+		ContextTimeoutEnabled: true})
 	t.Cleanup(func() { rdb.Close() })
 	var scripts atomic.Int64
 	rdb.AddHook(recorder{&scripts})
@@ -92,7 +93,8 @@ func BenchmarkAcquireRelease(b *testing.B) {
 			}
 			s, key := leash(b, rdb, Config{}), newKey()
 			c := connect(b, s)
-			acquire, release := [][]byte{[]byte("LOCK.ACQUIRE"), []byte(key)}, [][]byte{[]byte("LOCK.RELEASE"), []byte(key)}
+			acquire, release := [][]byte{[]byte("LOCK.ACQUIRE"), []byte(key)},
+				[][]byte{[]byte("LOCK.RELEASE"), []byte(key)}
 			buf := make([]byte, 0, 64)
 			b.ReportAllocs()
 			for b.Loop() {

@@ -107,7 +107,9 @@ func TestCounterWakesWaiters(t *testing.T) {
 		s, other, key := leash(t, rdb, Config{}, slowRetries), leash(t, rdb, Config{}, slowRetries), newKey()
 		a, b := connect(t, s), connect(t, other)
 		reply := b.startInQueue(other, 1, permitsOf(key), "SEM.TAKE", key, "2", "BLOCK", "0")
-		eventually(t, 5*time.Second, "b listens", func() bool { return listeners(t, rdb, script.PermitChannel(key)) == 1 })
+		eventually(t, 5*time.Second, "b listens", func() bool {
+			return listeners(t, rdb, script.PermitChannel(key)) == 1
+		})
 		if b.waits.Load() != 1 || !b.guarded.Load() || other.Stats().Waiters != 1 {
 			t.Error("the host was not told of the wait")
 		}
@@ -189,7 +191,9 @@ func TestR18OneGiveServesManyInOrder(t *testing.T) {
 				order <- i
 			})
 		}
-		eventually(t, 5*time.Second, "they listen", func() bool { return listeners(t, rdb, script.PermitChannel(key)) == 1 })
+		eventually(t, 5*time.Second, "they listen", func() bool {
+			return listeners(t, rdb, script.PermitChannel(key)) == 1
+		})
 		began := time.Now()
 		connect(t, s).do("SEM.GIVE", key, strconv.Itoa(n))
 		wg.Wait()
@@ -213,7 +217,9 @@ func TestR19DisconnectedClientTakesNothing(t *testing.T) {
 		want(t, woken(t, reply), ":1") // the next waiter was served at once
 		connect(t, s).do("SEM.GIVE", key)
 		want(t, a.do("SEM.TAKE", key), "-"+msgGone) // granted, but the client is gone
-		eventually(t, 5*time.Second, "the permit is released", func() bool { return rdb.Get(t.Context(), key).Val() == "1" })
+		eventually(t, 5*time.Second, "the permit is released", func() bool {
+			return rdb.Get(t.Context(), key).Val() == "1"
+		})
 	})
 }
 
@@ -250,7 +256,8 @@ func TestR7CountersAreNotCountedTwice(t *testing.T) {
 			key     string
 			left    string
 		}{
-			{script.ByName("take"), []string{"SEM.TAKE", key}, key, left}, {script.ByName("give"), []string{"SEM.GIVE", key}, key, "5"},
+			{script.ByName("take"), []string{"SEM.TAKE", key}, key, left},
+			{script.ByName("give"), []string{"SEM.GIVE", key}, key, "5"},
 			{script.ByName("count_down"), []string{"LATCH.DOWN", latch}, latch, left},
 		} {
 			// Redis knows the script
@@ -326,9 +333,11 @@ func TestInvalidCounterValues(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		a := connect(t, s)
-		for _, value := range []string{"1.5", "1e3", "0x10", " 1", "01", "-0", "+1", "inf", "nan", "9223372036854775808", "99999999999999999999"} {
+		for _, value := range []string{"1.5", "1e3", "0x10", " 1", "01", "-0", "+1", "inf", "nan",
+			"9223372036854775808", "99999999999999999999"} {
 			rdb.Set(t.Context(), key, value, 0)
-			for _, command := range []string{"SEM.TAKE", "SEM.GIVE", "SEM.INFO", "SEM.ACQUIRE", "LATCH.DOWN", "LATCH.GET", "LATCH.AWAIT"} {
+			for _, command := range []string{"SEM.TAKE", "SEM.GIVE", "SEM.INFO", "SEM.ACQUIRE", "LATCH.DOWN",
+				"LATCH.GET", "LATCH.AWAIT"} {
 				if got := a.do(command, key); got != "-"+msgNotInteger {
 					t.Errorf("%s of %q: got %q", command, value, got)
 				}
@@ -406,7 +415,9 @@ func TestPermitsWokenByRedisson(t *testing.T) {
 			for _, command := range []string{"SEM.TAKE", "SEM.ACQUIRE"} {
 				key := newKey()
 				reply := connect(t, s).startInQueue(s, 1, permitsOf(key), command, key, "BLOCK", "0")
-				eventually(t, 5*time.Second, "it listens", func() bool { return listeners(t, rdb, script.PermitChannel(key)) == 1 })
+				eventually(t, 5*time.Second, "it listens", func() bool {
+					return listeners(t, rdb, script.PermitChannel(key)) == 1
+				})
 				rdb.IncrBy(ctx, key, 1)
 				publish(ctx, script.PermitChannel(key), "1")
 				if got := woken(t, reply); got != ":1" && !permitReply.MatchString(got) {

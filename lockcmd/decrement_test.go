@@ -48,7 +48,8 @@ func TestR26LostReplyOfALastReleaseTakenForOneOfSeveral(t *testing.T) {
 		}
 
 		token := enterTwice(t, a, straight.redis.Redis, key, options...)
-		straight.redis.Redis.Set(context.Background(), script.TombstoneKey(key, token, a.carrier.name), event.Broken, time.Minute)
+		straight.redis.Redis.Set(context.Background(), script.TombstoneKey(key, token, a.carrier.name),
+			event.Broken, time.Minute)
 		p.DropAfter(running(release, key))
 		want(t, a.do("LOCK.RELEASE", key), "-"+msgLost(key, "broken"))
 		want(t, receive(t, a.losses, time.Second), key+" broken")

@@ -22,7 +22,8 @@ func TestDirectPath(t *testing.T) {
 		var wired atomic.Int64
 		s := leash(t, rdb, Config{}, func(s *Service) {
 			wire := s.redis.Send
-			s.redis.Send = func(until time.Time, writeBy *time.Time, db, slot int, command, dst []byte) ([]byte, bool, error) {
+			s.redis.Send = func(until time.Time, writeBy *time.Time, db, slot int, command, dst []byte) ([]byte,
+				bool, error) {
 				reply, sent, err := wire(until, writeBy, db, slot, command, dst)
 				if sent && err == nil {
 					wired.Add(1)

@@ -30,7 +30,9 @@ func TestR24ACheckEndsNoLockWithoutATTL(t *testing.T) {
 				t.Fatal("not made to last")
 			}
 			results := s.Stats().Renewals
-			eventually(t, 5*time.Second, "the watchdog checks it", func() bool { return s.Stats().Renewals > results+2 })
+			eventually(t, 5*time.Second, "the watchdog checks it", func() bool {
+				return s.Stats().Renewals > results+2
+			})
 			if !exists(t, rdb, key) || len(a.losses) != 0 {
 				t.Errorf("%q: a check has ended the lock", option)
 			}
@@ -130,7 +132,8 @@ func TestR27ExtendLeavesTheMarkOfABreak(t *testing.T) {
 			token := a.token(args...)
 			mark := script.TombstoneKey(key, token, a.carrier.name)
 			rdb.Set(ctx, mark, event.Broken, time.Minute)
-			want(t, connect(t, s).do("LOCK.EXTEND", key, "30000", "TOKEN", strconv.FormatInt(token, 10)), "-"+msgRefused)
+			want(t, connect(t, s).do("LOCK.EXTEND", key, "30000", "TOKEN", strconv.FormatInt(token, 10)),
+				"-"+msgRefused)
 			if got := rdb.Get(ctx, mark).Val(); got != event.Broken {
 				t.Errorf("%q: the mark says %q", option, got)
 			}

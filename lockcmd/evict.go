@@ -66,7 +66,8 @@ func (h *hold) maxHoldLeft(now time.Time) time.Duration {
 // startTimerLocked starts the time of MAXHOLD.
 func (h *hold) startTimerLocked() {
 	if limit := h.readExtra().maxHoldEnd; !limit.IsZero() {
-		h.extra.maxHoldTimer = time.AfterFunc(time.Until(limit), guard.Func(h.carrier.service.log, "MAXHOLD", h.maxHoldOver))
+		h.extra.maxHoldTimer = time.AfterFunc(time.Until(limit),
+			guard.Func(h.carrier.service.log, "MAXHOLD", h.maxHoldOver))
 	}
 }
 

@@ -21,7 +21,8 @@ func (s *Service) warnOfEviction(ctx context.Context) {
 			return nil
 		}
 		if policy := infoField(info, "maxmemory_policy"); policy != "" && policy != "noeviction" {
-			s.log.Warn("Redis may evict locks when its memory is full: set maxmemory-policy to noeviction", "node", node.Options().Addr, "policy", policy)
+			s.log.Warn("Redis may evict locks when its memory is full: set maxmemory-policy to noeviction", "node",
+				node.Options().Addr, "policy", policy)
 		}
 		return nil
 	}

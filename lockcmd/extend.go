@@ -114,12 +114,14 @@ func (c *Carrier) tryExtend(lock lockID, o options, ms int64, until time.Time) (
 
 // extendArgs say that the lease f lasts so long from now on.
 func (s *Service) extendArgs(lock lockID, f script.Hold, lasts time.Duration) script.ExtendArgs {
-	return script.ExtendArgs{Lock: lock.inRedis(), Hold: f, RequestID: s.newRequestID(), Lasts: lasts, Keep: s.cfg.WatchdogTimeout}
+	return script.ExtendArgs{Lock: lock.inRedis(), Hold: f, RequestID: s.newRequestID(), Lasts: lasts,
+		Keep: s.cfg.WatchdogTimeout}
 }
 
 // extend extends h, whose requests the caller has locked. From before the call is sent, h counts as
 // safe for no longer than the call may leave it.
-func (h *hold) extend(args script.ExtendArgs, ttl time.Duration, until time.Time) (done script.ExtendResult, err error) {
+func (h *hold) extend(args script.ExtendArgs, ttl time.Duration, until time.Time) (done script.ExtendResult,
+	err error) {
 	w, now := h.carrier.service.watchdog, time.Now()
 	if short := renewal.Until(now, ttl); short.Before(w.Until(&h.watch)) {
 		w.Correct(&h.watch, short, now)

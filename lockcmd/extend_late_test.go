@@ -12,7 +12,8 @@ import (
 // delayedLease returns a connection with a lease of 2 s on key. Redis received the acquire 1 s
 // late, so it counts the lease from later than Leash does. The watchdog's checks do not reach
 // Redis.
-func delayedLease(t *testing.T, s *Service, p *faultproxy.Proxy, key string, mode ...string) (a *conn, sent time.Time, results *faultproxy.Fault) {
+func delayedLease(t *testing.T, s *Service, p *faultproxy.Proxy, key string, mode ...string) (a *conn,
+	sent time.Time, results *faultproxy.Fault) {
 	a = connect(t, s)
 	// Redis knows the scripts now.
 	a.token(append([]string{key + ":first", "LEASE", "20000"}, mode...)...)
@@ -41,7 +42,8 @@ func TestR24LateReplyOfALeaseExtension(t *testing.T) {
 	takesLong(t)
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 4 * time.Second})
 	for _, mode := range [][]string{nil, {"READ"}} {
-		for name, args := range map[string][]string{"extended": {"LOCK.EXTEND", "", "20000"}, "entered again": {"LOCK.ACQUIRE", "", "OWNER", "me", "LEASE", "20000"}} {
+		for name, args := range map[string][]string{"extended": {"LOCK.EXTEND", "", "20000"},
+			"entered again": {"LOCK.ACQUIRE", "", "OWNER", "me", "LEASE", "20000"}} {
 			t.Run(name, func(t *testing.T) {
 				key := newKey()
 				a, sent, _ := delayedLease(t, s, p, key, mode...)
@@ -85,7 +87,8 @@ func TestR24UnknownExtendOfALeaseThatIsOver(t *testing.T) {
 	t.Parallel() // mostly waiting
 	takesLong(t)
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 2200 * time.Millisecond})
-	for name, arm := range map[string]func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{"done": p.HoldAfter, "not done": p.HoldBefore} {
+	for name, arm := range map[string]func(faultproxy.Match,
+		...faultproxy.Option) *faultproxy.Fault{"done": p.HoldAfter, "not done": p.HoldBefore} {
 		t.Run(name, func(t *testing.T) {
 			key := newKey()
 			a, _, results := delayedLease(t, s, p, key)
@@ -128,7 +131,9 @@ func TestR24ALateCheckDoesNotShortenALease(t *testing.T) {
 			safe = s.watchdog.Until(&h.watch)
 			s.watchdog.Check(&h.watch)
 			meanwhile()
-			eventually(t, soon, "Redis has said how long it lasts", func() bool { return s.watchdog.Stats.Renewals.Load() > results })
+			eventually(t, soon, "Redis has said how long it lasts", func() bool {
+				return s.watchdog.Stats.Renewals.Load() > results
+			})
 		}
 		asked(func() {}) // Redis knows the script now
 		late := p.HoldBefore(running(check, key))

@@ -36,7 +36,8 @@ func TestR12ExtendSetsALease(t *testing.T) {
 			}
 			for _, ms := range []int{90000, 20000, 30000} {
 				want(t, b.do(append([]string{"LOCK.EXTEND", key, strconv.Itoa(ms)}, proof...)...), ":"+strconv.Itoa(ms))
-				if left := rdb.PTTL(context.Background(), key).Val().Milliseconds(); left > int64(ms) || left < int64(ms)-1000 {
+				if left := rdb.PTTL(context.Background(), key).Val().Milliseconds(); left > int64(ms) ||
+					left < int64(ms)-1000 {
 					t.Fatalf("got TTL %d ms, want %d", left, ms)
 				}
 				if where == other { // the event may still be on its way
@@ -60,7 +61,8 @@ func TestR24ShorterLeaseIsDetectedWhenTheEventIsLost(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		withoutEvents := func(s *Service) { s.events.Own = "nowhere" }
-		s, other, key := leash(t, rdb, Config{WatchdogTimeout: time.Second}, withoutEvents), leash(t, rdb, Config{}), newKey()
+		s, other, key := leash(t, rdb, Config{WatchdogTimeout: time.Second}, withoutEvents),
+			leash(t, rdb, Config{}), newKey()
 		a, b := connect(t, s), connect(t, other)
 		token := strconv.FormatInt(a.token(key, "LEASE", "60000"), 10)
 		want(t, b.do("LOCK.EXTEND", key, "5000", "TOKEN", token), ":5000")
@@ -133,7 +135,8 @@ func TestR7LostReplyOfExtend(t *testing.T) {
 func TestR7LateExtendDoesNothing(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 2 * time.Second})
-	for _, between := range [][]string{{"LOCK.EXTEND", "%", "60000"}, {"LOCK.ACQUIRE", "%", "OWNER", "me", "LEASE", "60000"}} {
+	for _, between := range [][]string{{"LOCK.EXTEND", "%", "60000"},
+		{"LOCK.ACQUIRE", "%", "OWNER", "me", "LEASE", "60000"}} {
 		a, key := connect(t, s), newKey()
 		a.token(key, "OWNER", "me", "LEASE", "60000")
 		late := p.HoldBefore(running(script.ExtendScript, key))
@@ -158,7 +161,8 @@ func TestR24UnknownExtendIsNotBelievedForLonger(t *testing.T) {
 		fault := arm(running(script.ExtendScript, key), faultproxy.Always())
 		// the hold may be checked together with others
 		checks := func(request []byte) bool {
-			return bytes.Contains(request, []byte(script.RenewScript.SHA)) || bytes.Contains(request, []byte(script.RenewScript.Source))
+			return bytes.Contains(request, []byte(script.RenewScript.SHA)) ||
+				bytes.Contains(request, []byte(script.RenewScript.Source))
 		}
 		results := p.DropBefore(checks, faultproxy.Always())
 		want(t, a.do("LOCK.EXTEND", key, "5000"), "-"+msgExtendUnknown)
@@ -226,7 +230,8 @@ func TestR12ExtendEndsWithMaxHold(t *testing.T) {
 			for _, mode := range []string{"", "WRITE"} {
 				a, key := connect(t, s), newKey()
 				began := time.Now()
-				token := strconv.FormatInt(a.token(append([]string{key, "LEASE", "20000", "MAXHOLD", "30000"}, strings.Fields(mode)...)...), 10)
+				token := strconv.FormatInt(a.token(append([]string{key, "LEASE", "20000", "MAXHOLD", "30000"},
+					strings.Fields(mode)...)...), 10)
 				b := a
 				if by != nil {
 					b = connect(t, by)

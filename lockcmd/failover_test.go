@@ -42,7 +42,9 @@ func TestMasterDies(t *testing.T) {
 		reply = connect(t, s).do("LOCK.ACQUIRE", key)
 	}
 	want(t, reply, "-"+msgRefused)
-	eventually(t, 12*time.Second, "the replica serves", func() bool { return connect(t, s).do("LOCK.ACQUIRE", key) == "$-1" })
+	eventually(t, 12*time.Second, "the replica serves", func() bool {
+		return connect(t, s).do("LOCK.ACQUIRE", key) == "$-1"
+	})
 	if len(a.losses) != 0 {
 		t.Fatalf("lost %s", <-a.losses)
 	}
@@ -73,7 +75,8 @@ func TestSickReplicasHoldUpNoScript(t *testing.T) {
 	for i := range 8 { // each client asks nodes at random
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 		key := redistest.KeyIn(i*2000, "lock")
-		reply, err := script.ReleaseScript.Run(ctx, dialCluster(t, masters...), script.Plain.EndKeys(key, "me"), script.Args("me", 1, "nobody", 1, "", script.LockChannel(key), "p"))
+		reply, err := script.ReleaseScript.Run(ctx, dialCluster(t, masters...), script.Plain.EndKeys(key, "me"),
+			script.Args("me", 1, "nobody", 1, "", script.LockChannel(key), "p"))
 		cancel()
 		if err != nil || script.IntegersOf(reply)[0] != script.NoSuchHold {
 			t.Fatalf("client %d: %v %v", i, reply, err)

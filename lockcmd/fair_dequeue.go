@@ -69,7 +69,9 @@ func (d *dequeuer) add(next *dequeueRequest, lock lockID) (first bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	list, there := d.lists[lock]
-	i, _ := slices.BinarySearchFunc(list, next.acquisition.arrival, func(other *dequeueRequest, arrival int64) int { return int(other.acquisition.arrival - arrival) })
+	i, _ := slices.BinarySearchFunc(list, next.acquisition.arrival, func(other *dequeueRequest, arrival int64) int {
+		return int(other.acquisition.arrival - arrival)
+	})
 	d.lists[lock] = slices.Insert(list, i, next)
 	return !there
 }
@@ -124,7 +126,8 @@ func (s *Service) dequeueAgain(lock lockID, list []*dequeueRequest) {
 func (s *Service) dequeueSome(lock lockID, list []*dequeueRequest, heartbeat time.Duration) (stay bool) {
 	for limit := time.Now().Add(maxLate); ; {
 		stay, err := s.dequeueOnce(lock, list, heartbeat)
-		if !errors.Is(err, script.ErrUnknown) && !errors.Is(err, script.ErrRefused) || time.Now().After(limit) || s.redis.StoppedWithin(time.Second) {
+		if !errors.Is(err, script.ErrUnknown) && !errors.Is(err, script.ErrRefused) || time.Now().After(limit) ||
+			s.redis.StoppedWithin(time.Second) {
 			return stay
 		}
 	}

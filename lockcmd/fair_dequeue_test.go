@@ -56,7 +56,9 @@ func fillQueue(rdb redis.UniversalClient, key string, n int, alive, first, step 
 // dequeueOwners runs the dequeue script once for all owners.
 func dequeueOwners(t *testing.T, rdb redis.UniversalClient, key string, owners ...string) {
 	t.Helper()
-	if _, err := script.ByName("dequeue").Run(context.Background(), rdb.(script.Processor), script.Fair.EndKeys(key, ""), append(script.Args(script.LockChannel(key), "p", 1, fairHeartbeat.Milliseconds()), owners...)); err != nil {
+	if _, err := script.ByName("dequeue").Run(context.Background(), rdb.(script.Processor),
+		script.Fair.EndKeys(key, ""),
+		append(script.Args(script.LockChannel(key), "p", 1, fairHeartbeat.Milliseconds()), owners...)); err != nil {
 		t.Error(err)
 	}
 }
@@ -83,7 +85,8 @@ func TestR22DequeueOfSeveralEqualsOneByOne(t *testing.T) {
 					rdb.ZRem(context.Background(), script.QueueKeys(javas)[2], name)
 				}
 				got, want := readFairQueue(rdb, ours), readFairQueue(rdb, javas)
-				if !slices.Equal(got.list, want.list) || !maps.Equal(got.timeouts, want.timeouts) || len(got.list) > 0 && !maps.Equal(got.alives, want.alives) {
+				if !slices.Equal(got.list, want.list) || !maps.Equal(got.timeouts, want.timeouts) ||
+					len(got.list) > 0 && !maps.Equal(got.alives, want.alives) {
 					t.Errorf("%d of %d left: got %v, want %v", many, n, got, want)
 				}
 				if exists(t, rdb, script.QueueKeys(ours)[2]) && len(got.list) == 0 {
@@ -120,7 +123,8 @@ func TestR22DequeueOfSeveralReapsNobody(t *testing.T) {
 			if score >= float64(began+60e3) && score <= float64(began+60e3+took) {
 				least++
 				if got.timeouts[name] < float64(began+60e3) || got.timeouts[name] > float64(began+60e3+took) {
-					t.Errorf("%s: got %f, want the least, %f or some ms more", name, got.timeouts[name], float64(began+60e3))
+					t.Errorf("%s: got %f, want the least, %f or some ms more", name, got.timeouts[name],
+						float64(began+60e3))
 				}
 			} else if got.timeouts[name] != score {
 				t.Errorf("%s: got %f, want %f", name, got.timeouts[name], score)
@@ -218,7 +222,8 @@ func abandonAttempts(t *testing.T, s *Service, key string, owners ...string) {
 	t.Helper()
 	lock := lockID{0, key}
 	for _, owner := range owners {
-		late := connect(t, s).carrier.newAcquisition(acquireOptions{mode: script.Fair, key: key, owner: owner, wait: true, ttl: 30 * time.Second}, nil)
+		late := connect(t, s).carrier.newAcquisition(acquireOptions{mode: script.Fair, key: key, owner: owner,
+			wait: true, ttl: 30 * time.Second}, nil)
 		if r := late.send(s.deadline()); r.kind != taken {
 			t.Fatalf("got %+v", r)
 		}
@@ -282,7 +287,8 @@ func TestR22DeadWaitersAreReapedInBatches(t *testing.T) {
 		const n = 2500 // one call reaps 1000 of them
 		calls := &scriptCounter{script: script.AcquireFairScript}
 		rdb.(interface{ AddHook(redis.Hook) }).AddHook(calls)
-		s, ctx, now := leash(t, rdb, Config{SendScript: noDirectPath}), context.Background(), float64(time.Now().UnixMilli())
+		s, ctx, now := leash(t, rdb, Config{SendScript: noDirectPath}), context.Background(),
+			float64(time.Now().UnixMilli())
 		for _, waits := range [][]string{nil, {"BLOCK", "0"}} {
 			key, a, before := newKey(), connect(t, s), calls.calls.Load()
 			dead := fillQueue(rdb, key, n, now-600e3, now-600e3, 1)

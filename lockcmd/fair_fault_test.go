@@ -19,7 +19,9 @@ func TestR22UnknownEnqueueIsUndone(t *testing.T) {
 	connect(t, straight).token(newKey(), "FAIR") // Redis knows the script
 	fault := p.DropAfter(running(script.AcquireFairScript, key), faultproxy.Always())
 	reply := a.start("LOCK.ACQUIRE", key, "FAIR", "BLOCK", "0")
-	eventually(t, 2*time.Second, "it is in the queue", func() bool { return len(order(straight.redis.Redis, key)) == 1 })
+	eventually(t, 2*time.Second, "it is in the queue", func() bool {
+		return len(order(straight.redis.Redis, key)) == 1
+	})
 	want(t, receive(t, reply, 3*time.Second), "-"+msgTimeout)
 	fault.Disarm()
 	eventually(t, time.Second, "it has left", func() bool { return len(order(straight.redis.Redis, key)) == 0 })
@@ -54,7 +56,8 @@ func TestR22LateCopyOfAnEnqueueIsReaped(t *testing.T) {
 	s, other, key := leash(t, rdb, Config{}, impatient), leash(t, rdb, Config{}), newKey()
 	holder, a := connect(t, s), connect(t, other)
 	holder.token(key)
-	late := connect(t, s).carrier.newAcquisition(acquireOptions{mode: script.Fair, key: key, wait: true, ttl: 30 * time.Second}, nil)
+	late := connect(t, s).carrier.newAcquisition(acquireOptions{mode: script.Fair, key: key, wait: true,
+		ttl: 30 * time.Second}, nil)
 	late.send(s.deadline()) // its sender has given up
 	if queue := order(rdb, key); !slices.Equal(queue, []string{late.owner}) {
 		t.Fatalf("got queue %v", queue)
@@ -103,7 +106,9 @@ func TestR22WaitersPassAtMaxmemory(t *testing.T) {
 	rdb.ConfigSet(ctx, "maxmemory", "1")
 	want(t, b.do("LOCK.ACQUIRE", key, "FAIR", "BLOCK", "0"), "-OOM command not allowed when used memory > 'maxmemory'.")
 	heard := rdb.ZScore(ctx, script.QueueKeys(key)[2], "me").Val()
-	eventually(t, 3*time.Second, "its heartbeat is renewed", func() bool { return rdb.ZScore(ctx, script.QueueKeys(key)[2], "me").Val() > heard })
+	eventually(t, 3*time.Second, "its heartbeat is renewed", func() bool {
+		return rdb.ZScore(ctx, script.QueueKeys(key)[2], "me").Val() > heard
+	})
 	eventually(t, time.Second, "the attempt has ended", func() bool {
 		s.queues.mu.Lock()
 		defer s.queues.mu.Unlock()

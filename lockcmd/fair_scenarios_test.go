@@ -25,7 +25,9 @@ func TestFairLeasesEndInTurn(t *testing.T) { // testLeaseTimeout
 		tokens, replies := make([]int64, n), make([]<-chan string, n)
 		for i := range n {
 			replies[i] = connect(t, s).waitFair(rdb, 0, key, "BLOCK", "10000", "LEASE", "200")
-			eventually(t, time.Second, "it waits or has the lock", func() bool { return s.Stats().Waiters+s.Stats().Acquires > int64(i+1) })
+			eventually(t, time.Second, "it waits or has the lock", func() bool {
+				return s.Stats().Waiters+s.Stats().Acquires > int64(i+1)
+			})
 		}
 		began := time.Now()
 		for i := range n {

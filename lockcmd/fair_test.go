@@ -103,7 +103,8 @@ func TestR22TryNeverEnqueues(t *testing.T) {
 		}
 		want(t, a.do("LOCK.RELEASE", key), ":1")
 		java(t, rdb, key, "java:1").rdb.RPush(context.Background(), script.QueueKeys(key)[0], "java:1")
-		rdb.ZAdd(context.Background(), script.QueueKeys(key)[1], redis.Z{Score: float64(time.Now().UnixMilli() + 60000), Member: "java:1"})
+		rdb.ZAdd(context.Background(), script.QueueKeys(key)[1],
+			redis.Z{Score: float64(time.Now().UnixMilli() + 60000), Member: "java:1"})
 		want(t, b.do("LOCK.ACQUIRE", key, "FAIR"), "$-1") // free, but another waiter is next
 		b.token(key)                                      // a plain acquire ignores the queue
 		want(t, b.do("LOCK.RELEASE", key), ":1")
@@ -116,7 +117,8 @@ func TestR22WaiterThatGivesUpIsDequeuedAtOnce(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		ctx := context.Background()
 		for what, leave := range map[string]func(c *conn){
-			"block": func(*conn) {}, "disconnect": func(c *conn) { c.gone() }, "drain": func(c *conn) { c.carrier.service.Drain() },
+			"block": func(*conn) {}, "disconnect": func(c *conn) { c.gone() },
+			"drain": func(c *conn) { c.carrier.service.Drain() },
 		} {
 			s, key := leash(t, rdb, Config{}), newKey()
 			rdb.HSet(ctx, key, "java:1", "1")
@@ -141,7 +143,9 @@ func TestR22WaiterThatGivesUpIsDequeuedAtOnce(t *testing.T) {
 				t.Errorf("%s: got queue %v", what, queue)
 			}
 			// the client does not wait for this
-			eventually(t, time.Second, what+": it has left", func() bool { return slices.Equal(order(rdb, key), []string{"java:2"}) })
+			eventually(t, time.Second, what+": it has left", func() bool {
+				return slices.Equal(order(rdb, key), []string{"java:2"})
+			})
 			if after := score(rdb, key, "java:2"); after != before-300000 {
 				t.Errorf("%s: the next one's score went from %d to %d", what, before, after)
 			}
@@ -199,7 +203,8 @@ func TestR22EveryReleaseWakesTheHead(t *testing.T) {
 			},
 			"undo": func(a *conn, key string, _ int64) {
 				call := &script.Call{
-					Script: script.ByName("undo"), Keys: script.Plain.EndKeys(key, "me"), Args: script.Args("me", a.carrier.name, 1, 2, script.LockChannel(key), "ps", 0),
+					Script: script.ByName("undo"), Keys: script.Plain.EndKeys(key, "me"),
+					Args: script.Args("me", a.carrier.name, 1, 2, script.LockChannel(key), "ps", 0),
 				}
 				if _, err := s.redis.Ask(call, s.deadline()); err != nil {
 					t.Fatal(err)
@@ -287,8 +292,11 @@ func TestR22LiveWaiterIsNotReaped(t *testing.T) {
 		first := a.waitFair(rdb, 1, key, "OWNER", "me:1", "BLOCK", "0")
 		second := b.waitFair(rdb, 2, key, "OWNER", "me:2", "BLOCK", "0")
 		now := float64(time.Now().UnixMilli())
-		rdb.ZAdd(ctx, script.QueueKeys(key)[1], redis.Z{Score: now + 1000, Member: "me:1"}, redis.Z{Score: now + 9e6, Member: "me:2"})
-		eventually(t, 3*time.Second, "its score is raised", func() bool { return score(rdb, key, "me:1") >= int64(now)+60000 })
+		rdb.ZAdd(ctx, script.QueueKeys(key)[1], redis.Z{Score: now + 1000, Member: "me:1"},
+			redis.Z{Score: now + 9e6, Member: "me:2"})
+		eventually(t, 3*time.Second, "its score is raised", func() bool {
+			return score(rdb, key, "me:1") >= int64(now)+60000
+		})
 		if got := score(rdb, key, "me:2"); got != int64(now)+9e6 {
 			t.Errorf("a score was changed to %d", got)
 		}
@@ -343,7 +351,8 @@ func TestFairHoldsArePlainHolds(t *testing.T) {
 		want(t, b.do("LOCK.ACQUIRE", key, "FAIR", "BLOCK", "0", "OWNER", "me"), "-"+msgElsewhere)
 		want(t, a.do("LOCK.RELEASE", key), ":0")
 		want(t, b.do("LOCK.RELEASE", key, "OWNER", "me"), ":0")
-		if got := tokenOf(t, b.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", strconv.FormatInt(token, 10))); got != token {
+		if got := tokenOf(t, b.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN",
+			strconv.FormatInt(token, 10))); got != token {
 			t.Fatalf("got token %d when attached, want %d", got, token)
 		}
 		a = connect(t, s)

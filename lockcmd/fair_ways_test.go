@@ -31,11 +31,15 @@ func TestR22WaiterKeepsItsPlaceThroughAnotherLeash(t *testing.T) {
 		cut := a.waitFair(rdb, 1, key, "OWNER", "me:1", "BLOCK", "0")
 		behind := b.waitFair(rdb, 2, key, "OWNER", "me:2", "BLOCK", "0")
 		reply := c.start("LOCK.ACQUIRE", key, "FAIR", "OWNER", "me:1", "BLOCK", "0")
-		eventually(t, 5*time.Second, "it is known through both Leashes", func() bool { return waysOf(rdb, key, "me:1") == 513 })
+		eventually(t, 5*time.Second, "it is known through both Leashes", func() bool {
+			return waysOf(rdb, key, "me:1") == 513
+		})
 		a.gone()
 		a.carrier.End(Release)
 		receive(t, cut, 3*time.Second)
-		eventually(t, 5*time.Second, "it is known through one Leash", func() bool { return waysOf(rdb, key, "me:1") == 1 })
+		eventually(t, 5*time.Second, "it is known through one Leash", func() bool {
+			return waysOf(rdb, key, "me:1") == 1
+		})
 		if got := order(rdb, key); !slices.Equal(got, []string{"me:1", "me:2"}) {
 			t.Errorf("got queue %v", got)
 		}
@@ -56,9 +60,13 @@ func TestR22WaiterOfTwoLeashesIsDequeuedByTheLast(t *testing.T) {
 		holder.token(key)
 		a.waitFair(rdb, 1, key, "OWNER", "me:1", "BLOCK", "0")
 		b.start("LOCK.ACQUIRE", key, "FAIR", "OWNER", "me:1", "BLOCK", "0")
-		eventually(t, 5*time.Second, "it is known through both Leashes", func() bool { return waysOf(rdb, key, "me:1") == 10 })
+		eventually(t, 5*time.Second, "it is known through both Leashes", func() bool {
+			return waysOf(rdb, key, "me:1") == 10
+		})
 		b.gone()
-		eventually(t, 5*time.Second, "it is known through one Leash", func() bool { return waysOf(rdb, key, "me:1") == 2 })
+		eventually(t, 5*time.Second, "it is known through one Leash", func() bool {
+			return waysOf(rdb, key, "me:1") == 2
+		})
 		if got := order(rdb, key); !slices.Equal(got, []string{"me:1"}) {
 			t.Errorf("got queue %v", got)
 		}
@@ -84,7 +92,8 @@ func TestR22DeadLeashKeepsNoPlace(t *testing.T) {
 		eventually(t, 5*time.Second, "its heartbeat is renewed", func() bool { return waysOf(rdb, key, "me:1") == 516 })
 		a.gone()
 		eventually(t, 5*time.Second, "it has left", func() bool { return waysOf(rdb, key, "me:1") == 512 })
-		if left := rdb.ZScore(ctx, script.QueueKeys(key)[2], "me:1").Val() - float64(rdb.Time(ctx).Val().UnixMilli()); left > fairHeartbeat.Seconds()*1000+1 {
+		if left := rdb.ZScore(ctx, script.QueueKeys(key)[2],
+			"me:1").Val() - float64(rdb.Time(ctx).Val().UnixMilli()); left > fairHeartbeat.Seconds()*1000+1 {
 			t.Errorf("it stands there for %v ms yet", left)
 		}
 		want(t, holder.do("LOCK.RELEASE", key), ":1")
@@ -99,7 +108,9 @@ func TestR22DeadLeashKeepsNoPlace(t *testing.T) {
 func TestR22DeadLeashKeepsNoPlaceBeforeJava(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, key, ctx := leash(t, rdb, Config{}, withWay("4"), func(s *Service) { s.fairHeartbeat = 200 * time.Millisecond }), newKey(), context.Background()
+		s, key, ctx := leash(t, rdb, Config{}, withWay("4"), func(s *Service) {
+			s.fairHeartbeat = 200 * time.Millisecond
+		}), newKey(), context.Background()
 		holder, a := connect(t, s), connect(t, s)
 		holder.token(key)
 		reply := a.waitFair(rdb, 1, key, "OWNER", "me:1", "BLOCK", "0")
@@ -116,7 +127,9 @@ func TestR22DeadLeashKeepsNoPlaceBeforeJava(t *testing.T) {
 		a.carrier.End(Release)
 		receive(t, reply, 3*time.Second)
 		want(t, holder.do("LOCK.RELEASE", key), ":1") // this wakes the dead waiter
-		eventually(t, 5*time.Second, "it has left", func() bool { return slices.Equal(order(rdb, key), []string{"java:1"}) })
+		eventually(t, 5*time.Second, "it has left", func() bool {
+			return slices.Equal(order(rdb, key), []string{"java:1"})
+		})
 		select {
 		case <-java.Channel():
 		case <-time.After(5 * time.Second):
@@ -134,13 +147,16 @@ func TestR22WaiterOfALiveLeashStays(t *testing.T) {
 		quick := func(s *Service) { s.fairHeartbeat = 4 * time.Second } // attempts come once a second
 		asked := &scriptCounter{script: script.ByName("dequeue")}
 		rdb.(interface{ AddHook(redis.Hook) }).AddHook(asked)
-		s, other, key := leash(t, rdb, Config{SendScript: noDirectPath}, withWay("4"), quick), leash(t, rdb, Config{}, withWay("1"), quick), newKey()
+		s, other, key := leash(t, rdb, Config{SendScript: noDirectPath}, withWay("4"), quick),
+			leash(t, rdb, Config{}, withWay("1"), quick), newKey()
 		holder, a, b, c := connect(t, s), connect(t, s), connect(t, s), connect(t, other)
 		holder.token(key)
 		a.waitFair(rdb, 1, key, "OWNER", "me:1", "BLOCK", "0")
 		b.waitFair(rdb, 2, key, "OWNER", "me:2", "BLOCK", "0")
 		reply := c.start("LOCK.ACQUIRE", key, "FAIR", "OWNER", "me:1", "BLOCK", "0")
-		eventually(t, 5*time.Second, "it is known through both Leashes", func() bool { return waysOf(rdb, key, "me:1") == 5 })
+		eventually(t, 5*time.Second, "it is known through both Leashes", func() bool {
+			return waysOf(rdb, key, "me:1") == 5
+		})
 		a.gone()
 		eventually(t, 10*time.Second, "it is asked for twice", func() bool { return asked.calls.Load() >= 2 })
 		want(t, holder.do("LOCK.RELEASE", key), ":1")
@@ -166,7 +182,8 @@ func TestR22ScoreCorrectionKeepsTheWays(t *testing.T) {
 		waiters, now := script.QueueKeys(key)[2], float64(time.Now().UnixMilli())
 		rdb.RPush(ctx, script.QueueKeys(key)[0], "me:2")
 		rdb.ZAdd(ctx, script.QueueKeys(key)[1], redis.Z{Score: now + 600000, Member: "me:2"})
-		rdb.ZAdd(ctx, waiters, redis.Z{Score: now + 3.6e6 + 0.75, Member: "me:1"}, redis.Z{Score: now + 3.6e6 + 0.5, Member: "me:2"})
+		rdb.ZAdd(ctx, waiters, redis.Z{Score: now + 3.6e6 + 0.75, Member: "me:1"},
+			redis.Z{Score: now + 3.6e6 + 0.5, Member: "me:2"})
 		connect(t, s).do("LOCK.ACQUIRE", key, "FAIR", "OWNER", "me:3") // checks the first waiter
 		if got := waysOf(rdb, key, "me:2"); got != 512 || rdb.ZScore(ctx, waiters, "me:2").Val() > now+60000 {
 			t.Errorf("lowered, got ways %v", got)

@@ -79,7 +79,8 @@ func TestR7ScriptsAreNeverSentTwiceByTheClientLibrary(t *testing.T) {
 	t.Cleanup(func() { p.Close() })
 	rdb, ctx := dialServer(t, p.Addr()), context.Background()
 	counter := newKey()
-	incr := &script.Script{Source: "return redis.call('INCR', KEYS[1])", SHA: "e6ffc5fb7a1c50a5b9ad9ad66e1b2fd1e2b1b0a3"}
+	incr := &script.Script{Source: "return redis.call('INCR', KEYS[1])",
+		SHA: "e6ffc5fb7a1c50a5b9ad9ad66e1b2fd1e2b1b0a3"}
 	cmd := incr.Command(ctx, "EVAL", []string{counter}, nil)
 	fault := p.DropAfter(faultproxy.Named("EVAL"), faultproxy.Always())
 	if err := rdb.Process(ctx, cmd); err == nil {
@@ -250,7 +251,9 @@ func TestR26UnknownReleaseIsRepeated(t *testing.T) {
 	want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
 	want(t, a.do("LOCK.RELEASE", key), "-"+msgRefused) // one request at a time
 	fault.Disarm()
-	eventually(t, 2*time.Second, "the release is repeated", func() bool { return count(straight.redis.Redis, key, "me") == "1" })
+	eventually(t, 2*time.Second, "the release is repeated", func() bool {
+		return count(straight.redis.Redis, key, "me") == "1"
+	})
 	want(t, a.do("LOCK.RELEASE", key), ":1")
 	if exists(t, straight.redis.Redis, key) || len(a.losses) != 0 {
 		t.Error("the hold has not ended in order")

@@ -24,10 +24,13 @@ func TestR2GraceLateRestore(t *testing.T) {
 		meet    []string // the command that finds the hold missing; the watchdog if empty
 		release []string
 	}{
-		{"plain", []string{"LOCK.ACQUIRE", "K", "OWNER", "me"}, []string{"LOCK.ACQUIRE", "K", "OWNER", "me"}, []string{"LOCK.RELEASE", "K", "ALL"}},
-		{"read", []string{"LOCK.ACQUIRE", "K", "READ", "OWNER", "me"}, []string{"LOCK.ACQUIRE", "K", "READ", "OWNER", "me"}, []string{"LOCK.RELEASE", "K", "ALL"}},
+		{"plain", []string{"LOCK.ACQUIRE", "K", "OWNER", "me"}, []string{"LOCK.ACQUIRE", "K", "OWNER", "me"},
+			[]string{"LOCK.RELEASE", "K", "ALL"}},
+		{"read", []string{"LOCK.ACQUIRE", "K", "READ", "OWNER", "me"},
+			[]string{"LOCK.ACQUIRE", "K", "READ", "OWNER", "me"}, []string{"LOCK.RELEASE", "K", "ALL"}},
 		{"write", []string{"LOCK.ACQUIRE", "K", "WRITE", "OWNER", "me"}, nil, []string{"LOCK.RELEASE", "K"}},
-		{"with an ID", []string{"LOCK.ACQUIRE", "K", "OWNER", "me"}, nil, []string{"LOCK.RELEASE", "K", "OWNER", "me", "ID", "7"}},
+		{"with an ID", []string{"LOCK.ACQUIRE", "K", "OWNER", "me"}, nil,
+			[]string{"LOCK.RELEASE", "K", "OWNER", "me", "ID", "7"}},
 		{"released meanwhile", []string{"LOCK.ACQUIRE", "K", "OWNER", "me"}, []string{"LOCK.RELEASE", "K"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -117,7 +120,9 @@ func TestR2GraceReleaseMeetsTheMaster(t *testing.T) {
 				rdb.HSet(t.Context(), less, field, 2) // the new master does not know the release
 				defer meetAgain(t, s, more)()
 				want(t, a.do("LOCK.RELEASE", more), ":0")
-				eventually(t, soon, "the other acquire counts", func() bool { return rdb.HGet(t.Context(), more, field).Val() == "1" })
+				eventually(t, soon, "the other acquire counts", func() bool {
+					return rdb.HGet(t.Context(), more, field).Val() == "1"
+				})
 				want(t, a.do("LOCK.RELEASE", more), ":1")
 				defer meetAgain(t, s, less)()
 				want(t, a.do("LOCK.RELEASE", less), ":1")
@@ -162,7 +167,8 @@ func TestR26BlocksNoOtherRestore(t *testing.T) {
 			if c.there != "" {
 				rdb.Set(t.Context(), key, c.there, 0)
 			}
-			code, err := s.redis.AskInt(&script.Call{Script: script.ByName("tombstone"), Keys: []string{key}, Args: script.Args(event.ReleasePending, c.ms)}, s.deadline())
+			code, err := s.redis.AskInt(&script.Call{Script: script.ByName("tombstone"), Keys: []string{key},
+				Args: script.Args(event.ReleasePending, c.ms)}, s.deadline())
 			if text := rdb.Get(t.Context(), key).Val(); err != nil || code != c.code || text != c.left {
 				t.Errorf("over %q, for %s ms: %d, %v, and it says %q", c.there, c.ms, code, err, text)
 			}

@@ -161,7 +161,8 @@ func TestR2GraceCountsMoves(t *testing.T) {
 							r, _ := recordOf(t, rdb, h)
 							return r.Carrier == a.carrier.name
 						})
-						want(t, rdb.Get(t.Context(), script.TombstoneKey(key, token, "other:1.1")).Val(), event.Moved+" "+a.carrier.name)
+						want(t, rdb.Get(t.Context(), script.TombstoneKey(key, token, "other:1.1")).Val(),
+							event.Moved+" "+a.carrier.name)
 					} else if exists(t, rdb, key) {
 						t.Error("it is there")
 					}
@@ -182,7 +183,8 @@ func writeMovedRecord(t testing.TB, rdb redis.UniversalClient, h *hold, moves st
 	if !ok {
 		t.Fatal("no record")
 	}
-	text := script.RecordPrefix(r.Token, "other:1.1") + "1 1 " + strconv.FormatInt(r.Since, 10) + " " + strconv.FormatInt(r.TTL, 10) + " " + r.Options + " " + moves + " - -"
+	text := script.RecordPrefix(r.Token, "other:1.1") + "1 1 " + strconv.FormatInt(r.Since, 10) + " " +
+		strconv.FormatInt(r.TTL, 10) + " " + r.Options + " " + moves + " - -"
 	key, field := script.RecordsKey(h.key()), h.owner()
 	switch h.mode() {
 	case script.Write:

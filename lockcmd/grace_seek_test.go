@@ -27,8 +27,9 @@ func TestR2GraceWaitsForARestore(t *testing.T) {
 		"ATTACH": {nil, func(key, token string) []string {
 			return []string{"LOCK.ATTACH", key, "OWNER", "me", "TOKEN", token}
 		}, ":"},
-		"RELEASE": {nil, func(key, token string) []string { return []string{"LOCK.RELEASE", key, "TOKEN", token} }, ":1"},
-		"BREAK":   {nil, func(key, _ string) []string { return []string{"LOCK.BREAK", key} }, ":1"},
+		"RELEASE": {nil, func(key, token string) []string { return []string{"LOCK.RELEASE", key, "TOKEN", token} },
+			":1"},
+		"BREAK": {nil, func(key, _ string) []string { return []string{"LOCK.BREAK", key} }, ":1"},
 		"AWAITLOSS": {nil, func(key, token string) []string {
 			return []string{"LOCK.AWAITLOSS", key, "TOKEN", token, "BLOCK", "5000"}
 		}, "$-1"},
@@ -50,7 +51,9 @@ func TestR2GraceWaitsForARestore(t *testing.T) {
 				forget(t, rdb, key)
 				before := results.calls.Load()
 				reply := b.start(c.ask(key, token)...)
-				eventually(t, soon, "it has tried, and tries again", func() bool { return results.calls.Load() > before+1 })
+				eventually(t, soon, "it has tried, and tries again", func() bool {
+					return results.calls.Load() > before+1
+				})
 				defer beginGrace(t, s, key)()
 				s.watchdog.CheckAll()
 				wantPrefix(t, receive(t, reply, soon), c.want)

@@ -43,7 +43,8 @@ func TestR2GraceCorrectsCounts(t *testing.T) {
 					if meets == "the watchdog" {
 						s.watchdog.CheckAll()
 						eventually(t, soon, "the counts are right", func() bool {
-							return rdb.HGet(t.Context(), key, field).Val() == "2" && rdb.HGet(t.Context(), other, field).Val() == "1"
+							return rdb.HGet(t.Context(), key, field).Val() == "2" &&
+								rdb.HGet(t.Context(), other, field).Val() == "1"
 						})
 					}
 					want(t, a.do("LOCK.RELEASE", key), ":0")
@@ -81,12 +82,15 @@ func TestR2GraceCorrectsLeases(t *testing.T) {
 					}
 				}
 				s.watchdog.CheckAll()
-				eventually(t, soon, "the lease is right", func() bool { return rdb.PTTL(t.Context(), key).Val() > 5*time.Minute })
+				eventually(t, soon, "the lease is right", func() bool {
+					return rdb.PTTL(t.Context(), key).Val() > 5*time.Minute
+				})
 				h := a.carrier.last(func(*hold) bool { return true })
 				if left := time.Until(s.watchdog.Until(&h.watch)); left < 5*time.Minute {
 					t.Errorf("its owner relies on it for %v", left)
 				}
-				want(t, connect(t, other).do("LOCK.EXTEND", key, "60000", "TOKEN", strconv.FormatInt(token, 10)), ":60000")
+				want(t, connect(t, other).do("LOCK.EXTEND", key, "60000", "TOKEN", strconv.FormatInt(token, 10)),
+					":60000")
 				eventually(t, soon, "what another has set counts", func() bool {
 					s.watchdog.CheckAll()
 					return time.Until(s.watchdog.Until(&h.watch)) < 2*time.Minute
@@ -117,7 +121,8 @@ func TestR2RestoreBesideAnotherHoldWritesNothing(t *testing.T) {
 		s.putOther(h, h.token+1)
 		call := s.restoreRequest(m, []*hold{h})
 		reply, err := s.redis.Ask(call, s.deadline())
-		if after := writeRecord(t, rdb, key); err != nil || script.IntegersOf(reply)[0] != heldByOther || before != after {
+		if after := writeRecord(t, rdb, key); err != nil || script.IntegersOf(reply)[0] != heldByOther ||
+			before != after {
 			t.Errorf("answered %v %v, the write hold was %q and is %q", reply, err, before, after)
 		}
 	})

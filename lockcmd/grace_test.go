@@ -192,7 +192,8 @@ func TestR2GraceOfARestart(t *testing.T) {
 	waiting := b.await(other, 1, key, "BLOCK", "0")
 	eventually(t, soon, "the hold is restored", func() bool { return s.Stats().Restored == 1 })
 	want(t, a.do("LOCK.RELEASE", key), ":1")
-	if next := tokenOf(t, receive(t, waiting, 2*graceTTL)); next <= token || time.Since(killed) < graceTTL || len(a.losses) > 0 {
+	if next := tokenOf(t, receive(t, waiting, 2*graceTTL)); next <= token || time.Since(killed) < graceTTL ||
+		len(a.losses) > 0 {
 		t.Errorf("token %d after %d, after %v", next, token, time.Since(killed))
 	}
 }
@@ -271,8 +272,12 @@ func TestR2GraceOfOlderHolds(t *testing.T) {
 	want(t, a.do("LOCK.EXTEND", key, "600000"), ":600000")
 	a.token(twice, "OWNER", "me")
 	f.fail()
-	eventually(t, soon, "the lease is as long as it was", func() bool { return rdb.PTTL(t.Context(), key).Val() > 5*time.Minute })
-	eventually(t, soon, "the count is as it was", func() bool { return rdb.HGet(t.Context(), twice, "me").Val() == "2" })
+	eventually(t, soon, "the lease is as long as it was", func() bool {
+		return rdb.PTTL(t.Context(), key).Val() > 5*time.Minute
+	})
+	eventually(t, soon, "the count is as it was", func() bool {
+		return rdb.HGet(t.Context(), twice, "me").Val() == "2"
+	})
 	want(t, a.do("LOCK.RELEASE", twice), ":0")
 	want(t, a.do("LOCK.RELEASE", twice), ":1")
 	want(t, a.do("LOCK.RELEASE", key), ":1")

@@ -17,11 +17,13 @@ import (
 var (
 	stateNames = [states]string{"granting", "held", "decrementing", "missing", "releasing", "leaving", "ending", "over"}
 	eventNames = [events]string{
-		"attached", "acquired", "releaseOne", "releaseAll", "resumed", "ended", "attachedElsewhere", "elsewhere", "notFound",
+		"attached", "acquired", "releaseOne", "releaseAll", "resumed", "ended", "attachedElsewhere", "elsewhere",
+		"notFound",
 		"vanished", "expired", "evicted", "dropped", "closedToRelease", "closedToExpire",
 	}
 	effectNames = [...]string{
-		"tellLoss", "tellMove", "reportReleased", "reportMoved", "leaveToExpire", "startRelease", "askSoon", "checkLimits",
+		"tellLoss", "tellMove", "reportReleased", "reportMoved", "leaveToExpire", "startRelease", "askSoon",
+		"checkLimits",
 	}
 )
 
@@ -127,7 +129,9 @@ func TestHoldRules(t *testing.T) {
 		of := fmt.Sprintf("%s %s: %s", stateNames[s], eventNames[e], tr)
 		later := func(what effects) (found bool) {
 			set := reach(tr.to)
-			forEachTransition(func(s state, _ holdEvent, next transition) { found = found || set[s] && next.effects&what != 0 })
+			forEachTransition(func(s state, _ holdEvent, next transition) {
+				found = found || set[s] && next.effects&what != 0
+			})
 			return found
 		}
 		rule := func(ok bool, text string) {
@@ -140,7 +144,8 @@ func TestHoldRules(t *testing.T) {
 		rule(s != over, "what is over stays over")
 		rule(!tells || !later(toClient), "the client is told of a loss once, and of nothing later")
 		rule(!closing || tr.effects&toClient == 0 && !later(toClient), "nobody is told after the end of the connection")
-		rule(!tells || s.isReliedOn() || s == releasing && e == notFound, "a released hold is no loss unless it is missing")
+		rule(!tells || s.isReliedOn() || s == releasing && e == notFound,
+			"a released hold is no loss unless it is missing")
 		rule(bits.OnesCount8(uint8(tr.effects&reports)) <= 1, "those who wait for the end are told one thing")
 		rule(tr.to != over || tr.effects&reports != 0, "those who wait for the end are told")
 		rule(!starts || tr.to == ending, "Leash releases only what it is ending")
@@ -168,7 +173,8 @@ func TestHoldUnderRandomEvents(t *testing.T) {
 		a.carrier.Answered()
 		opts := acquireOptions{key: key, mode: script.Plain, owner: "me", ttl: time.Minute}
 		opts.ErrorOnLoss = round%2 == 0
-		h, _ := a.carrier.newAcquisition(opts, nil).hold(result{kind: granted, token: 1, left: opts.ttl, sent: time.Now()})
+		h, _ := a.carrier.newAcquisition(opts, nil).hold(result{kind: granted, token: 1, left: opts.ttl,
+			sent: time.Now()})
 		if !a.carrier.attachHold(t.Context(), h, "", true, until) {
 			t.Fatal("it is not held")
 		}

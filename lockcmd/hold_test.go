@@ -39,8 +39,10 @@ func TestR24HoldsTakeLittleMemory(t *testing.T) {
 		before := heapInUse()
 		for i := range conns {
 			for n := range each {
-				opts := acquireOptions{key: fmt.Sprintf("bench:hold:%07d", i*each+n), mode: script.Plain, owner: row.owner, ttl: s.cfg.WatchdogTimeout}
-				h, until := conns[i].carrier.newAcquisition(opts, nil).hold(result{kind: granted, token: 1, left: opts.ttl, sent: time.Now()})
+				opts := acquireOptions{key: fmt.Sprintf("bench:hold:%07d", i*each+n), mode: script.Plain,
+					owner: row.owner, ttl: s.cfg.WatchdogTimeout}
+				h, until := conns[i].carrier.newAcquisition(opts,
+					nil).hold(result{kind: granted, token: 1, left: opts.ttl, sent: time.Now()})
 				if !conns[i].carrier.attachHold(t.Context(), h, "", true, until) {
 					t.Fatal("it is not held")
 				}

@@ -16,7 +16,8 @@ func TestR28IdleIsReportedThenReleased(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{}, slowRetries)
 		for _, how := range []string{"CLOSE", "ERROR"} {
-			for _, options := range [][]string{nil, {"WRITE"}, {"READ"}, {"LEASE", "60000"}, {"OWNER", "me", "ONCLOSE", "EXPIRE"}} {
+			for _, options := range [][]string{nil, {"WRITE"}, {"READ"}, {"LEASE", "60000"},
+				{"OWNER", "me", "ONCLOSE", "EXPIRE"}} {
 				a, b, key := connect(t, s), connect(t, s), newKey()
 				a.token(append([]string{key, "IDLE", "300", "ONLOSS", how}, options...)...)
 				<-time.After(700 * time.Millisecond) // a command is in progress, or the client sends something
@@ -42,7 +43,9 @@ func TestR28IdleIsReportedThenReleased(t *testing.T) {
 					want(t, a.do("LOCK.RELEASE", key), "-"+msgLost(key, "idle"))
 				}
 				want(t, b.do("LOCK.RELEASE", key), ":1")
-				eventually(t, time.Second, "the hold is dropped", func() bool { return a.carrier.Holds() == 0 && !a.guarded.Load() })
+				eventually(t, time.Second, "the hold is dropped", func() bool {
+					return a.carrier.Holds() == 0 && !a.guarded.Load()
+				})
 			}
 		}
 		if n := s.Stats().Losses[reasonIdle]; n != 10 {
@@ -108,7 +111,9 @@ func TestIdleTimer(t *testing.T) {
 	a.token(again, "IDLE", "100", "ONLOSS", "ERROR")
 	eventually(t, 5*time.Second, "and so is the next", func() bool { return a.carrier.Holds() == 2 })
 	a.carrier.End(Release)
-	eventually(t, 5*time.Second, "all are released", func() bool { return !exists(t, s.redis.Redis, slow) && !exists(t, s.redis.Redis, free) })
+	eventually(t, 5*time.Second, "all are released", func() bool {
+		return !exists(t, s.redis.Redis, slow) && !exists(t, s.redis.Redis, free)
+	})
 }
 
 func TestIdleMovesWithTheHold(t *testing.T) {
@@ -148,7 +153,8 @@ func TestIdleOfMacquire(t *testing.T) {
 				waitsFor = min(first, second)
 				b.token(waitsFor)
 			}
-			reply := a.start(append([]string{"LOCK.MACQUIRE", "2", first, second, "IDLE", "200", "BLOCK", "0"}, quorum...)...)
+			reply := a.start(append([]string{"LOCK.MACQUIRE", "2", first, second, "IDLE", "200", "BLOCK", "0"},
+				quorum...)...)
 			<-time.After(600 * time.Millisecond) // the command waits, so the client cannot send anything
 			want(t, b.do("LOCK.RELEASE", waitsFor), ":1")
 			wantPrefix(t, woken(t, reply), "*2")
@@ -156,7 +162,9 @@ func TestIdleOfMacquire(t *testing.T) {
 			if got := woken(t, a.losses); !strings.HasSuffix(got, " idle") {
 				t.Errorf("told %q", got)
 			}
-			eventually(t, 5*time.Second, "all are released", func() bool { return a.carrier.Holds() == 0 && !exists(t, rdb, waitsFor) })
+			eventually(t, 5*time.Second, "all are released", func() bool {
+				return a.carrier.Holds() == 0 && !exists(t, rdb, waitsFor)
+			})
 		}
 	})
 }
@@ -168,7 +176,8 @@ func TestTTLCountsIdleAndMaxHold(t *testing.T) {
 	for _, option := range []string{"IDLE", "MAXHOLD"} {
 		a, key := connect(t, s), newKey()
 		token := a.token(key, option, "20000")
-		for _, reply := range []string{a.do("LOCK.TTL", key), connect(t, s).do("LOCK.TTL", key, "TOKEN", strconv.FormatInt(token, 10))} {
+		for _, reply := range []string{a.do("LOCK.TTL", key),
+			connect(t, s).do("LOCK.TTL", key, "TOKEN", strconv.FormatInt(token, 10))} {
 			if left, err := strconv.Atoi(strings.TrimPrefix(reply, ":")); err != nil || left > 20000 || left < 1 {
 				t.Errorf("%s: got %q, want 20 s at the most", option, reply)
 			}
@@ -195,7 +204,8 @@ func TestIdleArguments(t *testing.T) {
 		t.Error("refused, and something was done")
 	}
 	a.token(key, "IDLE", "5000", "MAXHOLD", "60000")
-	if text := s.redis.Redis.HGet(context.Background(), key, "leash").Val(); !strings.Contains(text, " max=60000,idle=5000 ") {
+	if text := s.redis.Redis.HGet(context.Background(), key, "leash").Val(); !strings.Contains(text,
+		" max=60000,idle=5000 ") {
 		t.Errorf("the record is %q", text)
 	}
 }

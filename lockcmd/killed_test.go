@@ -43,7 +43,9 @@ func (k *killedLeash) begin() {
 			}
 		}
 		u.fault = k.arm(func(request []byte) bool {
-			return slices.ContainsFunc(u.scripts, func(sc *script.Script) bool { return running(sc, u.key)(request) && !onlyAsksForTheOwner(sc, request) })
+			return slices.ContainsFunc(u.scripts, func(sc *script.Script) bool {
+				return running(sc, u.key)(request) && !onlyAsksForTheOwner(sc, request)
+			})
 		}, faultproxy.Always())
 	}
 	for _, u := range k.commands {
@@ -72,7 +74,8 @@ func TestKilledAtAnyPoint(t *testing.T) {
 		return func(t *testing.T) {
 			// a dead FAIR waiter is soon detected
 			brief := func(s *Service) { s.fairTimeout = 2 * time.Second }
-			s, straight, p := faulty(t, Config{WatchdogTimeout: 8 * time.Second, UpstreamTimeout: 10 * time.Second}, brief)
+			s, straight, p := faulty(t, Config{WatchdogTimeout: 8 * time.Second, UpstreamTimeout: 10 * time.Second},
+				brief)
 			k := &killedLeash{t: t, s: s, straight: straight, arm: p.DropBefore}
 			if ran {
 				k.arm = p.DropAfter
@@ -119,7 +122,9 @@ func (k *killedLeash) succeed() {
 			names = append(names[1:], script.PermitsKey(u.key))
 		}
 		for _, name := range names {
-			eventually(k.t, 10*time.Second, u.name+": "+name+" is gone", func() bool { return !exists(k.t, k.straight.redis.Redis, name) })
+			eventually(k.t, 10*time.Second, u.name+": "+name+" is gone", func() bool {
+				return !exists(k.t, k.straight.redis.Redis, name)
+			})
 		}
 	}
 }
@@ -139,7 +144,8 @@ func (k *killedLeash) ofMode(m *script.Mode, ran bool) {
 	}
 	mine := func(what string, args func(c *conn, key string) []string, scripts ...*script.Script) {
 		c, key := connect(t, k.s), newKey()
-		k.add(pendingCommand{name: what + " " + m.Name, scripts: scripts, key: key, c: c, args: args(c, key), next: next(key)})
+		k.add(pendingCommand{name: what + " " + m.Name, scripts: scripts, key: key, c: c, args: args(c, key),
+			next: next(key)})
 	}
 	// the hold belongs to the other Leash
 	theirs := func(what string, sc *script.Script, args func(key, token string) []string) {
@@ -148,10 +154,12 @@ func (k *killedLeash) ofMode(m *script.Mode, ran bool) {
 		after := func() {
 			reply, wanted := holder.do("LOCK.RELEASE", key), map[bool]string{false: ":1", true: "-" + msgNotHeld}[ran]
 			if reply != wanted || len(holder.losses) != 0 {
-				t.Errorf("%s %s: its holder was answered %q, want %q, and told of %d losses", what, m.Name, reply, wanted, len(holder.losses))
+				t.Errorf("%s %s: its holder was answered %q, want %q, and told of %d losses", what, m.Name, reply,
+					wanted, len(holder.losses))
 			}
 		}
-		k.add(pendingCommand{name: what + " " + m.Name, scripts: []*script.Script{sc}, key: key, c: c, args: args(key, token), next: next(key), after: after})
+		k.add(pendingCommand{name: what + " " + m.Name, scripts: []*script.Script{sc}, key: key, c: c,
+			args: args(key, token), next: next(key), after: after})
 	}
 	mine("ACQUIRE", func(_ *conn, key string) []string { return acquire(key) }, m.Acquire)
 	mine("ACQUIRE again", func(c *conn, key string) []string {
@@ -173,8 +181,12 @@ func (k *killedLeash) ofMode(m *script.Mode, ran bool) {
 		take(c, key, "LEASE", "8000")
 		return []string{"LOCK.EXTEND", key, "4000"}
 	}, m.Extend)
-	theirs("RELEASE from elsewhere", m.Revoke, func(key, token string) []string { return []string{"LOCK.RELEASE", key, "TOKEN", token} })
-	theirs("ATTACH", m.Move, func(key, token string) []string { return []string{"LOCK.ATTACH", key, "OWNER", "me", "TOKEN", token} })
+	theirs("RELEASE from elsewhere", m.Revoke, func(key, token string) []string {
+		return []string{"LOCK.RELEASE", key, "TOKEN", token}
+	})
+	theirs("ATTACH", m.Move, func(key, token string) []string {
+		return []string{"LOCK.ATTACH", key, "OWNER", "me", "TOKEN", token}
+	})
 }
 
 // ofWaiters adds commands that wait in a FAIR queue, or are about to enter it.
@@ -183,7 +195,8 @@ func (k *killedLeash) ofWaiters() {
 	holder.token(key)
 	after := func() { want(k.t, holder.do("LOCK.RELEASE", key), ":1") }
 	k.add(pendingCommand{
-		name: "FAIR waiter", scripts: []*script.Script{script.AcquireFairScript}, key: key, c: c, args: []string{"LOCK.ACQUIRE", key, "FAIR", "BLOCK", "0"},
+		name: "FAIR waiter", scripts: []*script.Script{script.AcquireFairScript}, key: key, c: c,
+		args: []string{"LOCK.ACQUIRE", key, "FAIR", "BLOCK", "0"},
 		next: []string{"LOCK.ACQUIRE", key, "FAIR"}, after: after,
 	})
 }
@@ -192,13 +205,15 @@ func (k *killedLeash) ofWaiters() {
 func (k *killedLeash) ofSeveral() {
 	keys := newKeys(2)
 	take := several("LOCK.MACQUIRE", keys)
-	k.add(pendingCommand{name: "MACQUIRE", scripts: []*script.Script{script.AcquireScript}, key: keys[1], c: connect(k.t, k.s), args: take, next: take})
+	k.add(pendingCommand{name: "MACQUIRE", scripts: []*script.Script{script.AcquireScript}, key: keys[1],
+		c: connect(k.t, k.s), args: take, next: take})
 	keys = newKeys(2)
 	c := connect(k.t, k.s)
 	take = several("LOCK.MACQUIRE", keys)
 	tokensOf(k.t, c.do(take...), 2)
 	k.add(pendingCommand{
-		name: "MRELEASE", scripts: []*script.Script{script.ReleaseScript}, key: keys[1], c: c, args: several("LOCK.MRELEASE", keys), next: take,
+		name: "MRELEASE", scripts: []*script.Script{script.ReleaseScript}, key: keys[1], c: c,
+		args: several("LOCK.MRELEASE", keys), next: take,
 	})
 }
 
@@ -206,13 +221,16 @@ func (k *killedLeash) ofSeveral() {
 func (k *killedLeash) ofPermits(ran bool) {
 	t, next := k.t, func(key string) []string { return []string{"SEM.ACQUIRE", key, "COUNT", "2"} }
 	key, c := semaphore(t, k.straight, 2), connect(t, k.s)
-	k.add(pendingCommand{name: "SEM.ACQUIRE", scripts: []*script.Script{script.PermitAcquireScript}, key: key, c: c, args: next(key), next: next(key)})
+	k.add(pendingCommand{name: "SEM.ACQUIRE", scripts: []*script.Script{script.PermitAcquireScript}, key: key, c: c,
+		args: next(key), next: next(key)})
 	key, c = semaphore(t, k.straight, 2), connect(t, k.s)
 	c.permits(2, key, "COUNT", "2")
 	k.add(pendingCommand{
-		name: "SEM.RELEASE", scripts: []*script.Script{script.PermitReleaseScript}, key: key, c: c, args: []string{"SEM.RELEASE", key}, next: next(key),
+		name: "SEM.RELEASE", scripts: []*script.Script{script.PermitReleaseScript}, key: key, c: c,
+		args: []string{"SEM.RELEASE", key}, next: next(key),
 	})
-	for what, sc := range map[string]*script.Script{"SEM.RELEASE from elsewhere": script.PermitRevokeScript, "SEM.ACQUIRE repeated elsewhere": script.PermitMoveScript} {
+	for what, sc := range map[string]*script.Script{"SEM.RELEASE from elsewhere": script.PermitRevokeScript,
+		"SEM.ACQUIRE repeated elsewhere": script.PermitMoveScript} {
 		key, holder, c := semaphore(t, k.straight, 2), connect(t, k.straight), connect(t, k.s)
 		args := []string{"SEM.RELEASE", key, holder.permit(key, "ID", "r")}
 		if sc == script.PermitMoveScript {
@@ -221,10 +239,12 @@ func (k *killedLeash) ofPermits(ran bool) {
 		after := func() {
 			reply, wanted := holder.do("SEM.RELEASE", key), map[bool]string{false: ":1", true: "-" + msgNoPermit}[ran]
 			if reply != wanted || len(holder.losses) != 0 {
-				t.Errorf("%s: its holder was answered %q, want %q, and told of %d losses", what, reply, wanted, len(holder.losses))
+				t.Errorf("%s: its holder was answered %q, want %q, and told of %d losses", what, reply, wanted,
+					len(holder.losses))
 			}
 		}
-		k.add(pendingCommand{name: what, scripts: []*script.Script{sc}, key: key, c: c, args: args, next: next(key), after: after})
+		k.add(pendingCommand{name: what, scripts: []*script.Script{sc}, key: key, c: c, args: args, next: next(key),
+			after: after})
 	}
 }
 

@@ -58,10 +58,13 @@ func TestLatchOpensForAllWaiters(t *testing.T) {
 		var replies []<-chan string
 		for _, s := range leashes {
 			for i := range each {
-				replies = append(replies, connect(t, s).startInQueue(s, i+1, latchOf(key), "LATCH.AWAIT", key, "BLOCK", "0"))
+				replies = append(replies, connect(t, s).startInQueue(s, i+1, latchOf(key), "LATCH.AWAIT", key,
+					"BLOCK", "0"))
 			}
 		}
-		eventually(t, 5*time.Second, "both listen", func() bool { return listeners(t, rdb, script.LatchChannel(key)) == 2 })
+		eventually(t, 5*time.Second, "both listen", func() bool {
+			return listeners(t, rdb, script.LatchChannel(key)) == 2
+		})
 		want(t, a.do("LATCH.DOWN", key), ":1")
 		<-time.After(50 * time.Millisecond)
 		for _, r := range replies {
@@ -141,7 +144,9 @@ func TestLatchWokenByRedisson(t *testing.T) {
 			key := newKey()
 			rdb.Set(ctx, key, "1", 0)
 			reply := connect(t, s).startInQueue(s, 1, latchOf(key), "LATCH.AWAIT", key, "BLOCK", "0")
-			eventually(t, 5*time.Second, "it listens", func() bool { return listeners(t, rdb, script.LatchChannel(key)) == 1 })
+			eventually(t, 5*time.Second, "it listens", func() bool {
+				return listeners(t, rdb, script.LatchChannel(key)) == 1
+			})
 			rdb.Del(ctx, key)
 			publish(ctx, script.LatchChannel(key), "0")
 			want(t, woken(t, reply), ":1")
@@ -154,11 +159,14 @@ func TestLatchWokenByRedisson(t *testing.T) {
 func TestLatchOfANameWithBraces(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, other, key := leash(t, rdb, Config{}, slowRetries), leash(t, rdb, Config{}, slowRetries), "{"+newKey()+"}:latch"
+		s, other, key := leash(t, rdb, Config{}, slowRetries), leash(t, rdb, Config{}, slowRetries),
+			"{"+newKey()+"}:latch"
 		a := connect(t, s)
 		want(t, a.do("LATCH.SET", key, "1"), ":1")
 		reply := connect(t, other).startInQueue(other, 1, latchOf(key), "LATCH.AWAIT", key, "BLOCK", "0")
-		eventually(t, 5*time.Second, "it listens", func() bool { return listeners(t, rdb, script.LatchChannel(key)) == 1 })
+		eventually(t, 5*time.Second, "it listens", func() bool {
+			return listeners(t, rdb, script.LatchChannel(key)) == 1
+		})
 		want(t, a.do("LATCH.DOWN", key), ":0")
 		want(t, woken(t, reply), ":1")
 	})
@@ -171,7 +179,8 @@ func TestR10PermitQueuesHaveKeysOfOneSlot(t *testing.T) {
 		a := connect(t, s)
 		for i, key := range []string{"a}b", "a{b", "{}a", ""} {
 			for _, args := range [][]string{
-				{"SEM.TAKE", key}, {"SEM.GIVE", key, "0"}, {"LATCH.SET", key, strconv.Itoa(i)}, {"LATCH.DOWN", key}, {"LATCH.GET", key}, {"LATCH.AWAIT", key},
+				{"SEM.TAKE", key}, {"SEM.GIVE", key, "0"}, {"LATCH.SET", key, strconv.Itoa(i)}, {"LATCH.DOWN", key},
+				{"LATCH.GET", key}, {"LATCH.AWAIT", key},
 			} {
 				if got := a.do(args...); (got == "-"+msgSlots) != s.redis.IsCluster {
 					t.Errorf("%q: got %q", args, got)

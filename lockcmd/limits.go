@@ -64,7 +64,8 @@ func (c *Carrier) detachedHolds(holds []*hold, notBefore time.Time) (left []limi
 	for _, h := range holds {
 		limit := h.readExtra().maxHoldEnd
 		if at := later(limit, notBefore); !limit.IsZero() && !h.Lease && at.Before(now.Add(h.ttl)) {
-			kept := &hold{carrier: detached, naming: h.naming, token: h.token, db: h.db, kind: h.kind, ttl: h.ttl, count: 1}
+			kept := &hold{carrier: detached, naming: h.naming, token: h.token, db: h.db, kind: h.kind, ttl: h.ttl,
+				count: 1}
 			left = append(left, limitedHold{kept, at})
 		}
 	}

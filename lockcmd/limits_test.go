@@ -25,13 +25,15 @@ func TestR28MaxHoldEndsAHoldLeftToExpire(t *testing.T) {
 			how     Ending
 			counts  int
 		}{
-			"a lock": {"", Expire, 1}, "reading": {"READ", Expire, 1}, "writing": {"WRITE", Expire, 1}, "fair": {"FAIR", Expire, 1},
+			"a lock": {"", Expire, 1}, "reading": {"READ", Expire, 1}, "writing": {"WRITE", Expire, 1},
+			"fair":    {"FAIR", Expire, 1},
 			"staying": {"OWNER me ONCLOSE EXPIRE", Release, 1}, "taken twice": {"OWNER me", Expire, 2},
 		} {
 			tests[name] = func(t *testing.T) {
 				a, keys := connect(t, s), newKeys(4)
 				began := time.Now()
-				for key, maxHold := range map[string]string{keys[0]: "MAXHOLD 1000", keys[1]: "MAXHOLD 4000", keys[2]: "", keys[3]: "MAXHOLD 29000"} {
+				for key, maxHold := range map[string]string{keys[0]: "MAXHOLD 1000", keys[1]: "MAXHOLD 4000",
+					keys[2]: "", keys[3]: "MAXHOLD 29000"} {
 					for range row.counts {
 						a.token(append([]string{key}, strings.Fields(maxHold+" "+row.options)...)...)
 					}
@@ -187,7 +189,8 @@ func TestLimitsAreDropped(t *testing.T) {
 	a, key := connect(t, s), newKey()
 	a.token(key, "MAXHOLD", "25000")
 	a.carrier.End(Expire)
-	h := &hold{carrier: a.carrier, naming: numbered(key, 1), ttl: time.Hour, extra: &extra{maxHoldEnd: time.Now().Add(time.Minute)}}
+	h := &hold{carrier: a.carrier, naming: numbered(key, 1), ttl: time.Hour,
+		extra: &extra{maxHoldEnd: time.Now().Add(time.Minute)}}
 	for range 3 {
 		many := make([]*hold, maxLimits/2)
 		for i := range many {

@@ -31,7 +31,8 @@ func TestLocksAreFoundByTheirKeys(t *testing.T) {
 			}
 			id := "00112233445566778899aabbccddeeff"
 			rdb.Set(ctx, key, "3", 0)
-			rdb.ZAdd(ctx, script.PermitsKey(key), redis.Z{Score: float64(end.UnixMilli()), Member: "\x00\x11\x22\x33\x44\x55\x66\x77\x88\x99\xaa\xbb\xcc\xdd\xee\xff"})
+			rdb.ZAdd(ctx, script.PermitsKey(key), redis.Z{Score: float64(end.UnixMilli()),
+				Member: "\x00\x11\x22\x33\x44\x55\x66\x77\x88\x99\xaa\xbb\xcc\xdd\xee\xff"})
 			rdb.HSet(ctx, script.RecordsKey(key), id, "L1 5 x:1.1 1 5 1 30000 w - - c")
 		}
 		rdb.Set(ctx, text, "v", 0)
@@ -39,7 +40,8 @@ func TestLocksAreFoundByTheirKeys(t *testing.T) {
 		newJavaRW(t, rdb, java, "7").read(time.Minute)
 		rdb.HSet(ctx, script.RecordsKey(java), "gone", "L1 5 x:1.1 1 5 1 30000 w - - c")
 		keys := []string{
-			plain, fair, read, script.RecordsKey(read), write, script.RecordsKey(write), script.RecordsKey(tagged), permits, script.RecordsKey(permits), script.RecordsKey(lapsed),
+			plain, fair, read, script.RecordsKey(read), write, script.RecordsKey(write), script.RecordsKey(tagged),
+			permits, script.RecordsKey(permits), script.RecordsKey(lapsed),
 			text, orphan, java, script.RecordsKey(java), newKey(), "x:leash", "a}b{:leash", "{}a:leash",
 		}
 		got, err := s.Locks(ctx, 0, keys)

@@ -252,7 +252,8 @@ func testConcurrencyTryLockUnLock(t *testing.T, sc *lockScene) {
 				if inside.Add(1) != 1 {
 					t.Error("two holders")
 				}
-				if left := c.do("LOCK.TTL", sc.key); left == ":-2" || !strings.HasPrefix(left, ":") || c.carrier.Holds() != 1 {
+				if left := c.do("LOCK.TTL", sc.key); left == ":-2" || !strings.HasPrefix(left, ":") ||
+					c.carrier.Holds() != 1 {
 					t.Errorf("LOCK.TTL of a held lock: %q", left)
 				}
 				done.Add(1)
@@ -337,7 +338,8 @@ func testHeavy(t *testing.T, sc *lockScene) {
 			for n := range names {
 				key := sc.key + ":" + strconv.Itoa(i) + ":" + strconv.Itoa(n)
 				for _, step := range []struct{ begin, args string }{
-					{":", "LOCK.ACQUIRE " + key + " " + sc.mode}, {"$32", "SEM.ACQUIRE " + permits}, {":1", "SEM.RELEASE " + permits},
+					{":", "LOCK.ACQUIRE " + key + " " + sc.mode}, {"$32", "SEM.ACQUIRE " + permits},
+					{":1", "SEM.RELEASE " + permits},
 				} {
 					if reply := c.do(strings.Fields(step.args)...); !strings.HasPrefix(reply, step.begin) {
 						t.Errorf("%s: got %q", step.args, reply)

@@ -89,7 +89,8 @@ func TestR14SlotInMigration(t *testing.T) {
 	want(t, a.do("LOCK.RELEASE", key(7), "OWNER", "me", "ID", "r"), ":1")
 	want(t, a.do("LOCK.RELEASE", key(5)), ":1") // all its keys are on one node
 	tokenOf(t, receive(t, next, time.Second))
-	want(t, a.do("LOCK.RELEASE", key(3)), ":1") // Its keys are on two nodes, so there is no hand-over during the migration.
+	want(t, a.do("LOCK.RELEASE", key(3)),
+		":1") // Its keys are on two nodes, so there is no hand-over during the migration.
 	<-time.After(time.Second)
 	if len(waiting)+len(fresh) != 0 {
 		t.Error("a lock was granted in a slot where its token could not be counted")
@@ -261,7 +262,8 @@ func TestR14TombstonesOfMovesInMigration(t *testing.T) {
 			}
 		}
 		move := func(last string) result {
-			opts := acquireOptions{key: key(i), owner: "me", token: tokens[i], ttl: s.cfg.WatchdogTimeout, mode: script.Plain}
+			opts := acquireOptions{key: key(i), owner: "me", token: tokens[i], ttl: s.cfg.WatchdogTimeout,
+				mode: script.Plain}
 			try := b.carrier.newAcquisition(opts, nil)
 			defer try.unlockOwn()
 			return try.newMove(tokens[i], a.carrier.name, last).send(until)
@@ -291,14 +293,16 @@ func TestR14PendingMoveDoesNotHideAnEnd(t *testing.T) {
 	}{
 		{&script.Call{Script: script.ByName("shared_tombstone"), Args: script.Args("w", 60000)}, event.Released + " w"},
 		{&script.Call{Script: script.ByName("mark_broken"), Args: script.Args(60000, "channel", "news")}, event.Broken},
-		{&script.Call{Script: script.ByName("tombstone"), Args: script.Args(event.ReleasePending, 60000)}, event.ReleasePending},
+		{&script.Call{Script: script.ByName("tombstone"), Args: script.Args(event.ReleasePending, 60000)},
+			event.ReleasePending},
 	} {
 		c.what.Keys = []string{key}
 		for _, before := range []string{text, event.Moved + " x:1.1"} {
 			rdb.Set(t.Context(), key, before, time.Minute)
 			n, err := s.redis.AskInt(c.what, s.deadline())
 			says := rdb.Get(t.Context(), key).Val()
-			if under := before == text; err != nil || (n == 1) != under || under && says != c.says || !under && says != before {
+			if under := before == text; err != nil || (n == 1) != under || under && says != c.says || !under &&
+				says != before {
 				t.Errorf("%q: got %d, %v, and it says %q", before, n, err, says)
 			}
 		}
@@ -311,7 +315,8 @@ func TestR14PendingMoveDoesNotHideAnEnd(t *testing.T) {
 func TestSlotsAreRediss(t *testing.T) {
 	t.Parallel()
 	rdb := sharedCluster(t).Nodes[0].Client()
-	for _, key := range []string{"", "foo", "{foo}bar", "a{foo}b{bar}", "{}foo", "foo{}", "foo{{bar}}", "a}b{c}", "a{b", "\x00\xff"} {
+	for _, key := range []string{"", "foo", "{foo}bar", "a{foo}b{bar}", "{}foo", "foo{}", "foo{{bar}}", "a}b{c}",
+		"a{b", "\x00\xff"} {
 		got, err := rdb.ClusterKeySlot(context.Background(), key).Result()
 		if err != nil || got != int64(script.SlotOf(key)) {
 			t.Errorf("%q: got slot %d, want %d (%v)", key, script.SlotOf(key), got, err)

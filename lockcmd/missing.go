@@ -44,7 +44,9 @@ func endedByOwner(how renewal.Outcome) bool {
 
 // explainGone reads the tombstones of holds that are gone. If it cannot, the outcome is unknown.
 func (s *store) explainGone(ctx context.Context, batches []renewal.Batch, out [][]renewal.Outcome) {
-	if !slices.ContainsFunc(out, func(outcomes []renewal.Outcome) bool { return slices.Contains(outcomes, renewal.Gone) }) {
+	if !slices.ContainsFunc(out, func(outcomes []renewal.Outcome) bool {
+		return slices.Contains(outcomes, renewal.Gone)
+	}) {
 		return // the usual case
 	}
 	type position struct{ batch, hold int }

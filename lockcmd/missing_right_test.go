@@ -14,7 +14,9 @@ func TestAMissingKeyIsNamed(t *testing.T) {
 	admin := dialServer(t, redistest.Start(t).Addr)
 	setUser := func(keys ...any) {
 		t.Helper()
-		if err := admin.Do(t.Context(), append([]any{"ACL", "SETUSER", "limited", "reset", "on", ">pw", "&*", "+@all"}, keys...)...).Err(); err != nil {
+		if err := admin.Do(t.Context(),
+			append([]any{"ACL", "SETUSER", "limited", "reset", "on", ">pw", "&*", "+@all"},
+				keys...)...).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}

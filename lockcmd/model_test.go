@@ -129,7 +129,8 @@ func tokenReply(h *modelHold) string { return ":" + strconv.FormatInt(h.token, 1
 
 // means reports whether the options of a command select the hold h.
 func (q question) means(h *modelHold) bool {
-	return (q.token == 0 || h.token == q.token) && (q.owner == "" || h.owner == q.owner) && (q.mode == "" || h.mode == q.mode)
+	return (q.token == 0 || h.token == q.token) && (q.owner == "" || h.owner == q.owner) &&
+		(q.mode == "" || h.mode == q.mode)
 }
 
 // unlock returns the expected reply to a RELEASE.
@@ -143,7 +144,9 @@ func (m *model) unlock(q question) (reply string) {
 		h = m.find(byTime, func(h *modelHold) bool { return h.at == q.from && q.means(h) })
 	}
 	if h == nil && q.id == "" && (q.token != 0 || q.owner != "") {
-		h = m.find(byTime, func(h *modelHold) bool { return h.at.alive && h.at.service == q.from.service && q.means(h) })
+		h = m.find(byTime, func(h *modelHold) bool {
+			return h.at.alive && h.at.service == q.from.service && q.means(h)
+		})
 	}
 	if h == nil && (q.token != 0 || q.owner != "") {
 		h = m.find(byToken, q.means)

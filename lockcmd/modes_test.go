@@ -16,7 +16,10 @@ func everyMode(t *testing.T, test func(t *testing.T, rdb redis.UniversalClient, 
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		tests := make(map[string]func(*testing.T))
 		for _, m := range script.Modes {
-			tests[m.Name] = func(t *testing.T) { test(t, rdb, leash(t, rdb, Config{}), leash(t, rdb, Config{}), m.Option) }
+			tests[m.Name] = func(t *testing.T) {
+				test(t, rdb, leash(t, rdb, Config{}), leash(t, rdb, Config{}),
+					m.Option)
+			}
 		}
 		runParallel(t, tests)
 	})
@@ -46,7 +49,8 @@ func TestR4EveryModeIsAttached(t *testing.T) {
 				t.Fatal("it does not hang here")
 			}
 			h := b.carrier.oldest()
-			if !h.StayOnClose || h.Lease || h.ErrorOnLoss || h.readExtra().maxHold != time.Minute || h.count != 2 || time.Until(h.readExtra().maxHoldEnd) > time.Minute {
+			if !h.StayOnClose || h.Lease || h.ErrorOnLoss || h.readExtra().maxHold != time.Minute || h.count != 2 ||
+				time.Until(h.readExtra().maxHoldEnd) > time.Minute {
 				t.Errorf("got terms %+v and %+v, count %d", h.Flags, h.readExtra(), h.count)
 			}
 			if !a.carrier.ended {
@@ -74,7 +78,8 @@ func TestR12EveryModeIsExtended(t *testing.T) {
 			want(t, a.do("LOCK.EXTEND", key, ms), ":"+ms)
 			n, _ := strconv.Atoi(ms)
 			a.ms(n, "LOCK.TTL", key)
-			if left := rdb.PTTL(context.Background(), key).Val().Milliseconds(); left > int64(n) || left < int64(n)-5000 {
+			if left := rdb.PTTL(context.Background(), key).Val().Milliseconds(); left > int64(n) ||
+				left < int64(n)-5000 {
 				t.Errorf("got TTL %d ms, want %s", left, ms)
 			}
 		}

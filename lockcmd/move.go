@@ -30,7 +30,9 @@ type move struct {
 func (a *acquisition) newMove(token int64, from, last string) *move {
 	c, opts := a.carrier, a.options
 	s := c.service
-	m := &move{acquisition: a, old: s.find(opts.lock(), func(h *hold) bool { return h.token == token && h.carrier.name == from })}
+	m := &move{acquisition: a, old: s.find(opts.lock(), func(h *hold) bool {
+		return h.token == token && h.carrier.name == from
+	})}
 	text, id := event.Moved, ""
 	if !opts.attaches() {
 		text, id = event.Repeated, script.RecordID(opts.id)
@@ -109,7 +111,8 @@ func (m *move) sendPerKey(until time.Time) (r script.MoveResult, err error) {
 // writeTombstone writes the old carrier's tombstone, saying that the hold may have moved, or
 // removes it with a keep of 0. A tombstone that says more stays.
 func (m *move) writeTombstone(keep time.Duration, until time.Time) (written bool, err error) {
-	return m.acquisition.carrier.service.redis.WriteTombstone(m.args.From, m.args.Tombstone+event.PerhapsSuffix, keep, "", until)
+	return m.acquisition.carrier.service.redis.WriteTombstone(m.args.From, m.args.Tombstone+event.PerhapsSuffix,
+		keep, "", until)
 }
 
 // settleTombstones finishes the old carrier's tombstone after requests with one key a call. After a

@@ -30,7 +30,8 @@ type multiAcquisition struct {
 	moved []bool  // moved from another connection, by ID
 }
 
-func newMultiAcquisition(ctx context.Context, c *Carrier, keys []string, opts acquireOptions, bound int) *multiAcquisition {
+func newMultiAcquisition(ctx context.Context, c *Carrier, keys []string, opts acquireOptions,
+	bound int) *multiAcquisition {
 	ma := &multiAcquisition{
 		carrier: c, ctx: ctx, quorum: bound, keys: make([]acquireOptions, len(keys)), group: &holdGroup{},
 		holds: make([]*hold, len(keys)), moved: make([]bool, len(keys)),

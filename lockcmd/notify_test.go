@@ -153,13 +153,15 @@ func TestNotifyReportsAWaiter(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{}, slowRetries)
-		for name, other := range map[string]*Service{"here": s, "on another Leash": leash(t, rdb, Config{}, slowRetries)} {
+		for name, other := range map[string]*Service{"here": s,
+			"on another Leash": leash(t, rdb, Config{}, slowRetries)} {
 			for _, mode := range []string{"", "FAIR", "WRITE", "READ"} {
 				var options []string
 				waits := []string{"BLOCK", "0"}
 				if mode != "" {
 					options = append(options, mode)
-					waits = append(waits, map[string]string{"READ": "WRITE"}[mode]+map[string]string{"FAIR": "FAIR", "WRITE": "WRITE"}[mode])
+					waits = append(waits, map[string]string{"READ": "WRITE"}[mode]+
+						map[string]string{"FAIR": "FAIR", "WRITE": "WRITE"}[mode])
 				}
 				a, b, c, key := connectNotified(t, s), connect(t, other), connect(t, other), newKey()
 				token := a.token(append([]string{key}, options...)...)
@@ -205,7 +207,8 @@ func TestNotifyReportsExistingWaiters(t *testing.T) {
 		token := tokenOf(t, woken(t, got))
 		b.wantNotice("wanted", key, token)
 		d := connectNotified(t, s)
-		want(t, d.do("LOCK.ATTACH", key, "OWNER", "b", "TOKEN", strconv.FormatInt(token, 10)), ":"+strconv.FormatInt(token, 10))
+		want(t, d.do("LOCK.ATTACH", key, "OWNER", "b", "TOKEN", strconv.FormatInt(token, 10)),
+			":"+strconv.FormatInt(token, 10))
 		d.wantNotice("wanted", key, token)
 		want(t, d.do("LOCK.NOTIFY", "OFF"), "+OK")
 		want(t, d.do("lock.notify", "on"), "+OK")
@@ -231,14 +234,16 @@ func TestNotifyReplyComesFirst(t *testing.T) {
 	t.Parallel()
 	s, key := leash(t, dialServer(t, sharedServer(t).Addr), Config{}, slowRetries), newKey()
 	a, b := connectNotified(t, s), connect(t, s)
-	reply := string(a.carrier.Do(a.ctx, nil, [][]byte{[]byte("LOCK.ACQUIRE"), []byte(key), []byte("ONLOSS"), []byte("ERROR")}))
+	reply := string(a.carrier.Do(a.ctx, nil, [][]byte{[]byte("LOCK.ACQUIRE"), []byte(key), []byte("ONLOSS"),
+		[]byte("ERROR")}))
 	token := tokenOf(t, reply[:len(reply)-2])
 	b.await(s, 1, key, "BLOCK", "0")
 	a.wantNoNotice()
 	a.carrier.Answered()
 	a.wantNotice("wanted", key, token)
 	other := newKey()
-	reply = string(a.carrier.Do(a.ctx, nil, [][]byte{[]byte("LOCK.ACQUIRE"), []byte(other), []byte("ONLOSS"), []byte("ERROR")}))
+	reply = string(a.carrier.Do(a.ctx, nil, [][]byte{[]byte("LOCK.ACQUIRE"), []byte(other), []byte("ONLOSS"),
+		[]byte("ERROR")}))
 	token = tokenOf(t, reply[:len(reply)-2])
 	s.find(lockID{0, other}, func(*hold) bool { return true }).Lost("gone")
 	a.wantNoNotice()
@@ -288,7 +293,9 @@ func TestNotifyMacquire(t *testing.T) {
 		}
 		b.token(second)
 		reply := a.start("LOCK.MACQUIRE", "2", first, second, "BLOCK", "0")
-		eventually(t, 5*time.Second, "it waits for the second", func() bool { return s.queues.length(lockID{0, second}) == 1 })
+		eventually(t, 5*time.Second, "it waits for the second", func() bool {
+			return s.queues.length(lockID{0, second}) == 1
+		})
 		waits := c.await(s, 1, first, "BLOCK", "0")
 		a.wantNoNotice()
 		want(t, b.do("LOCK.RELEASE", second), ":1")

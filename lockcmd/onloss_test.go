@@ -18,7 +18,8 @@ func TestR27OnLossErrorAnswersTheNextCommandOnce(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, ctx := leash(t, rdb, Config{}), context.Background()
 		for _, next := range []string{
-			"LOCK.ACQUIRE %", "lock.acquire % NONSENSE", "LOCK.RELEASE %", "LOCK.TTL %", "LOCK.INFO %", "LOCK.EXTEND % 5", "LOCK.CHECK % TOKEN 5",
+			"LOCK.ACQUIRE %", "lock.acquire % NONSENSE", "LOCK.RELEASE %", "LOCK.TTL %", "LOCK.INFO %",
+			"LOCK.EXTEND % 5", "LOCK.CHECK % TOKEN 5",
 			"LOCK.ATTACH % OWNER me TOKEN 5",
 		} {
 			a, key, kept := connect(t, s), newKey(), newKey()
@@ -61,7 +62,8 @@ func TestR27OnLossErrorIsReportedOnceByTheCommandThatFindsIt(t *testing.T) {
 
 			token = a.token(key, "ONLOSS", "ERROR")
 			rdb.Del(ctx, key) // Another connection finds the loss. The holder must still be told.
-			want(t, connect(t, s).do("LOCK.RELEASE", key, "TOKEN", strconv.FormatInt(token, 10)), "-"+msgLost(key, "gone"))
+			want(t, connect(t, s).do("LOCK.RELEASE", key, "TOKEN", strconv.FormatInt(token, 10)),
+				"-"+msgLost(key, "gone"))
 			want(t, a.do("LOCK.TTL", key), "-"+msgLost(key, "gone"))
 			want(t, a.do("LOCK.TTL", key), ":-2")
 			if len(a.losses) != 0 {
@@ -76,7 +78,8 @@ func TestR27OnLossErrorWithoutRoomCloses(t *testing.T) {
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
 	a := connect(t, s)
 	for i := range maxUnreportedLosses + 1 {
-		h := &hold{carrier: a.carrier, naming: numbered(strconv.Itoa(i), 1), state: held, Flags: script.Flags{ErrorOnLoss: true}}
+		h := &hold{carrier: a.carrier, naming: numbered(strconv.Itoa(i), 1), state: held,
+			Flags: script.Flags{ErrorOnLoss: true}}
 		h.apply(expired, "gone")
 		if (len(a.losses) > 0) != (i == maxUnreportedLosses) {
 			t.Fatalf("after %d losses: %d told by closing", i+1, len(a.losses))
@@ -133,7 +136,9 @@ func maxHoldIsToldThenReleased(t *testing.T, s *Service, how, lease string) {
 		want(t, a.do("LOCK.RELEASE", key), "-"+msgLost(key, "maxhold"))
 	}
 	want(t, a.do("LOCK.RELEASE", key), "-"+msgNotHeld)
-	eventually(t, time.Second, "the hold is dropped", func() bool { return a.carrier.Holds() == 0 && !a.guarded.Load() })
+	eventually(t, time.Second, "the hold is dropped", func() bool {
+		return a.carrier.Holds() == 0 && !a.guarded.Load()
+	})
 	want(t, b.do("LOCK.RELEASE", key), ":1")
 	if len(a.losses) != 0 {
 		t.Error("told twice")
@@ -185,9 +190,13 @@ func TestR28MaxHoldMovesWithTheHold(t *testing.T) {
 func TestR28MaxHoldWhileARequestIsUnanswered(t *testing.T) {
 	t.Parallel()
 	tests := make(map[string]func(*testing.T))
-	for name, what := range map[string]*script.Script{"release": script.ReleaseScript, "acquire": script.AcquireScript} {
+	for name, what := range map[string]*script.Script{"release": script.ReleaseScript,
+		"acquire": script.AcquireScript} {
 		for _, ran := range []bool{true, false} {
-			tests[name+" "+strconv.FormatBool(ran)] = func(t *testing.T) { maxHoldWhileARequestIsUnanswered(t, what, ran) }
+			tests[name+" "+strconv.FormatBool(ran)] = func(t *testing.T) {
+				maxHoldWhileARequestIsUnanswered(t, what,
+					ran)
+			}
 		}
 	}
 	runParallel(t, tests)
@@ -214,7 +223,9 @@ func maxHoldWhileARequestIsUnanswered(t *testing.T, what *script.Script, ran boo
 	}
 	fault.Disarm()
 	eventually(t, 3*time.Second, "it is ended", func() bool { return !exists(t, straight.redis.Redis, key) })
-	eventually(t, 3*time.Second, "the hold is dropped", func() bool { return a.carrier.Holds() == 0 && s.Stats().Holds == 0 })
+	eventually(t, 3*time.Second, "the hold is dropped", func() bool {
+		return a.carrier.Holds() == 0 && s.Stats().Holds == 0
+	})
 	if len(a.losses) != 0 {
 		t.Error("told twice")
 	}

@@ -46,7 +46,8 @@ func parseOptions(args [][]byte, allowed string) (o options, msg string) {
 			return o, msg
 		}
 	}
-	if (o.id != "" && allowed != permitWords || o.stayOnClose) && o.owner == "" || o.token != 0 && o.owner != "" && allowed != attachWords {
+	if (o.id != "" && allowed != permitWords || o.stayOnClose) && o.owner == "" || o.token != 0 && o.owner != "" &&
+		allowed != attachWords {
 		return o, msgSyntax
 	}
 	return o, ""

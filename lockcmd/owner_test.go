@@ -113,7 +113,8 @@ func TestR7ReleaseByIDIsRepeatable(t *testing.T) {
 		if exists(t, rdb, key) || a.carrier.Holds() != 0 || len(a.losses) != 0 {
 			t.Error("the released hold is still there, or was reported as a loss")
 		}
-		if left := rdb.PTTL(context.Background(), script.AnswerKey(key, script.RequestID("me", "r3"))).Val(); left < time.Second || left > 30*time.Second {
+		if left := rdb.PTTL(context.Background(), script.AnswerKey(key,
+			script.RequestID("me", "r3"))).Val(); left < time.Second || left > 30*time.Second {
 			t.Errorf("got an answer's TTL %v, want one TTL", left)
 		}
 	})
@@ -151,7 +152,8 @@ func TestKeysOfOtherLocksAreRefused(t *testing.T) {
 	t.Parallel()
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
 	a, name := connect(t, s), newKey()
-	for _, key := range []string{"{" + name + "}:leash", "{" + name + "}x:leash", "{" + name + "}:leash:waiters", "{" + name + "}:leash:req:2:me:1"} {
+	for _, key := range []string{"{" + name + "}:leash", "{" + name + "}x:leash", "{" + name + "}:leash:waiters",
+		"{" + name + "}:leash:req:2:me:1"} {
 		for _, command := range []string{"LOCK.ACQUIRE", "LOCK.RELEASE", "LOCK.INFO", "LOCK.BREAK", "SEM.ACQUIRE"} {
 			want(t, a.do(command, key), "-"+msgHelper)
 		}
@@ -176,18 +178,23 @@ func TestR7LateCopiesDoNothing(t *testing.T) {
 		if r := late.send(until); r.kind != unknown || count(rdb, key, "me") != "2" {
 			t.Errorf("a late acquire changed the count to %s, and said %v", count(rdb, key, "me"), r)
 		}
-		old := &script.Call{Script: script.ReleaseScript, Keys: []string{key}, Args: script.Args("me", token, a.carrier.name, 1, "", "c", "p")}
-		if reply, err := s.redis.Ask(old, until); err != nil || script.IntegersOf(reply)[0] != -2 || count(rdb, key, "me") != "2" {
+		old := &script.Call{Script: script.ReleaseScript, Keys: []string{key},
+			Args: script.Args("me", token, a.carrier.name, 1, "", "c", "p")}
+		if reply, err := s.redis.Ask(old, until); err != nil || script.IntegersOf(reply)[0] != -2 ||
+			count(rdb, key, "me") != "2" {
 			t.Errorf("a late release took a count: %v %v", reply, err)
 		}
 		last := a.carrier.requests.Add(1)
-		again := &script.Call{Script: script.ReleaseScript, Keys: []string{key}, Args: script.Args("me", token, a.carrier.name, last, "", "c", "p")}
+		again := &script.Call{Script: script.ReleaseScript, Keys: []string{key},
+			Args: script.Args("me", token, a.carrier.name, last, "", "c", "p")}
 		for range 3 {
-			if reply, err := s.redis.Ask(again, until); err != nil || script.IntegersOf(reply)[0] != 0 || count(rdb, key, "me") != "1" {
+			if reply, err := s.redis.Ask(again, until); err != nil || script.IntegersOf(reply)[0] != 0 ||
+				count(rdb, key, "me") != "1" {
 				t.Fatalf("a repeated release: %v %v, count %s", reply, err, count(rdb, key, "me"))
 			}
 		}
-		other := &script.Call{Script: script.ReleaseScript, Keys: []string{key}, Args: script.Args("me", token-1, a.carrier.name, last+9, "", "c", "p")}
+		other := &script.Call{Script: script.ReleaseScript, Keys: []string{key},
+			Args: script.Args("me", token-1, a.carrier.name, last+9, "", "c", "p")}
 		if reply, err := s.redis.Ask(other, until); err != nil || script.IntegersOf(reply)[0] != -1 {
 			t.Errorf("a release of another token: %v %v", reply, err)
 		}

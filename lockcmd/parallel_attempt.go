@@ -34,7 +34,8 @@ func (ma *multiAcquisition) attemptMissing(enough int, until time.Time) []keyRes
 			inHand++
 		}
 	}
-	p := &parallelAttempt{multi: ma, until: until, todo: make(chan int, len(missing)), results: make(chan keyResult, len(missing))}
+	p := &parallelAttempt{multi: ma, until: until, todo: make(chan int, len(missing)),
+		results: make(chan keyResult, len(missing))}
 	for _, i := range missing {
 		p.todo <- i
 	}

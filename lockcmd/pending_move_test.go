@@ -28,7 +28,8 @@ func TestR7AcquireBesideAPendingMove(t *testing.T) {
 	takesLong(t)
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 800 * time.Millisecond})
 	for i, from := range []*Service{s, straight} {
-		for j, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
+		for j, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter,
+			p.DropBefore} {
 			for k, command := range []string{"LOCK.ACQUIRE", "LOCK.MACQUIRE", "LOCK.ATTACH"} {
 				if (i+j+k)%2 != 0 { // only half of the combinations, to save time
 					continue
@@ -47,11 +48,14 @@ func TestR7AcquireBesideAPendingMove(t *testing.T) {
 				want(t, b.do("LOCK.ACQUIRE", key, "OWNER", "x", "ID", "3"), "-"+msgRefused)
 				want(t, b.do(move...), "-"+msgRefused)
 				fault.Disarm()
-				want(t, b.askUntilAnswered("LOCK.ACQUIRE", key, "OWNER", "x", "ID", "3"), ":"+strconv.FormatInt(token, 10))
+				want(t, b.askUntilAnswered("LOCK.ACQUIRE", key, "OWNER", "x", "ID", "3"),
+					":"+strconv.FormatInt(token, 10))
 				want(t, b.do("LOCK.RELEASE", key), ":0")
 				want(t, count(straight.redis.Redis, key, "x"), left)
 				want(t, b.do("LOCK.RELEASE", key, "ALL"), ":1")
-				eventually(t, 3*time.Second, "all is forgotten", func() bool { return a.carrier.Holds()+b.carrier.Holds() == 0 })
+				eventually(t, 3*time.Second, "all is forgotten", func() bool {
+					return a.carrier.Holds()+b.carrier.Holds() == 0
+				})
 				wantNothing(t, straight.redis.Redis, key, a, b)
 			}
 		}

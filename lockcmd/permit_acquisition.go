@@ -23,15 +23,19 @@ type permitAcquisition struct {
 
 func (c *Carrier) newPermitAcquisition(opts acquireOptions, count int64) *permitAcquisition {
 	s := c.service
-	a := &permitAcquisition{carrier: c, options: opts, permits: newPermits(opts.key, opts.id, count), number: c.requests.Add(1)}
+	a := &permitAcquisition{carrier: c, options: opts, permits: newPermits(opts.key, opts.id, count),
+		number: c.requests.Add(1)}
 	args := script.Args(
-		c.name, a.number, opts.ttl.Milliseconds(), opts.OptionLetters(), script.RecordID(opts.id), script.RecordClient(c.host.Client()), script.PermitChannel(opts.key),
-		s.cfg.publishMode(), s.graces.GrantingMaster(opts.key), s.turnEntry(script.Permit), "", behindNone, turnEventText(opts.lock(), script.Permit),
+		c.name, a.number, opts.ttl.Milliseconds(), opts.OptionLetters(), script.RecordID(opts.id),
+		script.RecordClient(c.host.Client()), script.PermitChannel(opts.key),
+		s.cfg.publishMode(), s.graces.GrantingMaster(opts.key), s.turnEntry(script.Permit), "", behindNone,
+		turnEventText(opts.lock(), script.Permit),
 	)
 	for _, p := range a.permits {
 		args = append(args, p, script.Decimal(s.owners.Add(1)))
 	}
-	a.call = &script.Call{Script: script.PermitAcquireScript, DB: opts.db, Keys: append(script.SemaphoreKeys(opts.key), script.TurnsKey(opts.key)), Args: args}
+	a.call = &script.Call{Script: script.PermitAcquireScript, DB: opts.db,
+		Keys: append(script.SemaphoreKeys(opts.key), script.TurnsKey(opts.key)), Args: args}
 	return a
 }
 
@@ -68,7 +72,8 @@ func (a *permitAcquisition) attempt(until time.Time, at position) result {
 		case n[0] != 2:
 			return result{kind: unknown}
 		}
-		if r := a.fetch(script.TextAt(reply, 1), script.TextAt(reply, 2), script.TextAt(reply, 3), until); r.kind != moved {
+		if r := a.fetch(script.TextAt(reply, 1), script.TextAt(reply, 2), script.TextAt(reply, 3),
+			until); r.kind != moved {
 			return r
 		}
 	}
@@ -186,7 +191,8 @@ func (a *permitAcquisition) newHolds(r result) (holds []*hold, until []time.Time
 func (a *permitAcquisition) hold(id string, token int64, handovers int) *hold {
 	opts := a.options
 	h := &hold{
-		carrier: a.carrier, kind: script.Permit.ID, db: int32(opts.db), naming: named(opts.key, id), token: token, count: 1, Flags: opts.Flags, ttl: opts.ttl,
+		carrier: a.carrier, kind: script.Permit.ID, db: int32(opts.db), naming: named(opts.key, id), token: token,
+		count: 1, Flags: opts.Flags, ttl: opts.ttl,
 	}
 	h.watch.Keeper = h
 	if handovers > 0 {

@@ -35,7 +35,8 @@ func (c *Carrier) acquirePermits(ctx context.Context, dst []byte, args [][]byte)
 	}
 	id := queueID{opts.lock(), script.PermitChannel(opts.key)}
 	first := opts.id != "" && s.queues.waiting(id) && a.mayExist(ctx)
-	r := c.attemptOrWait(ctx, wait{queue: id, request: a, turns: script.Permit}, blockOption{opts.wait, opts.block}, first)
+	r := c.attemptOrWait(ctx, wait{queue: id, request: a, turns: script.Permit}, blockOption{opts.wait, opts.block},
+		first)
 	a.copyPending = a.copyPending || r.copyPending
 	if r.kind == granted {
 		switch msg := a.accept(ctx, r); {
@@ -84,7 +85,8 @@ func (a *permitAcquisition) mayExist(ctx context.Context) bool {
 	s := a.carrier.service
 	ctx, cancel := context.WithDeadline(ctx, s.deadline())
 	defer cancel()
-	has, err := s.redis.Database(a.options.db).HExists(ctx, script.SemaphoreKeys(a.options.key)[2], a.permits[0]).Result()
+	has, err := s.redis.Database(a.options.db).HExists(ctx, script.SemaphoreKeys(a.options.key)[2],
+		a.permits[0]).Result()
 	return err != nil || has
 }
 
@@ -197,7 +199,8 @@ func (s *Service) revokeLater(args *script.PermitRevokeArgs, err error) (given b
 		s.spawn(func() {
 			for time.Now().Before(limit) {
 				_, err := s.redis.RevokePermit(args, s.deadline())
-				if !errors.Is(err, script.ErrUnknown) && !errors.Is(err, script.ErrRefused) || s.redis.StoppedWithin(100*time.Millisecond) {
+				if !errors.Is(err, script.ErrUnknown) && !errors.Is(err, script.ErrRefused) ||
+					s.redis.StoppedWithin(100*time.Millisecond) {
 					return
 				}
 			}

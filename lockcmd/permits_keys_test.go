@@ -83,7 +83,8 @@ func TestPermitsAreNoLocks(t *testing.T) {
 		p := a.permit(key)
 		want(t, a.do("LOCK.RELEASE", key), "-"+msgNotHeld)
 		want(t, a.do("LOCK.TTL", key), ":-2")
-		want(t, a.do("LOCK.ACQUIRE", key, "BLOCK", "10"), "-WRONGTYPE Operation against a key holding the wrong kind of value")
+		want(t, a.do("LOCK.ACQUIRE", key, "BLOCK", "10"),
+			"-WRONGTYPE Operation against a key holding the wrong kind of value")
 		a.token(p)
 		want(t, a.do("SEM.ACQUIRE", p), "-WRONGTYPE Operation against a key holding the wrong kind of value")
 		want(t, a.do("SEM.RELEASE", p, p), "-WRONGTYPE Operation against a key holding the wrong kind of value")

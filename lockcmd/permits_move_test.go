@@ -27,10 +27,13 @@ func TestR26UnansweredMoveOfPermitsIsUndone(t *testing.T) {
 			want(t, b.do(acquire...), "-"+msgRefused)
 			fault.Disarm()
 			eventually(t, 3*time.Second, "it is undone", func() bool {
-				return straight.redis.Redis.ZCard(t.Context(), script.PermitsKey(key)).Val() <= 1 && b.carrier.Holds() == 0
+				return straight.redis.Redis.ZCard(t.Context(), script.PermitsKey(key)).Val() <= 1 &&
+					b.carrier.Holds() == 0
 			})
 			want(t, b.askUntilAnswered(acquire...), permits)
-			eventually(t, 3*time.Second, "they have moved", func() bool { return a.carrier.Holds() == 0 && b.carrier.Holds() == 2 })
+			eventually(t, 3*time.Second, "they have moved", func() bool {
+				return a.carrier.Holds() == 0 && b.carrier.Holds() == 2
+			})
 			want(t, straight.redis.Redis.Get(t.Context(), key).Val(), "1")
 			b.carrier.End(Release)
 			want(t, straight.redis.Redis.Get(t.Context(), key).Val(), "3")

@@ -26,13 +26,16 @@ func TestR7PermitsOfARepeatedRequest(t *testing.T) {
 			t.Error("two requests got one permit")
 		}
 		for i, who := range []*conn{b, c} { // within one Leash, then to another one
-			if again := who.permits(3, key, "COUNT", "3", "ID", "r1", "BLOCK", "0"); strings.Join(again, " ") != strings.Join(first, " ") {
+			if again := who.permits(3, key, "COUNT", "3", "ID", "r1", "BLOCK", "0"); strings.Join(again,
+				" ") != strings.Join(first, " ") {
 				t.Fatalf("got %v when repeated elsewhere, want %v", again, first)
 			}
 			if who.carrier.Holds() != 3 {
 				t.Fatalf("got %d holds, want 3", who.carrier.Holds())
 			}
-			eventually(t, 3*time.Second, "the old carrier forgets", func() bool { return []*conn{a, b}[i].carrier.Holds() == 1-i })
+			eventually(t, 3*time.Second, "the old carrier forgets", func() bool {
+				return []*conn{a, b}[i].carrier.Holds() == 1-i
+			})
 		}
 		if len(a.losses)+len(b.losses)+len(a.moved)+len(b.moved) != 0 {
 			t.Error("a moved permit was reported as a loss")
@@ -140,7 +143,9 @@ func TestR26UnknownPermitsAreUndone(t *testing.T) {
 	p.Thaw()
 	// a delayed copy arrives between the first undo and the second
 	<-time.After(2500 * time.Millisecond)
-	eventually(t, 10*time.Second, "it is undone", func() bool { return rdbGet(t, straight, key) == "4" && s.Stats().Undone == 1 })
+	eventually(t, 10*time.Second, "it is undone", func() bool {
+		return rdbGet(t, straight, key) == "4" && s.Stats().Undone == 1
+	})
 	late := a.carrier.newPermitAcquisition(acquireOptions{mode: script.Permit, key: key, ttl: 3 * time.Second}, 2)
 	late.undo() // Redis has not seen the request
 	<-time.After(100 * time.Millisecond)
@@ -173,7 +178,10 @@ func TestR26RepeatedIDWaitsForTheUndo(t *testing.T) {
 	undo.Disarm()
 	undo.Release()
 	var reply string
-	eventually(t, soon, "it has a permit", func() bool { reply = a.do("SEM.ACQUIRE", key, "ID", "r"); return reply[0] == '$' })
+	eventually(t, soon, "it has a permit", func() bool {
+		reply = a.do("SEM.ACQUIRE", key, "ID", "r")
+		return reply[0] == '$'
+	})
 	b := connect(t, straight)
 	for range 20 { // the delayed requests arrive
 		want(t, b.do("SEM.ACQUIRE", key), "$-1")

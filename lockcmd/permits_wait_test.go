@@ -31,7 +31,9 @@ func TestPermitWaitersAreWoken(t *testing.T) {
 		key, a, b := semaphore(t, s, 1), connect(t, s), connect(t, other)
 		p := a.permit(key)
 		reply := b.startInQueue(other, 1, permitsOf(key), "SEM.ACQUIRE", key, "BLOCK", "0")
-		eventually(t, 5*time.Second, "b listens", func() bool { return listeners(t, rdb, script.PermitChannel(key)) == 1 })
+		eventually(t, 5*time.Second, "b listens", func() bool {
+			return listeners(t, rdb, script.PermitChannel(key)) == 1
+		})
 		want(t, a.do("SEM.RELEASE", key, p), ":1")
 		q := permitOf(t, woken(t, reply))
 		if _, _, _, waiters := b.semaphoreInfo(key); waiters != 0 || q == p {
@@ -139,7 +141,8 @@ func TestPermitsAreExact(t *testing.T) {
 					if round%5 == 4 {
 						c.carrier.End(Release)
 						c = connect(t, leashes[i%2])
-					} else if reply := c.do(append([]string{"SEM.RELEASE", key}, got...)...); reply != ":"+strconv.Itoa(n) {
+					} else if reply := c.do(append([]string{"SEM.RELEASE", key},
+						got...)...); reply != ":"+strconv.Itoa(n) {
 						t.Errorf("got %q on release", reply)
 					}
 				}
@@ -147,7 +150,10 @@ func TestPermitsAreExact(t *testing.T) {
 		}
 		wg.Wait()
 		a := connect(t, leashes[0])
-		eventually(t, 5*time.Second, "all are back", func() bool { _, available, _, _ := a.semaphoreInfo(key); return available == 3 })
+		eventually(t, 5*time.Second, "all are back", func() bool {
+			_, available, _, _ := a.semaphoreInfo(key)
+			return available == 3
+		})
 		if records(rdb, key) != 0 || leashes[0].Stats().Holds+leashes[1].Stats().Holds != 0 {
 			t.Error("something is left behind")
 		}

@@ -42,7 +42,8 @@ func TestR20PublishesInTheWaysConfigured(t *testing.T) {
 				}
 			}
 			<-time.After(20 * time.Millisecond)
-			for _, unwanted := range []bool{!row.plain && len(plain.Channel()) > 0, !row.sharded && len(sharded.Channel()) > 0} {
+			for _, unwanted := range []bool{!row.plain && len(plain.Channel()) > 0,
+				!row.sharded && len(sharded.Channel()) > 0} {
 				if unwanted {
 					t.Errorf("%s: published on the other kind of channel too", row.publish)
 				}

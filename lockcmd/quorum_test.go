@@ -162,7 +162,9 @@ func TestQuorumAndLosses(t *testing.T) {
 				}
 			}
 			del(2)
-			eventually(t, 5*time.Second, "the rest is released", func() bool { return !exists(t, rdb, keys[1]) && !exists(t, rdb, keys[3]) })
+			eventually(t, 5*time.Second, "the rest is released", func() bool {
+				return !exists(t, rdb, keys[1]) && !exists(t, rdb, keys[3])
+			})
 			eventually(t, 5*time.Second, "nothing is held", func() bool { return s.Stats().Holds == 0 })
 			if ownersWay == "CLOSE" {
 				var told []string
@@ -240,7 +242,9 @@ func TestQuorumWithoutANode(t *testing.T) {
 	if err := stopped.Resume(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 20*time.Second, "what the stopped node granted is undone", func() bool { return !exists(t, rdb, keys[1]) })
+	eventually(t, 20*time.Second, "what the stopped node granted is undone", func() bool {
+		return !exists(t, rdb, keys[1])
+	})
 	want(t, b.do(several("LOCK.MRELEASE", keys)...), ":2")
 }
 

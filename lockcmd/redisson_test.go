@@ -94,7 +94,8 @@ return 1`
 func (j *javaFair) run(source string) (n int64, null bool) {
 	j.t.Helper()
 	n, err := j.rdb.Eval(context.Background(), source, append([]string{j.key}, script.QueueKeys(j.key)[:2]...),
-		j.owner, j.lease.Milliseconds(), j.wait.Milliseconds(), time.Now().UnixMilli(), script.LockChannel(j.key)).Int64()
+		j.owner, j.lease.Milliseconds(), j.wait.Milliseconds(), time.Now().UnixMilli(),
+		script.LockChannel(j.key)).Int64()
 	if err != nil && !errors.Is(err, redis.Nil) {
 		j.t.Fatalf("java: %v", err)
 	}
@@ -229,7 +230,9 @@ func TestR22ScoresAreRedissons(t *testing.T) {
 		}
 		b.gone()
 		receive(t, third, 3*time.Second)
-		eventually(t, 3*time.Second, "the queue is gone", func() bool { return !exists(t, rdb, script.QueueKeys(key)[0]) })
+		eventually(t, 3*time.Second, "the queue is gone", func() bool {
+			return !exists(t, rdb, script.QueueKeys(key)[0])
+		})
 	})
 }
 

@@ -14,7 +14,8 @@ import (
 // send the release again.
 func (rel *releaseRequest) repairAnswer(code int64, sent, until time.Time) (int64, error) {
 	h, s := rel.hold, rel.service
-	ended, counts := rel.keepsCounts && code == script.HoldEnded, !rel.keepsCounts && !rel.all && code == script.CountsRemain
+	ended, counts := rel.keepsCounts && code == script.HoldEnded,
+		!rel.keepsCounts && !rel.all && code == script.CountsRemain
 	if s.graces == nil || !ended && !counts || rel.outcomeUnknown {
 		return code, nil
 	}

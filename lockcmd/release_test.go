@@ -48,7 +48,8 @@ func TestR30TombstoneReplacesALostEvent(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		withoutEvents := func(s *Service) { s.events.Own = "nowhere" }
-		s, other, key := leash(t, rdb, Config{WatchdogTimeout: time.Second}, withoutEvents), leash(t, rdb, Config{}), newKey()
+		s, other, key := leash(t, rdb, Config{WatchdogTimeout: time.Second}, withoutEvents),
+			leash(t, rdb, Config{}), newKey()
 		a, b := connect(t, s), connect(t, other)
 		a.token(key, "OWNER", "me")
 		a.token(key, "OWNER", "me")
@@ -76,7 +77,9 @@ func TestR27ForcedEndIsReportedAsLoss(t *testing.T) {
 		want(t, receive(t, a.losses, time.Second), gone+" gone")
 		want(t, receive(t, b.losses, time.Second), overwritten+" gone")
 		<-time.After(3500 * time.Millisecond)
-		eventually(t, time.Second, "the innocent hold is renewed", func() bool { return rdb.PTTL(ctx, kept).Val() >= 1500*time.Millisecond })
+		eventually(t, time.Second, "the innocent hold is renewed", func() bool {
+			return rdb.PTTL(ctx, kept).Val() >= 1500*time.Millisecond
+		})
 		if len(c.losses) != 0 {
 			t.Errorf("lost %s", <-c.losses)
 		}
@@ -98,7 +101,9 @@ func TestR28EndOfConnection(t *testing.T) {
 		a.token(entered, "OWNER", "me")
 		a.token(entered, "OWNER", "me")
 		a.carrier.End(Release)
-		eventually(t, time.Second, "the holds end", func() bool { return !exists(t, rdb, plain) && !exists(t, rdb, entered) })
+		eventually(t, time.Second, "the holds end", func() bool {
+			return !exists(t, rdb, plain) && !exists(t, rdb, entered)
+		})
 		if left := rdb.PTTL(ctx, leased).Val(); left < 19*time.Second {
 			t.Errorf("the leased hold has %v left, want its lease (R3)", left)
 		}
@@ -143,7 +148,8 @@ func TestR3HoldsAreRenewedAtAThird(t *testing.T) {
 			key := newKey()
 			a := connect(t, s)
 			a.token(key)
-			for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
+			for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); <-time.After(
+				20 * time.Millisecond) {
 				if left := rdb.PTTL(ctx, key).Val(); left < 450*time.Millisecond {
 					return fmt.Errorf("got %v left, want more than half", left)
 				}
@@ -262,7 +268,8 @@ func TestR30ReleaseFindsAHoldThatHasMoved(t *testing.T) {
 			a, b, key := connect(t, s), connect(t, other), newKey()
 			token := strconv.FormatInt(a.token(key, "OWNER", "me"), 10)
 			tokenOf(t, b.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", token))
-			want(t, connect(t, s).do("LOCK.RELEASE", key, by, map[string]string{"TOKEN": token, "OWNER": "me"}[by]), ":1")
+			want(t, connect(t, s).do("LOCK.RELEASE", key, by, map[string]string{"TOKEN": token, "OWNER": "me"}[by]),
+				":1")
 			if exists(t, rdb, key) {
 				t.Error("the lock is still there")
 			}

@@ -84,7 +84,8 @@ func (s *Service) newRemoteRelease(lock lockID, id string, all bool) *remoteRele
 func (rr *remoteRelease) read(o options, until time.Time) (found bool, err error) {
 	s := rr.service
 	if o.id != "" {
-		if rr.answer, err = s.redis.Value(rr.db, script.AnswerKey(rr.key, rr.id), until); err != nil || rr.answer != "" {
+		if rr.answer, err = s.redis.Value(rr.db, script.AnswerKey(rr.key, rr.id), until); err != nil ||
+			rr.answer != "" {
 			return false, err
 		}
 	}
@@ -97,10 +98,13 @@ func (rr *remoteRelease) read(o options, until time.Time) (found bool, err error
 	}
 	r := f.Record
 	rr.mode, rr.owner, rr.carrier, rr.token = f.Mode, f.Owner, r.Carrier, r.Token
-	rr.local = s.find(lockID{rr.db, rr.key}, func(h *hold) bool { return h.token == r.Token && h.carrier.name == r.Carrier })
+	rr.local = s.find(lockID{rr.db, rr.key}, func(h *hold) bool {
+		return h.token == r.Token && h.carrier.name == r.Carrier
+	})
 	rr.keepMillis = max(r.TTL, s.cfg.WatchdogTimeout.Milliseconds(), info.Left.Milliseconds())
 	rr.revoke = script.RevokeArgs{
-		Mode: rr.mode, Owner: rr.owner, Hold: rr.ref(), All: rr.all, AnswerID: rr.id, Keep: script.Millis(rr.keepMillis),
+		Mode: rr.mode, Owner: rr.owner, Hold: rr.ref(), All: rr.all, AnswerID: rr.id,
+		Keep: script.Millis(rr.keepMillis),
 	}
 	if rr.local == nil {
 		rr.revoke.Ended = event.Text(event.Released, r.Token, r.Carrier, rr.key)
@@ -151,7 +155,8 @@ func (rr *remoteRelease) send(until time.Time) (code int64, err error) {
 func (rr *remoteRelease) announceBreak() {
 	ctx, cancel := context.WithDeadline(context.Background(), rr.service.redis.CapAtStop(time.Now().Add(time.Second)))
 	defer cancel()
-	rr.service.redis.Database(rr.db).Publish(ctx, script.CarrierChannel(rr.carrier), event.Text(event.Broken, rr.token, rr.carrier, rr.key))
+	rr.service.redis.Database(rr.db).Publish(ctx, script.CarrierChannel(rr.carrier),
+		event.Text(event.Broken, rr.token, rr.carrier, rr.key))
 }
 
 // isLost reports whether the holder is being told of a loss, or has been.
@@ -168,7 +173,8 @@ func (rr *remoteRelease) callScript(until time.Time) (code int64, err error) {
 	if err == nil && code == script.NoSuchHold && rr.outcomeUnknown && !rr.isLost(until) {
 		code = script.HoldEnded
 	}
-	if rr.tombstoneWritten && (err == nil && code != script.HoldEnded || err != nil && !rr.outcomeUnknown && !rr.revoke.Unknown) {
+	if rr.tombstoneWritten && (err == nil && code != script.HoldEnded || err != nil && !rr.outcomeUnknown &&
+		!rr.revoke.Unknown) {
 		rr.removeTombstone()
 	}
 	return code, err
@@ -236,7 +242,8 @@ func (rr *remoteRelease) finish() {
 	s := rr.service
 	for limit := time.Now().Add(script.Millis(rr.keepMillis)); time.Now().Before(limit); {
 		_, err := rr.send(s.deadline())
-		if !errors.Is(err, script.ErrUnknown) && !errors.Is(err, script.ErrRefused) || s.redis.StoppedWithin(100*time.Millisecond) {
+		if !errors.Is(err, script.ErrUnknown) && !errors.Is(err, script.ErrRefused) ||
+			s.redis.StoppedWithin(100*time.Millisecond) {
 			break
 		}
 	}

@@ -77,7 +77,8 @@ func TestRenewalsNameEachHold(t *testing.T) {
 	if want := []string{"key0", "key1"}; !slices.Equal(keys, want) {
 		t.Errorf("keys: got %q, want %q", keys, want)
 	}
-	if want := []string{"0", s.ownerName(1), script.RecordPrefix(1e15, carrier), s.ownerName(2), script.RecordPrefix(1e15, carrier)}; !slices.Equal(args, want) {
+	if want := []string{"0", s.ownerName(1), script.RecordPrefix(1e15, carrier), s.ownerName(2),
+		script.RecordPrefix(1e15, carrier)}; !slices.Equal(args, want) {
 		t.Errorf("arguments: got %q, want %q", args, want)
 	}
 }
@@ -101,7 +102,8 @@ func TestRenewalBufferReadsReplies(t *testing.T) {
 	if len(text) > 0 {
 		t.Errorf("%q is left", text)
 	}
-	for _, bad := range []string{"", "*", "*1\r\n", "*1\r\n:\r\n", "*2\r\n:1\r\n", "*1\r\n:1", "*2\r\n:1\r\n:1\r", "-ERR no", "*1\r\n+OK\r\n", "*-1\r\n", "*9999999999999\r\n:1\r\n", ":1\r\n", "*1\r\n:1x\r\n"} {
+	for _, bad := range []string{"", "*", "*1\r\n", "*1\r\n:\r\n", "*2\r\n:1\r\n", "*1\r\n:1", "*2\r\n:1\r\n:1\r",
+		"-ERR no", "*1\r\n+OK\r\n", "*-1\r\n", "*9999999999999\r\n:1\r\n", ":1\r\n", "*1\r\n:1x\r\n"} {
 		if said, _, failed := buf.nextReply([]byte(bad)); failed == nil {
 			t.Errorf("%q reads as %v", bad, said)
 		}
@@ -109,7 +111,8 @@ func TestRenewalBufferReadsReplies(t *testing.T) {
 }
 
 func FuzzRenewalReplies(f *testing.F) {
-	for _, text := range []string{"*1\r\n:1\r\n", "-ERR no\r\n*0\r\n", "*-1\r\n", "*9999999999999\r\n", "*1\r\n$1\r\n1\r\n"} {
+	for _, text := range []string{"*1\r\n:1\r\n", "-ERR no\r\n*0\r\n", "*-1\r\n", "*9999999999999\r\n",
+		"*1\r\n$1\r\n1\r\n"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

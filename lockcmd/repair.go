@@ -19,7 +19,8 @@ func (s *store) repair(ctx context.Context, batches []renewal.Batch, out [][]ren
 		var some []int
 		for j, o := range outcomes {
 			h := batches[i].Holds[j].Keeper.(*hold)
-			if (o == renewal.Gone || o == renewal.Renewed && s.graces.NeedsRepair(h.key(), &h.watch)) && !h.leaseOverAndIdle() {
+			if (o == renewal.Gone || o == renewal.Renewed && s.graces.NeedsRepair(h.key(), &h.watch)) &&
+				!h.leaseOverAndIdle() {
 				some = append(some, j)
 			}
 		}
@@ -30,7 +31,8 @@ func (s *store) repair(ctx context.Context, batches []renewal.Batch, out [][]ren
 }
 
 // repairBatch repairs some holds of a batch. They have one master.
-func (s *store) repairBatch(ctx context.Context, all []*renewal.Hold, some []int, out []renewal.Outcome, sent time.Time) {
+func (s *store) repairBatch(ctx context.Context, all []*renewal.Hold, some []int, out []renewal.Outcome,
+	sent time.Time) {
 	deadline, _ := ctx.Deadline()
 	m, ok := s.graces.MasterOf(all[some[0]].Keeper.(*hold).key(), sent, deadline)
 	if ok && !m.InGrace() {
@@ -68,7 +70,8 @@ func (s *store) repairBatch(ctx context.Context, all []*renewal.Hold, some []int
 }
 
 // repairOutcome returns the outcome for a hold by the k-th answer. before is its outcome so far.
-func (s *store) repairOutcome(m failover.Master, h *hold, reply any, k int, before renewal.Outcome, deadline time.Time) renewal.Outcome {
+func (s *store) repairOutcome(m failover.Master, h *hold, reply any, k int, before renewal.Outcome,
+	deadline time.Time) renewal.Outcome {
 	code := script.IntegersOf(reply)[k]
 	if text := script.TextAt(reply, k); text != "" {
 		if how := s.restoreOutcome(m, h, reply, k); how != renewal.Unknown {

@@ -30,7 +30,8 @@ func TestR32RepetitionOnItsConnectionIsUndone(t *testing.T) {
 			if mode == "WRITE" {
 				field = "x:write"
 			}
-			again := append([]string{"LOCK.ACQUIRE", key, "OWNER", "x", "ID", "2", "REPLICAS", "1", "BLOCK", "20"}, options...)
+			again := append([]string{"LOCK.ACQUIRE", key, "OWNER", "x", "ID", "2", "REPLICAS", "1", "BLOCK", "20"},
+				options...)
 			token := a.twice(key, options...)
 			wantPrefix(t, a.do(again...), "-NOREPLICAS 0 of 1 ")
 			want(t, count(rdb, key, field), "1")
@@ -61,7 +62,9 @@ func TestR7RepeatedMacquireThatFailsIsUndone(t *testing.T) {
 		want(t, a.do("LOCK.RELEASE", keys[2]), ":1")
 		b.token(keys[2])
 		want(t, a.do(acquire...), null)
-		eventually(t, time.Second, "it is undone", func() bool { return count(rdb, keys[0], "x") == "1" && !exists(t, rdb, keys[1]) })
+		eventually(t, time.Second, "it is undone", func() bool {
+			return count(rdb, keys[0], "x") == "1" && !exists(t, rdb, keys[1])
+		})
 		want(t, b.do("LOCK.RELEASE", keys[2]), ":1")
 		tokensOf(t, a.do(acquire...), 3)
 		want(t, count(rdb, keys[0], "x"), "2")
@@ -83,7 +86,9 @@ func TestR26UnansweredRepetitionIsUndone(t *testing.T) {
 			fault := arm(running(script.AcquireScript, key), faultproxy.Always())
 			want(t, a.do(again...), "-"+msgTimeout)
 			fault.Disarm()
-			eventually(t, 3*time.Second, "the acquire is undone", func() bool { return count(straight.redis.Redis, key, "x") == "1" })
+			eventually(t, 3*time.Second, "the acquire is undone", func() bool {
+				return count(straight.redis.Redis, key, "x") == "1"
+			})
 			if got := a.token(key, "OWNER", "x", "ID", "2"); got != token {
 				t.Errorf("got token %d, want %d", got, token)
 			}
@@ -91,7 +96,9 @@ func TestR26UnansweredRepetitionIsUndone(t *testing.T) {
 			fault = arm(running(script.AcquireScript, key), faultproxy.Always())
 			want(t, a.do(again...), "-"+msgTimeout)
 			fault.Disarm()
-			eventually(t, 3*time.Second, "it was the last one", func() bool { return !exists(t, straight.redis.Redis, key) && a.carrier.Holds() == 0 })
+			eventually(t, 3*time.Second, "it was the last one", func() bool {
+				return !exists(t, straight.redis.Redis, key) && a.carrier.Holds() == 0
+			})
 			wantNothing(t, straight.redis.Redis, key, a)
 		}
 	}
@@ -133,6 +140,8 @@ func TestR26UndoBesideARelease(t *testing.T) {
 		<-time.After(300 * time.Millisecond) // longer than the release waits for Redis
 		h.unlockRequests()
 		receive(t, back, 5*time.Second)
-		eventually(t, 5*time.Second, "both are released", func() bool { return !exists(t, rdb, key) && a.carrier.Holds() == 0 })
+		eventually(t, 5*time.Second, "both are released", func() bool {
+			return !exists(t, rdb, key) && a.carrier.Holds() == 0
+		})
 	})
 }

@@ -22,7 +22,8 @@ func msgNoReplicas(have, want int64) string {
 
 // msgNotUndone is msgNoReplicas while Redis has not answered the undo.
 func msgNotUndone(have, want int64) string {
-	return fmt.Sprintf("NOREPLICAS %d of %d replicas confirmed the lock in time, Leash is still releasing it", have, want)
+	return fmt.Sprintf("NOREPLICAS %d of %d replicas confirmed the lock in time, Leash is still releasing it", have,
+		want)
 }
 
 // replicaWait is how long a grant waits for replicas.

@@ -33,7 +33,8 @@ func TestR32AnUndoWithoutAnAnswer(t *testing.T) {
 	s, _, p := faulty(t, Config{})
 	a, key := connect(t, s), newKey()
 	held := p.HoldBefore(running(script.ByName("undo"), key), faultproxy.Always())
-	want(t, a.do("LOCK.ACQUIRE", key, "REPLICAS", "1"), "-NOREPLICAS 0 of 1 replicas confirmed the lock in time, Leash is still releasing it")
+	want(t, a.do("LOCK.ACQUIRE", key, "REPLICAS", "1"),
+		"-NOREPLICAS 0 of 1 replicas confirmed the lock in time, Leash is still releasing it")
 	held.Disarm()
 	held.Release()
 	eventually(t, soon, "the lock is released", func() bool { return !exists(t, s.redis.Redis, key) })
@@ -47,7 +48,8 @@ func TestR32NoReplicas(t *testing.T) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		a, b := connect(t, s), connect(t, s)
 		began := time.Now()
-		want(t, a.do("LOCK.ACQUIRE", key, "REPLICAS", "3"), "-NOREPLICAS 0 of 3 replicas confirmed the lock in time, Leash released it")
+		want(t, a.do("LOCK.ACQUIRE", key, "REPLICAS", "3"),
+			"-NOREPLICAS 0 of 3 replicas confirmed the lock in time, Leash released it")
 		if took := time.Since(began); took < 500*time.Millisecond || took > soon {
 			t.Errorf("that took %v", took)
 		}
@@ -64,7 +66,8 @@ func TestR32NoReplicas(t *testing.T) {
 		})
 		keys := append(newKeys(2), key)
 		wantPrefix(t, a.do(several("LOCK.MACQUIRE", keys, "REPLICAS", "1")...), "-NOREPLICAS 0 of 1 ")
-		wantPrefix(t, a.do(several("LOCK.MACQUIRE", keys, "REPLICAS", "1", "QUORUM", "2", "BLOCK", "0")...), "-NOREPLICAS 0 of 1 ")
+		wantPrefix(t, a.do(several("LOCK.MACQUIRE", keys, "REPLICAS", "1", "QUORUM", "2", "BLOCK", "0")...),
+			"-NOREPLICAS 0 of 1 ")
 		for _, key := range keys {
 			if exists(t, rdb, key) {
 				t.Errorf("%s stayed taken", key)
@@ -78,7 +81,8 @@ func TestR32NoReplicas(t *testing.T) {
 			t.Errorf("got token %d, want %d", got, token)
 		}
 		want(t, a.do("LOCK.RELEASE", key), ":0")
-		want(t, b.do("LOCK.ACQUIRE", key, "REPLICAS", "1"), "$-1") // the lock is taken, so there is no need to wait for replicas
+		want(t, b.do("LOCK.ACQUIRE", key, "REPLICAS", "1"),
+			"$-1") // the lock is taken, so there is no need to wait for replicas
 		want(t, a.do("LOCK.RELEASE", key), ":1")
 	})
 }
@@ -288,7 +292,8 @@ func TestR32TouchWritesAndChangesNothing(t *testing.T) {
 					rdb.Persist(t.Context(), key)
 				}
 				left, written := rdb.PTTL(t.Context(), key).Val(), writes(t, rdb)
-				if reply, err := script.TouchScript.Run(t.Context(), rdb.(script.Processor), []string{key}, nil); err != nil || script.IntegersOf(reply)[0] != 1 {
+				if reply, err := script.TouchScript.Run(t.Context(), rdb.(script.Processor), []string{key},
+					nil); err != nil || script.IntegersOf(reply)[0] != 1 {
 					t.Errorf("%s: answered %v %v", mode, reply, err)
 				}
 				if writes(t, rdb) == written {
@@ -303,7 +308,8 @@ func TestR32TouchWritesAndChangesNothing(t *testing.T) {
 			}
 			want(t, a.do("LOCK.RELEASE", key), ":1")
 		}
-		if reply, err := script.TouchScript.Run(t.Context(), rdb.(script.Processor), []string{newKey()}, nil); err != nil || script.IntegersOf(reply)[0] != 0 {
+		if reply, err := script.TouchScript.Run(t.Context(), rdb.(script.Processor), []string{newKey()},
+			nil); err != nil || script.IntegersOf(reply)[0] != 0 {
 			t.Errorf("of none: answered %v %v", reply, err)
 		}
 	})
@@ -317,7 +323,8 @@ func TestR32AnUndoThatIsNotAllowed(t *testing.T) {
 	admin := dialServer(t, server.Addr)
 	rights := func(change string) {
 		t.Helper()
-		if err := admin.Do(t.Context(), "ACL", "SETUSER", "leash", "reset", "on", ">pw", "~*", "&*", "+@all", change).Err(); err != nil {
+		if err := admin.Do(t.Context(), "ACL", "SETUSER", "leash", "reset", "on", ">pw", "~*", "&*", "+@all",
+			change).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -337,20 +344,24 @@ func TestR32AnUndoThatIsNotAllowed(t *testing.T) {
 				}
 				was := storedKeys(t, admin, key)
 				rights("-" + command)
-				reply := a.do(append([]string{"LOCK.ACQUIRE", key, "OWNER", "me", "REPLICAS", "1", "BLOCK", "20"}, strings.Fields(m.Option)...)...)
+				reply := a.do(append([]string{"LOCK.ACQUIRE", key, "OWNER", "me", "REPLICAS", "1", "BLOCK", "20"},
+					strings.Fields(m.Option)...)...)
 				rights("+@all")
 				switch {
 				case strings.HasPrefix(reply, "-NOREPLICAS "):
 					n, _ := admin.HGet(t.Context(), key, fieldOf(m, "me")).Int()
 					if n != before {
-						t.Errorf("%s, %d counts, without %s: it was answered %q and left %d counts", m.Name, before, command, reply, n)
+						t.Errorf("%s, %d counts, without %s: it was answered %q and left %d counts", m.Name, before,
+							command, reply, n)
 					}
-				case !strings.HasPrefix(reply, "-NOPERM ") || !strings.Contains(reply, "'"+strings.ToLower(command)+"'"):
+				case !strings.HasPrefix(reply, "-NOPERM ") ||
+					!strings.Contains(reply, "'"+strings.ToLower(command)+"'"):
 					t.Errorf("%s, %d counts, without %s: it was answered %q", m.Name, before, command, reply)
 				default:
 					named++
 					if is := storedKeys(t, admin, key); !maps.EqualFunc(was, is, storedKey.same) {
-						t.Errorf("%s, %d counts, without %s: it was answered %q and left\n%v\nof\n%v", m.Name, before, command, reply, is, was)
+						t.Errorf("%s, %d counts, without %s: it was answered %q and left\n%v\nof\n%v", m.Name,
+							before, command, reply, is, was)
 					}
 				}
 			}

@@ -36,7 +36,8 @@ const (
 	msgBlockRange    = "ERR timeout is out of range"
 	msgNegative      = "ERR value is out of range, must be positive"
 	msgLeaseAndTTL   = "ERR LEASE and TTL options at the same time are not compatible"
-	msgOwner         = "ERR invalid OWNER: 1 to 128 printable characters without space, not mode, not leash..., not ending in :write"
+	msgOwner         = "ERR invalid OWNER: 1 to 128 printable characters without space, not mode, not leash..., " +
+		"not ending in :write"
 	msgID            = "ERR invalid ID: 1 to 128 printable characters without space"
 	msgHelper        = "ERR invalid key: Leash keeps the records of another lock in it"
 	msgSlots         = "ERR invalid key: its helper keys would hash to another slot, check its { and }"

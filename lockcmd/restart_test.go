@@ -78,10 +78,14 @@ func TestDeadRedisIsReportedInTime(t *testing.T) {
 	}
 	tests := make(map[string]func(*testing.T))
 	for _, command := range []string{
-		"LOCK.ACQUIRE other", "LOCK.ACQUIRE other BLOCK 300", "LOCK.ACQUIRE other FAIR BLOCK 300", "LOCK.ACQUIRE other READ", "LOCK.ACQUIRE other WRITE",
-		"LOCK.MACQUIRE 2 other another", "LOCK.MACQUIRE 3 a b c QUORUM 2", "LOCK.RELEASE " + key + " OWNER you", "LOCK.ATTACH " + key + " OWNER me TOKEN " + token,
-		"LOCK.CHECK other TOKEN 1", "LOCK.INFO " + key, "LOCK.BREAK " + key, "LOCK.EXTEND other 1000 TOKEN 1", "LOCK.MRELEASE 1 " + key + " OWNER you",
-		"SEM.INIT s 1", "SEM.RESIZE s 1", "SEM.ACQUIRE s", "SEM.ACQUIRE s BLOCK 300", "SEM.RELEASE s " + permitNumber(1), "SEM.INFO s", "SEM.TAKE s",
+		"LOCK.ACQUIRE other", "LOCK.ACQUIRE other BLOCK 300", "LOCK.ACQUIRE other FAIR BLOCK 300",
+		"LOCK.ACQUIRE other READ", "LOCK.ACQUIRE other WRITE",
+		"LOCK.MACQUIRE 2 other another", "LOCK.MACQUIRE 3 a b c QUORUM 2", "LOCK.RELEASE " + key + " OWNER you",
+		"LOCK.ATTACH " + key + " OWNER me TOKEN " + token,
+		"LOCK.CHECK other TOKEN 1", "LOCK.INFO " + key, "LOCK.BREAK " + key, "LOCK.EXTEND other 1000 TOKEN 1",
+		"LOCK.MRELEASE 1 " + key + " OWNER you",
+		"SEM.INIT s 1", "SEM.RESIZE s 1", "SEM.ACQUIRE s", "SEM.ACQUIRE s BLOCK 300",
+		"SEM.RELEASE s " + permitNumber(1), "SEM.INFO s", "SEM.TAKE s",
 		"SEM.TAKE s BLOCK 300", "SEM.GIVE s", "LATCH.SET l 1", "LATCH.DOWN l", "LATCH.GET l", "LATCH.AWAIT l BLOCK 300",
 	} {
 		tests[command] = func(t *testing.T) {
@@ -107,7 +111,8 @@ func TestBlockIsKeptWhileRedisIsSilent(t *testing.T) {
 		t.Fatal(err)
 	}
 	tests := make(map[string]func(*testing.T))
-	for _, command := range []string{"LOCK.ACQUIRE other BLOCK 100", "SEM.ACQUIRE s BLOCK 100", "SEM.TAKE s BLOCK 100", "LATCH.AWAIT l BLOCK 100"} {
+	for _, command := range []string{"LOCK.ACQUIRE other BLOCK 100", "SEM.ACQUIRE s BLOCK 100",
+		"SEM.TAKE s BLOCK 100", "LATCH.AWAIT l BLOCK 100"} {
 		tests[command] = func(t *testing.T) {
 			wantPrefix(t, receive(t, connect(t, s).start(strings.Fields(command)...), soon), "-LOCKTIMEOUT ")
 		}

@@ -28,7 +28,8 @@ const (
 
 // seek reads a lock and finds the hold that the options mean. If its master is in the grace period
 // and may lack the hold, seek waits for it.
-func (s *Service) seek(lock lockID, o options, until time.Time) (info script.Inspection, f script.Hold, ok bool, err error) {
+func (s *Service) seek(lock lockID, o options, until time.Time) (info script.Inspection, f script.Hold, ok bool,
+	err error) {
 	for left := s.maxSeeks - 1; ; left-- {
 		info, err = s.redis.Inspect(lock.inRedis(), until)
 		f, ok = o.find(info)
@@ -67,8 +68,10 @@ func (h *hold) recordText(number int64) string {
 	if h.mode() == script.Permit {
 		since = time.Now().UnixMilli()
 	}
-	return script.RecordPrefix(h.token, h.carrier.name) + strconv.FormatInt(number, 10) + " " + strconv.FormatInt(h.token, 10) + " " +
-		strconv.FormatInt(since, 10) + " " + strconv.FormatInt(h.ttl.Milliseconds(), 10) + " " + t.OptionLetters() + " " + more + " " +
+	return script.RecordPrefix(h.token, h.carrier.name) + strconv.FormatInt(number, 10) + " " +
+		strconv.FormatInt(h.token, 10) + " " +
+		strconv.FormatInt(since, 10) + " " + strconv.FormatInt(h.ttl.Milliseconds(), 10) + " " + t.OptionLetters() +
+		" " + more + " " +
 		script.RecordID(x.lastID) + " " + client
 }
 
@@ -87,7 +90,8 @@ func (h *hold) restoreTTL() time.Duration {
 // restoreRequest makes the call for holds of one slot and mode, whose requests the caller has
 // locked.
 func (s *Service) restoreRequest(m failover.Master, holds []*hold) *script.Call {
-	call := &script.Call{Script: holds[0].mode().Restore, DB: int(holds[0].db), Args: script.Args(m.ReplID, m.ClockGraceEnd, s.cfg.TokenTTL.Milliseconds())}
+	call := &script.Call{Script: holds[0].mode().Restore, DB: int(holds[0].db),
+		Args: script.Args(m.ReplID, m.ClockGraceEnd, s.cfg.TokenTTL.Milliseconds())}
 	for _, h := range holds {
 		number := h.carrier.requests.Add(1)
 		h.carrier.mu.Lock()
@@ -98,7 +102,8 @@ func (s *Service) restoreRequest(m failover.Master, holds []*hold) *script.Call 
 			call.Keys = append(call.Keys, script.TokenKey(h.key()))
 		}
 		call.Keys = append(call.Keys, script.TombstoneKey(h.key(), h.token, h.carrier.name))
-		call.Args = append(call.Args, script.Args(h.owner(), int64(count), max(h.restoreTTL().Milliseconds(), 1), h.recordText(number))...)
+		call.Args = append(call.Args, script.Args(h.owner(), int64(count), max(h.restoreTTL().Milliseconds(), 1),
+			h.recordText(number))...)
 	}
 	return call
 }
@@ -181,7 +186,8 @@ func (s *Service) moveAgain(h *hold, text string, until time.Time) bool {
 	if !ok {
 		return false
 	}
-	opts := acquireOptions{db: int(h.db), key: h.key(), mode: h.mode(), owner: h.owner(), token: h.token, ttl: s.cfg.WatchdogTimeout}
+	opts := acquireOptions{db: int(h.db), key: h.key(), mode: h.mode(), owner: h.owner(), token: h.token,
+		ttl: s.cfg.WatchdogTimeout}
 	m := h.carrier.newAcquisition(opts, nil).newMove(h.token, r.Carrier, r.Request)
 	defer m.unlockOld()
 	return m.send(until).kind == moved

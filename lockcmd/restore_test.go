@@ -90,7 +90,8 @@ func stateOf(t testing.TB, rdb redis.UniversalClient, key string) (lines []strin
 			for field, value := range rdb.HGetAll(ctx, k).Val() {
 				if r, ok := script.ParseRecord(value); ok {
 					more := untilText.ReplaceAllString(r.Ext, "-") // this changes with time
-					value = strings.Join([]string{strconv.FormatInt(r.Token, 10), r.Carrier, strconv.FormatInt(r.TTL, 10), r.Options, more, r.ID, r.Client}, " ")
+					value = strings.Join([]string{strconv.FormatInt(r.Token, 10), r.Carrier,
+						strconv.FormatInt(r.TTL, 10), r.Options, more, r.ID, r.Client}, " ")
 				}
 				lines = append(lines, k+" "+field+" "+value)
 			}
@@ -118,13 +119,18 @@ func TestR2RestoreOfEachMode(t *testing.T) {
 			holds int64
 		}{
 			{"plain", [][]string{{"LOCK.ACQUIRE", "K"}}, 1},
-			{"entered again", [][]string{{"LOCK.ACQUIRE", "K", "OWNER", "me"}, {"LOCK.ACQUIRE", "K", "OWNER", "me", "ID", "7", "MAXHOLD", "100000"}}, 1},
-			{"with all its terms", [][]string{{"LOCK.ACQUIRE", "K", "OWNER", "me", "MAXHOLD", "100000", "ONLOSS", "ERROR", "ONCLOSE", "EXPIRE"}}, 1},
+			{"entered again", [][]string{{"LOCK.ACQUIRE", "K", "OWNER", "me"},
+				{"LOCK.ACQUIRE", "K", "OWNER", "me", "ID", "7", "MAXHOLD", "100000"}}, 1},
+			{"with all its terms",
+				[][]string{{"LOCK.ACQUIRE", "K", "OWNER", "me", "MAXHOLD", "100000", "ONLOSS", "ERROR", "ONCLOSE",
+					"EXPIRE"}}, 1},
 			{"a lease", [][]string{{"LOCK.ACQUIRE", "K", "LEASE", "60000"}}, 1},
 			{"fair", [][]string{{"LOCK.ACQUIRE", "K", "FAIR"}}, 1},
-			{"read", [][]string{{"LOCK.ACQUIRE", "K", "READ"}, {"LOCK.ACQUIRE", "K", "READ", "OWNER", "me"}, {"LOCK.ACQUIRE", "K", "READ", "OWNER", "me"}}, 2},
+			{"read", [][]string{{"LOCK.ACQUIRE", "K", "READ"}, {"LOCK.ACQUIRE", "K", "READ", "OWNER", "me"},
+				{"LOCK.ACQUIRE", "K", "READ", "OWNER", "me"}}, 2},
 			{"write", [][]string{{"LOCK.ACQUIRE", "K", "WRITE"}}, 1},
-			{"write and read", [][]string{{"LOCK.ACQUIRE", "K", "WRITE", "OWNER", "me"}, {"LOCK.ACQUIRE", "K", "READ", "OWNER", "me"}}, 2},
+			{"write and read", [][]string{{"LOCK.ACQUIRE", "K", "WRITE", "OWNER", "me"},
+				{"LOCK.ACQUIRE", "K", "READ", "OWNER", "me"}}, 2},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				a, key := connect(t, s), newKey()
@@ -136,7 +142,9 @@ func TestR2RestoreOfEachMode(t *testing.T) {
 				end := beginGrace(t, s, key)
 				forget(t, rdb, key)
 				s.watchdog.CheckAll()
-				eventually(t, soon, "the hold is restored", func() bool { return s.Stats().Restored == restored+c.holds })
+				eventually(t, soon, "the hold is restored", func() bool {
+					return s.Stats().Restored == restored+c.holds
+				})
 				end()
 				if after := stateOf(t, rdb, key); !slices.Equal(before, after) {
 					t.Errorf("before:\n%s\nafter:\n%s", strings.Join(before, "\n"), strings.Join(after, "\n"))
@@ -279,7 +287,8 @@ func TestR2RestoreYields(t *testing.T) {
 // it is a hold of Redisson.
 func (s *Service) putOther(h *hold, token int64) {
 	ctx, rdb, key := context.Background(), s.redis.Redis, h.key()
-	text := script.RecordPrefix(token, "other:1.1") + "1 1 " + strconv.FormatInt(time.Now().UnixMilli(), 10) + " 60000 w - - -"
+	text := script.RecordPrefix(token, "other:1.1") + "1 1 " + strconv.FormatInt(time.Now().UnixMilli(), 10) +
+		" 60000 w - - -"
 	if h.mode() == script.Plain {
 		rdb.HSet(ctx, key, "other", "1")
 		if token > 0 {
@@ -311,7 +320,8 @@ func TestR2NothingIsRestoredOutOfGrace(t *testing.T) {
 		}
 		end()
 		now := time.Now().UnixMilli()
-		for want, late := range map[int64]failover.Master{graceOver: {ReplID: m.ReplID, ClockGraceEnd: now - 1}, otherMaster: {ReplID: "another", ClockGraceEnd: now + 60_000}} {
+		for want, late := range map[int64]failover.Master{graceOver: {ReplID: m.ReplID, ClockGraceEnd: now - 1},
+			otherMaster: {ReplID: "another", ClockGraceEnd: now + 60_000}} {
 			forget(t, rdb, key)
 			reply, err := s.redis.Ask(s.restoreRequest(late, []*hold{h}), s.deadline())
 			if err != nil || script.IntegersOf(reply)[0] != want || exists(t, rdb, key) {

@@ -62,7 +62,9 @@ func TestR31DeadWriterIsNotRenewedForItsReader(t *testing.T) {
 		want(t, alive.do("LOCK.RELEASE", read), ":1")
 		wantNothing(t, rdb, read, other)
 
-		eventually(t, 4*time.Second, "the read hold is over", func() bool { return readTimeout(rdb, written, "me", 1) < 0 })
+		eventually(t, 4*time.Second, "the read hold is over", func() bool {
+			return readTimeout(rdb, written, "me", 1) < 0
+		})
 		s.RenewAll(context.Background())
 		want(t, other.do("LOCK.ACQUIRE", written, "READ"), "$-1")
 		want(t, alive.do("LOCK.RELEASE", written), ":1")
@@ -109,7 +111,8 @@ func TestR12WriterAndItsReaderAreRenewedApart(t *testing.T) {
 				a, b, c, key := connect(t, s), connect(t, other), connect(t, other), newKey()
 				splitHold(t, key, a, b, moved, "WRITE", 1500*time.Millisecond)
 				alone := func() error {
-					for end := time.Now().Add(2500 * time.Millisecond); time.Now().Before(end); <-time.After(50 * time.Millisecond) {
+					for end := time.Now().Add(2500 * time.Millisecond); time.Now().Before(end); <-time.After(
+						50 * time.Millisecond) {
 						if reply := c.do("LOCK.ACQUIRE", key, "READ"); reply != "$-1" {
 							return fmt.Errorf("somebody reads beside the writer: %q", reply)
 						}
@@ -131,7 +134,9 @@ func TestR12WriterAndItsReaderAreRenewedApart(t *testing.T) {
 				c.token(key, "READ")
 				want(t, c.do("LOCK.RELEASE", key), ":1")
 				want(t, c.do("LOCK.RELEASE", key, "OWNER", "me", "READ"), ":1")
-				eventually(t, 3*time.Second, "all is forgotten", func() bool { return a.carrier.Holds()+b.carrier.Holds() == 0 })
+				eventually(t, 3*time.Second, "all is forgotten", func() bool {
+					return a.carrier.Holds()+b.carrier.Holds() == 0
+				})
 				wantNothing(t, rdb, key, a, b, c)
 				return nil
 			})

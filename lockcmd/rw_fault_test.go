@@ -55,7 +55,8 @@ func TestR7LateCopiesOfReadAndWriteDoNothing(t *testing.T) {
 	s, straight, _ := faulty(t, Config{})
 	rdb, until := straight.redis.Redis, time.Now().Add(5*time.Second)
 	for _, m := range []*script.Mode{script.Read, script.Write} {
-		a, key, field := connect(t, s), newKey(), map[*script.Mode]string{script.Read: "me", script.Write: "me:write"}[m]
+		a, key, field := connect(t, s), newKey(), map[*script.Mode]string{script.Read: "me",
+			script.Write: "me:write"}[m]
 		opts := acquireOptions{mode: m, key: key, owner: "me", ttl: 30 * time.Second}
 		token := a.token(key, m.Option, "OWNER", "me")
 		own, _ := a.carrier.lockOwnHold(opts)
@@ -66,7 +67,8 @@ func TestR7LateCopiesOfReadAndWriteDoNothing(t *testing.T) {
 			t.Errorf("a late acquire changed the count to %s, and said %v", count(rdb, key, field), r)
 		}
 		release := func(token, number int64) *script.Call {
-			return &script.Call{Script: m.Release, Keys: m.Keys(key, "me"), Args: script.Args("me", token, a.carrier.name, number, "", "c", "p")}
+			return &script.Call{Script: m.Release, Keys: m.Keys(key, "me"),
+				Args: script.Args("me", token, a.carrier.name, number, "", "c", "p")}
 		}
 		for _, row := range []struct {
 			request *script.Call
@@ -80,7 +82,8 @@ func TestR7LateCopiesOfReadAndWriteDoNothing(t *testing.T) {
 		} {
 			reply, err := s.redis.Ask(row.request, until)
 			if err != nil || script.IntegersOf(reply)[0] != row.code || count(rdb, key, field) != row.left {
-				t.Errorf("%v: got %v %v and count %s, want %d and %s", row.request.Args, reply, err, count(rdb, key, field), row.code, row.left)
+				t.Errorf("%v: got %v %v and count %s, want %d and %s", row.request.Args, reply, err,
+					count(rdb, key, field), row.code, row.left)
 			}
 		}
 		want(t, a.do("LOCK.RELEASE", key, "ALL"), ":1")
@@ -152,10 +155,13 @@ func TestR26UnansweredReleaseOfReadAndWrite(t *testing.T) {
 			want(t, b.do("LOCK.ACQUIRE", key, "WRITE"), "$-1")
 			fault.Disarm()
 			eventually(t, time.Second, "the release is repeated", func() bool {
-				return inRedis(t, straight.redis.Redis, key)["me"] != "2" && inRedis(t, straight.redis.Redis, key)["me:write"] != "2"
+				return inRedis(t, straight.redis.Redis, key)["me"] != "2" &&
+					inRedis(t, straight.redis.Redis, key)["me:write"] != "2"
 			})
 		}
-		eventually(t, 2*time.Second, "the hold is over", func() bool { return !exists(t, straight.redis.Redis, key) && a.carrier.Holds() == 0 })
+		eventually(t, 2*time.Second, "the hold is over", func() bool {
+			return !exists(t, straight.redis.Redis, key) && a.carrier.Holds() == 0
+		})
 		wantNothing(t, straight.redis.Redis, key, a)
 	}
 }

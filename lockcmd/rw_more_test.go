@@ -168,13 +168,17 @@ func TestAttachExtendAndCheckReadAndWrite(t *testing.T) {
 			}
 			want(t, c.do("LOCK.EXTEND", key, "1000", "TOKEN", token), ":1000")
 			left := rdb.PTTL(ctx, key).Val()
-			if most := map[string]time.Duration{"READ": 3 * time.Second, "WRITE": time.Second}[mode]; left > most || left < 500*time.Millisecond {
+			if most := map[string]time.Duration{"READ": 3 * time.Second, "WRITE": time.Second}[mode]; left > most ||
+				left < 500*time.Millisecond {
 				t.Errorf("%s lasts %v, want as long as its longest hold", mode, left)
 			}
-			if left := readTimeout(rdb, key, "me", 1); mode == "READ" && (left > time.Second || left < 500*time.Millisecond) {
+			if left := readTimeout(rdb, key, "me", 1); mode == "READ" &&
+				(left > time.Second || left < 500*time.Millisecond) {
 				t.Errorf("the hold lasts %v", left)
 			}
-			eventually(t, 3*time.Second, "the lease is over", func() bool { return c.do("LOCK.CHECK", key, "TOKEN", token) == ":0" })
+			eventually(t, 3*time.Second, "the lease is over", func() bool {
+				return c.do("LOCK.CHECK", key, "TOKEN", token) == ":0"
+			})
 			eventually(t, 3*time.Second, "the hold is dropped", func() bool { return b.carrier.Holds() == 0 })
 			if len(a.losses)+len(b.losses) != 0 {
 				t.Error("the end of a lease was reported as a loss")
@@ -182,7 +186,9 @@ func TestAttachExtendAndCheckReadAndWrite(t *testing.T) {
 			if mode == "READ" {
 				want(t, beside.do("LOCK.RELEASE", key), ":1")
 			}
-			eventually(t, time.Second, "nothing is left", func() bool { return !exists(t, rdb, key) && !exists(t, rdb, script.RecordsKey(key)) })
+			eventually(t, time.Second, "nothing is left", func() bool {
+				return !exists(t, rdb, key) && !exists(t, rdb, script.RecordsKey(key))
+			})
 			wantNothing(t, rdb, key, b, c)
 			c.token(key, mode, "OWNER", "me")
 			want(t, c.do("LOCK.EXTEND", key, "1000"), "-"+msgIsRenewed)

@@ -24,7 +24,8 @@ func TestR12ReadAndWriteHoldsAreRenewed(t *testing.T) {
 			key := newKey()
 			a, b := connect(t, s), connect(t, s)
 			alive := func(counts int) error {
-				for end := time.Now().Add(2500 * time.Millisecond); time.Now().Before(end); <-time.After(20 * time.Millisecond) {
+				for end := time.Now().Add(2500 * time.Millisecond); time.Now().Before(end); <-time.After(
+					20 * time.Millisecond) {
 					lefts := []time.Duration{rdb.PTTL(ctx, key).Val(), rdb.PTTL(ctx, script.RecordsKey(key)).Val()}
 					for i := 1; i <= counts; i++ {
 						lefts = append(lefts, readTimeout(rdb, key, "me", i))

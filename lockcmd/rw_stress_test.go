@@ -41,7 +41,8 @@ func TestReadersAndWritersUnderLoad(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if got, _ := rdb.Get(context.Background(), "{"+l.key+"}counter").Int64(); got != l.writes.Load() || l.writes.Load() == 0 || l.reads.Load() == 0 {
+		if got, _ := rdb.Get(context.Background(), "{"+l.key+"}counter").Int64(); got != l.writes.Load() ||
+			l.writes.Load() == 0 || l.reads.Load() == 0 {
 			t.Errorf("got counter %d after %d writes; %d reads", got, l.writes.Load(), l.reads.Load())
 		}
 		eventually(t, 5*time.Second, "nothing is left", func() bool {

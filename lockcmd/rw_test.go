@@ -40,7 +40,9 @@ func TestReadersShareAndWritersDoNot(t *testing.T) {
 		want(t, b.do("LOCK.ACQUIRE", key), "$-1")
 		want(t, a.do("LOCK.RELEASE", key, "READ"), "-"+msgNotHeld)
 		want(t, a.do("LOCK.RELEASE", key, "WRITE"), ":1")
-		eventually(t, 3*time.Second, "all is forgotten", func() bool { return s.Stats().Holds+other.Stats().Holds == 0 })
+		eventually(t, 3*time.Second, "all is forgotten", func() bool {
+			return s.Stats().Holds+other.Stats().Holds == 0
+		})
 		if exists(t, rdb, key) || len(a.losses)+len(b.losses)+len(c.losses) != 0 {
 			t.Error("something is left, or was lost")
 		}
@@ -101,10 +103,12 @@ func TestReadWriteLayoutIsRedissons(t *testing.T) {
 				}
 			}
 			records := inRedis(t, rdb, base+":leash")
-			if r, ok := script.ParseRecord(records["u:1"]); !ok || len(records) != 1 || r.Token != token || r.Carrier != a.carrier.name {
+			if r, ok := script.ParseRecord(records["u:1"]); !ok || len(records) != 1 || r.Token != token ||
+				r.Carrier != a.carrier.name {
 				t.Errorf("got records %q", records)
 			}
-			if left, lock := rdb.PTTL(ctx, base+":leash").Val(), rdb.PTTL(ctx, key).Val(); left < 29*time.Second || lock < 29*time.Second {
+			if left, lock := rdb.PTTL(ctx, base+":leash").Val(),
+				rdb.PTTL(ctx, key).Val(); left < 29*time.Second || lock < 29*time.Second {
 				t.Errorf("the records last %v, the lock %v", left, lock)
 			}
 			want(t, a.do("LOCK.RELEASE", key), ":0")
@@ -142,7 +146,8 @@ func TestR4ReadAndWriteHoldsAreEnteredAgain(t *testing.T) {
 			}
 			for _, elsewhere := range []*conn{b, c} {
 				want(t, elsewhere.do("LOCK.ACQUIRE", key, mode, "OWNER", "me"), "-"+msgElsewhere)
-				want(t, elsewhere.do("LOCK.ACQUIRE", key, mode, "OWNER", "me", "BLOCK", "0", "ID", "r2"), "-"+msgElsewhere)
+				want(t, elsewhere.do("LOCK.ACQUIRE", key, mode, "OWNER", "me", "BLOCK", "0", "ID", "r2"),
+					"-"+msgElsewhere)
 			}
 			// within one Leash
 			if again := b.token(key, mode, "OWNER", "me", "ID", "r3"); again != token {
@@ -152,7 +157,9 @@ func TestR4ReadAndWriteHoldsAreEnteredAgain(t *testing.T) {
 			if again := c.token(key, mode, "OWNER", "me", "ID", "r3", "BLOCK", "0"); again != token {
 				t.Fatalf("got token %d when repeated on another Leash, want %d", again, token)
 			}
-			eventually(t, 3*time.Second, "the old carriers forget", func() bool { return a.carrier.Holds()+b.carrier.Holds() == 0 })
+			eventually(t, 3*time.Second, "the old carriers forget", func() bool {
+				return a.carrier.Holds()+b.carrier.Holds() == 0
+			})
 			want(t, c.do("LOCK.RELEASE", key), ":0")
 			want(t, a.do("LOCK.RELEASE", key, "OWNER", "me", mode), ":0") // from any connection
 			want(t, b.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "last"), ":1")
@@ -260,7 +267,8 @@ func TestR9KindsDoNotMix(t *testing.T) {
 		want(t, b.do("LOCK.ACQUIRE", key), "$-1")
 		rdb.Set(context.Background(), key, "text", 0)
 		for _, mode := range []string{"READ", "WRITE"} {
-			want(t, b.do("LOCK.ACQUIRE", key, mode), "-WRONGTYPE Operation against a key holding the wrong kind of value")
+			want(t, b.do("LOCK.ACQUIRE", key, mode),
+				"-WRONGTYPE Operation against a key holding the wrong kind of value")
 		}
 	})
 }
@@ -323,7 +331,8 @@ func TestInfoOfReadersAndWriters(t *testing.T) {
 		}
 		j.in(j.write(30 * time.Second))
 		j.in(j.write(30 * time.Second))
-		info(map[string]string{"mode": "write", "owner": j.owner, "holds": "2", "token": "", "leash": "", "client": "", "since-ms": ""})
+		info(map[string]string{"mode": "write", "owner": j.owner, "holds": "2", "token": "", "leash": "",
+			"client": "", "since-ms": ""})
 		j.unwrite()
 		j.unwrite()
 		want(t, a.do("LOCK.INFO", key), "$-1")
@@ -333,7 +342,8 @@ func TestInfoOfReadersAndWriters(t *testing.T) {
 		first := strconv.FormatInt(a.token(key, "READ", "OWNER", "z"), 10)
 		a.token(key, "READ", "OWNER", "z")
 		c.token(key, "READ", "OWNER", "a")
-		info(map[string]string{"mode": "read", "owner": "z", "token": first, "holds": "4", "leash": s.uuid, "client": "127.0.0.1:5000 test"})
+		info(map[string]string{"mode": "read", "owner": "z", "token": first, "holds": "4", "leash": s.uuid,
+			"client": "127.0.0.1:5000 test"})
 		if left, _ := strconv.Atoi(fields(t, a.do("LOCK.INFO", key))["ttl-ms"]); left < 35_000 || left > 40_000 {
 			t.Errorf("got %d ms left, want as long as java's lasts", left)
 		}

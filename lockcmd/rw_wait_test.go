@@ -30,7 +30,9 @@ func TestR18ReadersGoInTogether(t *testing.T) {
 		writes := last.await(s, 5, key, "WRITE", "BLOCK", "0")
 		late := connect(t, s)
 		behind := late.await(s, 6, key, "READ", "BLOCK", "0")
-		eventually(t, 5*time.Second, "both listen", func() bool { return listeners(t, rdb, script.RWChannel(key)) == 2 })
+		eventually(t, 5*time.Second, "both listen", func() bool {
+			return listeners(t, rdb, script.RWChannel(key)) == 2
+		})
 		want(t, w.do("LOCK.RELEASE", key), ":1")
 		tokens := make(map[int64]bool)
 		for _, reply := range replies {
@@ -182,7 +184,9 @@ func TestReadWriteWakesAndIsWokenByRedisson(t *testing.T) {
 		}{{"WRITE", j.read, j.unread}, {"READ", j.write, j.unwrite}, {"WRITE", j.write, j.unwrite}} {
 			j.in(row.take(30 * time.Second))
 			reply := a.await(s, 1, key, row.option, "BLOCK", "0")
-			eventually(t, 5*time.Second, "we listen", func() bool { return listeners(t, rdb, script.RWChannel(key)) == 2 })
+			eventually(t, 5*time.Second, "we listen", func() bool {
+				return listeners(t, rdb, script.RWChannel(key)) == 2
+			})
 			<-time.After(50 * time.Millisecond) // the attempt that follows the subscription has ended
 			row.release()
 			tokenOf(t, woken(t, reply))
@@ -278,7 +282,8 @@ func TestR21ReadersAndWritersHandOver(t *testing.T) {
 			}
 			got := inRedis(t, rdb, key)
 			field := map[string]string{"WRITE": "b:write", "READ": "b"}[row[1]]
-			if got["mode"] != strings.ToLower(row[1]) || got[field] != "1" || got["a"]+got["a:write"]+got[j.owner] != "" {
+			if got["mode"] != strings.ToLower(row[1]) || got[field] != "1" ||
+				got["a"]+got["a:write"]+got[j.owner] != "" {
 				t.Errorf("%v: got %v", row, got)
 			}
 			if left := readTimeout(rdb, key, "a", 1); left > 0 {

@@ -103,7 +103,8 @@ func (p *rightsStage) renewal(m *script.Mode, locks ...string) rightsCall {
 
 // undo is the undo of the request with that number.
 func (p *rightsStage) undo(m *script.Mode, c *conn, number int64) rightsCall {
-	return rightsCall{script: m.Undo, keys: m.EndKeys(p.key, "me"), args: []any{"me", c.carrier.name, number, number + 1, m.Channel(p.key), "p", 0}}
+	return rightsCall{script: m.Undo, keys: m.EndKeys(p.key, "me"),
+		args: []any{"me", c.carrier.name, number, number + 1, m.Channel(p.key), "p", 0}}
 }
 
 // restore adds a hold to the call of a restore. text is its record.
@@ -306,7 +307,8 @@ func sharedRightsScenes(m *script.Mode) (all []rightsScene) {
 	add("rw_renew_key", "the records", func(p *rightsStage) rightsCall {
 		p.readAndWrite()
 		r := p.record(m, p.key, "me")
-		return rightsCall{script: m.RenewKey, keys: []string{script.RecordsKey(p.key)}, args: []any{rightsTTL, "me", script.RecordPrefix(r.Token, r.Carrier)}}
+		return rightsCall{script: m.RenewKey, keys: []string{script.RecordsKey(p.key)},
+			args: []any{rightsTTL, "me", script.RecordPrefix(r.Token, r.Carrier)}}
 	})
 	for _, before := range []string{"", "1"} {
 		add("rw_renew_key", "a timeout key that was "+strconv.Quote(before), func(p *rightsStage) rightsCall {
@@ -354,15 +356,18 @@ func permitRightsScenes() (all []rightsScene) {
 	}
 	add("permit_renew", "one", func(p *rightsStage) rightsCall {
 		number, text := p.permit()
-		return rightsCall{script: script.PermitRenewScript, keys: script.SemaphoreKeys(p.key), args: []any{rightsTTL, number, p.permitPrefix(text)}, names: []string{p.key}}
+		return rightsCall{script: script.PermitRenewScript, keys: script.SemaphoreKeys(p.key),
+			args: []any{rightsTTL, number, p.permitPrefix(text)}, names: []string{p.key}}
 	})
 	add("permit_renew_key", "the zset", func(p *rightsStage) rightsCall {
 		number, _ := p.permit()
-		return rightsCall{script: script.PermitRenewKeyScript, keys: script.SemaphoreKeys(p.key)[1:2], args: []any{rightsTTL, number, ""}}
+		return rightsCall{script: script.PermitRenewKeyScript, keys: script.SemaphoreKeys(p.key)[1:2],
+			args: []any{rightsTTL, number, ""}}
 	})
 	add("permit_renew_key", "the records", func(p *rightsStage) rightsCall {
 		number, text := p.permit()
-		return rightsCall{script: script.PermitRenewKeyScript, keys: script.SemaphoreKeys(p.key)[2:], args: []any{rightsTTL, number, p.permitPrefix(text)}}
+		return rightsCall{script: script.PermitRenewKeyScript, keys: script.SemaphoreKeys(p.key)[2:],
+			args: []any{rightsTTL, number, p.permitPrefix(text)}}
 	})
 	add("permit_restore", "it is lost", func(p *rightsStage) rightsCall {
 		number, text := p.permit()
@@ -378,7 +383,8 @@ func permitRightsScenes() (all []rightsScene) {
 	add("permit_undo", "one", func(p *rightsStage) rightsCall {
 		number, text := p.permit()
 		r, _ := script.ParseRecord(text)
-		return rightsCall{script: script.ByName("permit_undo"), keys: script.SemaphoreKeys(p.key), args: []any{r.Carrier, requestNumber(r), script.PermitChannel(p.key), "p", 0, number}}
+		return rightsCall{script: script.ByName("permit_undo"), keys: script.SemaphoreKeys(p.key),
+			args: []any{r.Carrier, requestNumber(r), script.PermitChannel(p.key), "p", 0, number}}
 	})
 	return all
 }
@@ -450,7 +456,8 @@ func TestAScriptRunDirectlyWithoutARightLeavesNothing(t *testing.T) {
 		if users[command] != nil {
 			return users[command]
 		}
-		if err := rdb.Do(t.Context(), "ACL", "SETUSER", "no"+command, "on", ">pw", "~*", "&*", "+@all", "-"+command).Err(); err != nil {
+		if err := rdb.Do(t.Context(), "ACL", "SETUSER", "no"+command, "on", ">pw", "~*", "&*", "+@all",
+			"-"+command).Err(); err != nil {
 			t.Fatal(err)
 		}
 		opt := *rdb.Options()
@@ -467,14 +474,16 @@ func TestAScriptRunDirectlyWithoutARightLeavesNothing(t *testing.T) {
 		was := storedKeys(t, rdb, p.key)
 		reply, err := call.script.Run(t.Context(), rdb, call.keys, script.Args(call.args...))
 		if err != nil || scene.file != "touch.lua" && maps.EqualFunc(was, storedKeys(t, rdb, p.key), storedKey.same) {
-			t.Errorf("%s, %s, with all rights: it was answered %v, %v, or changed nothing", scene.file, scene.what, reply, err)
+			t.Errorf("%s, %s, with all rights: it was answered %v, %v, or changed nothing", scene.file, scene.what,
+				reply, err)
 		}
 		failed[scene.file] = true
 		for _, command := range call.script.Commands() {
 			p := stage()
 			call := scene.prepare(p)
 			was := storedKeys(t, rdb, p.key)
-			reply, err := call.script.Run(context.Background(), without(strings.ToLower(command)), call.keys, script.Args(call.args...))
+			reply, err := call.script.Run(context.Background(), without(strings.ToLower(command)), call.keys,
+				script.Args(call.args...))
 			names := []string{p.key}
 			if err == nil {
 				names = nil
@@ -495,7 +504,8 @@ func TestAScriptRunDirectlyWithoutARightLeavesNothing(t *testing.T) {
 					return all
 				}
 				if !maps.EqualFunc(of(was), of(is), storedKey.same) {
-					t.Errorf("%s, %s, without %s: it was answered %v, %v and left\n%v\nof\n%v", scene.file, scene.what, command, reply, err, of(is), of(was))
+					t.Errorf("%s, %s, without %s: it was answered %v, %v and left\n%v\nof\n%v", scene.file,
+						scene.what, command, reply, err, of(is), of(was))
 				}
 			}
 		}

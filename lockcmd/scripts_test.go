@@ -26,13 +26,15 @@ func TestR13ScriptsRefuseStaleRequests(t *testing.T) {
 			// no renewal changes a lease
 			token := c.hold(key, m.Option, "OWNER", "me", "LEASE", "600000")
 			c.hold(key, m.Option, "OWNER", "me", "LEASE", "600000")
-			h := &heldBy{t: t, rdb: rdb, mode: m, key: key, token: token, carrier: c.carrier.name, last: c.carrier.requests.Load()}
+			h := &heldBy{t: t, rdb: rdb, mode: m, key: key, token: token, carrier: c.carrier.name,
+				last: c.carrier.requests.Load()}
 			h.refuse()
 			h.refuseToMove()
 			h.refuseAcquires()
 			h.refuseOneKey()
 			// one count remains
-			h.call("[0]", m.Handover, m.EndKeys(key, "me", script.TokenKey(key)), append(h.hand(token, h.carrier, c.carrier.requests.Add(1)), m.Name)...)
+			h.call("[0]", m.Handover, m.EndKeys(key, "me", script.TokenKey(key)),
+				append(h.hand(token, h.carrier, c.carrier.requests.Add(1)), m.Name)...)
 			want(t, c.do("LOCK.RELEASE", key), ":1")
 		}
 	})
@@ -72,13 +74,15 @@ func (h *heldBy) refused(want string, sc *script.Script, keys []string, args ...
 
 // hand returns the arguments of a hand-over, except for the last one.
 func (h *heldBy) hand(token int64, carrier string, number int64) []any {
-	return []any{"me", token, carrier, number, "", "you", "x:1.1", 1, 30000, "w", 0, "-", "client", "-", "", h.mode.Channel(h.key), "p"}
+	return []any{"me", token, carrier, number, "", "you", "x:1.1", 1, 30000, "w", 0, "-", "client", "-", "",
+		h.mode.Channel(h.key), "p"}
 }
 
 // refuse calls the scripts that end a hold, for others and too late.
 func (h *heldBy) refuse() {
 	m, key, channel := h.mode, h.key, h.mode.Channel(h.key)
-	ends, hands, revokes := m.ReleaseKeys(key, "me"), m.EndKeys(key, "me", script.TokenKey(key)), m.EndKeys(key, "me", "{"+key+"}:t", "{"+key+"}:a")
+	ends, hands, revokes := m.ReleaseKeys(key, "me"), m.EndKeys(key, "me", script.TokenKey(key)),
+		m.EndKeys(key, "me", "{"+key+"}:t", "{"+key+"}:a")
 	for _, other := range []struct {
 		token   int64
 		carrier string
@@ -104,12 +108,15 @@ func (h *heldBy) refuseToMove() {
 	m, key := h.mode, h.key
 	keys := m.Keys(key, "me", "{"+key+"}:t", "{"+key+"}:n")
 	for _, row := range [][]any{
-		{h.token - 1, h.carrier, "", ""}, {h.token, "x:1.1", "", ""}, {h.token, h.carrier, h.last + 1, ""}, {h.token, h.carrier, "", "=another"},
+		{h.token - 1, h.carrier, "", ""}, {h.token, "x:1.1", "", ""}, {h.token, h.carrier, h.last + 1, ""},
+		{h.token, h.carrier, "", "=another"},
 	} {
-		h.refused("[-1]", m.Move, keys, append(append([]any{"me"}, row...), "y:1.1", 1, "client", event.Moved, 1000, "", "")...)
+		h.refused("[-1]", m.Move, keys, append(append([]any{"me"}, row...), "y:1.1", 1, "client", event.Moved, 1000,
+			"", "")...)
 	}
 	record := "L1 5 x:1.1 1 5 1 30000 l - - c"
-	h.refused("-1", m.Extend, m.Keys(key, "me", "{"+key+"}:t"), "me", record, "L1 5 x:1.1 1 5 1 90000 l extend=x:1 - c", 90000, "", "", 1000)
+	h.refused("-1", m.Extend, m.Keys(key, "me", "{"+key+"}:t"), "me", record,
+		"L1 5 x:1.1 1 5 1 90000 l extend=x:1 - c", 90000, "", "", 1000)
 	if exists(h.t, h.rdb, "{"+key+"}:t") {
 		h.t.Errorf("%s: a tombstone was left of what was not done", m.Name)
 	}
@@ -119,7 +126,8 @@ func (h *heldBy) refuseToMove() {
 func (h *heldBy) refuseAcquires() {
 	acquire := func(want string, m *script.Mode, key, owner, carrier string, number, tracked any) {
 		h.t.Helper()
-		keys, args := m.Keys(key, owner, script.TokenKey(key)), []any{owner, carrier, number, tracked, 30000, "w", 0, "-", "client", "-"}
+		keys, args := m.Keys(key, owner, script.TokenKey(key)),
+			[]any{owner, carrier, number, tracked, 30000, "w", 0, "-", "client", "-"}
 		if m.Fair {
 			keys, args = append(keys, m.Queue(key)...), append(args, "", m.Channel(key), "p")
 		}
@@ -164,15 +172,18 @@ func TestR13PermitScriptsRefuseStaleRequests(t *testing.T) {
 		keys := script.SemaphoreKeys(key)
 		for token, carrier := range map[int64]string{r.Token - 1: r.Carrier, r.Token: "x:1.1"} {
 			h.call("-1", script.PermitReleaseScript, keys, p, token, carrier, "", "", script.PermitChannel(key), "p")
-			h.call(fmt.Sprintf("[-2 %d %s %d]", r.Token, r.Carrier, r.TTL), script.PermitRevokeScript, append(keys, tag+":t"), p, token, carrier, script.PermitChannel(key), "p", 1000, "", "")
-			h.call("[-1]", script.PermitMoveScript, append(keys, tag+":t", tag+":n"), p, token, carrier, "", "", "y:1.1", 1, "client", event.Moved, 1000, "", "")
+			h.call(fmt.Sprintf("[-2 %d %s %d]", r.Token, r.Carrier, r.TTL), script.PermitRevokeScript,
+				append(keys, tag+":t"), p, token, carrier, script.PermitChannel(key), "p", 1000, "", "")
+			h.call("[-1]", script.PermitMoveScript, append(keys, tag+":t", tag+":n"), p, token, carrier, "", "",
+				"y:1.1", 1, "client", event.Moved, 1000, "", "")
 			h.call("[0]", script.PermitRenewScript, keys, 90000, p, script.RecordPrefix(token, carrier))
 			h.call("0", script.PermitRenewKeyScript, keys[2:], 90000, p, script.RecordPrefix(token, carrier))
 		}
 		h.call("0", script.ByName("permit_undo"), keys, r.Carrier, 1_000_000, script.PermitChannel(key), "p", 0, p)
 		h.call("0", script.PermitRenewKeyScript, keys[1:2], 90000, permitNumber(1), "")
 		other := newKey()
-		h.call("[0 -1]", script.PermitAcquireScript, append(script.SemaphoreKeys(other), script.TurnsKey(other)), "x:1.1", 1, 30000, "w", "-", "client", "channel", "p", "", "x/250", "", "", "", permitNumber(2), 1)
+		h.call("[0 -1]", script.PermitAcquireScript, append(script.SemaphoreKeys(other), script.TurnsKey(other)),
+			"x:1.1", 1, 30000, "w", "-", "client", "channel", "p", "", "x/250", "", "", "", permitNumber(2), 1)
 		c.wantSemaphoreInfo(key, 2, 1, 1)
 		if exists(t, rdb, tag+":t") {
 			t.Error("a tombstone was left of what was not done")
@@ -206,7 +217,8 @@ func TestR25RenewalRefusedByRedisIsUnknown(t *testing.T) {
 		for _, m := range script.Modes {
 			c, key := connect(t, s), newKey()
 			h := &heldBy{t: t, rdb: limited, mode: m, key: key}
-			h.call("[-1]", m.Renew, m.Keys(key, "me"), 90000, "me", script.RecordPrefix(c.hold(key, m.Option, "OWNER", "me"), c.carrier.name))
+			h.call("[-1]", m.Renew, m.Keys(key, "me"), 90000, "me",
+				script.RecordPrefix(c.hold(key, m.Option, "OWNER", "me"), c.carrier.name))
 		}
 	}
 	for _, m := range []*script.Mode{script.Plain, script.Fair} { // the right for PEXPIRE alone is enough
@@ -226,7 +238,8 @@ func TestR25RenewalRefusedByRedisIsUnknown(t *testing.T) {
 	}
 	for _, limited := range []redis.UniversalClient{without("hget"), without("zadd")} {
 		h := &heldBy{t: t, rdb: limited, mode: script.Permit}
-		h.call("[-1]", script.PermitRenewScript, script.SemaphoreKeys(key), 90000, p, script.RecordPrefix(r.Token, r.Carrier))
+		h.call("[-1]", script.PermitRenewScript, script.SemaphoreKeys(key), 90000, p,
+			script.RecordPrefix(r.Token, r.Carrier))
 	}
 }
 
@@ -251,7 +264,8 @@ func TestR13CommandsWorkAfterScriptFlush(t *testing.T) {
 			key := newKey()
 			flush()
 			token := strconv.FormatInt(a.hold(key, m.Option, "OWNER", "me", "LEASE", "60000"), 10)
-			does(a, ":"+token, append([]string{"LOCK.ACQUIRE", key, "OWNER", "me", "LEASE", "60000"}, strings.Fields(m.Option)...)...)
+			does(a, ":"+token, append([]string{"LOCK.ACQUIRE", key, "OWNER", "me", "LEASE", "60000"},
+				strings.Fields(m.Option)...)...)
 			does(a, ":90000", "LOCK.EXTEND", key, "90000")
 			does(b, ":1", "LOCK.CHECK", key, "TOKEN", token)
 			does(b, ":"+token, "LOCK.ATTACH", key, "OWNER", "me", "TOKEN", token)

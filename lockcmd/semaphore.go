@@ -65,7 +65,8 @@ func (c *Carrier) semaphoreInfo(_ context.Context, dst []byte, args [][]byte) []
 		return c.replyNumber(dst, 0, err)
 	}
 	dst = appendArray(dst, 8)
-	for i, number := range []int64{available + held, available, held, int64(s.queues.queueLength(queueID{lock, script.PermitChannel(lock.key)}))} {
+	for i, number := range []int64{available + held, available, held,
+		int64(s.queues.queueLength(queueID{lock, script.PermitChannel(lock.key)}))} {
 		dst = appendBulk(dst, [...]string{"total", "available", "held", "waiters"}[i])
 		dst = appendInt(dst, number)
 	}

@@ -18,7 +18,8 @@ import (
 // semaphoreInfo runs SEM.INFO.
 func (c *conn) semaphoreInfo(key string) (total, available, held, waiters int) {
 	c.t.Helper()
-	_, err := fmt.Sscanf(c.do("SEM.INFO", key), "*8\r\n$5\r\ntotal\r\n:%d\r\n$9\r\navailable\r\n:%d\r\n$4\r\nheld\r\n:%d\r\n$7\r\nwaiters\r\n:%d",
+	_, err := fmt.Sscanf(c.do("SEM.INFO", key),
+		"*8\r\n$5\r\ntotal\r\n:%d\r\n$9\r\navailable\r\n:%d\r\n$4\r\nheld\r\n:%d\r\n$7\r\nwaiters\r\n:%d",
 		&total, &available, &held, &waiters)
 	if err != nil {
 		c.t.Fatalf("SEM.INFO: %q", c.do("SEM.INFO", key))
@@ -127,9 +128,12 @@ func TestSemaphoreResizeServesWaiters(t *testing.T) {
 		a.permit(key)
 		var replies []<-chan string
 		for i := range 3 {
-			replies = append(replies, connect(t, other).startInQueue(other, i+1, permitsOf(key), "SEM.ACQUIRE", key, "BLOCK", "0"))
+			replies = append(replies, connect(t, other).startInQueue(other, i+1, permitsOf(key), "SEM.ACQUIRE", key,
+				"BLOCK", "0"))
 		}
-		eventually(t, 5*time.Second, "it listens", func() bool { return listeners(t, rdb, script.PermitChannel(key)) == 1 })
+		eventually(t, 5*time.Second, "it listens", func() bool {
+			return listeners(t, rdb, script.PermitChannel(key)) == 1
+		})
 		want(t, a.do("SEM.RESIZE", key, "3"), ":2")
 		permitOf(t, woken(t, replies[0]))
 		permitOf(t, woken(t, replies[1]))

@@ -88,7 +88,8 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log
 	s.limits = newLimits(s)
 	if cfg.FailoverGrace != 0 {
 		s.graces = failover.New(failover.Config{
-			Grace: cfg.FailoverGrace, Lease: cfg.WatchdogTimeout, Owners: cfg.Owners, Redis: s.redis, Watchdog: s.watchdog, Log: log,
+			Grace: cfg.FailoverGrace, Lease: cfg.WatchdogTimeout, Owners: cfg.Owners, Redis: s.redis,
+			Watchdog: s.watchdog, Log: log,
 		})
 	}
 	s.queues = newWaitQueues()

@@ -68,7 +68,9 @@ func TestR31StopStillReleases(t *testing.T) {
 		defer close(ended)
 		a.carrier.End(Release)
 	}()
-	eventually(t, time.Second, "the end has begun", func() bool { return a.carrier.Holds() == 0 && !exists(t, rdb, keys[0]) })
+	eventually(t, time.Second, "the end has begun", func() bool {
+		return a.carrier.Holds() == 0 && !exists(t, rdb, keys[0])
+	})
 	cancel()
 	receive(t, done, 5*time.Second)
 	receive(t, ended, 5*time.Second)

@@ -111,7 +111,9 @@ func (ma *multiAcquisition) reply(dst []byte, r result, keys []string) []byte {
 	}
 	dst = appendArray(dst, len(keys))
 	for _, key := range keys {
-		i, _ := slices.BinarySearchFunc(ma.keys, key, func(opts acquireOptions, key string) int { return cmp.Compare(opts.key, key) })
+		i, _ := slices.BinarySearchFunc(ma.keys, key, func(opts acquireOptions, key string) int {
+			return cmp.Compare(opts.key, key)
+		})
 		if h := ma.holds[i]; h != nil {
 			dst = appendInt(dst, h.token)
 		} else {

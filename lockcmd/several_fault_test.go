@@ -53,7 +53,8 @@ func TestSeveralLocksOfAFaultyRedis(t *testing.T) {
 	wg.Go(func() {
 		scripts := faultproxy.Named("EVALSHA", "EVAL")
 		for n := 0; time.Now().Before(end); n++ {
-			arm := []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropBefore, p.DropAfter, p.HoldBefore, p.HoldAfter}[n%4]
+			arm := []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropBefore, p.DropAfter,
+				p.HoldBefore, p.HoldAfter}[n%4]
 			fault := arm(scripts, faultproxy.Times(1+rand.IntN(12)))
 			<-time.After(time.Duration(rand.IntN(30)) * time.Millisecond)
 			if n%4 >= 2 && n%3 == 0 { // longer than any request waits for an answer

@@ -177,11 +177,17 @@ func TestR26UnansweredMoveIsFinished(t *testing.T) {
 					want(t, b.do(append(command, key, "OWNER", "x", "ID", "2")...), "-"+msgTimeout)
 					fault.Disarm()
 					if before == 0 {
-						eventually(t, 3*time.Second, "the acquire is undone", func() bool { return !exists(t, straight.redis.Redis, key) })
+						eventually(t, 3*time.Second, "the acquire is undone", func() bool {
+							return !exists(t, straight.redis.Redis, key)
+						})
 						continue
 					}
-					eventually(t, 3*time.Second, "the acquire is undone", func() bool { return count(straight.redis.Redis, key, "x") == "1" })
-					eventually(t, 3*time.Second, "the hold has moved", func() bool { return a.carrier.Holds() == 0 && b.carrier.Holds() == 1 })
+					eventually(t, 3*time.Second, "the acquire is undone", func() bool {
+						return count(straight.redis.Redis, key, "x") == "1"
+					})
+					eventually(t, 3*time.Second, "the hold has moved", func() bool {
+						return a.carrier.Holds() == 0 && b.carrier.Holds() == 1
+					})
 					if again := b.token(key, "OWNER", "x", "ID", "2"); again != token {
 						t.Errorf("got token %d, want %d", again, token)
 					}

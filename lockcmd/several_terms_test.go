@@ -73,7 +73,9 @@ func TestMacquireMaxHoldBeginsWithTheLastKey(t *testing.T) {
 				t.Errorf("told of %q", told)
 			}
 		}
-		eventually(t, 5*time.Second, "both are released", func() bool { return !exists(t, rdb, keys[0]) && !exists(t, rdb, keys[1]) })
+		eventually(t, 5*time.Second, "both are released", func() bool {
+			return !exists(t, rdb, keys[0]) && !exists(t, rdb, keys[1])
+		})
 	})
 }
 
@@ -98,12 +100,16 @@ func TestMacquireOfUnknownOutcome(t *testing.T) {
 	}
 	for _, options := range [][]string{nil, {"BLOCK", "0"}, {"LEASE", "60000", "BLOCK", "500"}} {
 		wantPrefix(t, a.do(several("LOCK.MACQUIRE", keys, options...)...), "-LOCKTIMEOUT ")
-		eventually(t, 10*time.Second, "nothing is taken", func() bool { return !exists(t, rdb, keys[0]) && !exists(t, rdb, keys[2]) })
+		eventually(t, 10*time.Second, "nothing is taken", func() bool {
+			return !exists(t, rdb, keys[0]) && !exists(t, rdb, keys[2])
+		})
 	}
 	if err := stopped.Resume(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 20*time.Second, "what the stopped node granted is undone", func() bool { return !exists(t, rdb, keys[1]) })
+	eventually(t, 20*time.Second, "what the stopped node granted is undone", func() bool {
+		return !exists(t, rdb, keys[1])
+	})
 	if got := s.Stats().Holds; got != 0 {
 		t.Errorf("%d holds", got)
 	}

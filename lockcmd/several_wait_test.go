@@ -144,7 +144,9 @@ func TestMacquireReportsNoLossBeforeTheGrant(t *testing.T) {
 		c := connect(t, s)
 		c.token(keys[0])
 		want(t, a.do("LOCK.RELEASE", keys[1]), ":1")
-		eventually(t, 5*time.Second, "b waits for the first", func() bool { return s.queues.length(lockID{0, keys[0]}) == 1 })
+		eventually(t, 5*time.Second, "b waits for the first", func() bool {
+			return s.queues.length(lockID{0, keys[0]}) == 1
+		})
 		want(t, c.do("LOCK.RELEASE", keys[0]), ":1")
 		tokensOf(t, receive(t, reply, 5*time.Second), 2)
 		select {

@@ -47,7 +47,8 @@ func (pk *perKeyRenewal) renewFields(ctx context.Context) (counts []int64) {
 	for _, h := range pk.holds {
 		begins, keys := script.RecordPrefix(h.token, h.carrier.name), h.mode().Keys(h.key(), h.owner())
 		lock, records := keys[len(keys)-2], keys[len(keys)-1]
-		cmds = append(cmds, [2]script.Once{pk.send(ctx, pipe, h, lock, h.owner(), ""), pk.send(ctx, pipe, h, records, h.owner(), begins)})
+		cmds = append(cmds, [2]script.Once{pk.send(ctx, pipe, h, lock, h.owner(), ""),
+			pk.send(ctx, pipe, h, records, h.owner(), begins)})
 	}
 	pipe.Exec(ctx) // each command has its own error
 	counts = make([]int64, len(pk.holds))
@@ -92,7 +93,8 @@ func (pk *perKeyRenewal) renewTimeouts(ctx context.Context, counts []int64) {
 }
 
 // send adds the renewal of one key to a pipeline.
-func (pk *perKeyRenewal) send(ctx context.Context, pipe redis.Pipeliner, h *hold, key, owner, begins string) script.Once {
+func (pk *perKeyRenewal) send(ctx context.Context, pipe redis.Pipeliner, h *hold, key, owner,
+	begins string) script.Once {
 	ttl := pk.batch.TTL / time.Millisecond
 	if pk.batch.Lease {
 		ttl = 0
@@ -125,7 +127,8 @@ func (rel *releaseRequest) ask(until time.Time) (code int64, err error) {
 		if args.End.Mode.ReleaseKey == nil || !script.KeysSplit(err) {
 			return code, err
 		}
-		if rel.perKeyCounts, err = redis.CountsOf(args.End.Hold.Lock, args.End.Mode, args.End.Owner, until); err != nil {
+		if rel.perKeyCounts, err = redis.CountsOf(args.End.Hold.Lock, args.End.Mode, args.End.Owner,
+			until); err != nil {
 			return 0, err
 		}
 		rel.perKeyCounts = max(min(rel.perKeyCounts, maxPerKeyCounts), 1)

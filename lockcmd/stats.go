@@ -38,7 +38,8 @@ type counters struct {
 
 // lossReasons are all reasons for a loss.
 var lossReasons = [...]string{
-	renewal.ReasonGone, renewal.ReasonBroken, renewal.ReasonSilence, renewal.ReasonSuspended, reasonMaxHold, reasonIdle, reasonQuorum,
+	renewal.ReasonGone, renewal.ReasonBroken, renewal.ReasonSilence, renewal.ReasonSuspended, reasonMaxHold,
+	reasonIdle, reasonQuorum,
 }
 
 func (c *counters) lost(reason string) {
@@ -56,7 +57,8 @@ func (s *Service) Stats() Stats {
 		Holds: c.holds.Load(), Waiters: c.waiters.Load(), Acquires: c.acquires.Load(), Releases: c.releases.Load(),
 		Handovers: c.handovers.Load(), Renewals: s.watchdog.Stats.Renewals.Load(),
 		RenewalLag: time.Duration(s.watchdog.Stats.Lag.Load()), Timeouts: c.timeouts.Load(), Limited: c.limited.Load(),
-		Restored: c.restored.Load(), Undone: c.undone.Load(), Unlogged: c.unlogged.Load(), Losses: make(map[string]int64, len(lossReasons)),
+		Restored: c.restored.Load(), Undone: c.undone.Load(), Unlogged: c.unlogged.Load(),
+		Losses: make(map[string]int64, len(lossReasons)),
 	}
 	masters, longest := s.graces.Active()
 	out.GraceMasters, out.GraceLeft = int64(masters), longest

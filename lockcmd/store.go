@@ -66,7 +66,8 @@ func (s *store) renewDirect(ctx context.Context, batches []renewal.Batch, out []
 		buf.appendRenewal(b)
 	}
 	sent := time.Now()
-	text, written, err := s.redis.SendMany(until, batches[0].DB, batches[0].Slot, len(batches), buf.commands, buf.replies)
+	text, written, err := s.redis.SendMany(until, batches[0].DB, batches[0].Slot, len(batches), buf.commands,
+		buf.replies)
 	buf.replies = text
 	if err != nil && !written && ctx.Err() == nil {
 		return allIndexes(batches)
@@ -101,12 +102,14 @@ func allIndexes(batches []renewal.Batch) []int {
 
 // notRunHere reports whether a script did not run but may run on another node or with its text.
 func notRunHere(err error) bool {
-	return redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK") || redis.HasErrorPrefix(err, "NOSCRIPT")
+	return redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK") ||
+		redis.HasErrorPrefix(err, "NOSCRIPT")
 }
 
 // renewByClient renews some of the batches by the client. It returns those whose script Redis does
 // not know.
-func (s *store) renewByClient(ctx context.Context, verb string, batches []renewal.Batch, out [][]renewal.Outcome, some []int) (left []int) {
+func (s *store) renewByClient(ctx context.Context, verb string, batches []renewal.Batch, out [][]renewal.Outcome,
+	some []int) (left []int) {
 	if len(some) == 0 {
 		return nil
 	}
@@ -135,7 +138,8 @@ func (s *store) renewByClient(ctx context.Context, verb string, batches []renewa
 
 // outcomes writes a batch's reply to out. It returns false when Redis refused the whole batch. The
 // reply also has the time left of leases, which an EXTEND anywhere may have changed.
-func (s *store) outcomes(ctx context.Context, b renewal.Batch, said []int64, err error, sent time.Time, out []renewal.Outcome) (ok bool) {
+func (s *store) outcomes(ctx context.Context, b renewal.Batch, said []int64, err error, sent time.Time,
+	out []renewal.Outcome) (ok bool) {
 	if err == nil && len(said) != len(out) {
 		err = script.ErrShape
 	}

@@ -60,22 +60,25 @@ func TestRenewalsOnTheDirectPath(t *testing.T) {
 		want  [2]renewal.Outcome // of each batch that is not late
 	}{
 		{"answered", yes + "*1\r\n:0\r\n", true, nil, nil, [2]renewal.Outcome{renewal.Renewed, renewal.Gone}},
-		{"one has moved", "-MOVED 7 127.0.0.1:1\r\n" + yes, true, nil, []int{0}, [2]renewal.Outcome{1: renewal.Renewed}},
+		{"one has moved", "-MOVED 7 127.0.0.1:1\r\n" + yes, true, nil, []int{0},
+			[2]renewal.Outcome{1: renewal.Renewed}},
 		{"one is on its way", yes + "-ASK 7 127.0.0.1:1\r\n", true, nil, []int{1}, [2]renewal.Outcome{renewal.Renewed}},
 		{"no such script", strings.Repeat("-NOSCRIPT no\r\n", 2), true, nil, []int{0, 1}, [2]renewal.Outcome{}},
-		{"not served", "-CLUSTERDOWN no\r\n" + yes, true, nil, nil, [2]renewal.Outcome{renewal.Unknown, renewal.Renewed}},
+		{"not served", "-CLUSTERDOWN no\r\n" + yes, true, nil, nil,
+			[2]renewal.Outcome{renewal.Unknown, renewal.Renewed}},
 		{"not sent", "", false, broken, []int{0, 1}, [2]renewal.Outcome{}},
 		{"sent and lost", "", true, broken, nil, [2]renewal.Outcome{}},
 		{"a reply too few", yes, true, nil, nil, [2]renewal.Outcome{renewal.Renewed}},
 		{"no replies of Redis", "what\r\n" + yes, true, nil, nil, [2]renewal.Outcome{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := &store{Service: &Service{identity: newIdentity(), redis: &script.Client{SendMany: func(_ time.Time, _, _, n int, _, dst []byte) ([]byte, bool, error) {
-				if n != 2 {
-					t.Errorf("got %d commands, want 2", n)
-				}
-				return append(dst, c.reply...), c.sent, c.err
-			}}}}
+			s := &store{Service: &Service{identity: newIdentity(),
+				redis: &script.Client{SendMany: func(_ time.Time, _, _, n int, _, dst []byte) ([]byte, bool, error) {
+					if n != 2 {
+						t.Errorf("got %d commands, want 2", n)
+					}
+					return append(dst, c.reply...), c.sent, c.err
+				}}}}
 			batches := []renewal.Batch{plainBatch(s.Service, 1), plainBatch(s.Service, 1)}
 			out := [][]renewal.Outcome{make([]renewal.Outcome, 1), make([]renewal.Outcome, 1)}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -89,6 +89,7 @@ func TestR19ManyClientsOneLock(t *testing.T) {
 			}
 			return !exists(t, rdb, key)
 		})
-		t.Logf("%d entries, %d and %d hand-overs", entered.Load(), services[0].Stats().Handovers, services[1].Stats().Handovers)
+		t.Logf("%d entries, %d and %d hand-overs", entered.Load(), services[0].Stats().Handovers,
+			services[1].Stats().Handovers)
 	})
 }

@@ -28,8 +28,9 @@ func TestR7NoRetriableErrorReachesClients(t *testing.T) {
 	const key = "k"
 	masterless := [][]any{{"REPLICAOF", "127.0.0.1", "1"}}
 	cases := map[string]transientCase{
-		"READONLY":   {begin: masterless, stop: [][]any{{"REPLICAOF", "NO", "ONE"}}},
-		"MASTERDOWN": {begin: append([][]any{{"CONFIG", "SET", "replica-serve-stale-data", "no"}}, masterless...), stop: [][]any{{"REPLICAOF", "NO", "ONE"}}},
+		"READONLY": {begin: masterless, stop: [][]any{{"REPLICAOF", "NO", "ONE"}}},
+		"MASTERDOWN": {begin: append([][]any{{"CONFIG", "SET", "replica-serve-stale-data", "no"}}, masterless...),
+			stop: [][]any{{"REPLICAOF", "NO", "ONE"}}},
 	}
 	for word, c := range cases {
 		server := redistest.Start(t)
@@ -38,7 +39,8 @@ func TestR7NoRetriableErrorReachesClients(t *testing.T) {
 	}
 	cluster, slot := redistest.StartCluster(t, redistest.ClusterOptions{}), int(script.SlotOf(key))
 	cases["CLUSTERDOWN"] = transientCase{
-		begin: [][]any{{"CLUSTER", "DELSLOTS", slot}}, stop: [][]any{{"CLUSTER", "ADDSLOTS", slot}}, at: cluster.MasterOf(slot).Client(), rdb: dialCluster(t, cluster.Addrs()...),
+		begin: [][]any{{"CLUSTER", "DELSLOTS", slot}}, stop: [][]any{{"CLUSTER", "ADDSLOTS", slot}},
+		at: cluster.MasterOf(slot).Client(), rdb: dialCluster(t, cluster.Addrs()...),
 	}
 	tests := make(map[string]func(*testing.T))
 	for word, c := range cases {
@@ -46,7 +48,9 @@ func TestR7NoRetriableErrorReachesClients(t *testing.T) {
 			s := leash(t, c.rdb, Config{UpstreamTimeout: 500 * time.Millisecond})
 			a, b := connect(t, s), connect(t, s)
 			sem := "{" + key + "}sem"
-			eventually(t, soon, "Redis takes a lock", func() bool { return b.do("LOCK.ACQUIRE", key, "OWNER", "other", "LEASE", "600000")[0] == ':' })
+			eventually(t, soon, "Redis takes a lock", func() bool {
+				return b.do("LOCK.ACQUIRE", key, "OWNER", "other", "LEASE", "600000")[0] == ':'
+			})
 			held := map[string]string{} // tokens and permits, by their name in the requests below
 			held["plain"] = script.Decimal(a.token("{"+key+"}plain", "OWNER", "me", "LEASE", "600000"))
 			held["read"] = script.Decimal(a.token("{"+key+"}read", "READ", "LEASE", "600000"))
@@ -61,7 +65,8 @@ func TestR7NoRetriableErrorReachesClients(t *testing.T) {
 			}
 			tell(c.begin)
 			eventually(t, soon, "it says so", func() bool {
-				err := c.at.Eval(context.Background(), "return redis.call('SET', KEYS[1], '1')", []string{"{" + key + "}other"}).Err()
+				err := c.at.Eval(context.Background(), "return redis.call('SET', KEYS[1], '1')",
+					[]string{"{" + key + "}other"}).Err()
 				return redis.HasErrorPrefix(err, word)
 			})
 			for _, args := range [][]string{
@@ -103,7 +108,9 @@ func TestR7NoRetriableErrorReachesClients(t *testing.T) {
 				}
 			}
 			tell(c.stop)
-			eventually(t, soon, "all is as it was", func() bool { return b.do("LOCK.RELEASE", key, "OWNER", "other")[0] != '-' })
+			eventually(t, soon, "all is as it was", func() bool {
+				return b.do("LOCK.RELEASE", key, "OWNER", "other")[0] != '-'
+			})
 			wantNothingLeft(t, c.rdb, key)
 		}
 	}

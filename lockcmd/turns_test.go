@@ -35,7 +35,8 @@ func receiveEvents(t testing.TB, rdb redis.UniversalClient, leashes ...*Service)
 
 // contest lets clients on each Leash take a lock n times in all, and returns who got it, in order.
 // Somebody holds the lock until all Leashes are in the list; open lets them begin.
-func contest(t *testing.T, rdb redis.UniversalClient, leashes []*Service, clients, n int, acquire, release []string, open func()) (order []int) {
+func contest(t *testing.T, rdb redis.UniversalClient, leashes []*Service, clients, n int, acquire, release []string,
+	open func()) (order []int) {
 	t.Helper()
 	type grant struct {
 		leash int
@@ -66,7 +67,9 @@ func contest(t *testing.T, rdb redis.UniversalClient, leashes []*Service, client
 		}
 	}
 	defer close(done)
-	eventually(t, 10*time.Second, "all Leashes are in the list", func() bool { return len(turnsOf(t, rdb, acquire[1])) == len(leashes) })
+	eventually(t, 10*time.Second, "all Leashes are in the list", func() bool {
+		return len(turnsOf(t, rdb, acquire[1])) == len(leashes)
+	})
 	open()
 	for range n {
 		select {
@@ -173,7 +176,9 @@ func TestR21AWriterGetsInBetweenReadersThatOverlap(t *testing.T) {
 			writer := leashes[turn%2]
 			writes := connect(t, writer)
 			reply := writes.await(writer, 1, key, "WRITE", "BLOCK", "0")
-			eventually(t, time.Second, "its Leash is in the list", func() bool { return len(turnsOf(t, rdb, key)) == 1 })
+			eventually(t, time.Second, "its Leash is in the list", func() bool {
+				return len(turnsOf(t, rdb, key)) == 1
+			})
 			for _, r := range []*conn{readers[1], connect(t, writer)} {
 				want(t, r.do("LOCK.ACQUIRE", key, "READ"), "$-1")
 			}
@@ -214,7 +219,8 @@ func TestR21ReadersOfAllLeashesShareATurn(t *testing.T) {
 func TestR21ReservationLastsLongerFarAway(t *testing.T) {
 	t.Parallel()
 	for trip, want := range map[time.Duration]time.Duration{
-		0: minReservation, 60 * time.Millisecond: minReservation, 100 * time.Millisecond: 2 * minReservation, time.Hour: maxReservation,
+		0: minReservation, 60 * time.Millisecond: minReservation, 100 * time.Millisecond: 2 * minReservation,
+		time.Hour: maxReservation,
 	} {
 		if got := reservation(trip); got != want {
 			t.Errorf("%v away: got %v, want %v", trip, got, want)
@@ -276,8 +282,10 @@ func TestR21OddLists(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{}, slowRetries)
 		for _, text := range []string{
-			"", "x", "0", "-1 dead/250", "nan dead/250", "inf dead/250", "1e400 dead/250", "99999999999999 dead/250", // Redis's clock was set back
-			"0 dead", "0 dead/", "0 dead/x", "0 dead/99999999999999999999", "0 / /", "0 dead/-5", "0 " + strings.Repeat("a", 10000) + "/1",
+			"", "x", "0", "-1 dead/250", "nan dead/250", "inf dead/250", "1e400 dead/250",
+			"99999999999999 dead/250", // Redis's clock was set back
+			"0 dead", "0 dead/", "0 dead/x", "0 dead/99999999999999999999", "0 / /", "0 dead/-5",
+			"0 " + strings.Repeat("a", 10000) + "/1",
 		} {
 			key, a := newKey(), connect(t, s)
 			rdb.Set(t.Context(), script.TurnsKey(key), text, time.Minute)

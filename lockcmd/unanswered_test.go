@@ -49,7 +49,9 @@ func TestR26UnansweredReleaseOfACountKeepsTheRest(t *testing.T) {
 		}
 	}
 	fault.Disarm()
-	eventually(t, time.Second, "the release is repeated", func() bool { return count(straight.redis.Redis, key, "me") == "1" })
+	eventually(t, time.Second, "the release is repeated", func() bool {
+		return count(straight.redis.Redis, key, "me") == "1"
+	})
 	want(t, a.do("LOCK.RELEASE", key), ":1")
 
 	a.token(key, "OWNER", "me")
@@ -75,7 +77,9 @@ func TestR28EndWhileTheReleaseOfACountIsUnanswered(t *testing.T) {
 		a.carrier.End(how)
 		fault.Disarm()
 		eventually(t, 2*time.Second, "the hold ends", func() bool { return !exists(t, straight.redis.Redis, key) })
-		eventually(t, time.Second, "the hold is dropped", func() bool { return s.Stats().Holds == 0 && !a.guarded.Load() })
+		eventually(t, time.Second, "the hold is dropped", func() bool {
+			return s.Stats().Holds == 0 && !a.guarded.Load()
+		})
 		if len(a.losses) != 0 {
 			t.Error("reported as a loss")
 		}
@@ -123,7 +127,8 @@ func TestR7LateReleaseIsSentAgain(t *testing.T) {
 	reply := a.start("LOCK.RELEASE", key)
 	receive(t, late.Triggered(), time.Second)
 	undo := script.UndoArgs{
-		Lock: script.Lock{Key: key}, Mode: script.Plain, Owner: "me", Carrier: a.carrier.name, Acquire: 1000, Number: a.carrier.requests.Add(1),
+		Lock: script.Lock{Key: key}, Mode: script.Plain, Owner: "me", Carrier: a.carrier.name, Acquire: 1000,
+		Number: a.carrier.requests.Add(1),
 	}
 	if !straight.redis.Undo(undo) {
 		t.Fatal("the undo has no answer")
@@ -216,7 +221,9 @@ func TestR28HoldMovedToADisconnectedClientStays(t *testing.T) {
 			}
 			want(t, b.do("LOCK.ACQUIRE", key, "OWNER", "me", "LEASE", "60000", "ID", "x"), "-"+msgGone)
 			if !ended {
-				eventually(t, soon, "the one acquire is undone", func() bool { return inRedis(t, rdb, key)["me"] == "1" })
+				eventually(t, soon, "the one acquire is undone", func() bool {
+					return inRedis(t, rdb, key)["me"] == "1"
+				})
 				b.carrier.End(Expire)
 			}
 			eventually(t, soon, "its first connection knows", func() bool { return s.Stats().Holds == 0 })

@@ -37,7 +37,9 @@ func (c *Carrier) takeUnreportedLoss(verb []byte, args [][]byte) (key, reason st
 	for i, k := range keys {
 		id := c.id(string(k))
 		token := tokenNamed(options, i, len(keys))
-		at := slices.IndexFunc(c.unreportedLosses, func(f unreportedLoss) bool { return f.lock == id && f.token == token })
+		at := slices.IndexFunc(c.unreportedLosses, func(f unreportedLoss) bool {
+			return f.lock == id && f.token == token
+		})
 		if at < 0 && !c.hasLocked(id, token) {
 			at = slices.IndexFunc(c.unreportedLosses, func(f unreportedLoss) bool {
 				return f.lock == id && (owner == "" || owner == f.owner)

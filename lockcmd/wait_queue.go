@@ -64,7 +64,8 @@ const (
 )
 
 func newWaitQueues() *waitQueues {
-	return &waitQueues{byID: make(map[queueID]*waitQueue), fair: make(map[lockID]*waitQueue), counts: make(map[lockID]int)}
+	return &waitQueues{byID: make(map[queueID]*waitQueue), fair: make(map[lockID]*waitQueue),
+		counts: make(map[lockID]int)}
 }
 
 // waiting reports whether a queue has waiters.

@@ -18,7 +18,9 @@ import (
 func (c *conn) await(s *Service, n int, key string, options ...string) <-chan string {
 	c.t.Helper()
 	reply := c.start(append([]string{"LOCK.ACQUIRE", key}, options...)...)
-	eventually(c.t, 5*time.Second, "the waiter is in the queue", func() bool { return s.queues.length(lockID{0, key}) == n })
+	eventually(c.t, 5*time.Second, "the waiter is in the queue", func() bool {
+		return s.queues.length(lockID{0, key}) == n
+	})
 	return reply
 }
 
@@ -337,8 +339,9 @@ func TestInfoShowsHolders(t *testing.T) {
 		key = newKey()
 		rdb.HSet(ctx, key, "java:1", "2")
 		rdb.PExpire(ctx, key, time.Minute)
-		wantPrefix(t, a.do("LOCK.INFO", key), "*22\r\n$5\r\nstate\r\n$4\r\nheld\r\n$4\r\nmode\r\n$5\r\nplain\r\n$5\r\nowner\r\n"+
-			"$6\r\njava:1\r\n$5\r\ntoken\r\n$-1\r\n$5\r\nholds\r\n:2\r\n$8\r\nsince-ms\r\n$-1\r\n")
+		wantPrefix(t, a.do("LOCK.INFO", key),
+			"*22\r\n$5\r\nstate\r\n$4\r\nheld\r\n$4\r\nmode\r\n$5\r\nplain\r\n$5\r\nowner\r\n"+
+				"$6\r\njava:1\r\n$5\r\ntoken\r\n$-1\r\n$5\r\nholds\r\n:2\r\n$8\r\nsince-ms\r\n$-1\r\n")
 	})
 }
 
@@ -416,7 +419,8 @@ func TestR17BlockCountsOnce(t *testing.T) {
 	}
 	p.Cut(faultproxy.FIN)
 	for _, command := range [][]string{
-		{"LOCK.ACQUIRE", newKey(), "BLOCK", "5000"}, {"LOCK.MACQUIRE", "1", newKey(), "BLOCK", "5000"}, {"SEM.ACQUIRE", newKey(), "BLOCK", "5000"},
+		{"LOCK.ACQUIRE", newKey(), "BLOCK", "5000"}, {"LOCK.MACQUIRE", "1", newKey(), "BLOCK", "5000"},
+		{"SEM.ACQUIRE", newKey(), "BLOCK", "5000"},
 	} {
 		t.Run(command[0], func(t *testing.T) {
 			t.Parallel()

@@ -44,7 +44,8 @@ func TestR4R7R11RandomWalks(t *testing.T) {
 		leashes := []*Service{leash(t, rdb, cfg), leash(t, rdb, cfg)}
 		for _, seed := range []uint64{1, 2, 3, rand.Uint64()} {
 			w := &walk{
-				Rand: rand.New(rand.NewPCG(seed, 0)), t: t, rdb: rdb, key: newKey(), model: &model{answers: make(map[string]string)}, leashes: leashes,
+				Rand: rand.New(rand.NewPCG(seed, 0)), t: t, rdb: rdb, key: newKey(),
+				model: &model{answers: make(map[string]string)}, leashes: leashes,
 			}
 			for i := range 4 {
 				w.walkers = append(w.walkers, w.connect(i))
@@ -92,7 +93,8 @@ func (w *walk) step() {
 	case n < 95:
 		q.token = w.token()
 		present := w.model.find(byToken, func(h *modelHold) bool { return h.token == q.token }) != nil
-		w.do(q.from, map[bool]string{true: ":1", false: ":0"}[present], "LOCK.CHECK", w.key, "TOKEN", strconv.FormatInt(q.token, 10))
+		w.do(q.from, map[bool]string{true: ":1", false: ":0"}[present], "LOCK.CHECK", w.key, "TOKEN",
+			strconv.FormatInt(q.token, 10))
 	default:
 		w.close(q.from, Ending(w.IntN(2)))
 	}
@@ -294,7 +296,8 @@ func (w *walk) inRedis() string {
 	for _, h := range w.model.holds {
 		f, ok := info.Find(h.token)
 		terms := f.Record.Terms()
-		if !ok || f.Count != int64(h.count) || f.Record.Carrier != h.at.carrier.name || f.Record.ID != script.RecordID(h.last) || terms.Lease != h.leased {
+		if !ok || f.Count != int64(h.count) || f.Record.Carrier != h.at.carrier.name ||
+			f.Record.ID != script.RecordID(h.last) || terms.Lease != h.leased {
 			return fmt.Sprintf("Redis has %+v, want %+v at %s", f, h, h.at.name)
 		}
 	}

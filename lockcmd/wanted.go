@@ -96,7 +96,8 @@ func (s *Service) publishWanted(lock lockID, after int64) (held bool) {
 	defer cancel()
 	for _, f := range info.Holds {
 		if f.Record.Token > after && script.CarrierLeash(f.Record.Carrier) != s.uuid {
-			s.redis.Database(lock.db).Publish(ctx, script.CarrierChannel(f.Record.Carrier), event.Text(event.Wanted, f.Record.Token, f.Record.Carrier, lock.key))
+			s.redis.Database(lock.db).Publish(ctx, script.CarrierChannel(f.Record.Carrier),
+				event.Text(event.Wanted, f.Record.Token, f.Record.Carrier, lock.key))
 		}
 	}
 	return len(info.Holds)+len(info.Others) > 0

@@ -19,7 +19,8 @@ func TestNothingIsWrittenForAnEndedHold(t *testing.T) {
 		var limits []*time.Time // of the calls of one command
 		s := leash(t, rdb, Config{}, func(s *Service) {
 			send := s.redis.Send
-			s.redis.Send = func(until time.Time, writeBy *time.Time, db, slot int, command, dst []byte) ([]byte, bool, error) {
+			s.redis.Send = func(until time.Time, writeBy *time.Time, db, slot int, command, dst []byte) ([]byte,
+				bool, error) {
 				for _, name := range []string{"set_latch", "count_down", "semaphore_init", "semaphore_resize", "give"} {
 					if !strings.Contains(string(command), script.ByName(name).SHA) {
 						continue

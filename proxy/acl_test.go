@@ -11,7 +11,8 @@ import (
 // aclServer starts a Redis with one user who has few rights and one who has all.
 func aclServer(t *testing.T) *redistest.Server {
 	t.Helper()
-	return redistest.Start(t, strings.Fields("--user few on >pw ~few:* resetchannels +get +set +acl|whoami --user all on >pw ~* &* +@all")...)
+	return redistest.Start(t, strings.Fields(
+		"--user few on >pw ~few:* resetchannels +get +set +acl|whoami --user all on >pw ~* &* +@all")...)
 }
 
 // TestNoPermission checks that Redis's rights and error texts apply before any other check, also to
@@ -20,12 +21,18 @@ func TestNoPermission(t *testing.T) {
 	redis := aclServer(t)
 	l := startLeash(t, []string{redis.Addr})
 	for _, line := range []string{
-		"PING", "PING a b", "ECHO a", "CLIENT ID", "CLIENT SETNAME a", "CLIENT GETNAME", "CLIENT LIST", "CLIENT INFO", "CLIENT KILL ID 1", "CLIENT PAUSE 1",
-		"CLIENT NOPE", "CLIENT REPLY ON", "CLIENT UNBLOCK 1", "CLIENT NO-EVICT ON", "SELECT 1", "SELECT x", "DBSIZE", "KEYS *", "SCAN 0", "RANDOMKEY", "FLUSHALL",
-		"GET few:a", "GET b", "SET b 1", "MGET few:a b", "DEL few:a", "UNLINK few:a b", "INFO", "CONFIG GET maxmemory", "TIME", "ROLE", "LASTSAVE",
-		"COMMAND COUNT", "CLUSTER INFO", "READONLY", "WAIT 0 0", "MULTI", "EXEC", "WATCH few:a", "UNWATCH", "BLPOP few:a 1", "XREAD STREAMS few:a 0",
-		"SUBSCRIBE c", "PSUBSCRIBE c", "PUBLISH c m", "SPUBLISH c m", "PUBSUB CHANNELS", "EVAL x 0", "SCRIPT LOAD x", "SCRIPT EXISTS x", "FUNCTION LIST",
-		"ACL WHOAMI", "ACL LIST", "SLOWLOG GET", "LATENCY LATEST", "MEMORY USAGE few:a", "OBJECT ENCODING few:a", "SWAPDB 0 1", "MONITOR", "NOPE",
+		"PING", "PING a b", "ECHO a", "CLIENT ID", "CLIENT SETNAME a", "CLIENT GETNAME", "CLIENT LIST",
+		"CLIENT INFO", "CLIENT KILL ID 1", "CLIENT PAUSE 1",
+		"CLIENT NOPE", "CLIENT REPLY ON", "CLIENT UNBLOCK 1", "CLIENT NO-EVICT ON", "SELECT 1", "SELECT x",
+		"DBSIZE", "KEYS *", "SCAN 0", "RANDOMKEY", "FLUSHALL",
+		"GET few:a", "GET b", "SET b 1", "MGET few:a b", "DEL few:a", "UNLINK few:a b", "INFO",
+		"CONFIG GET maxmemory", "TIME", "ROLE", "LASTSAVE",
+		"COMMAND COUNT", "CLUSTER INFO", "READONLY", "WAIT 0 0", "MULTI", "EXEC", "WATCH few:a", "UNWATCH",
+		"BLPOP few:a 1", "XREAD STREAMS few:a 0",
+		"SUBSCRIBE c", "PSUBSCRIBE c", "PUBLISH c m", "SPUBLISH c m", "PUBSUB CHANNELS", "EVAL x 0",
+		"SCRIPT LOAD x", "SCRIPT EXISTS x", "FUNCTION LIST",
+		"ACL WHOAMI", "ACL LIST", "SLOWLOG GET", "LATENCY LATEST", "MEMORY USAGE few:a", "OBJECT ENCODING few:a",
+		"SWAPDB 0 1", "MONITOR", "NOPE",
 	} {
 		direct, through := dialAddr(t, redis.Addr), l.dial(t)
 		for _, c := range []*redistest.Client{direct, through} {
@@ -90,7 +97,9 @@ func TestDeletedUserWithOnlyLocks(t *testing.T) {
 		if err := waiter.Send(redistest.Command("LOCK.ACQUIRE", "ours", "BLOCK", "0")); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "a client waits", func() bool { return strings.Contains(do(t, other, "INFO", "leash"), "leash_waiters:1\r\n") })
+		eventually(t, "a client waits", func() bool {
+			return strings.Contains(do(t, other, "INFO", "leash"), "leash_waiters:1\r\n")
+		})
 		for _, redis := range masters {
 			do(t, dialAddr(t, redis.Addr), "ACL", "DELUSER", "locker")
 		}

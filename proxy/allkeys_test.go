@@ -21,7 +21,8 @@ func TestKeysKeepsPipelineOrder(t *testing.T) {
 			var raw, wanted strings.Builder
 			for i := range 50 {
 				key := fmt.Sprintf("k%02d", i)
-				for _, cmd := range [][]string{{"SET", key, "v"}, {"KEYS", "k*"}, {"DEL", key}, {"KEYS", "k*"}, {"DBSIZE"}} {
+				for _, cmd := range [][]string{{"SET", key, "v"}, {"KEYS", "k*"}, {"DEL", key}, {"KEYS", "k*"},
+					{"DBSIZE"}} {
 					raw.WriteString(redistest.Command(cmd...))
 				}
 				wanted.WriteString("+OK\r\n*1\r\n$3\r\n" + key + "\r\n:1\r\n*0\r\n:0\r\n")

@@ -45,7 +45,8 @@ func (s *session) refuseOrigin(err error) {
 	if s.server.headerWarnLimiter.due(time.Now(), headerWarnInterval) {
 		log = s.server.log.Warn
 	}
-	log("connection without the header that --proxy-protocol asks for, closing it", "session", s.id, "balancer", s.conn.RemoteAddr(), "err", err)
+	log("connection without the header that --proxy-protocol asks for, closing it", "session", s.id, "balancer",
+		s.conn.RemoteAddr(), "err", err)
 }
 
 // intervalLimiter allows an event once per interval. The zero value allows the first one at once.

@@ -17,7 +17,8 @@ import (
 // Headers with the same client and balancer address, in both versions.
 const (
 	header1 = "PROXY TCP4 203.0.113.7 198.51.100.1 54321 6379\r\n"
-	header2 = "\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x11" + "\xcb\x00\x71\x07" + "\xc6\x33\x64\x01" + "\xd4\x31\x18\xeb" + "\x04\x00\x02hi"
+	header2 = "\r\n\r\n\x00\r\nQUIT\n\x21\x11\x00\x11" + "\xcb\x00\x71\x07" + "\xc6\x33\x64\x01" +
+		"\xd4\x31\x18\xeb" + "\x04\x00\x02hi"
 	// headerLocal is the header of a health check.
 	headerLocal = "\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00"
 
@@ -84,7 +85,8 @@ func TestProxyHeaderInPieces(t *testing.T) {
 func TestProxyHeaderIsRequired(t *testing.T) {
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr}, balanced)
-	strangers := []string{"PING\r\n", redistest.Command("PING"), "PROXY TCP4 1.2.3.4 nowhere 1 2\r\nPING\r\n", header1[:20], header2[:14], header2[:30]}
+	strangers := []string{"PING\r\n", redistest.Command("PING"), "PROXY TCP4 1.2.3.4 nowhere 1 2\r\nPING\r\n",
+		header1[:20], header2[:14], header2[:30]}
 	for _, raw := range strangers {
 		if got := exchange(t, l.addr, raw); got != "" {
 			t.Errorf("%q: got %q", raw, got)
@@ -106,7 +108,9 @@ func TestProxyHeaderIsRequired(t *testing.T) {
 // time-out.
 func TestProxyHeaderTimeout(t *testing.T) {
 	redis := redistest.Start(t)
-	l := startLeash(t, []string{redis.Addr}, balanced, func(o *options) { o.front.HeaderTimeout = 200 * time.Millisecond })
+	l := startLeash(t, []string{redis.Addr}, balanced, func(o *options) {
+		o.front.HeaderTimeout = 200 * time.Millisecond
+	})
 	for _, c := range []*redistest.Client{l.through(t, ""), l.through(t, "P"), l.through(t, header2[:20])} {
 		if got, err := c.Read(); err != io.EOF && !errors.Is(err, syscall.ECONNRESET) {
 			t.Errorf("got %q %v, want the end", got, err)
@@ -199,7 +203,8 @@ func TestClusterAddressBehindBalancer(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
 	l := startLeash(t, c.Addrs(), balanced)
-	if got := do(t, l.through(t, header2), "CLUSTER", "SLOTS"); !strings.Contains(got, "\r\n198.51.100.1\r\n:6379\r\n") {
+	if got := do(t, l.through(t, header2), "CLUSTER", "SLOTS"); !strings.Contains(got,
+		"\r\n198.51.100.1\r\n:6379\r\n") {
 		t.Errorf("CLUSTER SLOTS: %q", got)
 	}
 }

@@ -160,7 +160,8 @@ func (s *session) unblock(c *command.Command, cmd resp.Command) bool {
 		if n == nil {
 			continue
 		}
-		request := resp.AppendCommand(nil, []byte("CLIENT"), []byte("UNBLOCK"), resp.AppendDecimal(nil, client), []byte(reason))
+		request := resp.AppendCommand(nil, []byte("CLIENT"), []byte("UNBLOCK"), resp.AppendDecimal(nil, client),
+			[]byte(reason))
 		parts, to = append(parts, fixedPart(request)), append(to, n)
 	}
 	if len(parts) == 0 {

@@ -73,7 +73,8 @@ func TestEveryBlockingCommand(t *testing.T) {
 			{[]string{"BZPOPMAX", "{k}z", "T"}, []string{"ZADD", "{k}z", "1", "v"}},
 			{[]string{"BZMPOP", "T", "1", "{k}z", "MIN"}, []string{"ZADD", "{k}z", "1", "v"}},
 			{[]string{"XREAD", "BLOCK", "MS", "STREAMS", "{k}s", "$"}, []string{"XADD", "{k}s", "7-7", "f", "v"}},
-			{[]string{"XREADGROUP", "GROUP", "BLOCK", "c", "BLOCK", "MS", "STREAMS", "{k}g", ">"}, []string{"XADD", "{k}g", "7-7", "f", "v"}},
+			{[]string{"XREADGROUP", "GROUP", "BLOCK", "c", "BLOCK", "MS", "STREAMS", "{k}g", ">"},
+				[]string{"XADD", "{k}g", "7-7", "f", "v"}},
 		} {
 			for _, proto := range []string{"2", "3"} {
 				t.Run(tc.block[0]+" RESP"+proto, func(t *testing.T) {
@@ -213,13 +214,17 @@ func TestClientUnblockOfALockCommand(t *testing.T) {
 		token(t, holder, "k")
 		id := strings.Trim(do(t, c, "CLIENT", "ID"), ":\r\n")
 		for _, tc := range []struct{ protocol, reason, reply string }{
-			{"2", "TIMEOUT", "$-1\r\n"}, {"2", "ERROR", "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n"}, {"3", "TIMEOUT", "_\r\n"},
+			{"2", "TIMEOUT", "$-1\r\n"}, {"2", "ERROR", "-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n"},
+			{"3", "TIMEOUT", "_\r\n"},
 		} {
 			do(t, c, "HELLO", tc.protocol)
-			if err := c.Send(redistest.Command("LOCK.ACQUIRE", "k", "BLOCK", "0") + redistest.Command("PING")); err != nil {
+			if err := c.Send(redistest.Command("LOCK.ACQUIRE", "k", "BLOCK", "0") +
+				redistest.Command("PING")); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "unblocked", func() bool { return do(t, other, "CLIENT", "UNBLOCK", id, tc.reason) == ":1\r\n" })
+			eventually(t, "unblocked", func() bool {
+				return do(t, other, "CLIENT", "UNBLOCK", id, tc.reason) == ":1\r\n"
+			})
 			wantRead(t, c, tc.reply)
 			wantRead(t, c, "+PONG\r\n")
 			want(t, other, ":0\r\n", "CLIENT", "UNBLOCK", id)

@@ -9,7 +9,8 @@ import (
 // allowedWhileBusy are the commands that Redis runs while a slow script runs. Redis's command table
 // marks them with the flag allow-busy. All others get BUSY.
 var allowedWhileBusy = map[string]bool{
-	"auth": true, "discard": true, "function|kill": true, "function|stats": true, "hello": true, "multi": true, "quit": true, "replconf": true,
+	"auth": true, "discard": true, "function|kill": true, "function|stats": true, "hello": true, "multi": true,
+	"quit": true, "replconf": true,
 	"reset": true, "script|kill": true, "shutdown": true, "unwatch": true, "watch": true,
 }
 

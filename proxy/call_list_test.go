@@ -53,7 +53,8 @@ func TestCallListCounts(t *testing.T) {
 // TestWindowFollowsReplies checks that fewer calls are in flight after a large reply, and at least
 // one.
 func TestWindowFollowsReplies(t *testing.T) {
-	for largest, want := range map[int]int{0: maxCalls, firstReply: replyWindow / firstReply, replyWindow: 1, 1 << 30: 1} {
+	for largest, want := range map[int]int{0: maxCalls, firstReply: replyWindow / firstReply, replyWindow: 1,
+		1 << 30: 1} {
 		l := callList{largest: largest}
 		if got := l.window(); got != want {
 			t.Errorf("after a reply of %d bytes, %d calls may be in flight, want %d", largest, got, want)

@@ -10,7 +10,8 @@ import (
 // not run UNSUBSCRIBE.
 func TestUserWithoutRightToUnsubscribe(t *testing.T) {
 	redis := redistest.Start(t)
-	if err := redis.Client().Do(t.Context(), "ACL", "SETUSER", "bob", "on", ">pw", "+subscribe", "+psubscribe", "allchannels").Err(); err != nil {
+	if err := redis.Client().Do(t.Context(), "ACL", "SETUSER", "bob", "on", ">pw", "+subscribe", "+psubscribe",
+		"allchannels").Err(); err != nil {
 		t.Fatal(err)
 	}
 	l := startLeash(t, []string{redis.Addr})
@@ -31,7 +32,8 @@ func TestUserWithoutRightToUnsubscribe(t *testing.T) {
 // transaction, as in Redis.
 func TestForbiddenChannelInsideTransaction(t *testing.T) {
 	redis := redistest.Start(t)
-	if err := redis.Client().Do(t.Context(), "ACL", "SETUSER", "bob", "on", ">pw", "~*", "+@all", "resetchannels", "&mine").Err(); err != nil {
+	if err := redis.Client().Do(t.Context(), "ACL", "SETUSER", "bob", "on", ">pw", "~*", "+@all", "resetchannels",
+		"&mine").Err(); err != nil {
 		t.Fatal(err)
 	}
 	for _, addr := range []string{redis.Addr, startLeash(t, []string{redis.Addr}).addr} {
@@ -40,7 +42,8 @@ func TestForbiddenChannelInsideTransaction(t *testing.T) {
 		for _, command := range []string{"SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE"} {
 			want(t, c, "+OK\r\n", "MULTI")
 			want(t, c, "+QUEUED\r\n", "SET", "k", "v")
-			want(t, c, "-NOPERM this user has no permissions to access one of the channels used as arguments\r\n", command, "other")
+			want(t, c, "-NOPERM this user has no permissions to access one of the channels used as arguments\r\n",
+				command, "other")
 			want(t, c, "-"+msgExecAbort+"\r\n", "EXEC")
 		}
 		want(t, c, ":0\r\n", "EXISTS", "k")

@@ -75,7 +75,8 @@ func (s *session) killOthers(f killFilter) (killed int, killsItself bool) {
 }
 
 func (f killFilter) fits(d *description) bool {
-	return (f.addr == "" || f.addr == d.addr) && (f.laddr == "" || f.laddr == d.laddr) && (f.user == "" || f.user == d.user) &&
+	return (f.addr == "" || f.addr == d.addr) && (f.laddr == "" || f.laddr == d.laddr) &&
+		(f.user == "" || f.user == d.user) &&
 		(f.id == 0 || f.id == d.id) && (!f.hasKind || f.kind == d.kind()) && d.age >= f.maxAge
 }
 

@@ -97,7 +97,8 @@ type description struct {
 // describe returns the session's description. It may be called from any goroutine.
 func (s *session) describe() *description {
 	d := &description{
-		id: s.id, addr: endpoint(s.conn.RemoteAddr(), s.conn.LocalAddr()), laddr: endpoint(s.conn.LocalAddr(), nil), fd: s.conn.Descriptor(),
+		id: s.id, addr: endpoint(s.conn.RemoteAddr(), s.conn.LocalAddr()), laddr: endpoint(s.conn.LocalAddr(), nil),
+		fd:    s.conn.Descriptor(),
 		idle:  time.Duration(s.server.clock.Load()-s.activity.seen.Load()) * time.Second,
 		multi: int(s.activity.queued.Load()) - 1, user: "default", command: "NULL", protocol: 2,
 		blocked:    s.blocked.Load() != nil || s.watcher.Load() != nil,
@@ -183,7 +184,8 @@ func (d *description) flags() string {
 		on     bool
 		letter byte
 	}{
-		{d.monitoring, 'O'}, {d.kind() == pubsubClient, 'P'}, {d.multi >= 0, 'x'}, {d.blocked, 'b'}, {d.tracking, 't'}, {d.broken, 'R'}, {d.broadcast, 'B'},
+		{d.monitoring, 'O'}, {d.kind() == pubsubClient, 'P'}, {d.multi >= 0, 'x'}, {d.blocked, 'b'},
+		{d.tracking, 't'}, {d.broken, 'R'}, {d.broadcast, 'B'},
 		{d.unix, 'U'}, {d.noEvict, 'e'},
 	} {
 		if f.on {
@@ -198,9 +200,12 @@ func (d *description) flags() string {
 
 // writeTo writes a line of CLIENT LIST. Fields that describe Redis's own memory are 0.
 func (d *description) writeTo(b *bytes.Buffer) {
-	fmt.Fprintf(b, "id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=%d multi=%d "+
-		"qbuf=%d qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=r cmd=%s user=%s redir=%d resp=%d "+
+	fmt.Fprintf(b, "id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=%d sub=%d psub=%d ssub=%d "+
+		"multi=%d "+
+		"qbuf=%d qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=r cmd=%s "+
+		"user=%s redir=%d resp=%d "+
 		"lib-name=%s lib-ver=%s\n",
-		d.id, d.addr, d.laddr, d.fd, d.name, int(d.age.Seconds()), int(d.idle.Seconds()), d.flags(), d.db, d.sub, d.psub, d.ssub, d.multi,
+		d.id, d.addr, d.laddr, d.fd, d.name, int(d.age.Seconds()), int(d.idle.Seconds()), d.flags(), d.db, d.sub,
+		d.psub, d.ssub, d.multi,
 		d.requests, d.output, d.requests+d.output, d.command, d.user, d.redirect, d.protocol, d.libName, d.libVersion)
 }

@@ -132,7 +132,9 @@ func (s *session) awaitUnpaused(c *command.Command, cmd resp.Command) bool {
 		}
 		s.Flush()
 		gone := make(chan struct{})
-		if !s.whileWatched(&blocked{}, sync.OnceFunc(func() { close(gone) }), func() { s.sleep(left, p.changed, gone) }) || s.isCut() {
+		if !s.whileWatched(&blocked{}, sync.OnceFunc(func() { close(gone) }), func() {
+			s.sleep(left, p.changed, gone)
+		}) || s.isCut() {
 			return false
 		}
 	}

@@ -50,8 +50,9 @@ func TestClientPause(t *testing.T) {
 	server := redistest.Start(t)
 	l := startLeash(t, []string{server.Addr})
 	for mode, cmds := range map[string][]string{
-		"WRITE": {"GET k", "SET k 1", "PUBLISH c m", "PFCOUNT h", "EVAL return(1) 0", "EVAL_RO return(1) 0", "SORT l", "NOSUCH", "GET", "MGET a b", "CLIENT UNPAUSE"},
-		"ALL":   {"GET k", "SET k 1", "NOSUCH", "GET", "PING", "CLIENT UNPAUSE"},
+		"WRITE": {"GET k", "SET k 1", "PUBLISH c m", "PFCOUNT h", "EVAL return(1) 0", "EVAL_RO return(1) 0",
+			"SORT l", "NOSUCH", "GET", "MGET a b", "CLIENT UNPAUSE"},
+		"ALL": {"GET k", "SET k 1", "NOSUCH", "GET", "PING", "CLIENT UNPAUSE"},
 	} {
 		for _, cmd := range cmds {
 			reply, held := heldBack(t, server.Addr, mode, cmd)
@@ -82,14 +83,17 @@ func paused(t *testing.T, l *leash, admin *redistest.Client, cmds string) *redis
 	if err := client.Send(cmds); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the client waits", func() bool { return strings.Contains(listed(t, admin, addrOf(client))["flags"], "b") })
+	eventually(t, "the client waits", func() bool {
+		return strings.Contains(listed(t, admin, addrOf(client))["flags"], "b")
+	})
 	return client
 }
 
 func TestClientUnpause(t *testing.T) {
 	l := startLeash(t, []string{redistest.Start(t).Addr})
 	admin := l.dial(t)
-	client := paused(t, l, admin, redistest.Command("PING")+redistest.Command("SET", "k", "2")+redistest.Command("GET", "k"))
+	client := paused(t, l, admin, redistest.Command("PING")+redistest.Command("SET", "k", "2")+
+		redistest.Command("GET", "k"))
 	if got, err := client.Read(); got != "+PONG\r\n" {
 		t.Fatalf("the reply before: %q, %v", got, err)
 	}
@@ -107,7 +111,8 @@ func TestClientUnpause(t *testing.T) {
 func TestPauseInMulti(t *testing.T) {
 	l := startLeash(t, []string{redistest.Start(t).Addr})
 	admin := l.dial(t)
-	client := paused(t, l, admin, redistest.Command("MULTI")+redistest.Command("GET", "k")+redistest.Command("SET", "k", "1")+redistest.Command("EXEC"))
+	client := paused(t, l, admin, redistest.Command("MULTI")+redistest.Command("GET", "k")+
+		redistest.Command("SET", "k", "1")+redistest.Command("EXEC"))
 	for i, reply := range []string{"+OK\r\n", "+QUEUED\r\n", "+QUEUED\r\n", "*2\r\n$-1\r\n+OK\r\n"} {
 		if i == 2 {
 			want(t, admin, "+OK\r\n", "CLIENT", "UNPAUSE")
@@ -135,7 +140,9 @@ func TestPausedClientCloses(t *testing.T) {
 
 // TestStopDoesNotWaitForPause checks that a stop does not wait for the end of a pause.
 func TestStopDoesNotWaitForPause(t *testing.T) {
-	l := startLeash(t, []string{redistest.Start(t).Addr}, func(o *options) { o.front.DrainTimeout = 100 * time.Millisecond })
+	l := startLeash(t, []string{redistest.Start(t).Addr}, func(o *options) {
+		o.front.DrainTimeout = 100 * time.Millisecond
+	})
 	paused(t, l, l.dial(t), redistest.Command("SET", "k", "3"))
 	start := time.Now()
 	l.stop()

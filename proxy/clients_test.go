@@ -74,7 +74,8 @@ func TestClientListAsRedis(t *testing.T) {
 	}
 	got := listed(t, client, addrOf(other))
 	for name, value := range map[string]string{
-		"laddr": l.addr, "name": "bob", "flags": "e", "db": "3", "sub": "0", "psub": "0", "ssub": "0", "multi": "-1", "cmd": "get",
+		"laddr": l.addr, "name": "bob", "flags": "e", "db": "3", "sub": "0", "psub": "0", "ssub": "0",
+		"multi": "-1", "cmd": "get",
 		"user": "default", "redir": "-1", "resp": "3", "lib-name": "redis-x", "lib-ver": "1.2", "events": "r",
 	} {
 		if got[name] != value {
@@ -82,7 +83,8 @@ func TestClientListAsRedis(t *testing.T) {
 		}
 	}
 	self := fields(text(t, do(t, client, "CLIENT", "INFO")))
-	if id := do(t, client, "CLIENT", "ID"); id != ":"+self["id"]+"\r\n" || self["cmd"] != "client|info" || self["flags"] != "N" {
+	if id := do(t, client, "CLIENT", "ID"); id != ":"+self["id"]+"\r\n" || self["cmd"] != "client|info" ||
+		self["flags"] != "N" {
 		t.Errorf("CLIENT INFO: %v, id %q", self, id)
 	}
 	eventually(t, "the clock goes on", func() bool {
@@ -101,13 +103,18 @@ func TestClientCommandsAsRedis(t *testing.T) {
 		do(t, redis, "HELLO", hello)
 		do(t, client, "HELLO", hello)
 		for _, cmd := range []string{
-			"CLIENT LIST TYPE x", "CLIENT LIST TYPE", "CLIENT LIST ID", "CLIENT LIST ID 0", "CLIENT LIST ID x", "CLIENT LIST ID 999999", "CLIENT LIST x",
+			"CLIENT LIST TYPE x", "CLIENT LIST TYPE", "CLIENT LIST ID", "CLIENT LIST ID 0", "CLIENT LIST ID x",
+			"CLIENT LIST ID 999999", "CLIENT LIST x",
 			"CLIENT LIST TYPE pubsub", "CLIENT LIST TYPE master", "CLIENT LIST TYPE slave", "CLIENT INFO x",
-			"CLIENT KILL", "CLIENT KILL 1.2.3.4:5", "CLIENT KILL x y", "CLIENT KILL ID x", "CLIENT KILL ID 0", "CLIENT KILL ID 999999", "CLIENT KILL ID 99999 TYPE",
-			"CLIENT KILL TYPE x", "CLIENT KILL TYPE replica", "CLIENT KILL USER nobody", "CLIENT KILL SKIPME x", "CLIENT KILL ADDR a LADDR b",
+			"CLIENT KILL", "CLIENT KILL 1.2.3.4:5", "CLIENT KILL x y", "CLIENT KILL ID x", "CLIENT KILL ID 0",
+			"CLIENT KILL ID 999999", "CLIENT KILL ID 99999 TYPE",
+			"CLIENT KILL TYPE x", "CLIENT KILL TYPE replica", "CLIENT KILL USER nobody", "CLIENT KILL SKIPME x",
+			"CLIENT KILL ADDR a LADDR b",
 			"CLIENT NO-EVICT x", "CLIENT NO-EVICT ON", "CLIENT NO-EVICT off", "CLIENT NO-EVICT",
-			"CLIENT PAUSE", "CLIENT PAUSE x", "CLIENT PAUSE -1", "CLIENT PAUSE 1 x", "CLIENT PAUSE 1 ALL x", "CLIENT PAUSE 0", "CLIENT PAUSE 0 WRITE", "CLIENT UNPAUSE", "CLIENT UNPAUSE x",
-			"CLIENT GETREDIR", "CLIENT TRACKINGINFO", "CLIENT REPLY", "CLIENT REPLY x", "CLIENT REPLY ON", "CLIENT HELP", "CLIENT X", "CLIENT",
+			"CLIENT PAUSE", "CLIENT PAUSE x", "CLIENT PAUSE -1", "CLIENT PAUSE 1 x", "CLIENT PAUSE 1 ALL x",
+			"CLIENT PAUSE 0", "CLIENT PAUSE 0 WRITE", "CLIENT UNPAUSE", "CLIENT UNPAUSE x",
+			"CLIENT GETREDIR", "CLIENT TRACKINGINFO", "CLIENT REPLY", "CLIENT REPLY x", "CLIENT REPLY ON",
+			"CLIENT HELP", "CLIENT X", "CLIENT",
 		} {
 			want(t, client, do(t, redis, strings.Fields(cmd)...), strings.Fields(cmd)...)
 		}
@@ -118,12 +125,16 @@ func TestClientCommandsAsRedis(t *testing.T) {
 func TestClientKill(t *testing.T) {
 	server := redistest.Start(t)
 	path := filepath.Join(t.TempDir(), "leash")
-	l := startLeash(t, []string{server.Addr}, func(o *options) { o.front.Listen = []string{"127.0.0.1:0", "unix:" + path} })
+	l := startLeash(t, []string{server.Addr}, func(o *options) {
+		o.front.Listen = []string{"127.0.0.1:0", "unix:" + path}
+	})
 	want(t, dialAddr(t, server.Addr), "+OK\r\n", "ACL", "SETUSER", "bob", "on", ">secret", "~*", "+@all")
 	admin := l.dial(t)
 	for _, filter := range []struct{ args, reply string }{
-		{"ADDR", "+OK\r\n"}, {"ID ID", ":1\r\n"}, {"ADDR ADDR", ":1\r\n"}, {"USER bob", ":1\r\n"}, {"USER bob LADDR LADDR", ":1\r\n"},
-		{"TYPE normal USER bob", ":1\r\n"}, {"ID ID USER default", ":0\r\n"}, {"ID ID MAXAGE 1000", ":0\r\n"}, {"TYPE pubsub", ":0\r\n"},
+		{"ADDR", "+OK\r\n"}, {"ID ID", ":1\r\n"}, {"ADDR ADDR", ":1\r\n"}, {"USER bob", ":1\r\n"},
+		{"USER bob LADDR LADDR", ":1\r\n"},
+		{"TYPE normal USER bob", ":1\r\n"}, {"ID ID USER default", ":0\r\n"}, {"ID ID MAXAGE 1000", ":0\r\n"},
+		{"TYPE pubsub", ":0\r\n"},
 	} {
 		victim, bystander := l.dial(t), l.dial(t)
 		want(t, victim, "+OK\r\n", "AUTH", "bob", "secret")
@@ -168,7 +179,8 @@ func TestClientKillsItself(t *testing.T) {
 	client := l.dial(t)
 	want(t, client, ":0\r\n", "CLIENT", "KILL", "ADDR", addrOf(client))
 	want(t, client, "+PONG\r\n", "PING")
-	raw := redistest.Command("SET", "a", "1") + redistest.Command("CLIENT", "KILL", "SKIPME", "no", "ADDR", addrOf(client)) + redistest.Command("SET", "a", "2")
+	raw := redistest.Command("SET", "a", "1") + redistest.Command("CLIENT", "KILL", "SKIPME", "no", "ADDR",
+		addrOf(client)) + redistest.Command("SET", "a", "2")
 	if err := client.Send(raw); err != nil {
 		t.Fatal(err)
 	}
@@ -201,8 +213,10 @@ func TestLocksOfKilledClientRunOut(t *testing.T) {
 // the user run it.
 func TestRightsOfAnsweredCommands(t *testing.T) {
 	server := redistest.Start(t)
-	want(t, dialAddr(t, server.Addr), "+OK\r\n", "ACL", "SETUSER", "bob", "on", ">secret", "~*", "+@all", "-@dangerous", "-client|no-evict")
-	want(t, dialAddr(t, server.Addr), "+OK\r\n", "ACL", "SETUSER", "sue", "on", ">secret", "~*", "+@all", "-client", "+client|kill")
+	want(t, dialAddr(t, server.Addr), "+OK\r\n", "ACL", "SETUSER", "bob", "on", ">secret", "~*", "+@all",
+		"-@dangerous", "-client|no-evict")
+	want(t, dialAddr(t, server.Addr), "+OK\r\n", "ACL", "SETUSER", "sue", "on", ">secret", "~*", "+@all", "-client",
+		"+client|kill")
 	l := startLeash(t, []string{server.Addr})
 	for user, cmds := range map[string][]string{
 		"bob": {"CLIENT LIST", "CLIENT KILL 1.2.3.4:5", "CLIENT PAUSE 1", "CLIENT UNPAUSE", "CLIENT NO-EVICT ON"},
@@ -238,8 +252,10 @@ func TestClientListShowsWhatSessionsDo(t *testing.T) {
 	server := redistest.Start(t)
 	l := startLeash(t, []string{redistest.Start(t).Addr})
 	for _, state := range []string{
-		"PING", "MULTI", "MULTI;SET k v;GET k", "MULTI;SET k v;EXEC", "MULTI;DISCARD", "WATCH k", "SUBSCRIBE a b", "PSUBSCRIBE a", "SSUBSCRIBE a",
-		"SUBSCRIBE a;UNSUBSCRIBE a", "HELLO 3;SUBSCRIBE a", "HELLO 3;CLIENT TRACKING ON", "HELLO 3;CLIENT TRACKING ON;CLIENT TRACKING OFF", "MONITOR", "MONITOR;RESET",
+		"PING", "MULTI", "MULTI;SET k v;GET k", "MULTI;SET k v;EXEC", "MULTI;DISCARD", "WATCH k", "SUBSCRIBE a b",
+		"PSUBSCRIBE a", "SSUBSCRIBE a",
+		"SUBSCRIBE a;UNSUBSCRIBE a", "HELLO 3;SUBSCRIBE a", "HELLO 3;CLIENT TRACKING ON",
+		"HELLO 3;CLIENT TRACKING ON;CLIENT TRACKING OFF", "MONITOR", "MONITOR;RESET",
 		"CLIENT NO-EVICT ON", "SELECT 5", "BLPOP none 0", "CLIENT SETNAME bob;RESET", "HELLO 3 SETNAME sue",
 	} {
 		show := func(addr string) string {
@@ -263,7 +279,8 @@ func TestClientListShowsWhatSessionsDo(t *testing.T) {
 			}
 			var shown []string
 			f := listed(t, admin, addrOf(client))
-			for _, name := range []string{"name", "flags", "db", "sub", "psub", "ssub", "multi", "cmd", "user", "redir", "resp"} {
+			for _, name := range []string{"name", "flags", "db", "sub", "psub", "ssub", "multi", "cmd", "user",
+				"redir", "resp"} {
 				shown = append(shown, name+"="+f[name])
 			}
 			return strings.Join(shown, " ")
@@ -279,7 +296,8 @@ func TestClientListShowsWhatSessionsDo(t *testing.T) {
 	}
 	want(t, admin, ":1\r\n", "CLIENT", "KILL", "TYPE", "pubsub")
 	want(t, admin, "+OK\r\n", "CLIENT", "NO-TOUCH", "OFF")
-	if got := do(t, admin, "CLIENT", "NO-TOUCH", "ON"); !strings.HasPrefix(got, "-ERR 'client|no-touch' is refused by leash: ") {
+	if got := do(t, admin, "CLIENT", "NO-TOUCH", "ON"); !strings.HasPrefix(got,
+		"-ERR 'client|no-touch' is refused by leash: ") {
 		t.Errorf("CLIENT NO-TOUCH ON: %q", got)
 	}
 }

@@ -41,7 +41,8 @@ func clusterHandlers() handlers {
 		"ASKING":    onCluster((*session).okay),
 	}
 	for _, name := range []string{
-		"ADDSLOTS", "ADDSLOTSRANGE", "BUMPEPOCH", "DELSLOTS", "DELSLOTSRANGE", "FAILOVER", "FLUSHSLOTS", "FORGET", "MEET",
+		"ADDSLOTS", "ADDSLOTSRANGE", "BUMPEPOCH", "DELSLOTS", "DELSLOTSRANGE", "FAILOVER", "FLUSHSLOTS", "FORGET",
+		"MEET",
 		"REPLICATE", "RESET", "SAVECONFIG", "SET-CONFIG-EPOCH", "SETSLOT",
 	} {
 		all["CLUSTER|"+name] = onCluster((*session).refuse)
@@ -131,7 +132,8 @@ func (s *session) clusterInfo(*command.Command, resp.Command) bool {
 	return s.text(fmt.Sprintf("cluster_state:%s\r\ncluster_slots_assigned:%d\r\ncluster_slots_ok:%d\r\n"+
 		"cluster_slots_pfail:0\r\ncluster_slots_fail:0\r\ncluster_known_nodes:1\r\ncluster_size:1\r\n"+
 		"cluster_current_epoch:1\r\ncluster_my_epoch:1\r\ncluster_stats_messages_sent:0\r\n"+
-		"cluster_stats_messages_received:0\r\ntotal_cluster_links_buffer_limit_exceeded:0\r\n", state, assigned, assigned))
+		"cluster_stats_messages_received:0\r\ntotal_cluster_links_buffer_limit_exceeded:0\r\n", state, assigned,
+		assigned))
 }
 
 func (s *session) clusterKeySlot(_ *command.Command, cmd resp.Command) bool {

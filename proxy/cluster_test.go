@@ -22,7 +22,8 @@ func likeOneNode(reply, addr string) string {
 		{`[0-9a-f]{40}`, "ID"}, {host + ":" + port + "@[0-9]+", "ADDR"}, {`:` + port + `\r\n`, ":PORT\r\n"},
 		// the length differs with port and epoch
 		{`[$=][0-9]+\r\n(txt:)?(ID ADDR|cluster_)`, "TEXT $2"},
-		{`_epoch:[0-9]+`, "_epoch:N"}, {`- 0 0 [0-9]+ conn`, "- 0 0 N conn"}, {`(stats_messages_[a-z_]*|offset\r\n):[0-9]+`, "$1:N"},
+		{`_epoch:[0-9]+`, "_epoch:N"}, {`- 0 0 [0-9]+ conn`, "- 0 0 N conn"},
+		{`(stats_messages_[a-z_]*|offset\r\n):[0-9]+`, "$1:N"},
 		{`cluster_stats_messages_[a-z]+_(sent|received):N\r\n`, ""}, // by kind, of the bus
 	} {
 		reply = regexp.MustCompile(r.pattern).ReplaceAllString(reply, r.by)
@@ -43,10 +44,14 @@ func TestClusterOfOneNode(t *testing.T) {
 		do(t, redis, "HELLO", hello)
 		do(t, client, "HELLO", hello)
 		for _, cmd := range []string{
-			"CLUSTER SLOTS", "CLUSTER SHARDS", "CLUSTER NODES", "CLUSTER INFO", "CLUSTER MYID", "CLUSTER LINKS", "CLUSTER KEYSLOT {a}b",
-			"CLUSTER REPLICAS x", "CLUSTER SLAVES x", "CLUSTER COUNT-FAILURE-REPORTS x", "CLUSTER HELP", "CLUSTER NONSENSE", "CLUSTER", "CLUSTER SLOTS x",
-			"CLUSTER KEYSLOT", "CLUSTER COUNTKEYSINSLOT x", "CLUSTER COUNTKEYSINSLOT 16384", "CLUSTER COUNTKEYSINSLOT -1", "CLUSTER COUNTKEYSINSLOT 1",
-			"CLUSTER GETKEYSINSLOT 1 -1", "CLUSTER GETKEYSINSLOT 16384 1", "CLUSTER GETKEYSINSLOT x 1", "CLUSTER GETKEYSINSLOT 1 x", "CLUSTER GETKEYSINSLOT 1 10",
+			"CLUSTER SLOTS", "CLUSTER SHARDS", "CLUSTER NODES", "CLUSTER INFO", "CLUSTER MYID", "CLUSTER LINKS",
+			"CLUSTER KEYSLOT {a}b",
+			"CLUSTER REPLICAS x", "CLUSTER SLAVES x", "CLUSTER COUNT-FAILURE-REPORTS x", "CLUSTER HELP",
+			"CLUSTER NONSENSE", "CLUSTER", "CLUSTER SLOTS x",
+			"CLUSTER KEYSLOT", "CLUSTER COUNTKEYSINSLOT x", "CLUSTER COUNTKEYSINSLOT 16384",
+			"CLUSTER COUNTKEYSINSLOT -1", "CLUSTER COUNTKEYSINSLOT 1",
+			"CLUSTER GETKEYSINSLOT 1 -1", "CLUSTER GETKEYSINSLOT 16384 1", "CLUSTER GETKEYSINSLOT x 1",
+			"CLUSTER GETKEYSINSLOT 1 x", "CLUSTER GETKEYSINSLOT 1 10",
 			"READONLY", "READWRITE", "ASKING", "READONLY x", "ASKING x", "HELLO",
 		} {
 			want := likeOneNode(do(t, redis, strings.Fields(cmd)...), real)
@@ -72,10 +77,12 @@ func TestClusterCannotBeChanged(t *testing.T) {
 	t.Parallel()
 	l := startLeash(t, redistest.StartCluster(t, redistest.ClusterOptions{Masters: 1}).Addrs())
 	client := l.dial(t)
-	for _, cmd := range []string{"CLUSTER ADDSLOTS 1", "CLUSTER FAILOVER", "CLUSTER MEET 127.0.0.1 1", "CLUSTER RESET", "CLUSTER SETSLOT 1 STABLE", "CLUSTER FLUSHSLOTS"} {
+	for _, cmd := range []string{"CLUSTER ADDSLOTS 1", "CLUSTER FAILOVER", "CLUSTER MEET 127.0.0.1 1",
+		"CLUSTER RESET", "CLUSTER SETSLOT 1 STABLE", "CLUSTER FLUSHSLOTS"} {
 		args := strings.Fields(cmd)
 		name := strings.ToLower(args[0] + "|" + args[1])
-		want(t, client, "-ERR '"+name+"' is refused by leash: Leash shows the cluster as one node; send it to the node itself\r\n", args...)
+		want(t, client, "-ERR '"+name+
+			"' is refused by leash: Leash shows the cluster as one node; send it to the node itself\r\n", args...)
 	}
 }
 
@@ -84,7 +91,8 @@ func TestNoCluster(t *testing.T) {
 	server := redistest.Start(t)
 	l := startLeash(t, []string{server.Addr})
 	redis, client := dialAddr(t, server.Addr), l.dial(t)
-	for _, cmd := range []string{"CLUSTER SLOTS", "CLUSTER INFO", "CLUSTER NODES", "CLUSTER HELP", "CLUSTER RESET", "CLUSTER KEYSLOT a", "CLUSTER KEYSLOT", "CLUSTER X", "READONLY", "READWRITE", "ASKING"} {
+	for _, cmd := range []string{"CLUSTER SLOTS", "CLUSTER INFO", "CLUSTER NODES", "CLUSTER HELP", "CLUSTER RESET",
+		"CLUSTER KEYSLOT a", "CLUSTER KEYSLOT", "CLUSTER X", "READONLY", "READWRITE", "ASKING"} {
 		want(t, client, do(t, redis, strings.Fields(cmd)...), strings.Fields(cmd)...)
 	}
 }
@@ -122,8 +130,10 @@ func TestAnnounce(t *testing.T) {
 	l := startLeash(t, cluster.Addrs(), func(o *options) { o.front.Announce = "leash.example:7777" })
 	client := l.dial(t)
 	id := (announcedAddr{"leash.example", 7777}).id()
-	want(t, client, "*1\r\n*3\r\n:0\r\n:16383\r\n*4\r\n$13\r\nleash.example\r\n:7777\r\n$40\r\n"+id+"\r\n*0\r\n", "CLUSTER", "SLOTS")
-	if got := do(t, client, "CLUSTER", "NODES"); !strings.Contains(got, id+" leash.example:7777@17777 myself,master - 0 0 1 connected 0-16383\n") {
+	want(t, client, "*1\r\n*3\r\n:0\r\n:16383\r\n*4\r\n$13\r\nleash.example\r\n:7777\r\n$40\r\n"+id+"\r\n*0\r\n",
+		"CLUSTER", "SLOTS")
+	if got := do(t, client, "CLUSTER", "NODES"); !strings.Contains(got,
+		id+" leash.example:7777@17777 myself,master - 0 0 1 connected 0-16383\n") {
 		t.Errorf("CLUSTER NODES: %q", got)
 	}
 	if got := do(t, client, "CLUSTER", "SHARDS"); !strings.Contains(got, "$8\r\nhostname\r\n$13\r\nleash.example\r\n") {
@@ -161,7 +171,8 @@ func TestClusterClient(t *testing.T) {
 	t.Parallel()
 	l := startLeash(t, redistest.StartCluster(t).Addrs())
 	for _, protocol := range []int{2, 3} {
-		client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{l.addr}, Protocol: protocol, ReadOnly: true})
+		client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{l.addr}, Protocol: protocol,
+			ReadOnly: true})
 		for i := range 100 {
 			key := fmt.Sprint("key", i)
 			if err := client.Set(t.Context(), key, i, 0).Err(); err != nil {

@@ -41,7 +41,8 @@ func TestCommandListsLockCommands(t *testing.T) {
 		if got, ok := resp.Elements([]byte(do(t, client, "COMMAND", "INFO"))); !ok || len(got) != len(own) {
 			t.Errorf("RESP%s: COMMAND INFO is not COMMAND: %d entries", hello, len(got))
 		}
-		for _, cmd := range []string{"COMMAND LIST", "COMMAND LIST FILTERBY PATTERN *", "COMMAND LIST FILTERBY ACLCAT write", "COMMAND LIST FILTERBY MODULE x", "COMMAND DOCS"} {
+		for _, cmd := range []string{"COMMAND LIST", "COMMAND LIST FILTERBY PATTERN *",
+			"COMMAND LIST FILTERBY ACLCAT write", "COMMAND LIST FILTERBY MODULE x", "COMMAND DOCS"} {
 			theirs := strings.TrimLeft(do(t, redis, strings.Fields(cmd)...), "*%0123456789")
 			ours := strings.TrimLeft(do(t, client, strings.Fields(cmd)...), "*%0123456789")
 			added, ok := strings.CutPrefix(ours, theirs)
@@ -52,7 +53,9 @@ func TestCommandListsLockCommands(t *testing.T) {
 		// A lock command has the form of a Redis command with the same flags and keys.
 		like := do(t, redis, "COMMAND", "INFO", "type", "nosuch")
 		got := do(t, client, "COMMAND", "INFO", "Lock.TTL", "nosuch")
-		for _, r := range [][2]string{{"$8\r\nlock.ttl\r\n:-2", "$4\r\ntype\r\n:2"}, {"3\r\n+readonly\r\n+noscript", "2\r\n+readonly"}, {"2\r\n+@read", "3\r\n+@keyspace\r\n+@read"}, {"2\r\n+RO\r\n+access", "1\r\n+RO"}} {
+		for _, r := range [][2]string{{"$8\r\nlock.ttl\r\n:-2", "$4\r\ntype\r\n:2"},
+			{"3\r\n+readonly\r\n+noscript", "2\r\n+readonly"}, {"2\r\n+@read", "3\r\n+@keyspace\r\n+@read"},
+			{"2\r\n+RO\r\n+access", "1\r\n+RO"}} {
 			got = strings.Replace(got, r[0], r[1], 1)
 		}
 		if got != like {
@@ -60,8 +63,10 @@ func TestCommandListsLockCommands(t *testing.T) {
 		}
 		want(t, client, "*1\r\n$1\r\nk\r\n", "COMMAND", "GETKEYS", "LOCK.ACQUIRE", "k", "BLOCK", "1")
 		set := map[string]string{"2": "*", "3": "~"}[hello]
-		want(t, client, "*1\r\n*2\r\n$1\r\nk\r\n"+set+"2\r\n+RO\r\n+access\r\n", "COMMAND", "GETKEYSANDFLAGS", "lock.info", "k")
-		if got := do(t, client, "COMMAND", "DOCS", "lock.release", "nosuch"); !strings.Contains(got, "summary\r\n$15\r\nReleases a lock\r\n") || strings.Contains(got, "lock.ttl") {
+		want(t, client, "*1\r\n*2\r\n$1\r\nk\r\n"+set+"2\r\n+RO\r\n+access\r\n", "COMMAND", "GETKEYSANDFLAGS",
+			"lock.info", "k")
+		if got := do(t, client, "COMMAND", "DOCS", "lock.release", "nosuch"); !strings.Contains(got,
+			"summary\r\n$15\r\nReleases a lock\r\n") || strings.Contains(got, "lock.ttl") {
 			t.Errorf("RESP%s: COMMAND DOCS: %q", hello, got)
 		}
 	}

@@ -14,7 +14,8 @@ var loosely = []struct {
 	equal    func(redis, leash frame) bool
 	commands string
 }{
-	{"a hash table has no order, as each server seeds it by chance", sameElements(1), "SMEMBERS SINTER SUNION SDIFF SPOP HKEYS HVALS KEYS"},
+	{"a hash table has no order, as each server seeds it by chance", sameElements(1),
+		"SMEMBERS SINTER SUNION SDIFF SPOP HKEYS HVALS KEYS"},
 	{"the same, by field and value", sameElements(2), "HGETALL"},
 	{"the same, behind a cursor", sameScan(1), "SSCAN"},
 	{"the same, behind a cursor, by field and value", sameScan(2), "HSCAN ZSCAN"},

@@ -43,7 +43,8 @@ func configRefusal(args [][]byte) string {
 	for i := 2; i < len(args); i += 2 {
 		name := strings.ToLower(string(quoted(args[i], maxQuoted)))
 		if isOwnParameter(name) {
-			return "ERR CONFIG SET of '" + name + "' is refused by leash: it changes the addresses or connections of the servers behind Leash"
+			return "ERR CONFIG SET of '" + name +
+				"' is refused by leash: it changes the addresses or connections of the servers behind Leash"
 		}
 	}
 	return ""

@@ -11,8 +11,10 @@ import (
 
 // Redis's own messages for commands that Leash answers.
 const (
-	msgNoAuth       = "NOAUTH Authentication required."
-	msgHelloNoAuth  = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"
+	msgNoAuth      = "NOAUTH Authentication required."
+	msgHelloNoAuth = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO " +
+		"<proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol " +
+		"version at the same time"
 	msgNoProto      = "NOPROTO unsupported protocol version"
 	msgNotInteger   = "ERR value is not an integer or out of range"
 	msgProtoNumber  = "ERR Protocol version is not an integer or out of range"
@@ -142,7 +144,8 @@ func (s *session) setInfo(c *command.Command, cmd resp.Command) bool {
 	case !resp.IsWord(cmd.Args[2], "LIB-NAME") && !resp.IsWord(cmd.Args[2], "LIB-VER"):
 		return s.fail(fmt.Sprintf(msgUnknownField, cmd.Args[2]))
 	case !printable(cmd.Args[3]):
-		return s.fail("ERR " + string(bytes.ToLower(cmd.Args[2])) + " cannot contain spaces, newlines or special characters.")
+		return s.fail("ERR " + string(bytes.ToLower(cmd.Args[2])) +
+			" cannot contain spaces, newlines or special characters.")
 	}
 	s.label(func(l *labels) {
 		if resp.IsWord(cmd.Args[2], "LIB-NAME") {

@@ -31,7 +31,9 @@ func withPassword(o *options) { o.up.Password = "secret" }
 func TestClientsCannotUseLeashPassword(t *testing.T) {
 	l := startLeash(t, []string{secured(t).Addr}, withPassword)
 	client := l.dial(t)
-	for _, cmd := range []string{"GET a", "SET a 1", "MGET a b", "PING", "ECHO x", "DBSIZE", "INFO", "CLIENT ID", "SELECT 0", "SCRIPT LOAD x", "COMMAND", "PUBLISH a b", "LOCK.ACQUIRE a", "LOCK.INFO a", "BLPOP a 0", "WAIT 0 0", "CLIENT SETINFO LIB-NAME x"} {
+	for _, cmd := range []string{"GET a", "SET a 1", "MGET a b", "PING", "ECHO x", "DBSIZE", "INFO", "CLIENT ID",
+		"SELECT 0", "SCRIPT LOAD x", "COMMAND", "PUBLISH a b", "LOCK.ACQUIRE a", "LOCK.INFO a", "BLPOP a 0",
+		"WAIT 0 0", "CLIENT SETINFO LIB-NAME x"} {
 		want(t, client, "-NOAUTH Authentication required.\r\n", strings.Fields(cmd)...)
 	}
 	if got := do(t, client, "AUTH", "wrong"); !strings.HasPrefix(got, "-WRONGPASS ") {
@@ -88,12 +90,14 @@ func TestLanes(t *testing.T) {
 	want(t, bob, noPerm, "MGET", "bob:1", "alice:1")
 
 	// A pipelined AUTH changes the rights of later commands only.
-	got := exchange(t, l.addr, redistest.Command("GET", "bob:1")+redistest.Command("AUTH", "bob", "builder")+redistest.Command("GET", "bob:1"))
+	got := exchange(t, l.addr, redistest.Command("GET", "bob:1")+redistest.Command("AUTH", "bob", "builder")+
+		redistest.Command("GET", "bob:1"))
 	if got != "-NOAUTH Authentication required.\r\n+OK\r\n$1\r\nx\r\n" {
 		t.Errorf("got %q", got)
 	}
 	// HELLO with AUTH and SETNAME.
-	if got := do(t, nobody, "HELLO", "2", "AUTH", "bob", "builder", "SETNAME", "n"); !strings.Contains(got, "$5\r\nproto\r\n:2\r\n") {
+	if got := do(t, nobody, "HELLO", "2", "AUTH", "bob", "builder", "SETNAME", "n"); !strings.Contains(got,
+		"$5\r\nproto\r\n:2\r\n") {
 		t.Errorf("got %q", got)
 	}
 	want(t, nobody, "$1\r\nn\r\n", "CLIENT", "GETNAME")
@@ -157,7 +161,8 @@ func TestCommandsWithoutKeys(t *testing.T) {
 	if got := do(t, client, "INFO", "leash"); !strings.Contains(got, "# Leash") || strings.Contains(got, "# Server") {
 		t.Errorf("INFO leash: %q", got)
 	}
-	if got := do(t, client, "INFO", "server"); strings.Contains(got, "# Leash") || !strings.Contains(got, "redis_version") {
+	if got := do(t, client, "INFO", "server"); strings.Contains(got, "# Leash") ||
+		!strings.Contains(got, "redis_version") {
 		t.Errorf("INFO server: %q", got)
 	}
 	if got := do(t, client, "COMMAND", "COUNT"); got[0] != ':' {
@@ -226,9 +231,11 @@ func TestUnsafeCommandsStayOffSharedLinks(t *testing.T) {
 	want(t, other, "+OK\r\n", "SET", "k", "v")
 	want(t, other, "+OK\r\n", "XGROUP", "CREATE", "s", "STREAMS", "$", "MKSTREAM")
 	for _, args := range [][]string{
-		{"SUNSUBSCRIBE", "x", "y"}, {"SSUBSCRIBE", "x"}, {"SUBSCRIBE", "x", "y"}, {"WATCH", "k"}, {"MULTI"}, {"waitfor", "q", "0"},
+		{"SUNSUBSCRIBE", "x", "y"}, {"SSUBSCRIBE", "x"}, {"SUBSCRIBE", "x", "y"}, {"WATCH", "k"}, {"MULTI"},
+		{"waitfor", "q", "0"},
 		{"XREADGROUP", "GROUP", "STREAMS", "c", "BLOCK", "0", "STREAMS", "s", ">"},
-		{"XREAD", "COUNT", "1", "BLOCK", "0", "STREAMS", "s", "$"}, {"CLIENT", "REPLY", "OFF"}, {"CLIENT", "TRACKING", "ON", "BCAST"},
+		{"XREAD", "COUNT", "1", "BLOCK", "0", "STREAMS", "s", "$"}, {"CLIENT", "REPLY", "OFF"},
+		{"CLIENT", "TRACKING", "ON", "BCAST"},
 	} {
 		one := l.dial(t)
 		if err := one.Send(redistest.Command(args...)); err != nil {
@@ -296,7 +303,9 @@ func TestFullRedisRefusesNoCredential(t *testing.T) {
 	want(t, client, "+OK\r\n", "SET", "k", "v")
 	set("CONFIG", "SET", "maxclients", "1")
 	set("CLIENT", "KILL", "USER", "app")
-	eventually(t, "Redis takes nobody", func() bool { return strings.HasPrefix(do(t, client, "GET", "k"), "-UPSTREAMDOWN") })
+	eventually(t, "Redis takes nobody", func() bool {
+		return strings.HasPrefix(do(t, client, "GET", "k"), "-UPSTREAMDOWN")
+	})
 	set("CONFIG", "SET", "maxclients", "1000")
 	eventually(t, "the session goes on", func() bool { return do(t, client, "GET", "k") == "$1\r\nv\r\n" })
 }
@@ -324,7 +333,8 @@ func TestProtocolsSideBySide(t *testing.T) {
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
 	l := startLeash(t, c.Addrs())
 	two, three := l.dial(t), l.dial(t)
-	if got := do(t, three, "HELLO", "3", "SETNAME", "n"); !strings.HasPrefix(got, "%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n") {
+	if got := do(t, three, "HELLO", "3", "SETNAME", "n"); !strings.HasPrefix(got,
+		"%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n") {
 		t.Fatalf("HELLO 3: %q", got)
 	}
 	want(t, two, ":1\r\n", "HSET", "h", "f", "v")
@@ -345,8 +355,10 @@ func TestProtocolsSideBySide(t *testing.T) {
 	want(t, three, "+RESET\r\n", "RESET")
 	want(t, three, "$-1\r\n", "LOCK.ACQUIRE", "lock")
 	want(t, three, "$-1\r\n", "CLIENT", "GETNAME")
-	got := exchange(t, l.addr, redistest.Command("GET", "none")+redistest.Command("HELLO", "3")+redistest.Command("GET", "none")+redistest.Command("HELLO", "2")+redistest.Command("GET", "none"))
-	if !strings.HasPrefix(got, "$-1\r\n%7\r\n") || !strings.Contains(got, "*0\r\n_\r\n*14\r\n") || !strings.HasSuffix(got, "*0\r\n$-1\r\n") {
+	got := exchange(t, l.addr, redistest.Command("GET", "none")+redistest.Command("HELLO", "3")+
+		redistest.Command("GET", "none")+redistest.Command("HELLO", "2")+redistest.Command("GET", "none"))
+	if !strings.HasPrefix(got, "$-1\r\n%7\r\n") || !strings.Contains(got, "*0\r\n_\r\n*14\r\n") ||
+		!strings.HasSuffix(got, "*0\r\n$-1\r\n") {
 		t.Errorf("protocols in one pipeline: %q", got)
 	}
 }

@@ -52,7 +52,8 @@ func TestCorruptRepliesUnderLoad(t *testing.T) {
 	})
 	t.Run("sentinel", func(t *testing.T) {
 		t.Parallel()
-		g := redistest.StartSentinel(t, redistest.SentinelOptions{Replicas: 1, Sentinels: 1, DownAfter: redistest.NoFailover})
+		g := redistest.StartSentinel(t, redistest.SentinelOptions{Replicas: 1, Sentinels: 1,
+			DownAfter: redistest.NoFailover})
 		p := proxyBefore(t, g.Sentinels[0].Addr)
 		l := startLeash(t, []string{p.Addr()}, quick, func(o *options) {
 			o.up.SentinelMaster, o.up.ReadFrom = g.Name, upstream.ReadReplica
@@ -168,9 +169,12 @@ func startCorruptLoad(t *testing.T, addr string) *corruptLoad {
 	w.ctx, w.cancel = context.WithCancel(t.Context())
 	t.Cleanup(w.stop)
 	for name, client := range map[string]func(*corruptClient) error{
-		"GET": (*corruptClient).get, "pipeline": (*corruptClient).pipeline, "MGET": (*corruptClient).mget, "SCAN": (*corruptClient).scan,
-		"MULTI": (*corruptClient).transaction, "BLPOP": (*corruptClient).block, "publish": (*corruptClient).publish, "subscribe": (*corruptClient).subscribe,
-		"lock": (*corruptClient).lock, "lock again": (*corruptClient).lock, "lock info": (*corruptClient).lockInfo, "tracking": (*corruptClient).track, "INFO": (*corruptClient).info,
+		"GET": (*corruptClient).get, "pipeline": (*corruptClient).pipeline, "MGET": (*corruptClient).mget,
+		"SCAN":  (*corruptClient).scan,
+		"MULTI": (*corruptClient).transaction, "BLPOP": (*corruptClient).block, "publish": (*corruptClient).publish,
+		"subscribe": (*corruptClient).subscribe,
+		"lock":      (*corruptClient).lock, "lock again": (*corruptClient).lock,
+		"lock info": (*corruptClient).lockInfo, "tracking": (*corruptClient).track, "INFO": (*corruptClient).info,
 	} {
 		clean := new(atomic.Int64)
 		w.clean, w.names = append(w.clean, clean), append(w.names, name)
@@ -299,7 +303,8 @@ func (c *corruptClient) scan() error { return c.call("*2\r\n$", "SCAN", "0") }
 
 func (c *corruptClient) transaction() error {
 	key := corruptKey(c.calls)
-	for _, step := range [][]string{{"+OK\r\n", "MULTI"}, {"+QUEUED\r\n", "GET", key}, {"*1\r\n" + bulkOf(key), "EXEC"}} {
+	for _, step := range [][]string{{"+OK\r\n", "MULTI"}, {"+QUEUED\r\n", "GET", key},
+		{"*1\r\n" + bulkOf(key), "EXEC"}} {
 		if err := c.call(step[0], step[1:]...); err != nil {
 			return err
 		}

@@ -23,7 +23,8 @@ func TestR8CountersNeedTheUsersRights(t *testing.T) {
 	want(t, bob, "-NOAUTH Authentication required.\r\n", "SEM.TAKE", "bob:1")
 	want(t, bob, "+OK\r\n", "AUTH", "bob", "builder")
 	want(t, reader, "+OK\r\n", "AUTH", "reader", "reads")
-	for _, name := range []string{"SEM.TAKE", "SEM.GIVE", "SEM.INIT", "SEM.RESIZE", "LATCH.SET", "LATCH.DOWN", "SEM.ACQUIRE", "SEM.RELEASE"} {
+	for _, name := range []string{"SEM.TAKE", "SEM.GIVE", "SEM.INIT", "SEM.RESIZE", "LATCH.SET", "LATCH.DOWN",
+		"SEM.ACQUIRE", "SEM.RELEASE"} {
 		args := []string{name, "bob:1", "1"}
 		if name == "LATCH.DOWN" || name == "SEM.ACQUIRE" || name == "SEM.RELEASE" {
 			args = args[:2]
@@ -41,7 +42,8 @@ func TestR8CountersNeedTheUsersRights(t *testing.T) {
 	if hello := do(t, bob, "HELLO", "3"); hello[0] != '%' {
 		t.Fatalf("HELLO: %q", hello)
 	}
-	want(t, bob, "%4\r\n$5\r\ntotal\r\n:1\r\n$9\r\navailable\r\n:1\r\n$4\r\nheld\r\n:0\r\n$7\r\nwaiters\r\n:0\r\n", "SEM.INFO", "bob:1")
+	want(t, bob, "%4\r\n$5\r\ntotal\r\n:1\r\n$9\r\navailable\r\n:1\r\n$4\r\nheld\r\n:0\r\n$7\r\nwaiters\r\n:0\r\n",
+		"SEM.INFO", "bob:1")
 }
 
 // TestR15CountersAreBarriers checks that earlier commands of a session have run before its counter

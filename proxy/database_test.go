@@ -24,11 +24,14 @@ func TestSelect(t *testing.T) {
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr})
 	for name, lines := range map[string][]string{
-		"databases": {"SET a 0", "SELECT 3", "GET a", "SET a 3", "DBSIZE", "SELECT 0", "GET a", "SELECT 3", "GET a", "DEL a", "SELECT 00", "GET a", "SELECT 0", "DEL a"},
-		"errors":    {"SELECT", "SELECT 1 2", "SELECT x", "SELECT -1", "SELECT 16", "SELECT 2147483647", "SELECT 2147483648", "SELECT -2147483649", "SELECT 99999999999999999999", "SELECT +1", "SELECT 01", "DBSIZE"},
-		"reset":     {"SELECT 3", "SET b 3", "RESET", "GET b", "SELECT 3", "DEL b"},
-		"auth":      {"SELECT 3", "SET c 3", "AUTH default x", "GET c", "DEL c"},
-		"refused":   {"SELECT 3", "SET d 3", "AUTH nobody x", "GET d", "SELECT 99", "GET d", "DEL d"},
+		"databases": {"SET a 0", "SELECT 3", "GET a", "SET a 3", "DBSIZE", "SELECT 0", "GET a", "SELECT 3", "GET a",
+			"DEL a", "SELECT 00", "GET a", "SELECT 0", "DEL a"},
+		"errors": {"SELECT", "SELECT 1 2", "SELECT x", "SELECT -1", "SELECT 16", "SELECT 2147483647",
+			"SELECT 2147483648", "SELECT -2147483649", "SELECT 99999999999999999999", "SELECT +1", "SELECT 01",
+			"DBSIZE"},
+		"reset":   {"SELECT 3", "SET b 3", "RESET", "GET b", "SELECT 3", "DEL b"},
+		"auth":    {"SELECT 3", "SET c 3", "AUTH default x", "GET c", "DEL c"},
+		"refused": {"SELECT 3", "SET d 3", "AUTH nobody x", "GET d", "SELECT 99", "GET d", "DEL d"},
 	} {
 		if got, want := conversation(t, l.addr, lines...), conversation(t, redis.Addr, lines...); got != want {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
@@ -47,27 +50,32 @@ func TestOtherCommandsWithDatabases(t *testing.T) {
 	redis := redistest.Start(t, strings.Fields("--user few on >pw ~* +@all -select --user all on >pw ~* &* +@all")...)
 	l := startLeash(t, []string{redis.Addr})
 	for name, lines := range map[string][]string{
-		"multi":      {"MULTI", "SELECT 3", "SET a 1", "EXEC", "GET a", "DBSIZE", "SELECT 0", "GET a", "SELECT 3", "DEL a"},
-		"discard":    {"MULTI", "SELECT 3", "DISCARD", "SET a 1", "SELECT 3", "GET a", "SELECT 0", "DEL a"},
-		"watch":      {"WATCH a", "SELECT 3", "MULTI", "SET a 1", "EXEC", "GET a", "SELECT 0", "GET a", "SELECT 3", "DEL a"},
-		"watch2":     {"SELECT 3", "WATCH a", "SELECT 0", "MULTI", "SET a 1", "EXEC", "GET a", "DEL a"},
-		"watchsel":   {"WATCH a", "SELECT 3", "SET a 1", "SELECT 0", "MULTI", "SET a 2", "EXEC", "DEL a", "SELECT 3", "DEL a"},
-		"watchauth":  {"WATCH a", "AUTH all pw", "MULTI", "SET a 2", "EXEC", "DEL a"},
-		"multibad":   {"MULTI", "SELECT 99", "SET a 1", "EXEC", "GET a", "DEL a"},
-		"multiauth":  {"MULTI", "AUTH few pw", "EXEC", "SELECT 3", "ACL WHOAMI"},
-		"multiboth":  {"MULTI", "SELECT 3", "AUTH few pw", "EXEC", "SET a 1", "SELECT 0", "ACL WHOAMI", "DEL a"},
-		"block":      {"SELECT 3", "RPUSH l a", "BLPOP l 0", "SELECT 0", "EXISTS l"},
-		"move":       {"SET m 1", "MOVE m 3", "SELECT 3", "GET m", "DEL m"},
-		"copy":       {"SET m 1", "COPY m m DB 3", "DEL m", "SELECT 3", "GET m", "DEL m"},
-		"scan":       {"SELECT 3", "SET s 1", "SCAN 0", "KEYS *", "RANDOMKEY", "DBSIZE", "FLUSHDB", "DBSIZE"},
-		"swap":       {"SET w 0", "SWAPDB 0 3", "GET w", "SELECT 3", "GET w", "DEL w"},
-		"swapself":   {"SELECT 3", "SET w 0", "SWAPDB 0 3", "GET w", "SELECT 0", "GET w", "DEL w"},
-		"hello":      {"SELECT 3", "SET h 1", "HELLO 3 AUTH all pw SETNAME x", "GET h", "DEL h", "RESET", "SET h 2", "SELECT 3", "GET h", "SELECT 0", "DEL h"},
+		"multi": {"MULTI", "SELECT 3", "SET a 1", "EXEC", "GET a", "DBSIZE", "SELECT 0", "GET a", "SELECT 3",
+			"DEL a"},
+		"discard": {"MULTI", "SELECT 3", "DISCARD", "SET a 1", "SELECT 3", "GET a", "SELECT 0", "DEL a"},
+		"watch": {"WATCH a", "SELECT 3", "MULTI", "SET a 1", "EXEC", "GET a", "SELECT 0", "GET a", "SELECT 3",
+			"DEL a"},
+		"watch2": {"SELECT 3", "WATCH a", "SELECT 0", "MULTI", "SET a 1", "EXEC", "GET a", "DEL a"},
+		"watchsel": {"WATCH a", "SELECT 3", "SET a 1", "SELECT 0", "MULTI", "SET a 2", "EXEC", "DEL a",
+			"SELECT 3", "DEL a"},
+		"watchauth": {"WATCH a", "AUTH all pw", "MULTI", "SET a 2", "EXEC", "DEL a"},
+		"multibad":  {"MULTI", "SELECT 99", "SET a 1", "EXEC", "GET a", "DEL a"},
+		"multiauth": {"MULTI", "AUTH few pw", "EXEC", "SELECT 3", "ACL WHOAMI"},
+		"multiboth": {"MULTI", "SELECT 3", "AUTH few pw", "EXEC", "SET a 1", "SELECT 0", "ACL WHOAMI", "DEL a"},
+		"block":     {"SELECT 3", "RPUSH l a", "BLPOP l 0", "SELECT 0", "EXISTS l"},
+		"move":      {"SET m 1", "MOVE m 3", "SELECT 3", "GET m", "DEL m"},
+		"copy":      {"SET m 1", "COPY m m DB 3", "DEL m", "SELECT 3", "GET m", "DEL m"},
+		"scan":      {"SELECT 3", "SET s 1", "SCAN 0", "KEYS *", "RANDOMKEY", "DBSIZE", "FLUSHDB", "DBSIZE"},
+		"swap":      {"SET w 0", "SWAPDB 0 3", "GET w", "SELECT 3", "GET w", "DEL w"},
+		"swapself":  {"SELECT 3", "SET w 0", "SWAPDB 0 3", "GET w", "SELECT 0", "GET w", "DEL w"},
+		"hello": {"SELECT 3", "SET h 1", "HELLO 3 AUTH all pw SETNAME x", "GET h", "DEL h", "RESET", "SET h 2",
+			"SELECT 3", "GET h", "SELECT 0", "DEL h"},
 		"script":     {"SELECT 3", "SET x 1", "EVAL return(redis.call('get','x')) 0", "DEL x"},
 		"replyoff":   {"SELECT 3", "SET x 1", "WAIT 0 0", "DEL x"},
 		"multireset": {"SELECT 3", "MULTI", "SET a 1", "RESET", "GET a", "SELECT 3", "GET a"},
 	} {
-		if got, want := withoutID(conversation(t, l.addr, lines...)), withoutID(conversation(t, redis.Addr, lines...)); got != want {
+		if got, want := withoutID(conversation(t, l.addr, lines...)),
+			withoutID(conversation(t, redis.Addr, lines...)); got != want {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
 		}
 	}
@@ -131,9 +139,11 @@ func TestSelectRights(t *testing.T) {
 	for name, lines := range map[string][]string{
 		"nobody": {"SELECT 1", "SELECT x", "SELECT", "SELECT 99", "SELECT 0", "GET a"},
 		"bound":  {"AUTH bound pw", "SELECT 1", "SELECT x", "SELECT 99", "SELECT 0", "GET a"},
-		"handed": {"AUTH free pw", "SELECT 4", "SET f 1", "AUTH bound pw", "GET f", "SELECT 4", "GET f", "HELLO 2", "GET f", "DEL f"},
+		"handed": {"AUTH free pw", "SELECT 4", "SET f 1", "AUTH bound pw", "GET f", "SELECT 4", "GET f", "HELLO 2",
+			"GET f", "DEL f"},
 	} {
-		if got, want := withoutID(conversation(t, l.addr, lines...)), withoutID(conversation(t, redis.Addr, lines...)); got != want {
+		if got, want := withoutID(conversation(t, l.addr, lines...)),
+			withoutID(conversation(t, redis.Addr, lines...)); got != want {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
 		}
 	}

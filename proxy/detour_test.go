@@ -107,7 +107,8 @@ func TestQuestionsAboutTheServerPassPausedWrites(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	l := startLeash(t, []string{server.Addr})
-	for _, question := range []string{"INFO server", "TIME", "CONFIG GET maxclients", "FUNCTION LIST", "DBSIZE", "ACL WHOAMI", "SLOWLOG LEN", "SCRIPT EXISTS x"} {
+	for _, question := range []string{"INFO server", "TIME", "CONFIG GET maxclients", "FUNCTION LIST", "DBSIZE",
+		"ACL WHOAMI", "SLOWLOG LEN", "SCRIPT EXISTS x"} {
 		admin, write := dialAddr(t, server.Addr), l.dial(t)
 		want(t, write, "+OK\r\n", "SET", "k", "v")
 		want(t, admin, "+OK\r\n", "CLIENT", "PAUSE", "600000", "WRITE")
@@ -172,19 +173,25 @@ func TestOthersGetBusyWhileScriptRuns(t *testing.T) {
 	l := startLeash(t, []string{server.Addr})
 	before := l.dial(t)
 	want(t, before, "+OK\r\n", "SET", "k", "v")
-	for _, how := range [][]string{{"EVAL", "while true do end", "0"}, {"EVAL_RO", "while true do end", "0"}, {"FCALL", "f", "0"}} {
+	for _, how := range [][]string{{"EVAL", "while true do end", "0"}, {"EVAL_RO", "while true do end", "0"},
+		{"FCALL", "f", "0"}} {
 		if how[0] == "FCALL" {
 			library := "#!lua name=lib\nredis.register_function('f', function() while true do end end)"
 			want(t, before, "$3\r\nlib\r\n", "FUNCTION", "LOAD", library)
 		}
 		script := sends(t, l.addr, how...)
-		eventually(t, "the script is found to take long", func() bool { return do(t, l.dial(t), "GET", "k") == busyReply(t, server.Addr) })
+		eventually(t, "the script is found to take long", func() bool {
+			return do(t, l.dial(t), "GET", "k") == busyReply(t, server.Addr)
+		})
 		eventually(t, "PING says so", func() bool { return do(t, before, "PING") == busyReply(t, server.Addr) })
 		fresh, direct := l.dial(t), dialAddr(t, server.Addr)
 		for _, cmd := range []string{
-			"GET k", "SET k w", "DEL a b", "PING", "ECHO x", "SELECT 9", "CLIENT ID", "CLIENT LIST", "INFO server", "SUBSCRIBE c", "COMMAND COUNT", "CONFIG GET maxclients",
-			"DBSIZE", "KEYS x", "SCAN 0", "SCRIPT EXISTS x", "FUNCTION LIST", "EVAL return(1) 0", "BLPOP k 0", "XREAD BLOCK 0 STREAMS s 0", "WAIT 0 1",
-			"NOSUCH", "GET", "PUBLISH c m", "MULTI", "DISCARD", "MULTI", "GET k", "EXEC", "WATCH k", "UNWATCH", "AUTH a b", "HELLO 3", "HELLO 2", "RESET", "CLIENT SETNAME x", "LATENCY HISTORY x",
+			"GET k", "SET k w", "DEL a b", "PING", "ECHO x", "SELECT 9", "CLIENT ID", "CLIENT LIST", "INFO server",
+			"SUBSCRIBE c", "COMMAND COUNT", "CONFIG GET maxclients",
+			"DBSIZE", "KEYS x", "SCAN 0", "SCRIPT EXISTS x", "FUNCTION LIST", "EVAL return(1) 0", "BLPOP k 0",
+			"XREAD BLOCK 0 STREAMS s 0", "WAIT 0 1",
+			"NOSUCH", "GET", "PUBLISH c m", "MULTI", "DISCARD", "MULTI", "GET k", "EXEC", "WATCH k", "UNWATCH",
+			"AUTH a b", "HELLO 3", "HELLO 2", "RESET", "CLIENT SETNAME x", "LATENCY HISTORY x",
 		} {
 			args := strings.Fields(cmd)
 			got, wanted := do(t, fresh, args...), do(t, direct, args...)

@@ -25,8 +25,10 @@ const (
 // ofAllNodes are commands that Leash refuses in a transaction because a transaction runs on one
 // node.
 var ofAllNodes = map[string]bool{
-	"KEYS": true, "SCRIPT|LOAD": true, "SCRIPT|EXISTS": true, "SCRIPT|FLUSH": true, "FUNCTION|LOAD": true, "FUNCTION|DELETE": true,
-	"FUNCTION|DUMP": true, "FUNCTION|RESTORE": true, "FUNCTION|LIST": true, "FUNCTION|STATS": true, "FUNCTION|FLUSH": true,
+	"KEYS": true, "SCRIPT|LOAD": true, "SCRIPT|EXISTS": true, "SCRIPT|FLUSH": true, "FUNCTION|LOAD": true,
+	"FUNCTION|DELETE": true,
+	"FUNCTION|DUMP":   true, "FUNCTION|RESTORE": true, "FUNCTION|LIST": true, "FUNCTION|STATS": true,
+	"FUNCTION|FLUSH": true,
 }
 
 // neverDone are commands that always fail in this test.
@@ -57,21 +59,28 @@ func TestSameBytesAsRedis(t *testing.T) {
 		gen      commandgen.Options
 		opt      func(*options)
 	}{
-		{"standalone", plain, []*redistest.Server{behind}, 60_000, "2", commandgen.Options{Databases: 3, Transactions: true}, nil},
-		{"standalone RESP3", plain, []*redistest.Server{behind}, 40_000, "3", commandgen.Options{Databases: 3, Transactions: true}, nil},
+		{"standalone", plain, []*redistest.Server{behind}, 60_000, "2",
+			commandgen.Options{Databases: 3, Transactions: true}, nil},
+		{"standalone RESP3", plain, []*redistest.Server{behind}, 40_000, "3",
+			commandgen.Options{Databases: 3, Transactions: true}, nil},
 		// Redis without a cluster gives the results that a cluster over many slots should give.
-		{"cluster", plain, servers(cluster), 40_000, "2", commandgen.Options{Keys: commandgen.OneSlot, Transactions: true}, nil},
-		{"cluster RESP3", plain, servers(cluster), 30_000, "3", commandgen.Options{Keys: commandgen.OneSlot, Transactions: true}, nil},
+		{"cluster", plain, servers(cluster), 40_000, "2", commandgen.Options{Keys: commandgen.OneSlot,
+			Transactions: true}, nil},
+		{"cluster RESP3", plain, servers(cluster), 30_000, "3",
+			commandgen.Options{Keys: commandgen.OneSlot, Transactions: true}, nil},
 		// A cluster of one node gives CROSSSLOT and the other refusals of a cluster.
-		{"cluster as one node", single.Nodes[0].Server, servers(cluster), 30_000, "2", commandgen.Options{Keys: commandgen.OneSlotIfSplit, Transactions: true}, nil},
-		{"built-in command table", plain, servers(cluster), 10_000, "2", commandgen.Options{Keys: commandgen.OneSlot, Transactions: true}, func(o *options) { o.embedded = true }},
+		{"cluster as one node", single.Nodes[0].Server, servers(cluster), 30_000, "2",
+			commandgen.Options{Keys: commandgen.OneSlotIfSplit, Transactions: true}, nil},
+		{"built-in command table", plain, servers(cluster), 10_000, "2",
+			commandgen.Options{Keys: commandgen.OneSlot, Transactions: true}, func(o *options) { o.embedded = true }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var opts []func(*options)
 			if tc.opt != nil {
 				opts = append(opts, tc.opt)
 			}
-			d := &differential{plain: tc.plain.Addr, leash: startLeash(t, addrs(tc.behind), opts...).addr, cluster: len(tc.behind) > 1, resp: tc.resp, done: done}
+			d := &differential{plain: tc.plain.Addr, leash: startLeash(t, addrs(tc.behind), opts...).addr,
+				cluster: len(tc.behind) > 1, resp: tc.resp, done: done}
 			for _, s := range append(tc.behind, tc.plain) {
 				d.servers = append(d.servers, s.Client())
 			}
@@ -130,7 +139,8 @@ type differential struct {
 }
 
 // compare sends random commands until enough of them have succeeded.
-func (d *differential) compare(t *testing.T, rng *rand.Rand, grammar *commandgen.Grammar, opt commandgen.Options, commands int) {
+func (d *differential) compare(t *testing.T, rng *rand.Rand, grammar *commandgen.Grammar, opt commandgen.Options,
+	commands int) {
 	gen := grammar.New(rng, opt)
 	for sent := 0; sent < commands; {
 		p := d.open(t)
@@ -143,7 +153,8 @@ func (d *differential) compare(t *testing.T, rng *rand.Rand, grammar *commandgen
 			history = append(history, batch...)
 			if diff := p.exchange(batch, rng); diff != nil {
 				before := history[:len(history)-len(batch)+diff.at+1]
-				t.Fatalf("command %d: %.400s\n%v\n%s", sent+len(before), asTyped(before[len(before)-1]), diff, d.explain(t, before))
+				t.Fatalf("command %d: %.400s\n%v\n%s", sent+len(before), asTyped(before[len(before)-1]), diff,
+					d.explain(t, before))
 			}
 		}
 		if redis, leash := scanned(t, p.redis), scanned(t, p.leash); !slices.Equal(redis, leash) {

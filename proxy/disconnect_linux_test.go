@@ -22,13 +22,18 @@ func TestR28OnDisconnect(t *testing.T) {
 			_ = conn.SetLinger(0)
 			c.Close()
 		},
-		"silence, as the kernel finds": func(t *testing.T, _ *leash, _ *redistest.Client, conn *net.TCPConn) { vanish(t, conn) },
+		"silence, as the kernel finds": func(t *testing.T, _ *leash, _ *redistest.Client,
+			conn *net.TCPConn) {
+			vanish(t, conn)
+		},
 		"silence, as Leash finds": func(t *testing.T, l *leash, c *redistest.Client, conn *net.TCPConn) {
 			other, list := l.dial(t), "list:"+conn.LocalAddr().String()
 			if err := c.Send(redistest.Command("BLPOP", list, "0")); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "it blocks", func() bool { return strings.Contains(text(t, do(t, other, "CLIENT", "LIST")), "cmd=blpop") })
+			eventually(t, "it blocks", func() bool {
+				return strings.Contains(text(t, do(t, other, "CLIENT", "LIST")), "cmd=blpop")
+			})
 			vanish(t, conn)
 			want(t, other, ":1\r\n", "LPUSH", list, "x")
 			other.Close()

@@ -74,7 +74,8 @@ func (s *session) isHolder() bool {
 func (s *Server) logDrained(waited time.Duration) {
 	waited = waited.Round(time.Millisecond)
 	if n := s.holderCount(); n > 0 {
-		s.log.Warn("closing clients that still hold locks: the locks expire unless the clients attach to another leash", "holders", n, "waited", waited)
+		s.log.Warn("closing clients that still hold locks: the locks expire unless the clients attach to "+
+			"another leash", "holders", n, "waited", waited)
 		return
 	}
 	s.log.Info("all holders have gone", "clients", s.sessionCount(), "waited", waited)

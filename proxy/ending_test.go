@@ -24,7 +24,8 @@ func TestResetBehindPipeline(t *testing.T) {
 		}
 		client := redistest.NewClient(conn)
 		token(t, client, "a")
-		raw := redistest.Command("LOCK.ACQUIRE", "b", "BLOCK", "0") + strings.Repeat(redistest.Command("PING"), behind/14)
+		raw := redistest.Command("LOCK.ACQUIRE", "b", "BLOCK", "0") +
+			strings.Repeat(redistest.Command("PING"), behind/14)
 		if err := client.Send(raw); err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +46,8 @@ func TestClosedBehindPipeline(t *testing.T) {
 	holder, client := l.dial(t), l.dial(t)
 	token(t, holder, "b")
 	token(t, client, "a")
-	raw := redistest.Command("LOCK.ACQUIRE", "b", "BLOCK", "0") + strings.Repeat(redistest.Command("SET", "after", "1"), 10_000)
+	raw := redistest.Command("LOCK.ACQUIRE", "b", "BLOCK", "0") +
+		strings.Repeat(redistest.Command("SET", "after", "1"), 10_000)
 	if err := client.Send(raw); err != nil {
 		t.Fatal(err)
 	}

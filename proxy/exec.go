@@ -235,6 +235,7 @@ func noLongerAllowed(reply []byte) []byte {
 	case bytes.Contains(reply, []byte(" the channels ")), bytes.Contains(reply, []byte(" a channel\r\n")):
 		reason = "no permission to access one of the channels used as arguments to the command"
 	}
-	return resp.AppendError(nil, "NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. "+
-		"This command is no longer allowed for the following reason: "+reason)
+	return resp.AppendError(nil,
+		"NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. "+
+			"This command is no longer allowed for the following reason: "+reason)
 }

@@ -23,7 +23,8 @@ func TestExecIsNotRepeated(t *testing.T) {
 	defer p.Close()
 	c := startLeash(t, []string{p.Addr()}).dial(t)
 	p.HoldAfter(faultproxy.Named("MULTI"))
-	if err := c.Send(redistest.Command("MULTI") + redistest.Command("INCR", "k") + redistest.Command("EXEC")); err != nil {
+	if err := c.Send(redistest.Command("MULTI") + redistest.Command("INCR", "k") +
+		redistest.Command("EXEC")); err != nil {
 		t.Fatal(err)
 	}
 	value := func() string { return redis.Client().Get(t.Context(), "k").Val() }
@@ -52,7 +53,8 @@ func TestTransactionsWhileConnectionsDie(t *testing.T) {
 				if n%4 == 0 {
 					raw = redistest.Command("WATCH", fmt.Sprint("w", i))
 				}
-				if err := c.Send(raw + redistest.Command("MULTI") + redistest.Command("INCR", "n") + redistest.Command("EXEC")); err != nil {
+				if err := c.Send(raw + redistest.Command("MULTI") + redistest.Command("INCR", "n") +
+					redistest.Command("EXEC")); err != nil {
 					t.Error(err)
 					return
 				}

@@ -85,7 +85,8 @@ func (f *fakeNode) serve(conn net.Conn, slots string, answer func(args []string)
 		case "CLUSTER SLOTS":
 			reply = slots
 		default:
-			if reply = "-ERR no\r\n"; !strings.Contains("CLUSTER COMMAND HELLO CLIENT CONFIG", strings.ToUpper(args[0])) {
+			if reply = "-ERR no\r\n"; !strings.Contains("CLUSTER COMMAND HELLO CLIENT CONFIG",
+				strings.ToUpper(args[0])) {
 				f.calls.Add(1)
 				reply = answer(args)
 			}

@@ -31,7 +31,8 @@ func TestMergeDelaysNoOtherClient(t *testing.T) {
 	})
 	client, other := l.dial(t), l.dial(t)
 	want(t, other, "+OK\r\n", "SET", "k", "v")
-	if err := client.Send(redistest.Command("DBSIZE") + redistest.Command("GET", "k") + redistest.Command("PING")); err != nil {
+	if err := client.Send(redistest.Command("DBSIZE") + redistest.Command("GET", "k") +
+		redistest.Command("PING")); err != nil {
 		t.Fatal(err)
 	}
 	<-begun

@@ -48,10 +48,12 @@ func TestMasterKilled(t *testing.T) {
 		if got == "$1\r\n1\r\n" {
 			break
 		}
-		if !strings.HasPrefix(got, "-UPSTREAMLOST ") && !strings.HasPrefix(got, "-UPSTREAMDOWN ") && !strings.HasPrefix(got, "-CLUSTERDOWN ") {
+		if !strings.HasPrefix(got, "-UPSTREAMLOST ") && !strings.HasPrefix(got, "-UPSTREAMDOWN ") &&
+			!strings.HasPrefix(got, "-CLUSTERDOWN ") {
 			t.Fatalf("the dead master's key gives %q", got)
 		}
-		if mget := do(t, client, "MGET", alive, dead); strings.HasPrefix(mget, "*") && mget != "*2\r\n$1\r\n1\r\n$1\r\n1\r\n" {
+		if mget := do(t, client, "MGET", alive, dead); strings.HasPrefix(mget, "*") &&
+			mget != "*2\r\n$1\r\n1\r\n$1\r\n1\r\n" {
 			t.Fatalf("a wrong nil: %q", mget)
 		}
 		if time.Since(start) > 30*time.Second {
@@ -70,7 +72,10 @@ func TestMasterKilled(t *testing.T) {
 func TestHangingNode(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: 30 * time.Second})
-	l := startLeash(t, c.Addrs(), func(o *options) { o.up.UpstreamTimeout = 2 * time.Second; o.up.RedirectTimeout = time.Second })
+	l := startLeash(t, c.Addrs(), func(o *options) {
+		o.up.UpstreamTimeout = 2 * time.Second
+		o.up.RedirectTimeout = time.Second
+	})
 	client, other := l.dial(t), l.dial(t)
 	client.Timeout = 20 * time.Second
 	hanging, alive := keyOn(t, c, c.Nodes[0], "h"), keyOn(t, c, c.Nodes[1], "a")

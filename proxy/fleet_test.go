@@ -62,11 +62,14 @@ func TestFleetCountsAsOneRedis(t *testing.T) {
 	t.Parallel()
 	redis, single, cluster := redistest.Start(t), redistest.Start(t), redistest.StartCluster(t)
 	questions := []string{
-		"PUBSUB NUMSUB a b none __keyevent@0__:set leash:fleet", "PUBSUB SHARDNUMSUB s none", "PUBSUB NUMPAT", "PUBSUB CHANNELS",
-		"PUBSUB CHANNELS a*", "PUBSUB CHANNELS leash:*", "PUBSUB SHARDCHANNELS", "PUBSUB SHARDCHANNELS x*", "PUBSUB NUMSUB",
+		"PUBSUB NUMSUB a b none __keyevent@0__:set leash:fleet", "PUBSUB SHARDNUMSUB s none", "PUBSUB NUMPAT",
+		"PUBSUB CHANNELS",
+		"PUBSUB CHANNELS a*", "PUBSUB CHANNELS leash:*", "PUBSUB SHARDCHANNELS", "PUBSUB SHARDCHANNELS x*",
+		"PUBSUB NUMSUB",
 	}
 	groups := [][]string{
-		{"SUBSCRIBE a", "PSUBSCRIBE [ab]*"}, {"SUBSCRIBE a", "SSUBSCRIBE s"}, {"SUBSCRIBE b __keyevent@0__:set", "PSUBSCRIBE *"}, {"PSUBSCRIBE *"},
+		{"SUBSCRIBE a", "PSUBSCRIBE [ab]*"}, {"SUBSCRIBE a", "SSUBSCRIBE s"},
+		{"SUBSCRIBE b __keyevent@0__:set", "PSUBSCRIBE *"}, {"PSUBSCRIBE *"},
 		{"SUBSCRIBE a b", "SSUBSCRIBE s"}, {"PSUBSCRIBE [ab]* c*"},
 	}
 	for _, commands := range groups {
@@ -131,7 +134,8 @@ func TestSilentLeashOfFleetIsDropped(t *testing.T) {
 	if n := strings.Count(asking.logs.String(), line); n != 1 {
 		t.Errorf("%d lines", n)
 	}
-	for _, nonsense := range []string{"", "{", "[]", `{"What":"tell","From":"x","To":"y","Kind":9}`, `{"What":"tell","From":"silent","Number":1,"Entries":[{"Name":"YQ==","Clients":-7}]}`} {
+	for _, nonsense := range []string{"", "{", "[]", `{"What":"tell","From":"x","To":"y","Kind":9}`,
+		`{"What":"tell","From":"silent","Number":1,"Entries":[{"Name":"YQ==","Clients":-7}]}`} {
 		if err := publisher.Publish(t.Context(), "leash:fleet", nonsense).Err(); err != nil {
 			t.Fatal(err)
 		}

@@ -47,7 +47,8 @@ func goldenServers(t *testing.T) (all []golden) {
 		{"redis", plain.Addr, clients(plain)},
 		{"standalone", startLeash(t, []string{behind.Addr}).addr, clients(behind)},
 		{"cluster", startLeash(t, addrs(nodes)).addr, clients(nodes...)},
-		{"embedded", startLeash(t, []string{memory.Addr()}, func(o *options) { o.embedded = true }).addr, []*redis.Client{inMemory}},
+		{"embedded", startLeash(t, []string{memory.Addr()}, func(o *options) { o.embedded = true }).addr,
+			[]*redis.Client{inMemory}},
 	}
 }
 
@@ -113,7 +114,8 @@ func (g golden) play(t *testing.T, tr *dialogue, write bool) {
 		case write:
 			r.replies = got
 		default:
-			t.Fatalf("%s\ngot\n  %s\nwant\n  %s", strings.Join(r.sent, "\n"), strings.Join(got, "\n  "), strings.Join(r.replies, "\n  "))
+			t.Fatalf("%s\ngot\n  %s\nwant\n  %s", strings.Join(r.sent, "\n"), strings.Join(got, "\n  "),
+				strings.Join(r.replies, "\n  "))
 		}
 	}
 }

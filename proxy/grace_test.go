@@ -39,7 +39,9 @@ func TestR2SentinelGrace(t *testing.T) {
 	if err := master.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is put back", func() bool { return strings.Contains(do(t, a, "INFO", "leash"), "leash_holds_restored:1\r\n") })
+	eventually(t, "it is put back", func() bool {
+		return strings.Contains(do(t, a, "INFO", "leash"), "leash_holds_restored:1\r\n")
+	})
 	if got := do(t, b, "LOCK.ACQUIRE", "forgotten"); got != "$-1\r\n" {
 		t.Errorf("the other one got %q", got)
 	}

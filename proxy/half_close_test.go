@@ -36,7 +36,8 @@ func TestHalfClosedWhileBlocked(t *testing.T) {
 		for i, addr := range []string{s.Addr, l.addr} {
 			direct.Do("DEL", "behind")
 			got[i] = halfClosed(t, addr, commands)
-			direct.Want(map[bool]string{true: "$1\r\n1\r\n", false: "$-1\r\n"}[strings.HasPrefix(commands, "MULTI")], "GET", "behind")
+			direct.Want(map[bool]string{true: "$1\r\n1\r\n",
+				false: "$-1\r\n"}[strings.HasPrefix(commands, "MULTI")], "GET", "behind")
 		}
 		if got[0] != got[1] {
 			t.Errorf("%s: Redis said %q, Leash %q", commands, got[0], got[1])

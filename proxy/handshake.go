@@ -44,7 +44,8 @@ func (s *session) refuseHandshake(err error) {
 	s.cause = endRefused
 	s.server.stats.badHandshakes.Add(1)
 	if errors.Is(err, client.ErrPlain) {
-		s.warnTLS(&s.server.tlsWarnLimiters.plain, "a client does not speak TLS on a port of --tls-listen, closing it", err)
+		s.warnTLS(&s.server.tlsWarnLimiters.plain,
+			"a client does not speak TLS on a port of --tls-listen, closing it", err)
 		return
 	}
 	s.warnTLS(&s.server.tlsWarnLimiters.handshake, "TLS handshake with a client failed, closing it", err)

@@ -13,7 +13,9 @@ func TestTLSVanishedHost(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	redistest.TakesLong(t)
 	redis := redistest.Start(t)
-	l := startTLS(t, []string{redis.Addr}, watchdog(3*time.Second), func(o *options) { o.front.PeerTimeout = 4 * time.Second })
+	l := startTLS(t, []string{redis.Addr}, watchdog(3*time.Second), func(o *options) {
+		o.front.PeerTimeout = 4 * time.Second
+	})
 	c, conn := l.connect(t)
 	token(t, c, "k")
 	waiter, _ := l.connect(t)

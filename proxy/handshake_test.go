@@ -133,7 +133,9 @@ func TestTLSEndings(t *testing.T) {
 			_ = c.NetConn().(*net.TCPConn).SetLinger(0)
 			c.NetConn().Close()
 		}, true},
-		"not TLS any more": {func(_ *redistest.Client, c *tls.Conn) { _, _ = io.WriteString(c.NetConn(), "PING\r\n") }, true},
+		"not TLS any more": {func(_ *redistest.Client, c *tls.Conn) {
+			_, _ = io.WriteString(c.NetConn(), "PING\r\n")
+		}, true},
 	} {
 		c, conn := l.connect(t)
 		token(t, c, name)
@@ -286,7 +288,8 @@ func TestTLSRefuses(t *testing.T) {
 	redis := redistest.Start(t)
 	ours, theirs := certtest.NewAuthority(t), certtest.NewAuthority(t)
 	config := &tls.Config{
-		Certificates: []tls.Certificate{ours.Issue(t, nil).Load(t)}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: ours.Pool,
+		Certificates: []tls.Certificate{ours.Issue(t, nil).Load(t)}, ClientAuth: tls.RequireAndVerifyClientCert,
+		ClientCAs: ours.Pool,
 	}
 	l := startLeash(t, []string{redis.Addr}, func(o *options) { o.tls = config })
 	dial := func(c *tls.Config) error {

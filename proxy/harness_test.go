@@ -40,7 +40,8 @@ type options struct {
 // remains.
 func startLeash(t *testing.T, addrs []string, opts ...func(*options)) *leash {
 	t.Helper()
-	o := options{front: Config{Listen: []string{"127.0.0.1:0"}, Version: "test"}, up: upstream.Config{Addrs: addrs, Wait: 30 * time.Second}}
+	o := options{front: Config{Listen: []string{"127.0.0.1:0"}, Version: "test"},
+		up: upstream.Config{Addrs: addrs, Wait: 30 * time.Second}}
 	for _, set := range opts {
 		set(&o)
 	}

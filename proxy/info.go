@@ -101,7 +101,8 @@ func (s *Server) infoSection() []byte {
 	line("sessions", s.sessionCount())
 	line("pinned_connections", s.up.Pinned())
 	for i, n := range s.up.PinnedPerNode() {
-		line(fmt.Sprintf("pinned_node%d", i), fmt.Sprintf("addr=%s,used=%d,limit=%d,refused=%d", n.Addr, n.Used, n.Limit, n.Refused))
+		line(fmt.Sprintf("pinned_node%d", i), fmt.Sprintf("addr=%s,used=%d,limit=%d,refused=%d", n.Addr, n.Used,
+			n.Limit, n.Refused))
 	}
 	line("max_clients", s.cfg.MaxClients)
 	s.stats.lines(line)

@@ -22,7 +22,8 @@ func TestInfoAsRedis(t *testing.T) {
 			want(t, client, do(t, redis, strings.Fields(cmd)...), strings.Fields(cmd)...)
 		}
 		for _, cmd := range []string{"INFO server", "INFO", "INFO all", "INFO replication stats"} {
-			theirs, ours := layout(text(t, do(t, redis, strings.Fields(cmd)...))), layout(text(t, do(t, client, strings.Fields(cmd)...)))
+			theirs, ours := layout(text(t, do(t, redis, strings.Fields(cmd)...))),
+				layout(text(t, do(t, client, strings.Fields(cmd)...)))
 			if i := strings.Index(ours, "# Leash"); i >= 0 {
 				ours = ours[:i]
 			}
@@ -32,7 +33,9 @@ func TestInfoAsRedis(t *testing.T) {
 		}
 	}
 	info := infoFields(text(t, do(t, client, "INFO")))
-	for name, value := range map[string]string{"connected_clients": "1", "maxclients": "10000", "tcp_port": l.addr[strings.LastIndexByte(l.addr, ':')+1:], "role": "master", "redis_mode": "standalone", "leash_renewal_lag_ms": "0"} {
+	for name, value := range map[string]string{"connected_clients": "1", "maxclients": "10000",
+		"tcp_port": l.addr[strings.LastIndexByte(l.addr, ':')+1:], "role": "master", "redis_mode": "standalone",
+		"leash_renewal_lag_ms": "0"} {
 		if info[name] != value {
 			t.Errorf("%s: got %q, want %q", name, info[name], value)
 		}
@@ -57,7 +60,8 @@ func layout(text string) string {
 	var b strings.Builder
 	for line := range strings.SplitSeq(text, "\r\n") {
 		name, _, _ := strings.Cut(line, ":")
-		if !strings.HasPrefix(name, "cmdstat_") && !strings.HasPrefix(name, "latency_percentiles") && !strings.HasPrefix(name, "errorstat_") {
+		if !strings.HasPrefix(name, "cmdstat_") && !strings.HasPrefix(name, "latency_percentiles") &&
+			!strings.HasPrefix(name, "errorstat_") {
 			b.WriteString(name + "\n")
 		}
 	}
@@ -79,13 +83,15 @@ func TestInfoOfAllMasters(t *testing.T) {
 		t.Errorf("db0: %q", got)
 	}
 	for name, value := range map[string]string{
-		"keyspace_hits": "300", "cluster_enabled": "1", "redis_mode": "cluster", "role": "master", "connected_slaves": "0", "loading": "0", "rdb_last_bgsave_status": "ok",
+		"keyspace_hits": "300", "cluster_enabled": "1", "redis_mode": "cluster", "role": "master",
+		"connected_slaves": "0", "loading": "0", "rdb_last_bgsave_status": "ok",
 	} {
 		if info[name] != value {
 			t.Errorf("%s: got %q, want %q", name, info[name], value)
 		}
 	}
-	if got := info["cmdstat_set"]; !strings.HasPrefix(got, "calls=300,usec=") || !strings.HasSuffix(got, ",rejected_calls=0,failed_calls=0") {
+	if got := info["cmdstat_set"]; !strings.HasPrefix(got, "calls=300,usec=") ||
+		!strings.HasSuffix(got, ",rejected_calls=0,failed_calls=0") {
 		t.Errorf("cmdstat_set: %q", got)
 	}
 	if _, ok := info["slave0"]; ok {

@@ -129,8 +129,10 @@ func TestKeyspaceErrors(t *testing.T) {
 	} {
 		client, redis := dialAddr(t, at.leash), dialAddr(t, at.redis)
 		for _, args := range [][]string{
-			{"KEYS"}, {"KEYS", "a", "b"}, {"DBSIZE", "x"}, {"RANDOMKEY", "x"}, {"FLUSHALL", "FOO"}, {"FLUSHDB", "ASYNC", "SYNC"},
-			{"SWAPDB"}, {"SWAPDB", "0", "1"}, {"SWAPDB", "0", "x"}, {"SWAPDB", "0", "99"}, {"MOVE", "k", "1"}, {"MOVE", "k", "x"}, {"MOVE", "k"},
+			{"KEYS"}, {"KEYS", "a", "b"}, {"DBSIZE", "x"}, {"RANDOMKEY", "x"}, {"FLUSHALL", "FOO"},
+			{"FLUSHDB", "ASYNC", "SYNC"},
+			{"SWAPDB"}, {"SWAPDB", "0", "1"}, {"SWAPDB", "0", "x"}, {"SWAPDB", "0", "99"}, {"MOVE", "k", "1"},
+			{"MOVE", "k", "x"}, {"MOVE", "k"},
 			{"COPY", "{k}1", "{k}2", "DB", "1"}, {"COPY", "{k}1", "{k}2", "DB", "99"}, {"COPY", "k", "k"},
 		} {
 			if got, wanted := do(t, client, args...), do(t, redis, args...); got != wanted {
@@ -233,7 +235,8 @@ func TestKeyspaceOfEmbeddedRedis(t *testing.T) {
 	want(t, client, "+OK\r\n", "SWAPDB", "0", "1")
 	want(t, client, ":0\r\n", "DBSIZE")
 	want(t, client, "+OK\r\n", "SWAPDB", "0", "1")
-	for _, args := range [][]string{{"SCRIPT", "KILL"}, {"FUNCTION", "KILL"}, {"FUNCTION", "LIST"}, {"FCALL", "f", "0"}, {"SCAN", "x"}} {
+	for _, args := range [][]string{{"SCRIPT", "KILL"}, {"FUNCTION", "KILL"}, {"FUNCTION", "LIST"},
+		{"FCALL", "f", "0"}, {"SCAN", "x"}} {
 		if got := do(t, client, args...); !strings.HasPrefix(got, "-ERR ") {
 			t.Errorf("%q: %q", args, got)
 		}

@@ -25,7 +25,8 @@ func TestLargeAndBinaryValues(t *testing.T) {
 		want(t, client, fmt.Sprintf("$%d\r\n%s\r\n", len(value), value), "GET", key)
 	}
 	reply := do(t, client, "MGET", "big", "none", "\x00\xff\r\n*3\r\n")
-	if want := fmt.Sprintf("*3\r\n$%d\r\n%s\r\n$-1\r\n$%d\r\n%s\r\n", len(value), value, len(value), value); reply != want {
+	if want := fmt.Sprintf("*3\r\n$%d\r\n%s\r\n$-1\r\n$%d\r\n%s\r\n", len(value), value, len(value),
+		value); reply != want {
 		t.Errorf("MGET gave %d bytes, want %d", len(reply), len(want))
 	}
 }

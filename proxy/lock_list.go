@@ -89,7 +89,8 @@ func (s *session) lockList(args [][]byte) bool {
 // listNode runs one SCAN on a node. names is an array of the locks among the keys. If it fails,
 // reply is the error for the client. Otherwise reply is nil.
 func (s *session) listNode(n *upstream.Node, l lockListing, local uint64) (next uint64, names, reply []byte) {
-	command := resp.AppendCommand(nil, "SCAN", strconv.FormatUint(local, 10), "COUNT", strconv.FormatInt(l.count, 10), "TYPE", "hash")
+	command := resp.AppendCommand(nil, "SCAN", strconv.FormatUint(local, 10), "COUNT",
+		strconv.FormatInt(l.count, 10), "TYPE", "hash")
 	reply, err := n.Link(s.lane).Ask(s.ctx, command)
 	if err != nil {
 		s.server.log.Warn("cannot list locks", "session", s.id, "err", err)

@@ -26,7 +26,8 @@ func wantClosed(t *testing.T, c *redistest.Client) {
 func TestR28AttachAfterReconnect(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
-	one, two := startLeash(t, cluster.Addrs(), watchdog(6*time.Second)), startLeash(t, cluster.Addrs(), watchdog(6*time.Second))
+	one, two := startLeash(t, cluster.Addrs(), watchdog(6*time.Second)),
+		startLeash(t, cluster.Addrs(), watchdog(6*time.Second))
 	for name, end := range map[string]func(c *redistest.Client){
 		"close": func(c *redistest.Client) { c.Close() },
 		"quit":  func(c *redistest.Client) { want(t, c, "+OK\r\n", "QUIT") },
@@ -123,7 +124,9 @@ func TestR31StopAnswersAwaitLoss(t *testing.T) {
 	if err := watcher.Send(redistest.Command("LOCK.AWAITLOSS", "k", "TOKEN", number, "BLOCK", "0")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it waits", func() bool { return strings.Contains(do(t, other, "INFO", "leash"), "leash_waiters:1\r\n") })
+	eventually(t, "it waits", func() bool {
+		return strings.Contains(do(t, other, "INFO", "leash"), "leash_waiters:1\r\n")
+	})
 	one.stop()
 	if reply, err := watcher.Read(); err != nil || reply != "-ERR this Leash is shutting down and grants no locks\r\n" {
 		t.Errorf("got %q %v", reply, err)

@@ -21,7 +21,8 @@ func TestR15ReleaseAfterTheData(t *testing.T) {
 	holder, next := l.dial(t), l.dial(t)
 	for i := range 10 {
 		token(t, holder, order)
-		if err := next.Send(redistest.Command("LOCK.ACQUIRE", order, "BLOCK", "0") + redistest.Command("GET", stock)); err != nil {
+		if err := next.Send(redistest.Command("LOCK.ACQUIRE", order, "BLOCK", "0") +
+			redistest.Command("GET", stock)); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "it waits", func() bool { return l.locks.Stats().Waiters == 1 })
@@ -29,7 +30,8 @@ func TestR15ReleaseAfterTheData(t *testing.T) {
 			t.Fatal(err)
 		}
 		value := strconv.Itoa(i)
-		if err := holder.Send(redistest.Command("SET", stock, value) + redistest.Command("LOCK.RELEASE", order)); err != nil {
+		if err := holder.Send(redistest.Command("SET", stock, value) +
+			redistest.Command("LOCK.RELEASE", order)); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(50 * time.Millisecond) // a chance to go wrong; the lock must not be free yet
@@ -61,7 +63,8 @@ func TestR16ResetClientsCallsComeFirst(t *testing.T) {
 	c := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: 60 * time.Second})
 	l := startLeash(t, c.Addrs(), func(o *options) { o.up.UpstreamTimeout = 30 * time.Second })
 	other := l.dial(t)
-	order, big, stock := keyOn(t, c, c.Nodes[0], "order"), keyOn(t, c, c.Nodes[0], "big"), keyOn(t, c, c.Nodes[1], "stock")
+	order, big, stock := keyOn(t, c, c.Nodes[0], "order"), keyOn(t, c, c.Nodes[0], "big"),
+		keyOn(t, c, c.Nodes[1], "stock")
 	want(t, other, "+OK\r\n", "SET", big, strings.Repeat("v", 16<<20))
 	conn, err := net.Dial("tcp", l.addr)
 	if err != nil {
@@ -72,7 +75,8 @@ func TestR16ResetClientsCallsComeFirst(t *testing.T) {
 	if err := c.Nodes[1].Pause(); err != nil { // the data node is slow
 		t.Fatal(err)
 	}
-	if err := holder.Send(redistest.Command("GET", big) + redistest.Command("SET", stock, "6") + redistest.Command("LOCK.RELEASE", order)); err != nil {
+	if err := holder.Send(redistest.Command("GET", big) + redistest.Command("SET", stock, "6") +
+		redistest.Command("LOCK.RELEASE", order)); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "output waits for the client", func() bool {

@@ -82,7 +82,8 @@ var lockScenes = []lockScene{
 	{"1 LOCK.ACQUIRE k READ OWNER me", "2 LOCK.RELEASE k READ OWNER me ID r"},
 	{"1 HSET k you:1 1; 1 PEXPIRE k 60000", "1 LOCK.BREAK k"},
 	{"1 HSET k mode read you:1 1; 1 SET {k}:you:1:rwlock_timeout:1 1 PX 60000; 1 PEXPIRE k 60000", "1 LOCK.BREAK k"},
-	{"1 SEM.INIT k 2; 1 SEM.TAKE k; 1 ZADD {k}:timeout 9000000000000 aaaaaaaaaaaaaaaa", "1 SEM.RELEASE k " + strings.Repeat("61", 16)},
+	{"1 SEM.INIT k 2; 1 SEM.TAKE k; 1 ZADD {k}:timeout 9000000000000 aaaaaaaaaaaaaaaa",
+		"1 SEM.RELEASE k " + strings.Repeat("61", 16)},
 	{"1 SEM.INIT k 2", "1 SEM.INFO k"},
 	{"1 LOCK.ACQUIRE k READ", "1 LOCK.LIST 0"},
 	// no replica has these, so they are undone
@@ -110,7 +111,9 @@ func (scene lockScene) start(t *testing.T, l *leash) (run func(command string) s
 			if err := conns[connection].Send(redistest.Command(strings.Fields(command)...)); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "it waits", func() bool { return strings.Contains(run("1 INFO leash"), "leash_waiters:1\r\n") })
+			eventually(t, "it waits", func() bool {
+				return strings.Contains(run("1 INFO leash"), "leash_waiters:1\r\n")
+			})
 			continue
 		}
 		if reply := run(before); reply[0] == '-' {
@@ -123,7 +126,9 @@ func (scene lockScene) start(t *testing.T, l *leash) (run func(command string) s
 		}
 		observer := l.dial(t)
 		defer observer.Close()
-		eventually(t, "nobody waits", func() bool { return strings.Contains(do(t, observer, "INFO", "leash"), "leash_waiters:0\r\n") })
+		eventually(t, "nobody waits", func() bool {
+			return strings.Contains(do(t, observer, "INFO", "leash"), "leash_waiters:0\r\n")
+		})
 	}
 }
 
@@ -134,7 +139,9 @@ func TestScriptWithoutARightChangesNothing(t *testing.T) {
 	s := redistest.Start(t)
 	direct := redistest.Connect(t, s.Addr)
 	rights := func(change string) {
-		direct.Want("+OK\r\n", append([]string{"ACL", "SETUSER", "leash", "reset", "on", ">pw", "~*", "&*", "+@all"}, strings.Fields(change)...)...)
+		direct.Want("+OK\r\n",
+			append([]string{"ACL", "SETUSER", "leash", "reset", "on", ">pw", "~*", "&*", "+@all"},
+				strings.Fields(change)...)...)
 	}
 	rights("")
 	l := startLeash(t, []string{s.Addr}, func(o *options) { o.up.User, o.up.Password = "leash", "pw" })
@@ -151,7 +158,8 @@ func TestScriptWithoutARightChangesNothing(t *testing.T) {
 				t.Errorf("without %s: %s was answered %q, which does not name the right", command, scene.step, reply)
 			}
 			if reply[0] == '-' && !slices.Equal(was, is) {
-				t.Errorf("without %s, after %q: %s was answered %.120q and left\n%s\nof\n%s", command, scene.before, scene.step, reply,
+				t.Errorf("without %s, after %q: %s was answered %.120q and left\n%s\nof\n%s", command, scene.before,
+					scene.step, reply,
 					strings.Join(is, "\n"), strings.Join(was, "\n"))
 			}
 			end()
@@ -166,7 +174,8 @@ func keyspace(direct *redistest.TestClient) (all []string) {
 	reply := strings.Split(direct.Do("KEYS", "*"), "\r\n")
 	for i := 2; i < len(reply); i += 2 {
 		key := reply[i]
-		if strings.HasPrefix(key, "redisson_lock_token:") || strings.HasSuffix(key, ":leash:turns") || strings.HasSuffix(direct.Do("GET", key), "broken\r\n") {
+		if strings.HasPrefix(key, "redisson_lock_token:") || strings.HasSuffix(key, ":leash:turns") ||
+			strings.HasSuffix(direct.Do("GET", key), "broken\r\n") {
 			continue
 		}
 		ttl := "expires"

@@ -17,8 +17,10 @@ func TestLocksOfSubscriber(t *testing.T) {
 		c, other := l.dial(t), l.dial(t)
 		token(t, c, "k")
 		want(t, c, "*3\r\n$9\r\nsubscribe\r\n$2\r\nch\r\n:1\r\n", "SUBSCRIBE", "ch")
-		for _, args := range [][]string{{"LOCK.ACQUIRE", "k2"}, {"LOCK.RELEASE", "k"}, {"LOCK.TTL", "k"}, {"SEM.TAKE", "s"}, {"LATCH.AWAIT", "l", "BLOCK", "0"}} {
-			if got, want := do(t, c, args...), "-ERR Can't execute '"+strings.ToLower(args[0])+"': only (P|S)SUBSCRIBE"; !strings.HasPrefix(got, want) {
+		for _, args := range [][]string{{"LOCK.ACQUIRE", "k2"}, {"LOCK.RELEASE", "k"}, {"LOCK.TTL", "k"},
+			{"SEM.TAKE", "s"}, {"LATCH.AWAIT", "l", "BLOCK", "0"}} {
+			if got, want := do(t, c, args...), "-ERR Can't execute '"+strings.ToLower(args[0])+
+				"': only (P|S)SUBSCRIBE"; !strings.HasPrefix(got, want) {
 				t.Errorf("%v: got %q, want %q", args, got, want)
 			}
 		}
@@ -40,7 +42,8 @@ func TestLocksOfAnotherUser(t *testing.T) {
 	c, other := l.dial(t), l.dial(t)
 	token(t, c, "k")
 	want(t, c, "+OK\r\n", "AUTH", "few", "pw")
-	if left, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(do(t, c, "LOCK.TTL", "k"), ":"))); err != nil || left <= 0 {
+	if left, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(do(t, c, "LOCK.TTL", "k"),
+		":"))); err != nil || left <= 0 {
 		t.Errorf("the lock is held for %d ms more, %v", left, err)
 	}
 	want(t, other, "$-1\r\n", "LOCK.ACQUIRE", "k")
@@ -48,7 +51,9 @@ func TestLocksOfAnotherUser(t *testing.T) {
 		t.Errorf("the new user got %q", got)
 	}
 	c.Close()
-	eventually(t, "it is released with the connection", func() bool { return do(t, other, "LOCK.ACQUIRE", "k")[0] == ':' })
+	eventually(t, "it is released with the connection", func() bool {
+		return do(t, other, "LOCK.ACQUIRE", "k")[0] == ':'
+	})
 }
 
 // TestLocksInMonitor checks that a connection in MONITOR keeps its holds until it ends.
@@ -73,7 +78,9 @@ func TestLocksInMonitor(t *testing.T) {
 	if err := c.Send(redistest.Command("QUIT")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is released with the connection", func() bool { return do(t, other, "LOCK.ACQUIRE", "k")[0] == ':' })
+	eventually(t, "it is released with the connection", func() bool {
+		return do(t, other, "LOCK.ACQUIRE", "k")[0] == ':'
+	})
 }
 
 // TestR28LocksOfSlowReaderRunOut checks that the locks of a client that reads no replies run out
@@ -82,7 +89,9 @@ func TestR28LocksOfSlowReaderRunOut(t *testing.T) {
 	t.Parallel() // it takes the stall time-out and nothing else
 	redistest.TakesLong(t)
 	redis := redistest.Start(t)
-	l := startLeash(t, []string{redis.Addr}, watchdog(10*time.Minute), func(o *options) { o.front.MaxClientOutput = 16 << 20 })
+	l := startLeash(t, []string{redis.Addr}, watchdog(10*time.Minute), func(o *options) {
+		o.front.MaxClientOutput = 16 << 20
+	})
 	c, other := l.dial(t), l.dial(t)
 	want(t, other, ":31457280\r\n", "SETRANGE", "big", strconv.Itoa(30<<20-1), "x")
 	token(t, c, "k")

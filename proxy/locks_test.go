@@ -162,7 +162,8 @@ func TestWaiterKilledIsNeverGranted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := waiter.Send(redistest.Command("LOCK.ACQUIRE", "k", "BLOCK", "0") + redistest.Command("SET", "granted", "1")); err != nil {
+		if err := waiter.Send(redistest.Command("LOCK.ACQUIRE", "k", "BLOCK", "0") +
+			redistest.Command("SET", "granted", "1")); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "it waits", func() bool { return l.locks.Stats().Waiters == 1 })
@@ -180,7 +181,8 @@ func TestWaiterKilledIsNeverGranted(t *testing.T) {
 func TestMutualExclusion(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
-	leashes := []*leash{startLeash(t, c.Addrs(), watchdog(10*time.Second)), startLeash(t, c.Addrs(), watchdog(10*time.Second))}
+	leashes := []*leash{startLeash(t, c.Addrs(), watchdog(10*time.Second)),
+		startLeash(t, c.Addrs(), watchdog(10*time.Second))}
 	const clients, cycles = 100, 50
 	var inside, entered, completed atomic.Int64
 	var working sync.WaitGroup

@@ -67,7 +67,8 @@ func TestSlotsMoveUnderLoad(t *testing.T) {
 	}
 	cancel()
 	working.Wait()
-	t.Logf("%d rounds of load, topology changed %d times", commands.Load(), strings.Count(l.logs.String(), "topology changed"))
+	t.Logf("%d rounds of load, topology changed %d times", commands.Load(),
+		strings.Count(l.logs.String(), "topology changed"))
 	if commands.Load() < 1000 {
 		t.Errorf("only %d rounds: no load", commands.Load())
 	}
@@ -112,7 +113,8 @@ func manyKeys(tags []string, id int) func(*redistest.Client, int) error {
 			mset, mget, del = append(mset, key, value), append(mget, key), append(del, key)
 			values += "$6\r\n" + value + "\r\n"
 		}
-		return transcript(client, [][]string{mset, mget, del, mget}, []string{"+OK\r\n", values, ":6\r\n", "*6\r\n" + strings.Repeat("$-1\r\n", 6)})
+		return transcript(client, [][]string{mset, mget, del, mget},
+			[]string{"+OK\r\n", values, ":6\r\n", "*6\r\n" + strings.Repeat("$-1\r\n", 6)})
 	}
 }
 

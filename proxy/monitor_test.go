@@ -45,7 +45,8 @@ func TestMonitorShowsEveryNode(t *testing.T) {
 		want(t, m, "$1\r\nv\r\n", "GET", "k")
 		eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
 		if len(nodes) == 1 { // a user without the right
-			if err := nodes[0].Client().Do(t.Context(), "ACL", "SETUSER", "u", "on", "nopass", "~*", "+@all", "-monitor").Err(); err != nil {
+			if err := nodes[0].Client().Do(t.Context(), "ACL", "SETUSER", "u", "on", "nopass", "~*", "+@all",
+				"-monitor").Err(); err != nil {
 				t.Fatal(err)
 			}
 			want(t, c, "+OK\r\n", "AUTH", "u", "x")

@@ -14,7 +14,8 @@ func TestSlotThatMovesBetweenNodesWithoutNames(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
 	for _, n := range cluster.Nodes {
-		redistest.Connect(t, n.Server.Addr).Want("+OK\r\n", "CONFIG", "SET", "cluster-preferred-endpoint-type", "unknown-endpoint")
+		redistest.Connect(t, n.Server.Addr).Want("+OK\r\n", "CONFIG", "SET", "cluster-preferred-endpoint-type",
+			"unknown-endpoint")
 	}
 	l := startLeash(t, cluster.Addrs()[:1])
 	slot := int(upstream.Slot([]byte("{a}")))

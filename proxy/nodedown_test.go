@@ -26,11 +26,15 @@ func wholeCommands(keys []string) map[string][]string {
 		pairs = append(pairs, key, "new")
 	}
 	return map[string][]string{
-		"MGET": append([]string{"MGET"}, keys...), "EXISTS": append([]string{"EXISTS"}, keys...), "TOUCH": append([]string{"TOUCH"}, keys...),
-		"MSET": pairs, "DBSIZE": {"DBSIZE"}, "KEYS": {"KEYS", "*"}, "RANDOMKEY": {"RANDOMKEY"}, "SCAN": {"SCAN", "0", "COUNT", "1000"},
-		"SCRIPT LOAD": {"SCRIPT", "LOAD", "return 1"}, "SCRIPT EXISTS": {"SCRIPT", "EXISTS", digest("return 1")}, "SCRIPT FLUSH": {"SCRIPT", "FLUSH"},
-		"SCRIPT KILL": {"SCRIPT", "KILL"}, "FUNCTION FLUSH": {"FUNCTION", "FLUSH"},
-		"FLUSHALL": {"FLUSHALL"}, "FLUSHDB": {"FLUSHDB"}, "DEL": append([]string{"DEL"}, keys...), "UNLINK": append([]string{"UNLINK"}, keys...),
+		"MGET": append([]string{"MGET"}, keys...), "EXISTS": append([]string{"EXISTS"}, keys...),
+		"TOUCH": append([]string{"TOUCH"}, keys...),
+		"MSET":  pairs, "DBSIZE": {"DBSIZE"}, "KEYS": {"KEYS", "*"}, "RANDOMKEY": {"RANDOMKEY"},
+		"SCAN":        {"SCAN", "0", "COUNT", "1000"},
+		"SCRIPT LOAD": {"SCRIPT", "LOAD", "return 1"}, "SCRIPT EXISTS": {"SCRIPT", "EXISTS", digest("return 1")},
+		"SCRIPT FLUSH": {"SCRIPT", "FLUSH"},
+		"SCRIPT KILL":  {"SCRIPT", "KILL"}, "FUNCTION FLUSH": {"FUNCTION", "FLUSH"},
+		"FLUSHALL": {"FLUSHALL"}, "FLUSHDB": {"FLUSHDB"}, "DEL": append([]string{"DEL"}, keys...),
+		"UNLINK": append([]string{"UNLINK"}, keys...),
 	}
 }
 
@@ -101,7 +105,8 @@ func TestNodeDown(t *testing.T) {
 }
 
 func testNodeDown(t *testing.T, how, coverage string) {
-	c := redistest.StartCluster(t, redistest.ClusterOptions{Args: []string{"--cluster-require-full-coverage", coverage}})
+	c := redistest.StartCluster(t,
+		redistest.ClusterOptions{Args: []string{"--cluster-require-full-coverage", coverage}})
 	l := startLeash(t, c.Addrs(), func(o *options) { o.up.UpstreamTimeout = downTimeout })
 	client := l.dial(t)
 	client.Timeout = 30 * time.Second
@@ -120,14 +125,16 @@ func testNodeDown(t *testing.T, how, coverage string) {
 	}
 	for _, round := range []string{"at once", "later", "in the end"} {
 		for _, o := range runAll(t, l, wholeCommands(keys)) {
-			if o.err != nil || !strings.HasPrefix(o.reply, "-UPSTREAMLOST ") && !strings.HasPrefix(o.reply, "-UPSTREAMDOWN ") && !strings.HasPrefix(o.reply, "-CLUSTERDOWN ") {
+			if o.err != nil || !strings.HasPrefix(o.reply, "-UPSTREAMLOST ") &&
+				!strings.HasPrefix(o.reply, "-UPSTREAMDOWN ") && !strings.HasPrefix(o.reply, "-CLUSTERDOWN ") {
 				t.Errorf("%s, %s: got %.200q, %v, want an error", o.name, round, o.reply, o.err)
 			}
 			if o.took > downTimeout+downSlack {
 				t.Errorf("%s, %s: took %v", o.name, round, o.took)
 			}
 		}
-		if got := do(t, client, "SET", keys[0], "x"); got != "+OK\r\n" && !(coverage == "yes" && strings.HasPrefix(got, "-CLUSTERDOWN ")) {
+		if got := do(t, client, "SET", keys[0], "x"); got != "+OK\r\n" &&
+			!(coverage == "yes" && strings.HasPrefix(got, "-CLUSTERDOWN ")) {
 			t.Errorf("%s: a key of another node: %q", round, got)
 		}
 	}
@@ -135,7 +142,8 @@ func testNodeDown(t *testing.T, how, coverage string) {
 		t.Fatal(err)
 	}
 	eventually(t, "every command works again", func() bool {
-		return do(t, client, "FLUSHALL") == "+OK\r\n" && do(t, client, "DBSIZE") == ":0\r\n" && do(t, client, wholeCommands(keys)["MSET"]...) == "+OK\r\n"
+		return do(t, client, "FLUSHALL") == "+OK\r\n" && do(t, client, "DBSIZE") == ":0\r\n" &&
+			do(t, client, wholeCommands(keys)["MSET"]...) == "+OK\r\n"
 	})
 	want(t, client, fmt.Sprintf(":%d\r\n", len(keys)), append([]string{"EXISTS"}, keys...)...)
 	if got := scanAll(t, 0, []*redistest.Client{client}); len(got) < len(keys) {
@@ -149,7 +157,8 @@ func TestNodeDiesUnderLoad(t *testing.T) {
 	for _, how := range []string{"killed", "paused"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			c := redistest.StartCluster(t, redistest.ClusterOptions{Args: []string{"--cluster-require-full-coverage", "no"}})
+			c := redistest.StartCluster(t,
+				redistest.ClusterOptions{Args: []string{"--cluster-require-full-coverage", "no"}})
 			l := startLeash(t, c.Addrs(), func(o *options) { o.up.UpstreamTimeout = downTimeout })
 			keys := fill(t, l.dial(t), "key", 300)
 			var values strings.Builder
@@ -160,7 +169,8 @@ func TestNodeDiesUnderLoad(t *testing.T) {
 			whole := map[string]func(reply string) bool{
 				"MGET":   func(reply string) bool { return reply == "*300\r\n"+values.String() },
 				"EXISTS": all300, "DBSIZE": all300, "SCAN": all300,
-				"KEYS": func(reply string) bool { return strings.HasPrefix(reply, "*300\r\n") }, "RANDOMKEY": func(reply string) bool { return strings.Contains(reply, "key") },
+				"KEYS":      func(reply string) bool { return strings.HasPrefix(reply, "*300\r\n") },
+				"RANDOMKEY": func(reply string) bool { return strings.Contains(reply, "key") },
 			}
 			var loading sync.WaitGroup
 			var good, failed atomic.Int64

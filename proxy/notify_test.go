@@ -101,7 +101,8 @@ func TestNotifyEnds(t *testing.T) {
 		t.Fatalf("in RESP2: %q", got)
 	}
 	want(t, c, "+OK\r\n", "MULTI")
-	want(t, c, "-ERR 'LOCK.NOTIFY' is not allowed inside MULTI: a lock is not part of a transaction\r\n", "LOCK.NOTIFY", "ON")
+	want(t, c, "-ERR 'LOCK.NOTIFY' is not allowed inside MULTI: a lock is not part of a transaction\r\n",
+		"LOCK.NOTIFY", "ON")
 	want(t, c, "+OK\r\n", "DISCARD")
 	for i, end := range [][]string{{"HELLO", "2"}, {"RESET"}, {"LOCK.NOTIFY", "OFF"}} {
 		do(t, c, "HELLO", "3")
@@ -166,6 +167,7 @@ func TestNotifyPushesAreBounded(t *testing.T) {
 	}
 	want(t, other, "+OK\r\n", "FLUSHALL")
 	eventually(t, "it is closed", func() bool {
-		return strings.Contains(do(t, other, "INFO", "leash"), "leash_holds:0\r\n") && strings.Contains(l.logs.String(), "does not read its messages")
+		return strings.Contains(do(t, other, "INFO", "leash"), "leash_holds:0\r\n") &&
+			strings.Contains(l.logs.String(), "does not read its messages")
 	})
 }

@@ -33,7 +33,8 @@ var oddReplies = map[string]string{
 // correctly.
 func TestOneOddReply(t *testing.T) {
 	for _, names := range [][]string{
-		{"CLIENT"}, {"EVALSHA", "EVAL"}, {"PING"}, {"HELLO"}, {"SUBSCRIBE"}, {"MULTI"}, {"EXEC"}, {"MGET", "SCAN", "BLPOP"},
+		{"CLIENT"}, {"EVALSHA", "EVAL"}, {"PING"}, {"HELLO"}, {"SUBSCRIBE"}, {"MULTI"}, {"EXEC"},
+		{"MGET", "SCAN", "BLPOP"},
 		{"CLUSTER", "INFO", "HGET", "HLEN", "ACL"}, {"PUBSUB", "SCRIPT", "WAIT", "SELECT", "CONFIG"},
 	} {
 		name := strings.Join(names, " ")
@@ -42,7 +43,8 @@ func TestOneOddReply(t *testing.T) {
 			c := redistest.StartCluster(t, redistest.ClusterOptions{FaultProxy: true})
 			l := startLeash(t, c.Addrs(), func(o *options) {
 				o.up.UpstreamTimeout, o.up.RedirectTimeout = 400*time.Millisecond, 200*time.Millisecond
-				o.locks = lockcmd.Config{UpstreamTimeout: 400 * time.Millisecond, WatchdogTimeout: 300 * time.Millisecond}
+				o.locks = lockcmd.Config{UpstreamTimeout: 400 * time.Millisecond,
+					WatchdogTimeout: 300 * time.Millisecond}
 			})
 			before := guard.Panics()
 			for what, reply := range oddReplies {
@@ -65,10 +67,14 @@ func TestOneOddReply(t *testing.T) {
 
 // everyPath has commands for every way through Leash.
 var everyPath = [][]string{
-	{"SET", "a", "1"}, {"GET", "a"}, {"MGET", "a", "b", "c", "d"}, {"SCAN", "0"}, {"DBSIZE"}, {"INFO"}, {"BLPOP", "nothing", "0.01"},
-	{"LOCK.ACQUIRE", "lock", "WAIT", "50"}, {"LOCK.INFO", "lock"}, {"LOCK.LIST"}, {"LOCK.RELEASE", "lock"}, {"LOCK.ACQUIRE", "rw", "READ"}, {"LOCK.RELEASE", "rw"},
-	{"SEM.INIT", "sem", "2"}, {"SEM.ACQUIRE", "sem"}, {"SEM.INFO", "sem"}, {"SEM.TAKE", "counter"}, {"LATCH.DOWN", "latch"},
-	{"PUBSUB", "NUMSUB", "x"}, {"SCRIPT", "EXISTS", "x"}, {"WAIT", "0", "10"}, {"COMMAND", "COUNT"}, {"MULTI"}, {"GET", "a"}, {"EXEC"}, {"CLIENT", "TRACKING", "ON"},
+	{"SET", "a", "1"}, {"GET", "a"}, {"MGET", "a", "b", "c", "d"}, {"SCAN", "0"}, {"DBSIZE"}, {"INFO"},
+	{"BLPOP", "nothing", "0.01"},
+	{"LOCK.ACQUIRE", "lock", "WAIT", "50"}, {"LOCK.INFO", "lock"}, {"LOCK.LIST"}, {"LOCK.RELEASE", "lock"},
+	{"LOCK.ACQUIRE", "rw", "READ"}, {"LOCK.RELEASE", "rw"},
+	{"SEM.INIT", "sem", "2"}, {"SEM.ACQUIRE", "sem"}, {"SEM.INFO", "sem"}, {"SEM.TAKE", "counter"},
+	{"LATCH.DOWN", "latch"},
+	{"PUBSUB", "NUMSUB", "x"}, {"SCRIPT", "EXISTS", "x"}, {"WAIT", "0", "10"}, {"COMMAND", "COUNT"}, {"MULTI"},
+	{"GET", "a"}, {"EXEC"}, {"CLIENT", "TRACKING", "ON"},
 	{"SUBSCRIBE", "channel"},
 }
 
@@ -96,7 +102,8 @@ func servesAgain(t *testing.T, l *leash, when string) {
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		c := l.dial(t)
 		got := ""
-		for _, args := range [][]string{{"SET", "a", "1"}, {"MGET", "a", "{a}b"}, {"BLPOP", "nothing", "0.01"}, {"LOCK.ACQUIRE", "again"}, {"LOCK.RELEASE", "again"}, {"SUBSCRIBE", "channel"}} {
+		for _, args := range [][]string{{"SET", "a", "1"}, {"MGET", "a", "{a}b"}, {"BLPOP", "nothing", "0.01"},
+			{"LOCK.ACQUIRE", "again"}, {"LOCK.RELEASE", "again"}, {"SUBSCRIBE", "channel"}} {
 			reply, err := c.Do(args...)
 			if err != nil {
 				reply = err.Error()

@@ -84,7 +84,8 @@ func TestEveryCommandOnManyKeys(t *testing.T) {
 		for _, c := range told {
 			known := cluster.commands.Lookup(bytes.Split([]byte(c.Name), []byte("|")))
 			// its reply depends on the time
-			if known == nil || len(c.Keys) == 0 || known.Class == command.Refused || known.Class == command.Subscriber || c.Name == "object|idletime" {
+			if known == nil || len(c.Keys) == 0 || known.Class == command.Refused ||
+				known.Class == command.Subscriber || c.Name == "object|idletime" {
 				continue
 			}
 			tested++
@@ -110,7 +111,8 @@ func TestEveryCommandOnManyKeys(t *testing.T) {
 				}
 				if strings.HasPrefix(wanted, "-CROSSSLOT ") {
 					crossed++
-				} else if up.name == "cluster" && name == "two slots" && keys > 1 && !strings.HasPrefix(wanted, "-ERR syntax") {
+				} else if up.name == "cluster" && name == "two slots" && keys > 1 && !strings.HasPrefix(wanted,
+					"-ERR syntax") {
 					t.Errorf("%q has %d keys, and redis says %.200q", args, keys, wanted)
 				}
 			}
@@ -124,31 +126,48 @@ func TestEveryCommandOnManyKeys(t *testing.T) {
 
 // manyKeyForms are whole commands with the keys in angle brackets.
 var manyKeyForms = []string{
-	"RPUSH <l1> 3 1 2", "RPUSH <l2> 2 3", "SADD <s1> 1 2 3", "SADD <s2> 2 3 4", "ZADD <z1> 1 a 2 b", "ZADD <z2> 3 b 4 c",
+	"RPUSH <l1> 3 1 2", "RPUSH <l2> 2 3", "SADD <s1> 1 2 3", "SADD <s2> 2 3 4", "ZADD <z1> 1 a 2 b",
+	"ZADD <z2> 3 b 4 c",
 	"SET <a1> ohmytext", "SET <a2> mynewtext", "PFADD <p1> a b", "PFADD <p2> b c", "SETBIT <b1> 7 1", "SETBIT <b2> 3 1",
-	"GEOADD <g1> 13.361389 38.115556 Palermo 15.087269 37.502669 Catania", "XADD <x1> 1-1 f v", "XADD <x2> 1-1 f v", "HSET <h1> f v",
+	"GEOADD <g1> 13.361389 38.115556 Palermo 15.087269 37.502669 Catania", "XADD <x1> 1-1 f v", "XADD <x2> 1-1 f v",
+	"HSET <h1> f v",
 
-	"SORT <l1>", "SORT <l1> STORE <l3>", "SORT <l1> BY nosort GET # STORE <l4>", "SORT <l1> BY w_* GET o_*", "SORT <l1> GET o_*->f",
-	"SORT <l1> BY {t}w_* GET {t}o_*", "SORT_RO <l1> DESC LIMIT 0 2", "SORT <s1> ALPHA STORE <l5> STORE <l6>", "SORT <l1> STORE",
-	"GEORADIUS <g1> 15 37 200 km STORE <g2>", "GEORADIUS <g1> 15 37 200 km STOREDIST <g3>", "GEORADIUS_RO <g1> 15 37 200 km",
+	"SORT <l1>", "SORT <l1> STORE <l3>", "SORT <l1> BY nosort GET # STORE <l4>", "SORT <l1> BY w_* GET o_*",
+	"SORT <l1> GET o_*->f",
+	"SORT <l1> BY {t}w_* GET {t}o_*", "SORT_RO <l1> DESC LIMIT 0 2", "SORT <s1> ALPHA STORE <l5> STORE <l6>",
+	"SORT <l1> STORE",
+	"GEORADIUS <g1> 15 37 200 km STORE <g2>", "GEORADIUS <g1> 15 37 200 km STOREDIST <g3>",
+	"GEORADIUS_RO <g1> 15 37 200 km",
 	"GEORADIUSBYMEMBER <g1> Palermo 200 km STORE <g4>", "GEOSEARCHSTORE <g5> <g1> FROMLONLAT 15 37 BYRADIUS 200 km ASC",
 	"XREAD COUNT 2 STREAMS <x1> <x2> 0 0", "XREAD STREAMS <x1> <x2> 0", "XREAD BLOCK 1 STREAMS <x1> <x3> 0 0",
-	"XGROUP CREATE <x1> g 0", "XGROUP CREATE <x2> g 0", "XGROUP CREATE <x4> g $ MKSTREAM", "XGROUP CREATECONSUMER <x1> g c", "XGROUP NOPE <x1>",
-	"XREADGROUP GROUP g c STREAMS <x1> <x2> > >", "XREADGROUP GROUP g c COUNT 1 STREAMS <x1> <x2> 0 0", "XINFO STREAM <x2>", "XINFO GROUPS <x4>",
-	"XINFO STREAM <none>", "XGROUP SETID <x1> g 0", "XGROUP DELCONSUMER <x1> g c", "XGROUP DESTROY <x1> g", "XINFO CONSUMERS <x4> g",
-	"OBJECT ENCODING <l1>", "OBJECT REFCOUNT <none>", "OBJECT FREQ <l1>", "MEMORY USAGE <a1>", "MEMORY USAGE <l1> SAMPLES 0", "MEMORY USAGE <none>",
-	"EVAL return{KEYS[1],KEYS[2]} 2 <a1> <a2>", "EVAL return{redis.call('GET',KEYS[1]),redis.call('GET',KEYS[2])} 2 <a1> <a2>",
-	"EVAL_RO return#KEYS 3 <a1> <a2> <a3>", "EVALSHA ffffffffffffffffffffffffffffffffffffffff 2 <a1> <a2>", "FCALL nope 2 <a1> <a2>", "EVAL return#KEYS 3 <a1> <a2>",
-	"LCS <a1> <a2>", "LCS <a1> <a2> IDX MINMATCHLEN 4 WITHMATCHLEN", "LCS <a1> <a2> LEN", "ZDIFF 2 <z1> <z2> WITHSCORES",
-	"ZDIFFSTORE <z3> 2 <z1> <z2>", "ZUNIONSTORE <z4> 2 <z1> <z2> WEIGHTS 1 2", "ZINTERSTORE <z5> 2 <z1> <z2> AGGREGATE MAX", "ZINTER 2 <z1> <z2>", "ZUNION 2 <z1> <s1>",
-	"ZINTERCARD 2 <z1> <z2> LIMIT 1", "SINTERCARD 2 <s1> <s2>", "ZRANGESTORE <z6> <z1> 0 -1", "ZMPOP 2 <none> <z6> MIN", "LMPOP 2 <none> <l3> LEFT COUNT 2",
-	"BLMPOP 0.01 2 <none> <l3> RIGHT", "BZMPOP 0.01 2 <none> <z5> MAX", "BLPOP <none> <l3> 0.01", "BRPOP <none> <l9> 0.01", "BZPOPMIN <none> <z4> 0.01",
+	"XGROUP CREATE <x1> g 0", "XGROUP CREATE <x2> g 0", "XGROUP CREATE <x4> g $ MKSTREAM",
+	"XGROUP CREATECONSUMER <x1> g c", "XGROUP NOPE <x1>",
+	"XREADGROUP GROUP g c STREAMS <x1> <x2> > >", "XREADGROUP GROUP g c COUNT 1 STREAMS <x1> <x2> 0 0",
+	"XINFO STREAM <x2>", "XINFO GROUPS <x4>",
+	"XINFO STREAM <none>", "XGROUP SETID <x1> g 0", "XGROUP DELCONSUMER <x1> g c", "XGROUP DESTROY <x1> g",
+	"XINFO CONSUMERS <x4> g",
+	"OBJECT ENCODING <l1>", "OBJECT REFCOUNT <none>", "OBJECT FREQ <l1>", "MEMORY USAGE <a1>",
+	"MEMORY USAGE <l1> SAMPLES 0", "MEMORY USAGE <none>",
+	"EVAL return{KEYS[1],KEYS[2]} 2 <a1> <a2>",
+	"EVAL return{redis.call('GET',KEYS[1]),redis.call('GET',KEYS[2])} 2 <a1> <a2>",
+	"EVAL_RO return#KEYS 3 <a1> <a2> <a3>", "EVALSHA ffffffffffffffffffffffffffffffffffffffff 2 <a1> <a2>",
+	"FCALL nope 2 <a1> <a2>", "EVAL return#KEYS 3 <a1> <a2>",
+	"LCS <a1> <a2>", "LCS <a1> <a2> IDX MINMATCHLEN 4 WITHMATCHLEN", "LCS <a1> <a2> LEN",
+	"ZDIFF 2 <z1> <z2> WITHSCORES",
+	"ZDIFFSTORE <z3> 2 <z1> <z2>", "ZUNIONSTORE <z4> 2 <z1> <z2> WEIGHTS 1 2",
+	"ZINTERSTORE <z5> 2 <z1> <z2> AGGREGATE MAX", "ZINTER 2 <z1> <z2>", "ZUNION 2 <z1> <s1>",
+	"ZINTERCARD 2 <z1> <z2> LIMIT 1", "SINTERCARD 2 <s1> <s2>", "ZRANGESTORE <z6> <z1> 0 -1",
+	"ZMPOP 2 <none> <z6> MIN", "LMPOP 2 <none> <l3> LEFT COUNT 2",
+	"BLMPOP 0.01 2 <none> <l3> RIGHT", "BZMPOP 0.01 2 <none> <z5> MAX", "BLPOP <none> <l3> 0.01",
+	"BRPOP <none> <l9> 0.01", "BZPOPMIN <none> <z4> 0.01",
 	"BLMOVE <l1> <l7> LEFT RIGHT 0.01", "BRPOPLPUSH <l1> <l7> 0.01", "LMOVE <l1> <l7> LEFT LEFT", "RPOPLPUSH <l7> <l8>",
-	"BITOP OR <b3> <b1> <b2>", "BITOP NOT <b4> <b1>", "BITOP NOT <b4> <b1> <b2>", "PFCOUNT <p1> <p2>", "PFMERGE <p3> <p1> <p2>", "PFMERGE <p4>",
+	"BITOP OR <b3> <b1> <b2>", "BITOP NOT <b4> <b1>", "BITOP NOT <b4> <b1> <b2>", "PFCOUNT <p1> <p2>",
+	"PFMERGE <p3> <p1> <p2>", "PFMERGE <p4>",
 	"SMOVE <s1> <s2> 1", "SUNIONSTORE <s3> <s1> <s2>", "SDIFFSTORE <s4> <s1> <s2>", "SINTERSTORE <s5> <s1> <s2>",
 	"COPY <a1> <a4>", "COPY <a1> <a4> REPLACE", "RENAME <a4> <a5>", "RENAMENX <a5> <a2>", "RENAME <none> <a1>",
 	"MSETNX <m1> 1 <m2> 2", "MSETNX <m2> 1 <m3> 2", "MSETNX <m1>", "SPUBLISH <a1> m", "DUMP <none>", "WAIT 0 0",
-	"MGET <a1> <none> <a2>", "MSET <m4> 1 <m5> 2", "EXISTS <a1> <a2> <a1> <none>", "TOUCH <a1> <a2>", "DEL <a1> <none> <l1>", "UNLINK <s1> <s2>",
+	"MGET <a1> <none> <a2>", "MSET <m4> 1 <m5> 2", "EXISTS <a1> <a2> <a1> <none>", "TOUCH <a1> <a2>",
+	"DEL <a1> <none> <l1>", "UNLINK <s1> <s2>",
 }
 
 // TestManyKeyForms checks that whole commands have the effects and replies of a single Redis, with
@@ -173,7 +192,8 @@ func TestManyKeyForms(t *testing.T) {
 			}
 			open := map[string]string{"one slot": "{t}", "many slots": ""}[up.keys]
 			for _, form := range manyKeyForms {
-				args := strings.Fields(strings.NewReplacer("<", open, ">", "").Replace(strings.ReplaceAll(form, " > >", " ≥ ≥")))
+				args := strings.Fields(strings.NewReplacer("<", open, ">",
+					"").Replace(strings.ReplaceAll(form, " > >", " ≥ ≥")))
 				for i := range args {
 					args[i] = strings.ReplaceAll(args[i], "≥", ">")
 				}
@@ -182,7 +202,8 @@ func TestManyKeyForms(t *testing.T) {
 					continue // Leash can do what a cluster can not
 				}
 				if got := do(t, up.leash, args...); got != wanted {
-					t.Errorf("%s, RESP%s, %s: %q: got %.300q, redis says %.300q", up.name, hello, up.keys, args, got, wanted)
+					t.Errorf("%s, RESP%s, %s: %q: got %.300q, redis says %.300q", up.name, hello, up.keys, args,
+						got, wanted)
 				}
 			}
 		}

@@ -40,7 +40,8 @@ func TestLockHelp(t *testing.T) {
 	}
 	want(t, client, "-ERR wrong number of arguments for 'lock.help' command\r\n", "LOCK.HELP", "LOCK.ACQUIRE")
 	want(t, client, "+OK\r\n", "MULTI")
-	want(t, client, "-ERR 'LOCK.HELP' is not allowed inside MULTI: a lock is not part of a transaction\r\n", "LOCK.HELP")
+	want(t, client, "-ERR 'LOCK.HELP' is not allowed inside MULTI: a lock is not part of a transaction\r\n",
+		"LOCK.HELP")
 	want(t, client, "+OK\r\n", "DISCARD")
 	want(t, client, "-ERR The command has no key arguments\r\n", "COMMAND", "GETKEYS", "LOCK.HELP", "x")
 }

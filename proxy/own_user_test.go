@@ -12,7 +12,8 @@ func TestRightsOfOwnUser(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
 	admin := redistest.Connect(t, s.Addr)
-	denied := []string{"client|unblock", "client|kill", "client|list", "ping", "echo", "publish", "wait", "cluster|slots", "pubsub|numsub"}
+	denied := []string{"client|unblock", "client|kill", "client|list", "ping", "echo", "publish", "wait",
+		"cluster|slots", "pubsub|numsub"}
 	rules := []string{"ACL", "SETUSER", "leash", "on", ">pw", "~*", "&*", "+@all"}
 	for _, name := range denied {
 		rules = append(rules, "-"+name)
@@ -24,7 +25,8 @@ func TestRightsOfOwnUser(t *testing.T) {
 	c, direct := l.dial(t), redistest.Connect(t, s.Addr)
 	direct.Want("+OK\r\n", "AUTH", "leash", "pw")
 	for _, args := range [][]string{
-		{"CLIENT", "UNBLOCK", "1"}, {"CLIENT", "KILL", "ID", "1"}, {"CLIENT", "LIST"}, {"PING"}, {"ECHO", "a"}, {"PUBLISH", "c", "m"}, {"WAIT", "0", "0"},
+		{"CLIENT", "UNBLOCK", "1"}, {"CLIENT", "KILL", "ID", "1"}, {"CLIENT", "LIST"}, {"PING"}, {"ECHO", "a"},
+		{"PUBLISH", "c", "m"}, {"WAIT", "0", "0"},
 		{"CLUSTER", "SLOTS"}, {"PUBSUB", "NUMSUB"},
 	} {
 		want(t, c, direct.Do(args...), args...)

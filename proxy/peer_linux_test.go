@@ -75,7 +75,8 @@ func vanish(t *testing.T, conn *net.TCPConn) {
 	}
 	dropAll := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: 0}}
 	if err := errors.Join(raw.Control(func(fd uintptr) {
-		err = unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: 1, Filter: &dropAll[0]})
+		err = unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
+			&unix.SockFprog{Len: 1, Filter: &dropAll[0]})
 	}), err); err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +88,9 @@ func TestR29LocksOfAVanishedHostRunOut(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	redistest.TakesLong(t)
 	redis := redistest.Start(t)
-	l := startLeash(t, []string{redis.Addr}, watchdog(3*time.Second), func(o *options) { o.front.PeerTimeout = 4 * time.Second })
+	l := startLeash(t, []string{redis.Addr}, watchdog(3*time.Second), func(o *options) {
+		o.front.PeerTimeout = 4 * time.Second
+	})
 	other := l.dial(t)
 	want(t, other, ":33554432\r\n", "SETRANGE", "big", strconv.Itoa(32<<20-1), "x")
 	token(t, other, "taken")
@@ -99,7 +102,9 @@ func TestR29LocksOfAVanishedHostRunOut(t *testing.T) {
 			if err := c.Send(redistest.Command("BLPOP", "list", "0")); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "it blocks", func() bool { return strings.Contains(text(t, do(t, other, "CLIENT", "LIST")), "cmd=blpop") })
+			eventually(t, "it blocks", func() bool {
+				return strings.Contains(text(t, do(t, other, "CLIENT", "LIST")), "cmd=blpop")
+			})
 			vanish(t, conn)
 			want(t, other, ":1\r\n", "LPUSH", "list", "x")
 		},
@@ -158,7 +163,9 @@ func TestR29ClientThatDoesNotReadKeepsItsLock(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	redistest.TakesLong(t)
 	redis := redistest.Start(t)
-	l := startLeash(t, []string{redis.Addr}, watchdog(6*time.Second), func(o *options) { o.front.PeerTimeout = 4 * time.Second })
+	l := startLeash(t, []string{redis.Addr}, watchdog(6*time.Second), func(o *options) {
+		o.front.PeerTimeout = 4 * time.Second
+	})
 	other := l.dial(t)
 	want(t, other, ":33554432\r\n", "SETRANGE", "big", strconv.Itoa(32<<20-1), "x")
 	c, _ := l.silentPeer(t)

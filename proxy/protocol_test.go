@@ -94,7 +94,8 @@ func TestRandomBytes(t *testing.T) {
 	bystander := l.dial(t)
 	want(t, bystander, "+OK\r\n", "SET", "k", "v")
 	rng := rand.New(rand.NewPCG(1, 2))
-	words := []string{"*", "$", "\r\n", "\n", "\r", "1", "2", "3", "-1", "0", "GET", "PING", "ECHO", "\x00", "\"", "'", "\\x41", " ", "a", "\xff", "*1\r\n$4\r\nPING\r\n", "*2\r\n$4\r\nECHO\r\n$1\r\na\r\n", "PING\r\n"}
+	words := []string{"*", "$", "\r\n", "\n", "\r", "1", "2", "3", "-1", "0", "GET", "PING", "ECHO", "\x00", "\"",
+		"'", "\\x41", " ", "a", "\xff", "*1\r\n$4\r\nPING\r\n", "*2\r\n$4\r\nECHO\r\n$1\r\na\r\n", "PING\r\n"}
 	for range 300 {
 		var b strings.Builder
 		for range 1 + rng.IntN(60) {
@@ -140,7 +141,8 @@ func TestHalfCloseAndQuit(t *testing.T) {
 	if got := exchange(t, l.addr, redistest.Command("GET", "a")); got != "$1\r\n1\r\n" {
 		t.Errorf("GET then half-close: %q", got)
 	}
-	got := exchange(t, l.addr, redistest.Command("GET", "a")+redistest.Command("QUIT")+redistest.Command("SET", "a", "2"))
+	got := exchange(t, l.addr, redistest.Command("GET", "a")+redistest.Command("QUIT")+
+		redistest.Command("SET", "a", "2"))
 	if got != "$1\r\n1\r\n+OK\r\n" {
 		t.Errorf("GET, QUIT, SET: %q", got)
 	}
@@ -154,7 +156,8 @@ func TestUpstreamBulkLimit(t *testing.T) {
 	l := startLeash(t, []string{plain.Addr})
 	bystander := l.dial(t)
 	want(t, bystander, "+OK\r\n", "SET", "k", strings.Repeat("v", 1<<20))
-	for _, raw := range []string{redistest.Command("SET", "k", strings.Repeat("v", 1<<20+1)), "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1048577\r\n"} {
+	for _, raw := range []string{redistest.Command("SET", "k", strings.Repeat("v", 1<<20+1)),
+		"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1048577\r\n"} {
 		if got, redis := exchange(t, l.addr, raw), exchange(t, plain.Addr, raw); got != redis {
 			t.Errorf("leash: %q\nredis: %q", got, redis)
 		}
@@ -207,8 +210,10 @@ func TestLimitsBeforeAuthentication(t *testing.T) {
 	redis := secured(t)
 	l := startLeash(t, []string{redis.Addr}, withPassword)
 	for _, raw := range []string{
-		"*11\r\n", "*10\r\n$16385\r\n", "*2\r\n$4\r\nAUTH\r\n$16385\r\n", redistest.Command("GET", strings.Repeat("k", 16384)),
-		redistest.Command("AUTH", "secret") + redistest.Command(append([]string{"DEL"}, numbers(20)...)...), "PING\r\n", "NOSUCH a\r\nGET\r\n",
+		"*11\r\n", "*10\r\n$16385\r\n", "*2\r\n$4\r\nAUTH\r\n$16385\r\n",
+		redistest.Command("GET", strings.Repeat("k", 16384)),
+		redistest.Command("AUTH", "secret") + redistest.Command(append([]string{"DEL"}, numbers(20)...)...),
+		"PING\r\n", "NOSUCH a\r\nGET\r\n",
 	} {
 		if got, want := exchange(t, l.addr, raw), exchange(t, redis.Addr, raw); got != want {
 			t.Errorf("%.60q\nleash: %.200q\nredis: %.200q", raw, got, want)

@@ -12,14 +12,17 @@ func TestCountsAreThoseOfOneRedis(t *testing.T) {
 	t.Parallel()
 	redis, single, cluster := redistest.Start(t), redistest.Start(t), redistest.StartCluster(t)
 	questions := []string{
-		"PUBLISH a x", "PUBLISH b x", "PUBLISH none x", "PUBLISH __keyevent@0__:set x", "SPUBLISH s x", "SPUBLISH none x", "PUBSUB NUMSUB a b none __keyevent@0__:set",
-		"PUBSUB SHARDNUMSUB s none", "PUBSUB NUMPAT", "PUBSUB CHANNELS a", "PUBSUB CHANNELS none*", "PUBSUB SHARDCHANNELS", "PUBSUB SHARDCHANNELS x*",
+		"PUBLISH a x", "PUBLISH b x", "PUBLISH none x", "PUBLISH __keyevent@0__:set x", "SPUBLISH s x",
+		"SPUBLISH none x", "PUBSUB NUMSUB a b none __keyevent@0__:set",
+		"PUBSUB SHARDNUMSUB s none", "PUBSUB NUMPAT", "PUBSUB CHANNELS a", "PUBSUB CHANNELS none*",
+		"PUBSUB SHARDCHANNELS", "PUBSUB SHARDCHANNELS x*",
 		"PUBSUB CHANNELS __key*",
 	}
 	for _, addrs := range [][]string{{single.Addr}, cluster.Addrs()} {
 		l := startLeash(t, addrs)
 		for _, addr := range []string{redis.Addr, l.addr} {
-			for _, commands := range [][]string{{"SUBSCRIBE a", "PSUBSCRIBE [ab]*"}, {"SUBSCRIBE a", "SSUBSCRIBE s"}, {"SUBSCRIBE b __keyevent@0__:set", "PSUBSCRIBE *"}, {"PSUBSCRIBE *"}} {
+			for _, commands := range [][]string{{"SUBSCRIBE a", "PSUBSCRIBE [ab]*"},
+				{"SUBSCRIBE a", "SSUBSCRIBE s"}, {"SUBSCRIBE b __keyevent@0__:set", "PSUBSCRIBE *"}, {"PSUBSCRIBE *"}} {
 				c := dialAddr(t, addr)
 				for _, command := range commands {
 					if err := c.Send(redistest.Command(strings.Fields(command)...)); err != nil {

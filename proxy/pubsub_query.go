@@ -183,7 +183,9 @@ func subscriberCounts(kind pubsub.Kind) handler {
 			names[i] = string(arg)
 		}
 		others := s.server.exchange.Others(s.ctx, kind, names, "")
-		return s.toEvery(cmd, func(parts []*part) merge.Func { return s.server.mergeCounts(parts, kind, names, others) })
+		return s.toEvery(cmd, func(parts []*part) merge.Func {
+			return s.server.mergeCounts(parts, kind, names, others)
+		})
 	}
 }
 

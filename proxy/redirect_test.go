@@ -16,7 +16,8 @@ func TestForgedRedirect(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
 	for _, n := range c.Nodes {
-		if err := n.Client().Do(t.Context(), "ACL", "SETUSER", "app", "on", ">hunter2", "~*", "+@all").Err(); err != nil {
+		if err := n.Client().Do(t.Context(), "ACL", "SETUSER", "app", "on", ">hunter2", "~*",
+			"+@all").Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -67,7 +68,10 @@ func TestEndlessRedirects(t *testing.T) {
 			}
 			a.start(t, slots(a), to(b))
 			b.start(t, slots(a), to(a))
-			client := startLeash(t, []string{a.addr}, func(o *options) { o.embedded = true; o.up.RedirectTimeout = 300 * time.Millisecond }).dial(t)
+			client := startLeash(t, []string{a.addr}, func(o *options) {
+				o.embedded = true
+				o.up.RedirectTimeout = 300 * time.Millisecond
+			}).dial(t)
 			const count = 20
 			if err := client.Send(strings.Repeat(redistest.Command("GET", "k"), count)); err != nil {
 				t.Fatal(err)

@@ -45,7 +45,8 @@ func TestRedisCLI(t *testing.T) {
 	}{
 		{"--pipe", fill.String(), []string{`errors: 0, replies: 1000`}},
 		{"HSET hash f v", "", []string{`^1\n$`}},
-		{"", "LPUSH list \"a b\" 'c' \"\\x41\"\nLRANGE list 0 -1\nNOSUCH\n", []string{`(?s)^3\nA\nc\na b\nERR unknown command 'NOSUCH', with args beginning with: \n`}},
+		{"", "LPUSH list \"a b\" 'c' \"\\x41\"\nLRANGE list 0 -1\nNOSUCH\n",
+			[]string{`(?s)^3\nA\nc\na b\nERR unknown command 'NOSUCH', with args beginning with: \n`}},
 		{"-3 HGETALL hash", "", []string{`^f v\n$`}},
 		{"-3 --json HGETALL hash", "", []string{`^\{"f":"v"\}\n$`}},
 		{"-c GET key:7", "", []string{`^value\n$`}},
@@ -57,7 +58,8 @@ func TestRedisCLI(t *testing.T) {
 		{"--hotkeys", "", []string{`Error: ERR An LFU maxmemory policy is not selected`}},
 		{"--scan --pattern key:99*", "", []string{`(?s)^(key:99\d?\n){11}$`}},
 		{"--latency", "", []string{`^\d+ \d+ [\d.]+ \d+\n$`}},
-		{"--cluster check ADDR", "", []string{`1004 keys in 1 masters`, `All nodes agree about slots configuration`, `All 16384 slots covered`}},
+		{"--cluster check ADDR", "", []string{`1004 keys in 1 masters`, `All nodes agree about slots configuration`,
+			`All 16384 slots covered`}},
 		{"--cluster info ADDR", "", []string{`1004 keys \| 16384 slots \| 0 slaves`}},
 		{"--cluster call ADDR DBSIZE", "", []string{`: 1004\n`}},
 		{"--cluster add-node 127.0.0.1:1 ADDR", "", []string{`Could not connect`}},
@@ -94,7 +96,8 @@ func TestRedisCLIContinuousModes(t *testing.T) {
 		{"-3 SUBSCRIBE news", `subscribe\nnews\n1\n.*message\nnews\nhello`},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		cmd := exec.CommandContext(ctx, "stdbuf", append([]string{"-o0", "redis-cli", "-p", port}, strings.Fields(mode.args)...)...)
+		cmd := exec.CommandContext(ctx, "stdbuf", append([]string{"-o0", "redis-cli", "-p", port},
+			strings.Fields(mode.args)...)...)
 		out := &logBuffer{}
 		cmd.Stdout, cmd.Stderr = out, out
 		if err := cmd.Start(); err != nil {

@@ -110,5 +110,6 @@ func quoted(arg []byte, limit int) []byte {
 
 // unknownSub answers a subcommand that is not in the table.
 func (s *session) unknownSub(c *command.Command, cmd resp.Command) bool {
-	return s.fail("ERR unknown subcommand '" + string(quoted(cmd.Args[1], maxQuoted)) + "'. Try " + strings.ToUpper(c.Name) + " HELP.")
+	return s.fail("ERR unknown subcommand '" + string(quoted(cmd.Args[1], maxQuoted)) + "'. Try " +
+		strings.ToUpper(c.Name) + " HELP.")
 }

@@ -124,7 +124,8 @@ func TestReadFromReplica(t *testing.T) {
 // read from then on.
 func TestReadFromReplicaThatWasBusy(t *testing.T) {
 	t.Parallel()
-	c := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1, Args: []string{"--busy-reply-threshold", "50"}})
+	c := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1,
+		Args: []string{"--busy-reply-threshold", "50"}})
 	replica := c.Nodes[3]
 	script := redistest.Connect(t, replica.Addr)
 	ended := make(chan string, 1)

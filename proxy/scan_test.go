@@ -96,9 +96,12 @@ func TestScanErrors(t *testing.T) {
 	l := startLeash(t, c.Addrs())
 	client, redis := l.dial(t), dialAddr(t, c.Addrs()[0])
 	for _, args := range [][]string{
-		{"SCAN"}, {"SCAN", "x"}, {"SCAN", "0x1"}, {"SCAN", "18446744073709551616"}, {"SCAN", "1 "}, {"SCAN", " 1"}, {"SCAN", ""},
-		{"SCAN", "0", "FOO"}, {"SCAN", "x", "FOO"}, {"SCAN", "0", "COUNT", "0"}, {"SCAN", "0", "COUNT", "x"}, {"SCAN", "0", "COUNT"},
-		{"SCAN", "0", "TYPE", "nonsense"}, {"SSCAN", "none", "0"}, {"HSCAN", "none", "x"}, {"ZSCAN", "none", "0", "COUNT", "1"},
+		{"SCAN"}, {"SCAN", "x"}, {"SCAN", "0x1"}, {"SCAN", "18446744073709551616"}, {"SCAN", "1 "}, {"SCAN", " 1"},
+		{"SCAN", ""},
+		{"SCAN", "0", "FOO"}, {"SCAN", "x", "FOO"}, {"SCAN", "0", "COUNT", "0"}, {"SCAN", "0", "COUNT", "x"},
+		{"SCAN", "0", "COUNT"},
+		{"SCAN", "0", "TYPE", "nonsense"}, {"SSCAN", "none", "0"}, {"HSCAN", "none", "x"},
+		{"ZSCAN", "none", "0", "COUNT", "1"},
 	} {
 		got, wanted := do(t, client, args...), do(t, redis, args...)
 		if got != wanted && !(strings.HasPrefix(got, "*2\r\n") && strings.HasPrefix(wanted, "*2\r\n")) {
@@ -114,7 +117,8 @@ func TestScanErrors(t *testing.T) {
 }
 
 // passed scans until the cursor names a second node. It returns the first node and the keys so far.
-func passed(t *testing.T, l *leash, client *redistest.Client) (cursor uint64, through *upstream.Node, seen map[string]int) {
+func passed(t *testing.T, l *leash, client *redistest.Client) (cursor uint64, through *upstream.Node,
+	seen map[string]int) {
 	t.Helper()
 	order := l.Server.scanOrder(l.up.Topology())
 	seen = make(map[string]int)
@@ -166,7 +170,8 @@ func TestScanFindsKeysThatMoveBehindIt(t *testing.T) {
 			moved := 0
 			for _, key := range keys {
 				slot := int(upstream.Slot([]byte(key)))
-				if c.MasterOf(slot) != from || len(moves) >= 10 || slices.ContainsFunc(moves, func(m *redistest.Move) bool { return m.Slot == slot }) {
+				if c.MasterOf(slot) != from || len(moves) >= 10 ||
+					slices.ContainsFunc(moves, func(m *redistest.Move) bool { return m.Slot == slot }) {
 					continue
 				}
 				m, err := c.BeginMove(slot, to)

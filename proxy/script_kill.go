@@ -52,7 +52,8 @@ func killed(replies [][]byte) []byte {
 		switch {
 		case bytes.HasPrefix(r, []byte("-UNKILLABLE ")):
 			return r
-		case whole == nil, bytes.HasPrefix(whole, []byte("-NOTBUSY ")), whole[0] == '+' && r[0] == '-' && !bytes.HasPrefix(r, []byte("-NOTBUSY ")):
+		case whole == nil, bytes.HasPrefix(whole, []byte("-NOTBUSY ")),
+			whole[0] == '+' && r[0] == '-' && !bytes.HasPrefix(r, []byte("-NOTBUSY ")):
 			whole = r
 		}
 	}

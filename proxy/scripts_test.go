@@ -41,17 +41,23 @@ func TestScripts(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{
-		{"SCRIPT", "LOAD"}, {"SCRIPT", "LOAD", "return"}, {"SCRIPT", "EXISTS"}, {"SCRIPT", "FLUSH", "FOO"}, {"SCRIPT", "FLUSH", "ASYNC", "SYNC"},
-		{"SCRIPT", "KILL"}, {"SCRIPT", "KILL", "x"}, {"SCRIPT", "HELP"}, {"SCRIPT", "NOPE"}, {"SCRIPT"}, {"EVALSHA", sha, "0"}, {"EVALSHA", "x", "0"},
-		{"FUNCTION", "KILL"}, {"FUNCTION", "FLUSH", "FOO"}, {"FUNCTION", "DELETE", "nope"}, {"FUNCTION", "LOAD", "x"}, {"FUNCTION", "RESTORE", "x"},
-		{"FUNCTION", "LIST"}, {"FUNCTION", "DUMP"}, {"FUNCTION", "STATS"}, {"FCALL", "nope", "0"}, {"FCALL_RO", "nope", "x"},
-		{"EVAL", "return 1"}, {"EVAL", "return 1", "x"}, {"EVAL", "return 1", "-1"}, {"EVAL", "return 1", "5", "k"}, {"EVAL", "return 1", "2", "a", "b"},
+		{"SCRIPT", "LOAD"}, {"SCRIPT", "LOAD", "return"}, {"SCRIPT", "EXISTS"}, {"SCRIPT", "FLUSH", "FOO"},
+		{"SCRIPT", "FLUSH", "ASYNC", "SYNC"},
+		{"SCRIPT", "KILL"}, {"SCRIPT", "KILL", "x"}, {"SCRIPT", "HELP"}, {"SCRIPT", "NOPE"}, {"SCRIPT"},
+		{"EVALSHA", sha, "0"}, {"EVALSHA", "x", "0"},
+		{"FUNCTION", "KILL"}, {"FUNCTION", "FLUSH", "FOO"}, {"FUNCTION", "DELETE", "nope"},
+		{"FUNCTION", "LOAD", "x"}, {"FUNCTION", "RESTORE", "x"},
+		{"FUNCTION", "LIST"}, {"FUNCTION", "DUMP"}, {"FUNCTION", "STATS"}, {"FCALL", "nope", "0"},
+		{"FCALL_RO", "nope", "x"},
+		{"EVAL", "return 1"}, {"EVAL", "return 1", "x"}, {"EVAL", "return 1", "-1"}, {"EVAL", "return 1", "5", "k"},
+		{"EVAL", "return 1", "2", "a", "b"},
 	} {
 		if got, wanted := do(t, client, args...), do(t, dialAddr(t, c.Addrs()[0]), args...); got != wanted {
 			t.Errorf("%q: got %q, redis says %q", args, got, wanted)
 		}
 	}
-	if got := do(t, client, "SCRIPT", "DEBUG", "YES"); !strings.HasPrefix(got, "-ERR 'script|debug' is refused by leash: ") {
+	if got := do(t, client, "SCRIPT", "DEBUG", "YES"); !strings.HasPrefix(got,
+		"-ERR 'script|debug' is refused by leash: ") {
 		t.Errorf("SCRIPT DEBUG: %q", got)
 	}
 }
@@ -104,11 +110,15 @@ func TestScriptKill(t *testing.T) {
 					do(t, kills, "HELLO", "3")
 				}
 				want(t, kills, "-NOTBUSY No scripts in execution right now.\r\n", "SCRIPT", "KILL")
-				if err := runs.Send(redistest.Command("EVAL", "while true do end", "1", fmt.Sprintf("k%d", i))); err != nil {
+				if err := runs.Send(redistest.Command("EVAL", "while true do end", "1",
+					fmt.Sprintf("k%d", i))); err != nil {
 					t.Fatal(err)
 				}
-				eventually(t, "the script is killed", func() bool { return do(t, kills, "SCRIPT", "KILL") == "+OK\r\n" })
-				if got, err := runs.Read(); err != nil || !strings.Contains(got, "Script killed by user with SCRIPT KILL") {
+				eventually(t, "the script is killed", func() bool {
+					return do(t, kills, "SCRIPT", "KILL") == "+OK\r\n"
+				})
+				if got, err := runs.Read(); err != nil || !strings.Contains(got,
+					"Script killed by user with SCRIPT KILL") {
 					t.Errorf("the script gave %q, %v", got, err)
 				}
 			}
@@ -122,7 +132,9 @@ func TestScriptKill(t *testing.T) {
 		if err := runs.Send(redistest.Command("EVAL", script, "1", "k")); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "it is unkillable", func() bool { return strings.HasPrefix(do(t, kills, "SCRIPT", "KILL"), "-UNKILLABLE ") })
+		eventually(t, "it is unkillable", func() bool {
+			return strings.HasPrefix(do(t, kills, "SCRIPT", "KILL"), "-UNKILLABLE ")
+		})
 		if got, err := runs.Read(); got != "$5\r\nended\r\n" {
 			t.Errorf("the script gave %q, %v", got, err)
 		}
@@ -136,7 +148,8 @@ func TestKilledMerges(t *testing.T) {
 		want    string
 	}{
 		{[]string{busy, busy}, busy}, {[]string{busy, ok, busy}, ok}, {[]string{ok, no}, no}, {[]string{no, ok}, no},
-		{[]string{busy, down, busy}, down}, {[]string{ok, down}, down}, {[]string{down, ok}, down}, {[]string{down, busy}, down},
+		{[]string{busy, down, busy}, down}, {[]string{ok, down}, down}, {[]string{down, ok}, down},
+		{[]string{down, busy}, down},
 	} {
 		var replies [][]byte
 		for _, r := range tc.replies {
@@ -169,10 +182,12 @@ func TestMissingScriptIsReloaded(t *testing.T) {
 	want(t, client, ":1\r\n", "EVALSHA", digest(loaded), "1", "k")
 	want(t, client, ":11\r\n", "EVALSHA", strings.ToUpper(digest(run)), "1", "k")
 	want(t, client, ":12\r\n", "EVALSHA", digest(loaded), "1", "k")
-	want(t, client, "-NOSCRIPT No matching script. Please use EVAL.\r\n", "EVALSHA", digest("return 'never seen'"), "1", "k")
+	want(t, client, "-NOSCRIPT No matching script. Please use EVAL.\r\n", "EVALSHA", digest("return 'never seen'"),
+		"1", "k")
 	want(t, client, "+OK\r\n", "SCRIPT", "FLUSH")
 	want(t, client, "-NOSCRIPT No matching script. Please use EVAL.\r\n", "EVALSHA", digest(loaded), "1", "k")
-	got := exchange(t, l.addr, redistest.Command("EVAL", run, "1", "k")+redistest.Command("SCRIPT", "FLUSH")+redistest.Command("EVALSHA", digest(run), "1", "k"))
+	got := exchange(t, l.addr, redistest.Command("EVAL", run, "1", "k")+redistest.Command("SCRIPT", "FLUSH")+
+		redistest.Command("EVALSHA", digest(run), "1", "k"))
 	if got != ":22\r\n+OK\r\n-NOSCRIPT No matching script. Please use EVAL.\r\n" {
 		t.Errorf("behind SCRIPT FLUSH: %q", got)
 	}
@@ -198,7 +213,8 @@ func TestScriptReloadKeepsOrder(t *testing.T) {
 		for range 20 {
 			flush()
 			want(t, client, "+OK\r\n", "SET", "k", "a")
-			raw := redistest.Command("EVALSHA", digest(script), "1", "k", "b") + redistest.Command("APPEND", "k", "c") + redistest.Command("GET", "k")
+			raw := redistest.Command("EVALSHA", digest(script), "1", "k", "b") +
+				redistest.Command("APPEND", "k", "c") + redistest.Command("GET", "k")
 			switch got := exchange(t, l.addr, raw); got {
 			case ":2\r\n:3\r\n$3\r\nabc\r\n", noScript + ":2\r\n$2\r\nac\r\n":
 			default:

@@ -19,7 +19,8 @@ import (
 // startBehindSentinels starts a proxy that is given only the sentinels' addresses.
 func startBehindSentinels(t *testing.T, g *redistest.SentinelGroup, opts ...func(*options)) *leash {
 	t.Helper()
-	return startLeash(t, g.Addrs()[:1], append([]func(*options){func(o *options) { o.up.SentinelMaster = g.Name }}, opts...)...)
+	return startLeash(t, g.Addrs()[:1], append([]func(*options){
+		func(o *options) { o.up.SentinelMaster = g.Name }}, opts...)...)
 }
 
 // writer appends rising numbers to its own list, in pipelines, and records which were acknowledged.
@@ -281,7 +282,9 @@ func TestSentinelLocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(t, listener, "*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n", "SUBSCRIBE", "news")
-	eventually(t, "it waits", func() bool { return strings.Contains(do(t, rival, "INFO", "leash"), "leash_waiters:1\r\n") })
+	eventually(t, "it waits", func() bool {
+		return strings.Contains(do(t, rival, "INFO", "leash"), "leash_waiters:1\r\n")
+	})
 	direct := dialAddr(t, g.Master().Addr)
 	do(t, direct, "SET", "mark", "1")
 	want(t, direct, ":2\r\n", "WAIT", "2", "5000")
@@ -301,7 +304,9 @@ func TestSentinelLocks(t *testing.T) {
 	if got, err := waiter.Read(); err != nil || got[0] != ':' {
 		t.Errorf("got %q, %v; want a token", got, err)
 	}
-	eventually(t, "the subscription is at the new master", func() bool { return do(t, speaker, "PUBLISH", "news", "m") == ":1\r\n" })
+	eventually(t, "the subscription is at the new master", func() bool {
+		return do(t, speaker, "PUBLISH", "news", "m") == ":1\r\n"
+	})
 	if got, err := listener.Read(); err != nil || got != "*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$1\r\nm\r\n" {
 		t.Errorf("got %q, %v", got, err)
 	}
@@ -335,13 +340,16 @@ func TestSentinelForgetsLock(t *testing.T) {
 	if err := holder.AwaitEnd(); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "the loss is logged", func() bool { return strings.Contains(l.logs.String(), `msg="lock lost" key=lock`) })
+	eventually(t, "the loss is logged", func() bool {
+		return strings.Contains(l.logs.String(), `msg="lock lost" key=lock`)
+	})
 }
 
 // TestSentinelCredentials checks that sentinels and servers have separate passwords.
 func TestSentinelCredentials(t *testing.T) {
 	t.Parallel()
-	g := redistest.StartSentinel(t, redistest.SentinelOptions{Replicas: 1, Password: "pw", SentinelPassword: "secret", DownAfter: redistest.NoFailover})
+	g := redistest.StartSentinel(t, redistest.SentinelOptions{Replicas: 1, Password: "pw",
+		SentinelPassword: "secret", DownAfter: redistest.NoFailover})
 	l := startBehindSentinels(t, g, func(o *options) {
 		o.up.Password, o.up.SentinelPassword = "pw", "secret"
 		o.front.TrustClients = true
@@ -355,7 +363,8 @@ func TestSentinelCredentials(t *testing.T) {
 		"NOAUTH":                         {Addrs: g.Addrs(), SentinelMaster: g.Name, Password: "pw"},
 		`it watches no master named "x"`: {Addrs: g.Addrs(), SentinelMaster: "x", SentinelPassword: "secret"},
 		"--sentinel-master":              {Addrs: g.Addrs(), SentinelPassword: "secret", Password: "pw"},
-		"is not a sentinel":              {Addrs: []string{g.Servers[0].Addr}, SentinelMaster: g.Name, SentinelPassword: "pw"},
+		"is not a sentinel": {Addrs: []string{g.Servers[0].Addr}, SentinelMaster: g.Name,
+			SentinelPassword: "pw"},
 	} {
 		cfg.UpstreamTimeout, cfg.Wait = time.Second, -1 // it must fail at once nevertheless
 		up, err := upstream.New(cfg, slog.New(slog.DiscardHandler))

@@ -80,7 +80,8 @@ type Server struct {
 // New makes a server for clients of up. Lock commands go to locks, and subscriptions go through
 // exchange. up must be connected. commands is the command table of Redis (up.Commands); if empty,
 // the built-in table is used.
-func New(cfg Config, up *upstream.Upstream, locks *lockcmd.Service, exchange *pubsub.Exchange, commands []any, log *slog.Logger) (*Server, error) {
+func New(cfg Config, up *upstream.Upstream, locks *lockcmd.Service, exchange *pubsub.Exchange, commands []any,
+	log *slog.Logger) (*Server, error) {
 	parsed, err := command.Parse(commands)
 	if err != nil {
 		log.Warn("cannot read the command table of redis: using the built-in one", "err", err)

@@ -22,14 +22,23 @@ func TestServerCommandsAsRedis(t *testing.T) {
 		do(t, redis, "HELLO", hello)
 		do(t, client, "HELLO", hello)
 		for _, cmd := range []string{
-			"ROLE", "ROLE x", "TIME x", "LOLWUT VERSION 9", "LASTSAVE x", "BGSAVE x", "MEMORY PURGE", "MEMORY DOCTOR", "MEMORY STATS x", "MEMORY X", "MEMORY HELP",
-			"MODULE LIST", "MODULE LOAD", "PFSELFTEST x", "DEBUG", "DEBUG OBJECT nokey", "OBJECT ENCODING nokey", "OBJECT HELP", "OBJECT FREQ a", "OBJECT X",
-			"CONFIG GET maxmemory", "CONFIG GET", "CONFIG SET a", "CONFIG SET nosuch 1", "CONFIG SET maxmemory x", "CONFIG SET maxmemory 100mb", "CONFIG GET appendonly", "CONFIG SET maxmemory 0", "CONFIG X", "CONFIG HELP",
-			"CONFIG REWRITE", "CONFIG RESETSTAT", "SLOWLOG RESET", "SLOWLOG GET", "SLOWLOG LEN", "SLOWLOG GET x", "SLOWLOG GET -2", "SLOWLOG GET -1", "SLOWLOG X", "SLOWLOG HELP",
-			"LATENCY RESET", "LATENCY LATEST", "LATENCY HISTORY x", "LATENCY GRAPH x", "LATENCY HISTOGRAM nosuch", "LATENCY X", "LATENCY HELP",
-			"ACL WHOAMI", "ACL USERS", "ACL LIST", "ACL CAT", "ACL CAT x", "ACL GETUSER default", "ACL GETUSER x", "ACL DRYRUN default get a", "ACL DRYRUN x get a",
-			"ACL SETUSER x nonsense", "ACL SETUSER bob on nopass ~b:* +get", "ACL LIST", "ACL DRYRUN bob set b:1 1", "ACL DELUSER bob nobody", "ACL DELUSER default", "ACL LOG", "ACL LOG x", "ACL LOG RESET", "ACL SAVE", "ACL LOAD", "ACL GENPASS 0", "ACL X", "ACL HELP",
-			"COMMAND INFO get nosuch", "COMMAND GETKEYS mset a 1 b 2", "COMMAND GETKEYSANDFLAGS lmove a b left left", "COMMAND DOCS get", "COMMAND X", "COMMAND HELP",
+			"ROLE", "ROLE x", "TIME x", "LOLWUT VERSION 9", "LASTSAVE x", "BGSAVE x", "MEMORY PURGE",
+			"MEMORY DOCTOR", "MEMORY STATS x", "MEMORY X", "MEMORY HELP",
+			"MODULE LIST", "MODULE LOAD", "PFSELFTEST x", "DEBUG", "DEBUG OBJECT nokey", "OBJECT ENCODING nokey",
+			"OBJECT HELP", "OBJECT FREQ a", "OBJECT X",
+			"CONFIG GET maxmemory", "CONFIG GET", "CONFIG SET a", "CONFIG SET nosuch 1", "CONFIG SET maxmemory x",
+			"CONFIG SET maxmemory 100mb", "CONFIG GET appendonly", "CONFIG SET maxmemory 0", "CONFIG X", "CONFIG HELP",
+			"CONFIG REWRITE", "CONFIG RESETSTAT", "SLOWLOG RESET", "SLOWLOG GET", "SLOWLOG LEN", "SLOWLOG GET x",
+			"SLOWLOG GET -2", "SLOWLOG GET -1", "SLOWLOG X", "SLOWLOG HELP",
+			"LATENCY RESET", "LATENCY LATEST", "LATENCY HISTORY x", "LATENCY GRAPH x", "LATENCY HISTOGRAM nosuch",
+			"LATENCY X", "LATENCY HELP",
+			"ACL WHOAMI", "ACL USERS", "ACL LIST", "ACL CAT", "ACL CAT x", "ACL GETUSER default", "ACL GETUSER x",
+			"ACL DRYRUN default get a", "ACL DRYRUN x get a",
+			"ACL SETUSER x nonsense", "ACL SETUSER bob on nopass ~b:* +get", "ACL LIST", "ACL DRYRUN bob set b:1 1",
+			"ACL DELUSER bob nobody", "ACL DELUSER default", "ACL LOG", "ACL LOG x", "ACL LOG RESET", "ACL SAVE",
+			"ACL LOAD", "ACL GENPASS 0", "ACL X", "ACL HELP",
+			"COMMAND INFO get nosuch", "COMMAND GETKEYS mset a 1 b 2",
+			"COMMAND GETKEYSANDFLAGS lmove a b left left", "COMMAND DOCS get", "COMMAND X", "COMMAND HELP",
 			"REPLICAOF x", "SLAVEOF", "SYNC x", "PSYNC x", "POSTED", "HOST",
 		} {
 			want(t, client, do(t, redis, strings.Fields(cmd)...), strings.Fields(cmd)...)
@@ -48,14 +57,19 @@ func TestRefusedCommandsGetAReason(t *testing.T) {
 	l := startLeash(t, []string{redistest.Start(t).Addr})
 	client := l.dial(t)
 	for cmd, reason := range map[string]string{
-		"SHUTDOWN": "other clients", "SHUTDOWN NOSAVE": "other clients", "REPLICAOF NO ONE": "which node is the master", "SLAVEOF a 1": "which node is the master",
-		"FAILOVER": "which node is the master", "SYNC": "a replica must connect", "PSYNC ? -1": "a replica must connect", "REPLCONF capa eof": "a replica must connect",
-		"MODULE LOAD x": "change the modules on every node", "DEBUG SLEEP 1": "other clients", "DEBUG JMAP": "other clients", "DEBUG SEGFAULT": "other clients",
-		"CONFIG SET port 1": "connections", "CONFIG SET maxmemory 1 MaxClients 1": "connections", "CONFIG SET cluster-announce-ip x": "connections",
-		"PFSELFTEST": "Redis's own tests", "MIGRATE a 1 k 0 1": "a server behind Leash",
+		"SHUTDOWN": "other clients", "SHUTDOWN NOSAVE": "other clients",
+		"REPLICAOF NO ONE": "which node is the master", "SLAVEOF a 1": "which node is the master",
+		"FAILOVER": "which node is the master", "SYNC": "a replica must connect",
+		"PSYNC ? -1": "a replica must connect", "REPLCONF capa eof": "a replica must connect",
+		"MODULE LOAD x": "change the modules on every node", "DEBUG SLEEP 1": "other clients",
+		"DEBUG JMAP": "other clients", "DEBUG SEGFAULT": "other clients",
+		"CONFIG SET port 1": "connections", "CONFIG SET maxmemory 1 MaxClients 1": "connections",
+		"CONFIG SET cluster-announce-ip x": "connections",
+		"PFSELFTEST":                       "Redis's own tests", "MIGRATE a 1 k 0 1": "a server behind Leash",
 	} {
 		got := do(t, client, strings.Fields(cmd)...)
-		if !strings.HasPrefix(got, "-ERR ") || !strings.Contains(got, "refused by leash: ") || !strings.Contains(got, reason) {
+		if !strings.HasPrefix(got, "-ERR ") || !strings.Contains(got, "refused by leash: ") ||
+			!strings.Contains(got, reason) {
 			t.Errorf("%s: %q", cmd, got)
 		}
 	}
@@ -85,13 +99,15 @@ func TestServerCommandsOnEveryMaster(t *testing.T) {
 	}
 	want(t, client, "+OK\r\n", "CONFIG", "SET", "slowlog-log-slower-than", "-1")
 	all := do(t, client, "SLOWLOG", "GET", "-1")
-	if n := do(t, client, "SLOWLOG", "LEN"); !strings.HasPrefix(all, "*"+n[1:]) || len(regexp.MustCompile(`SET\r\n\$[45]\r\nkey`).FindAllString(all, -1)) != 30 {
+	if n := do(t, client, "SLOWLOG", "LEN"); !strings.HasPrefix(all, "*"+n[1:]) ||
+		len(regexp.MustCompile(`SET\r\n\$[45]\r\nkey`).FindAllString(all, -1)) != 30 {
 		t.Errorf("SLOWLOG: length %q, entries %.40q", n, all)
 	}
 	if got := do(t, client, "SLOWLOG", "GET"); !strings.HasPrefix(got, "*10\r\n") {
 		t.Errorf("SLOWLOG GET: %.40q", got)
 	}
-	if got := do(t, client, "SLOWLOG", "GET", "3"); !strings.HasPrefix(got, "*3\r\n") || !strings.HasPrefix(all[strings.Index(all, "*6\r\n"):], got[4:]) {
+	if got := do(t, client, "SLOWLOG", "GET", "3"); !strings.HasPrefix(got, "*3\r\n") ||
+		!strings.HasPrefix(all[strings.Index(all, "*6\r\n"):], got[4:]) {
 		t.Errorf("SLOWLOG GET 3: %q", got)
 	}
 	want(t, client, "+OK\r\n", "SLOWLOG", "RESET")
@@ -129,13 +145,15 @@ func TestServerCommandsOnEveryMaster(t *testing.T) {
 	if !regexp.MustCompile(`^\*1\r\n\*4\r\n\$7\r\ncommand\r\n`).MatchString(latest) {
 		t.Errorf("LATENCY LATEST: %q", latest)
 	}
-	if got := do(t, client, "LATENCY", "HISTORY", "command"); !regexp.MustCompile(`^\*[1-3]\r\n\*2\r\n`).MatchString(got) {
+	if got := do(t, client, "LATENCY", "HISTORY", "command"); !regexp.MustCompile(
+		`^\*[1-3]\r\n\*2\r\n`).MatchString(got) {
 		t.Errorf("LATENCY HISTORY: %q", got)
 	}
 	if got := do(t, client, "LATENCY", "RESET"); got != ":3\r\n" {
 		t.Errorf("LATENCY RESET: %q", got)
 	}
-	want(t, client, "-ERR Unknown option or number of arguments for CONFIG SET - 'nosuch'\r\n", "CONFIG", "SET", "nosuch", "1")
+	want(t, client, "-ERR Unknown option or number of arguments for CONFIG SET - 'nosuch'\r\n", "CONFIG", "SET",
+		"nosuch", "1")
 	want(t, client, "$8\r\nlistpack\r\n", "OBJECT", "ENCODING", hashIn(t, client))
 }
 
@@ -154,13 +172,15 @@ func TestServerCommandWithMasterDown(t *testing.T) {
 	if err := cluster.Nodes[2].Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, cmd := range []string{"CONFIG SET slowlog-max-len 5", "SLOWLOG LEN", "ACL SETUSER x", "INFO keyspace", "LASTSAVE"} {
+	for _, cmd := range []string{"CONFIG SET slowlog-max-len 5", "SLOWLOG LEN", "ACL SETUSER x", "INFO keyspace",
+		"LASTSAVE"} {
 		if got := do(t, client, strings.Fields(cmd)...); got[0] != '-' || !strings.Contains(got, "UPSTREAM") {
 			t.Errorf("%s: %q", cmd, got)
 		}
 	}
 	info := do(t, client, "INFO")
-	for _, part := range []string{"redis_version:", "leash_missing_masters:1\r\n", "connected_clients:1\r\n", "redis_mode:cluster\r\n"} {
+	for _, part := range []string{"redis_version:", "leash_missing_masters:1\r\n", "connected_clients:1\r\n",
+		"redis_mode:cluster\r\n"} {
 		if !strings.Contains(info, part) {
 			t.Errorf("INFO lacks %q", part)
 		}
@@ -176,7 +196,8 @@ func TestServerCommandWithMasterDown(t *testing.T) {
 func TestHTTPGetsNoReply(t *testing.T) {
 	server := redistest.Start(t)
 	l := startLeash(t, []string{server.Addr})
-	for _, raw := range []string{"POST / HTTP/1.1\r\nSET a 1\r\n", "Host: x\r\nSET a 1\r\n", redistest.Command("post") + redistest.Command("SET", "a", "1")} {
+	for _, raw := range []string{"POST / HTTP/1.1\r\nSET a 1\r\n", "Host: x\r\nSET a 1\r\n",
+		redistest.Command("post") + redistest.Command("SET", "a", "1")} {
 		if got, want := exchange(t, l.addr, raw), exchange(t, server.Addr, raw); got != want {
 			t.Errorf("%q: got %q, want %q", raw, got, want)
 		}

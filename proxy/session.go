@@ -111,7 +111,8 @@ func newSession(srv *Server, c *client.Conn) *session {
 	s.reads.wanted = srv.up.ReadsReplicas()
 	maxBulk := min(srv.cfg.MaxBulk, srv.up.MaxBulk())
 	s.input.mu, s.input.garbage = &s.mu, &srv.garbage
-	s.input.parser.Limits = resp.Limits{MaxBulk: maxBulk, MaxArgs: srv.cfg.MaxArgs, MaxCommand: max(maxCommand, int(maxBulk)+maxUnread)}
+	s.input.parser.Limits = resp.Limits{MaxBulk: maxBulk, MaxArgs: srv.cfg.MaxArgs,
+		MaxCommand: max(maxCommand, int(maxBulk)+maxUnread)}
 	return s
 }
 

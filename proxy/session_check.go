@@ -38,7 +38,8 @@ func (s *Server) checkSessions(now time.Time) {
 		size, stalled, over := one.backlog(now)
 		if stalled >= stallTimeout && (over || int64(size) > s.cfg.MaxClientOutput) {
 			s.stats.outputLimit.Add(1)
-			s.log.Warn("client does not read its replies, closing it", "session", one.id, "client", one.conn.RemoteAddr(), "bytes", size)
+			s.log.Warn("client does not read its replies, closing it", "session", one.id, "client",
+				one.conn.RemoteAddr(), "bytes", size)
 			one.kill("output limit", false)
 			continue
 		}
@@ -53,14 +54,16 @@ func (s *Server) checkSessions(now time.Time) {
 			largest, most = one, size
 		}
 		if one.conn.PeerSilent(now) {
-			s.log.Warn("client with locks does not answer, closing it", "session", one.id, "client", one.conn.RemoteAddr())
+			s.log.Warn("client with locks does not answer, closing it", "session", one.id, "client",
+				one.conn.RemoteAddr())
 			one.kill(peerTimeout, false)
 		}
 		one.conn.RelaxKeepAlive()
 	}
 	if total > totalOutput*s.cfg.MaxClientOutput && largest != nil {
 		s.stats.outputLimit.Add(1)
-		s.log.Warn("too much unread output in total, closing the client with the most", "session", largest.id, "bytes", most, "total", total)
+		s.log.Warn("too much unread output in total, closing the client with the most", "session", largest.id,
+			"bytes", most, "total", total)
 		largest.kill("output budget", false)
 	}
 }

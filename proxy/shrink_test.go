@@ -39,7 +39,9 @@ func asTyped(args []string) string {
 		switch {
 		case len(arg) > 300 && strings.Count(arg, arg[:1]) == len(arg):
 			arg = fmt.Sprintf("<%q %d times>", arg[:1], len(arg))
-		case arg == "" || strings.ContainsFunc(arg, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' || r == '\'' || r == '\\' }):
+		case arg == "" || strings.ContainsFunc(arg, func(r rune) bool {
+			return r <= ' ' || r > '~' || r == '"' || r == '\'' || r == '\\'
+		}):
 			arg = quoteArg(arg)
 		}
 		words = append(words, arg)

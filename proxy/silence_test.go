@@ -62,7 +62,10 @@ func TestIdleEndsWithActivity(t *testing.T) {
 		"waits for a lock": func(_ *redistest.Server, c *redistest.Client) (string, error) {
 			return c.Do("LOCK.ACQUIRE", "taken", "BLOCK", "6000")
 		},
-		"waits in Redis": func(_ *redistest.Server, c *redistest.Client) (string, error) { return c.Do("BLPOP", "nothing", "6") },
+		"waits in Redis": func(_ *redistest.Server, c *redistest.Client) (string, error) {
+			return c.Do("BLPOP",
+				"nothing", "6")
+		},
 		"waits for Redis": func(redis *redistest.Server, c *redistest.Client) (string, error) {
 			if err := redis.Pause(); err != nil {
 				return "", err

@@ -172,7 +172,8 @@ func (s *session) whileSubscribed(c *command.Command, cmd resp.Command) (handled
 		return false, true // an unknown command or subcommand
 	}
 	switch c.Name {
-	case "ping", "subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ssubscribe", "sunsubscribe", "quit", "reset":
+	case "ping", "subscribe", "unsubscribe", "psubscribe", "punsubscribe", "ssubscribe", "sunsubscribe", "quit",
+		"reset":
 		return false, true
 	}
 	if !s.ready(c, cmd) {

@@ -32,16 +32,19 @@ var subscriptionCases = []string{
 
 func TestSubscriptionsAsRedis(t *testing.T) {
 	t.Parallel()
-	redis, single, cluster := redistest.Start(t), redistest.Start(t), redistest.StartCluster(t, redistest.ClusterOptions{})
+	redis, single, cluster := redistest.Start(t), redistest.Start(t),
+		redistest.StartCluster(t, redistest.ClusterOptions{})
 	for name, addrs := range map[string][]string{"standalone": {single.Addr}, "cluster": cluster.Addrs()} {
 		l := startLeash(t, addrs)
-		for proto, cases := range map[string][]string{"2": slices.Concat(subscriptionCases, subscribedCases), "3": subscriptionCases} {
+		for proto, cases := range map[string][]string{"2": slices.Concat(subscriptionCases, subscribedCases),
+			"3": subscriptionCases} {
 			for _, conversation := range cases {
 				told := converse(t, redis.Addr, proto, conversation)
 				got := converse(t, l.addr, proto, conversation)
 				for i := range max(len(told), len(got)) {
 					if i >= len(told) || i >= len(got) || told[i] != got[i] {
-						t.Errorf("%s, RESP%s: %s\nredis %q\nleash %q", name, proto, conversation, told[min(i, len(told)-1):], got[min(i, len(got)-1):])
+						t.Errorf("%s, RESP%s: %s\nredis %q\nleash %q", name, proto, conversation,
+							told[min(i, len(told)-1):], got[min(i, len(got)-1):])
 						break
 					}
 				}
@@ -52,10 +55,14 @@ func TestSubscriptionsAsRedis(t *testing.T) {
 
 // pipelinedCases are sent in one write.
 var pipelinedCases = []string{
-	"MULTI; SUBSCRIBE a b; PING; PING x; EXEC; PING; UNSUBSCRIBE a b; PING", "MULTI; SUBSCRIBE a; GET nokey; UNSUBSCRIBE a; EXEC; GET nokey",
-	"SUBSCRIBE a; RESET; MULTI; PSUBSCRIBE a; DISCARD; GET nokey", "MULTI; SUBSCRIBE; EXEC; PING", "MULTI; SSUBSCRIBE a; SUNSUBSCRIBE; EXEC; PING",
-	"SUBSCRIBE a; QUIT; PING", "GET nokey; SUBSCRIBE a; GET nokey; UNSUBSCRIBE a; GET nokey; PSUBSCRIBE a*; RESET; GET nokey",
-	"CLIENT REPLY OFF; SUBSCRIBE a; UNSUBSCRIBE a; CLIENT REPLY ON; PING", "CLIENT REPLY SKIP; SUBSCRIBE a; UNSUBSCRIBE a; PING", "CLIENT REPLY SKIP; SUBSCRIBE; PING",
+	"MULTI; SUBSCRIBE a b; PING; PING x; EXEC; PING; UNSUBSCRIBE a b; PING",
+	"MULTI; SUBSCRIBE a; GET nokey; UNSUBSCRIBE a; EXEC; GET nokey",
+	"SUBSCRIBE a; RESET; MULTI; PSUBSCRIBE a; DISCARD; GET nokey", "MULTI; SUBSCRIBE; EXEC; PING",
+	"MULTI; SSUBSCRIBE a; SUNSUBSCRIBE; EXEC; PING",
+	"SUBSCRIBE a; QUIT; PING",
+	"GET nokey; SUBSCRIBE a; GET nokey; UNSUBSCRIBE a; GET nokey; PSUBSCRIBE a*; RESET; GET nokey",
+	"CLIENT REPLY OFF; SUBSCRIBE a; UNSUBSCRIBE a; CLIENT REPLY ON; PING",
+	"CLIENT REPLY SKIP; SUBSCRIBE a; UNSUBSCRIBE a; PING", "CLIENT REPLY SKIP; SUBSCRIBE; PING",
 	"MULTI; UNSUBSCRIBE; PUNSUBSCRIBE x; EXEC; GET nokey",
 }
 

@@ -77,7 +77,8 @@ func (c *slowSubscriber) Flush() { (*session)(c).closeSlowSubscriber() }
 
 func (s *session) closeSlowSubscriber() {
 	s.server.stats.subscriberLimit.Add(1)
-	s.server.log.Warn("subscriber does not read its messages, closing it", "session", s.id, "client", s.conn.RemoteAddr())
+	s.server.log.Warn("subscriber does not read its messages, closing it", "session", s.id, "client",
+		s.conn.RemoteAddr())
 	s.kill("output limit of subscribers", false)
 }
 

@@ -22,11 +22,13 @@ func (l *leash) listening(t *testing.T, proto, channel string) *redistest.Client
 }
 
 func confirmation(proto, word, channel string, count int) string {
-	return fmt.Sprintf("%s3\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n:%d\r\n", mark(proto), len(word), word, len(channel), channel, count)
+	return fmt.Sprintf("%s3\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n:%d\r\n", mark(proto), len(word), word, len(channel),
+		channel, count)
 }
 
 func message(proto, channel, payload string) string {
-	return fmt.Sprintf("%s3\r\n$7\r\nmessage\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n", mark(proto), len(channel), channel, len(payload), payload)
+	return fmt.Sprintf("%s3\r\n$7\r\nmessage\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n", mark(proto), len(channel), channel,
+		len(payload), payload)
 }
 
 func mark(proto string) string {
@@ -56,7 +58,8 @@ func TestMessagesInBothProtocols(t *testing.T) {
 		t.Errorf("got %+v", stats)
 	}
 	info := do(t, all[1], "INFO", "leash")
-	for _, line := range []string{"leash_subscribers:500", "leash_upstream_subscriptions:2", "leash_subscriber_connections:1"} {
+	for _, line := range []string{"leash_subscribers:500", "leash_upstream_subscriptions:2",
+		"leash_subscriber_connections:1"} {
 		if !strings.Contains(info, line+"\r\n") {
 			t.Errorf("INFO lacks %s", line)
 		}
@@ -65,7 +68,9 @@ func TestMessagesInBothProtocols(t *testing.T) {
 		c.Close()
 	}
 	eventually(t, "they are gone", func() bool { return l.exchange.Stats().Listeners == 0 })
-	eventually(t, "and not counted", func() bool { return do(t, past, "PUBSUB", "NUMSUB", "news") == "*2\r\n$4\r\nnews\r\n:0\r\n" })
+	eventually(t, "and not counted", func() bool {
+		return do(t, past, "PUBSUB", "NUMSUB", "news") == "*2\r\n$4\r\nnews\r\n:0\r\n"
+	})
 }
 
 // TestPushesNeverSplitReplies reads large and small replies, pipelined, while many messages
@@ -93,7 +98,8 @@ func TestPushesNeverSplitReplies(t *testing.T) {
 	const rounds = 60
 	sent := make(chan error, 1)
 	go func() {
-		pipeline := redistest.Command("GET", "big") + redistest.Command("PING") + redistest.Command("LRANGE", "list", "0", "-1") + redistest.Command("ECHO", "x")
+		pipeline := redistest.Command("GET", "big") + redistest.Command("PING") +
+			redistest.Command("LRANGE", "list", "0", "-1") + redistest.Command("ECHO", "x")
 		var err error
 		for range rounds {
 			if err == nil {

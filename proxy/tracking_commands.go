@@ -10,9 +10,10 @@ import (
 
 // Redis's messages about tracking.
 const (
-	msgNoTracking = "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled"
-	msgNoOptIn    = "ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode."
-	msgNoOptOut   = "ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode."
+	msgNoTracking = "ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or " +
+		"OPTOUT mode enabled"
+	msgNoOptIn  = "ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode."
+	msgNoOptOut = "ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode."
 )
 
 // trackingHandlers are the commands of client-side caching.

@@ -54,7 +54,8 @@ func TestTrackingConnectionLostWithCommandsInFlight(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := redis.Client().Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes").Err(); err != nil {
+		if err := redis.Client().Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal", "SKIPME",
+			"yes").Err(); err != nil {
 			t.Fatal(err)
 		}
 		readUntil(t, c, invalidateAll, ":0\r\n", "-"+msgUpstreamLost+"\r\n")

@@ -95,7 +95,8 @@ func TestCacheIsNeverStaleBehindABarrier(t *testing.T) {
 }
 
 // writeUntil writes rising numbers and records which were answered.
-func writeUntil(stop <-chan struct{}, stopped chan<- error, c *redistest.Client, keys []string, written []atomic.Int64) {
+func writeUntil(stop <-chan struct{}, stopped chan<- error, c *redistest.Client, keys []string,
+	written []atomic.Int64) {
 	for n := int64(1); ; n++ {
 		select {
 		case <-stop:

@@ -60,7 +60,8 @@ func (s *session) redirectOf(args [][]byte) (rest [][]byte, to *redirection, ref
 		case resp.IsWord(args[i], "PREFIX") && more:
 			rest = append(rest, args[i], args[i+1])
 			i++
-		case resp.IsWord(args[i], "BCAST"), resp.IsWord(args[i], "OPTIN"), resp.IsWord(args[i], "OPTOUT"), resp.IsWord(args[i], "NOLOOP"):
+		case resp.IsWord(args[i], "BCAST"), resp.IsWord(args[i], "OPTIN"), resp.IsWord(args[i], "OPTOUT"),
+			resp.IsWord(args[i], "NOLOOP"):
 			rest = append(rest, args[i])
 		default:
 			return append(rest, args[i:]...), nil, ""

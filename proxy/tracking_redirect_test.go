@@ -95,7 +95,8 @@ func redirected(t *testing.T, addr, scene string, l *leash) (all []string) {
 		}
 		reply = redirectIDs.ReplaceAllStringFunc(reply, func(found string) string {
 			for who, id := range ids {
-				if before, ok := strings.CutSuffix(found, id); ok && (before[len(before)-1] == ':' || before[len(before)-1] == '=') {
+				if before, ok := strings.CutSuffix(found, id); ok &&
+					(before[len(before)-1] == ':' || before[len(before)-1] == '=') {
 					return before + who
 				}
 			}
@@ -181,7 +182,8 @@ func TestTrackingRedirectedInACluster(t *testing.T) {
 	other.Want("+OK\r\n", "SET", key, "w")
 	source.Timeout = 10 * time.Second
 	source.WantRead(">2\r\n$21\r\ntracking-redir-broken\r\n:" + id + "\r\n")
-	if info := source.Do("CLIENT", "TRACKINGINFO"); !strings.Contains(info, "broken_redirect") || !strings.Contains(info, ":"+id+"\r\n") {
+	if info := source.Do("CLIENT", "TRACKINGINFO"); !strings.Contains(info, "broken_redirect") ||
+		!strings.Contains(info, ":"+id+"\r\n") {
 		t.Errorf("TRACKINGINFO says %q", info)
 	}
 }

@@ -36,7 +36,8 @@ func TestTrackingOptionsAsRedis(t *testing.T) {
 		plain := redistest.Start(t)
 		for i, text := range texts {
 			for _, proto := range []string{"2", "3"} {
-				redis, got := runTranscript(t, plain.Addr, proto, text, false), runTranscript(t, l.addr, proto, text, false)
+				redis, got := runTranscript(t, plain.Addr, proto, text, false),
+					runTranscript(t, l.addr, proto, text, false)
 				if got != redis {
 					t.Errorf("%d RESP%s\nleash: %q\nredis: %q", i, proto, got, redis)
 				}
@@ -141,7 +142,8 @@ func TestPingComesBehindInvalidations(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{FaultProxy: true})
 	l := startLeash(t, cluster.Addrs())
-	for _, barrier := range [][]string{{"PING"}, {"ECHO", "x"}, {"CLIENT", "GETNAME"}, {"DBSIZE"}, {"TIME"}, {"CONFIG", "GET", "maxclients"}} {
+	for _, barrier := range [][]string{{"PING"}, {"ECHO", "x"}, {"CLIENT", "GETNAME"}, {"DBSIZE"}, {"TIME"},
+		{"CONFIG", "GET", "maxclients"}} {
 		writer, c := l.dial(t), l.dial(t)
 		do(t, c, "HELLO", "3")
 		want(t, c, "+OK\r\n", "CLIENT", "TRACKING", "ON")
@@ -240,7 +242,8 @@ func TestNothingStaleInTheCache(t *testing.T) {
 			for len(asked) > 0 {
 				take()
 			}
-			if _, still := cache[name(i)]; ok && still && strings.TrimPrefix(held, "_") != strings.TrimPrefix(want, "$-1") {
+			if _, still := cache[name(i)]; ok && still && strings.TrimPrefix(held, "_") != strings.TrimPrefix(want,
+				"$-1") {
 				t.Errorf("%s: cached %q, Redis has %q", name(i), held, want)
 			}
 		}

@@ -239,13 +239,16 @@ func (t *transaction) refuseInMulti(c *command.Command, cmd resp.Command) bool {
 	s := t.session
 	switch {
 	case command.IsOwn(cmd.Args[0]):
-		return s.fail("ERR '" + string(quoted(cmd.Args[0], maxQuoted)) + "' is not allowed inside MULTI: a lock is not part of a transaction")
+		return s.fail("ERR '" + string(quoted(cmd.Args[0], maxQuoted)) +
+			"' is not allowed inside MULTI: a lock is not part of a transaction")
 	case c == nil:
 		return s.unknown(cmd)
 	case c.Class == command.Refused, refusalOf(c, cmd.Args) != "":
 		return s.run(c, cmd)
 	case c.Waits():
-		return s.fail("ERR '" + c.Name + "' is not allowed inside MULTI: from Redis 7.2 on, it does not count there what this connection wrote before")
+		return s.fail("ERR '" + c.Name +
+			"' is not allowed inside MULTI: from Redis 7.2 on, it does not count there what this connection " +
+			"wrote before")
 	}
 	return s.fail("ERR '" + c.Name + "' is not allowed inside MULTI on a cluster: no transaction spans several nodes")
 }

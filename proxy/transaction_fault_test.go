@@ -124,7 +124,8 @@ func TestTransactionOnALostConnection(t *testing.T) {
 	l := startLeash(t, []string{redis.Addr})
 	kill := func() {
 		t.Helper()
-		if err := redis.Client().Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes").Err(); err != nil {
+		if err := redis.Client().Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal", "SKIPME",
+			"yes").Err(); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -164,7 +164,8 @@ func TestTransactionChangesTheSession(t *testing.T) {
 	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, nodes []*redistest.Server) {
 		for _, n := range nodes {
-			if err := n.Client().Do(t.Context(), "ACL", "SETUSER", "bob", "on", ">pw", "~*", "&*", "+@all", "-incr").Err(); err != nil {
+			if err := n.Client().Do(t.Context(), "ACL", "SETUSER", "bob", "on", ">pw", "~*", "&*", "+@all",
+				"-incr").Err(); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -173,7 +174,8 @@ func TestTransactionChangesTheSession(t *testing.T) {
 		want(t, c, "+OK\r\n", "MULTI")
 		want(t, c, "+QUEUED\r\n", "HELLO", "3")
 		want(t, c, "+QUEUED\r\n", "HGETALL", "h")
-		if got := do(t, c, "EXEC"); !strings.HasPrefix(got, "*2\r\n%7\r\n") || !strings.HasSuffix(got, "%1\r\n$1\r\nf\r\n$1\r\nv\r\n") {
+		if got := do(t, c, "EXEC"); !strings.HasPrefix(got, "*2\r\n%7\r\n") ||
+			!strings.HasSuffix(got, "%1\r\n$1\r\nf\r\n$1\r\nv\r\n") {
 			t.Fatalf("%q", got)
 		}
 		want(t, c, "%1\r\n$1\r\nf\r\n$1\r\nv\r\n", "HGETALL", "h")
@@ -182,7 +184,8 @@ func TestTransactionChangesTheSession(t *testing.T) {
 		want(t, c, "+QUEUED\r\n", "INCR", "n")
 		want(t, c, "+QUEUED\r\n", "GET", "n{n}")
 		got := do(t, c, "EXEC")
-		if cluster := len(nodes) > 1; cluster && !strings.HasPrefix(got, "-") || !cluster && got != "*3\r\n+OK\r\n-NOPERM this user has no permissions to run the 'incr' command\r\n_\r\n" {
+		if cluster := len(nodes) > 1; cluster && !strings.HasPrefix(got, "-") || !cluster &&
+			got != "*3\r\n+OK\r\n-NOPERM this user has no permissions to run the 'incr' command\r\n_\r\n" {
 			// Redis checks the right to run a command, at EXEC too.
 			t.Logf("EXEC: %q", got)
 		}
@@ -214,10 +217,12 @@ func TestTransactionOfTwoSlots(t *testing.T) {
 	want(t, c, "+QUEUED\r\n", "EXISTS", a)
 	want(t, c, "*1\r\n:0\r\n", "EXEC")
 	want(t, c, "+OK\r\n", "MULTI")
-	want(t, c, "-ERR 'dbsize' is not allowed inside MULTI on a cluster: no transaction spans several nodes\r\n", "DBSIZE")
+	want(t, c, "-ERR 'dbsize' is not allowed inside MULTI on a cluster: no transaction spans several nodes\r\n",
+		"DBSIZE")
 	want(t, c, "-EXECABORT Transaction discarded because of previous errors.\r\n", "EXEC")
 	want(t, c, "+OK\r\n", "MULTI")
-	want(t, c, "-ERR 'LOCK.ACQUIRE' is not allowed inside MULTI: a lock is not part of a transaction\r\n", "LOCK.ACQUIRE", "x")
+	want(t, c, "-ERR 'LOCK.ACQUIRE' is not allowed inside MULTI: a lock is not part of a transaction\r\n",
+		"LOCK.ACQUIRE", "x")
 	want(t, c, "-EXECABORT Transaction discarded because of previous errors.\r\n", "EXEC")
 	want(t, c, "+PONG\r\n", "PING")
 }
@@ -229,23 +234,30 @@ func TestTransactionOverSlotsAnswersAsANodeWithAllSlots(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	l := startLeash(t, cluster.Addrs())
 	for _, n := range slices.Concat(single.Nodes, cluster.Nodes) {
-		if err := n.Client().Do(t.Context(), "ACL", "SETUSER", "bob", "on", ">pw", "~*", "&*", "+@all", "-incr").Err(); err != nil {
+		if err := n.Client().Do(t.Context(), "ACL", "SETUSER", "bob", "on", ">pw", "~*", "&*", "+@all",
+			"-incr").Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, commands := range []string{
-		"SET k1 v|SET k2 v|EXEC", "SET k1 v|GET k1|SET k2 v|GET k1|GET k3|EXEC", "PING|SET k1 v|PING|SET k2 v|PUBLISH c m|EXEC",
-		"SET k1 v|SET k2 v|DISCARD", "SET k1 v|SET k2 v|RESET", "SET k1 v|SET k2|EXEC", "SET k1|SET k2 v|SET k3 v|EXEC", "SET k1 v|SET k2 v|SET k3|EXEC",
-		"SET k1 v|NOSUCH k2|SET k2 v|EXEC", "SET k1 v|RENAME k2 k3|EXEC", "SET k1 v|RENAME k2 k3|SET k4 v|EXEC", "SET k1 v|SET k2 v|RENAME k2 k3|EXEC",
-		"RENAME k2 k3|SET k4 v|EXEC", "INCR k1|SET k2 v|EXEC", "SET k1 v|INCR k2|EXEC", "SET k1 v|SET k2 v|INCR k3|EXEC",
-		"SET k1 v|WATCH k2|SET k2 v|EXEC", "SET k1 v|MULTI|SET k2 v|EXEC", "EVAL x 1 k1|EVAL x 1 k2|EXEC", "SPUBLISH k1 m|SPUBLISH k2 m|EXEC",
+		"SET k1 v|SET k2 v|EXEC", "SET k1 v|GET k1|SET k2 v|GET k1|GET k3|EXEC",
+		"PING|SET k1 v|PING|SET k2 v|PUBLISH c m|EXEC",
+		"SET k1 v|SET k2 v|DISCARD", "SET k1 v|SET k2 v|RESET", "SET k1 v|SET k2|EXEC",
+		"SET k1|SET k2 v|SET k3 v|EXEC", "SET k1 v|SET k2 v|SET k3|EXEC",
+		"SET k1 v|NOSUCH k2|SET k2 v|EXEC", "SET k1 v|RENAME k2 k3|EXEC", "SET k1 v|RENAME k2 k3|SET k4 v|EXEC",
+		"SET k1 v|SET k2 v|RENAME k2 k3|EXEC",
+		"RENAME k2 k3|SET k4 v|EXEC", "INCR k1|SET k2 v|EXEC", "SET k1 v|INCR k2|EXEC",
+		"SET k1 v|SET k2 v|INCR k3|EXEC",
+		"SET k1 v|WATCH k2|SET k2 v|EXEC", "SET k1 v|MULTI|SET k2 v|EXEC", "EVAL x 1 k1|EVAL x 1 k2|EXEC",
+		"SPUBLISH k1 m|SPUBLISH k2 m|EXEC",
 		"SET k1 v|CLIENT GETNAME|SET k2 v|EXEC", "SET k1 v|SET k2 v|EXEC EXEC",
 	} {
 		for _, pipelined := range []bool{false, true} {
 			answers := func(addr string) string {
 				c := dialAddr(t, addr)
 				defer c.Close()
-				all := append(append([]string{"AUTH bob pw", "MULTI"}, strings.Split(commands, "|")...), "GET k1", "PING")
+				all := append(append([]string{"AUTH bob pw", "MULTI"}, strings.Split(commands, "|")...), "GET k1",
+					"PING")
 				raw, b := "", strings.Builder{}
 				for _, command := range all {
 					request := redistest.Command(strings.Fields(command)...)
@@ -304,7 +316,8 @@ func TestContendedCounter(t *testing.T) {
 					}
 					value := 0
 					_, _ = fmt.Sscanf(reply, "$%d\r\n%d", new(int), &value)
-					raw := redistest.Command("MULTI") + redistest.Command("SET", "n", fmt.Sprint(value+1)) + redistest.Command("EXEC")
+					raw := redistest.Command("MULTI") + redistest.Command("SET", "n", fmt.Sprint(value+1)) +
+						redistest.Command("EXEC")
 					if err := c.Send(raw); err != nil {
 						t.Error(err)
 						return

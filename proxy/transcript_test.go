@@ -220,7 +220,8 @@ func TestTranscriptsAreReadAsWritten(t *testing.T) {
 	if !fits("id=<int> <any>", "id=7 addr") || fits("id=<int>", "id=x") || fits("+OK", "+OKs") {
 		t.Error("wildcards")
 	}
-	if got := asLines("$3\r\na\\\x00\r\n"); !slices.Equal(got, []string{"$3", `a\\\x00`}) || unescape(got[1]) != "a\\\x00" {
+	if got := asLines("$3\r\na\\\x00\r\n"); !slices.Equal(got, []string{"$3", `a\\\x00`}) ||
+		unescape(got[1]) != "a\\\x00" {
 		t.Errorf("lines %q", got)
 	}
 }

@@ -31,7 +31,8 @@ func freePort(t *testing.T) string {
 // tlsArgs are the arguments of a Redis that speaks TLS on a port, beside its plain port for the
 // test.
 func tlsArgs(ca *certtest.Authority, pair certtest.Pair, port string) []string {
-	return []string{"--tls-port", port, "--tls-cert-file", pair.Cert, "--tls-key-file", pair.Key, "--tls-ca-cert-file", ca.CA}
+	return []string{"--tls-port", port, "--tls-cert-file", pair.Cert, "--tls-key-file", pair.Key,
+		"--tls-ca-cert-file", ca.CA}
 }
 
 // withTLS makes Leash connect to Redis with TLS.
@@ -188,11 +189,14 @@ func TestUpstreamTLSRefused(t *testing.T) {
 		config *tls.Config
 		want   string
 	}{
-		"wrong authority": {"127.0.0.1:" + port, &tls.Config{RootCAs: theirs.Pool, Certificates: client, ServerName: "redis.internal"}, "check --upstream-tls-ca"},
-		"wrong name":      {"127.0.0.1:" + port, &tls.Config{RootCAs: ours.Pool, Certificates: client}, "--upstream-tls-server-name"},
-		"no certificate":  {"127.0.0.1:" + port, &tls.Config{RootCAs: ours.Pool, ServerName: "redis.internal"}, "cert"},
-		"no TLS there":    {redis.Addr, &tls.Config{RootCAs: ours.Pool, Certificates: client}, "check that the server there speaks TLS"},
-		"no TLS here":     {"127.0.0.1:" + port, nil, "give --upstream-tls"},
+		"wrong authority": {"127.0.0.1:" + port, &tls.Config{RootCAs: theirs.Pool, Certificates: client,
+			ServerName: "redis.internal"}, "check --upstream-tls-ca"},
+		"wrong name": {"127.0.0.1:" + port, &tls.Config{RootCAs: ours.Pool, Certificates: client},
+			"--upstream-tls-server-name"},
+		"no certificate": {"127.0.0.1:" + port, &tls.Config{RootCAs: ours.Pool, ServerName: "redis.internal"}, "cert"},
+		"no TLS there": {redis.Addr, &tls.Config{RootCAs: ours.Pool, Certificates: client},
+			"check that the server there speaks TLS"},
+		"no TLS here": {"127.0.0.1:" + port, nil, "give --upstream-tls"},
 	} {
 		cfg := upstream.Config{Addrs: []string{c.addr}, Wait: 3 * time.Second}
 		if c.config != nil {

@@ -198,7 +198,8 @@ func (ws *walks) start(w walker) (*walk, error) {
 			if !ws.cluster {
 				_, errs[0] = c.Do("SELECT", strconv.Itoa(2-db))
 			}
-			if _, errs[1] = c.Do("DEL", "{"+w.id+"}a", "{"+w.id+"}b", "{"+w.id+"}l", "{"+w.id+"}m", "{"+w.id+"}n"); errors.Join(errs[:]...) != nil {
+			if _, errs[1] = c.Do("DEL", "{"+w.id+"}a", "{"+w.id+"}b", "{"+w.id+"}l", "{"+w.id+"}m",
+				"{"+w.id+"}n"); errors.Join(errs[:]...) != nil {
 				one.close()
 				return nil, errors.Join(errs[:]...)
 			}
@@ -296,7 +297,8 @@ func TestRandomWalks(t *testing.T) {
 		name          string
 		plain, behind []*redistest.Server
 	}{
-		{"standalone", []*redistest.Server{redistest.Start(t, often...)}, []*redistest.Server{redistest.Start(t, often...)}},
+		{"standalone", []*redistest.Server{redistest.Start(t, often...)},
+			[]*redistest.Server{redistest.Start(t, often...)}},
 		{"cluster", servers(single), servers(cluster)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -341,8 +343,11 @@ func TestRandomWalks(t *testing.T) {
 func (ws *walks) wantNothingLeft(t *testing.T, l *leash, behind []*redistest.Server) {
 	t.Helper()
 	c := l.dial(t)
-	for _, line := range []string{"sessions:1", "pinned_connections:0", "subscribers:0", "upstream_subscriptions:1", "holds:0", "waiters:0"} {
-		eventually(t, "leash_"+line, func() bool { return strings.Contains(do(t, c, "INFO", "leash"), "leash_"+line+"\r\n") })
+	for _, line := range []string{"sessions:1", "pinned_connections:0", "subscribers:0", "upstream_subscriptions:1",
+		"holds:0", "waiters:0"} {
+		eventually(t, "leash_"+line, func() bool {
+			return strings.Contains(do(t, c, "INFO", "leash"), "leash_"+line+"\r\n")
+		})
 	}
 	for _, s := range behind {
 		eventually(t, "users' connections closed", func() bool {

@@ -84,7 +84,8 @@ var steps = []func(w *walker) []string{
 	func(w *walker) []string { return []string{"HELLO", "3"} },
 	func(w *walker) []string { return []string{"HELLO", "3"} },
 	func(w *walker) []string {
-		return []string{"HELLO", w.pick("2", "3"), "AUTH", "alice", w.pick("wonder", "wonder", "wrong"), "SETNAME", w.id}
+		return []string{"HELLO", w.pick("2", "3"), "AUTH", "alice", w.pick("wonder", "wonder", "wrong"), "SETNAME",
+			w.id}
 	},
 	func(w *walker) []string { return []string{"HELLO", "4"} },
 	func(w *walker) []string { return []string{"AUTH", "bob", w.pick("builder", "builder", "wrong")} },
@@ -156,7 +157,8 @@ func (w *walker) rest() [][]string {
 	case 0:
 		return [][]string{{"RESET"}, end}
 	case 1:
-		return [][]string{{"DISCARD"}, {"UNSUBSCRIBE"}, {"PUNSUBSCRIBE"}, {"SUNSUBSCRIBE"}, {"CLIENT", "REPLY", "ON"}, end}
+		return [][]string{{"DISCARD"}, {"UNSUBSCRIBE"}, {"PUNSUBSCRIBE"}, {"SUNSUBSCRIBE"},
+			{"CLIENT", "REPLY", "ON"}, end}
 	}
 	return [][]string{{"DISCARD"}, end}
 }

@@ -33,7 +33,8 @@ func TestR12SomeHoldsAreRenewedMoreOften(t *testing.T) {
 			rest(time.Minute)
 			return len(w.store.called()) - before
 		}
-		for every, want := range map[time.Duration]int{10 * time.Second: 6, 5 * time.Second: 12, time.Second: 60, time.Hour: 6} {
+		for every, want := range map[time.Duration]int{10 * time.Second: 6, 5 * time.Second: 12, time.Second: 60,
+			time.Hour: 6} {
 			if got := calls(every); got < want-1 || got > want+1 {
 				t.Errorf("every %v: got %d calls in a minute, want %d", every, got, want)
 			}
@@ -120,7 +121,8 @@ func TestR24OneCallForEachNode(t *testing.T) {
 		}
 		for _, c := range calls {
 			if len(c.batches) != 2 || len(c.batches[0].Holds) != 6 || c.at != calls[0].at {
-				t.Errorf("%s got %d batches %v after the other node, want 2 at once", c.node, len(c.batches), c.at.Sub(calls[0].at))
+				t.Errorf("%s got %d batches %v after the other node, want 2 at once", c.node, len(c.batches),
+					c.at.Sub(calls[0].at))
 			}
 		}
 	})
@@ -174,7 +176,8 @@ func TestR24FewHoldsAreRenewedTogether(t *testing.T) {
 			rest(time.Second)
 			for _, h := range holds {
 				if left := w.store.left(h); left < ttl*2/3-ttl/90 {
-					t.Fatalf("got %v left in the store, want two thirds of %v, or a little less the first time", left, ttl)
+					t.Fatalf("got %v left in the store, want two thirds of %v, or a little less the first time",
+						left, ttl)
 				}
 			}
 		}

@@ -41,7 +41,8 @@ func TestR25AmbiguousFailures(t *testing.T) {
 }
 
 func TestR25LossIsReportedBeforeTheLeaseEnds(t *testing.T) {
-	for _, ttl := range []time.Duration{100 * time.Millisecond, time.Second, 3 * time.Second, 30 * time.Second, time.Hour} {
+	for _, ttl := range []time.Duration{100 * time.Millisecond, time.Second, 3 * time.Second, 30 * time.Second,
+		time.Hour} {
 		t.Run(ttl.String(), func(t *testing.T) {
 			inBubble(t, func(t *testing.T, w *bench) {
 				h, o := w.grant(1234, ttl)

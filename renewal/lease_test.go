@@ -38,7 +38,8 @@ func TestR24SlowAnswerAboutALease(t *testing.T) {
 						want, more = before, 1
 					}
 					if got := w.Until(h); !got.Equal(want) {
-						t.Errorf("after answer %d it is safe for %v longer than it was, want %v", n, got.Sub(before), want.Sub(before))
+						t.Errorf("after answer %d it is safe for %v longer than it was, want %v", n,
+							got.Sub(before), want.Sub(before))
 					}
 					if got := w.store.count(h) - count; got != more {
 						t.Errorf("after answer %d the store was asked %d times, want %d", n, got, more)
@@ -55,7 +56,8 @@ func TestR24SlowAnswerAboutALease(t *testing.T) {
 // shorter time then counts, so the lease ends earlier.
 func TestR25UnansweredCheckShortensALease(t *testing.T) {
 	const slow, cut = 2 * time.Second, 1900 * time.Millisecond
-	for name, f := range map[string]fault{"failed and did not apply": notDone, "failed, but did apply": doneUnanswered, "no answer": hangs, "its answer is lost": hangsDone} {
+	for name, f := range map[string]fault{"failed and did not apply": notDone,
+		"failed, but did apply": doneUnanswered, "no answer": hangs, "its answer is lost": hangsDone} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, w *bench) {
 				h, o := w.lease(1, ttl)

@@ -181,7 +181,8 @@ func (w *Watchdog) call(ctx context.Context, node string, batches []Batch, resul
 		}
 		singles, each := make([]Batch, len(b.Holds)), make([][]Outcome, len(b.Holds))
 		for j := range b.Holds {
-			singles[j] = Batch{DB: b.DB, Kind: b.Kind, Slot: b.Slot, TTL: b.TTL, Lease: b.Lease, Every: b.Every, Holds: b.Holds[j : j+1]}
+			singles[j] = Batch{DB: b.DB, Kind: b.Kind, Slot: b.Slot, TTL: b.TTL, Lease: b.Lease, Every: b.Every,
+				Holds: b.Holds[j : j+1]}
 			each[j] = results[i][j : j+1]
 		}
 		w.store.Renew(ctx, node, singles, each) // holds that are refused stay Unknown

@@ -149,7 +149,8 @@ func TestR24SmallLagIsNoExcess(t *testing.T) {
 			g.ttl, g.every, g.due = c.ttl, time.Millisecond, w.now()-c.late
 			w.nodes = map[nodeKey]*node{{name: "a"}: {queue: []*group{g}, backoff: c.backoff}, {name: "b"}: {}}
 			w.measureLag(w.now())
-			if lag, excess := time.Duration(w.Stats.Lag.Load()), time.Duration(w.Stats.Excess.Load()); lag != c.lag || excess != c.excess {
+			if lag, excess := time.Duration(w.Stats.Lag.Load()),
+				time.Duration(w.Stats.Excess.Load()); lag != c.lag || excess != c.excess {
 				t.Errorf("%+v: got a lag of %v, too much by %v", c, lag, excess)
 			}
 		}
@@ -217,7 +218,8 @@ func TestR24RoundsGrowWithTheLag(t *testing.T) {
 				calls, batch = calls+1, max(batch, len(some))
 			}
 			if len(r.holds) != c.holds || calls != c.calls || batch != c.batch || r.calm != c.calm {
-				t.Errorf("got %d holds in %d calls of up to %d batches, calm %v, want %+v", len(r.holds), calls, batch, r.calm, c)
+				t.Errorf("got %d holds in %d calls of up to %d batches, calm %v, want %+v", len(r.holds), calls,
+					batch, r.calm, c)
 			}
 		})
 	}

@@ -47,7 +47,8 @@ func (r *round) reset(slept time.Duration) {
 	clear(r.batches)
 	clear(r.holds)
 	clear(r.results)
-	*r = round{groups: r.groups[:0], batches: r.batches[:0], holds: r.holds[:0], outcomes: r.outcomes[:0], results: r.results[:0], suspended: slept}
+	*r = round{groups: r.groups[:0], batches: r.batches[:0], holds: r.holds[:0], outcomes: r.outcomes[:0],
+		results: r.results[:0], suspended: slept}
 }
 
 // add adds the holds of g to the round, in batches of equal size.
@@ -69,7 +70,8 @@ func (r *round) add(g *group) {
 			r.outcomes = append(r.outcomes, Unknown)
 		}
 		r.results = append(r.results, r.outcomes[first:len(r.outcomes):len(r.outcomes)])
-		r.batches = append(r.batches, Batch{DB: g.db, Kind: g.kind, Slot: g.slot, TTL: g.ttl, Lease: g.lease, Every: g.every, Holds: holds})
+		r.batches = append(r.batches, Batch{DB: g.db, Kind: g.kind, Slot: g.slot, TTL: g.ttl, Lease: g.lease,
+			Every: g.every, Holds: holds})
 	}
 }
 

@@ -32,7 +32,8 @@ func TestRoundIsReused(t *testing.T) {
 	}); n > 0 {
 		t.Errorf("got %v allocations a round, want none", n)
 	}
-	if len(r.batches) != 3 || len(r.batches[2].Holds) != 40 || r.batches[2].Holds[39] != groups[2].holdTable.At(groups[2].holds[39]) {
+	if len(r.batches) != 3 || len(r.batches[2].Holds) != 40 ||
+		r.batches[2].Holds[39] != groups[2].holdTable.At(groups[2].holds[39]) {
 		t.Errorf("got %d batches %v", len(r.batches), r.batches)
 	}
 	r.results[0][3], r.results[1], r.results[2][39] = Gone, nil, Renewed

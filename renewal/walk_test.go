@@ -115,8 +115,9 @@ func (k *walk) step(t *testing.T) {
 func (k *walk) take() {
 	slot := k.random.IntN(slotCount)
 	b := &walkKeeper{
-		walk: k, node: slot % walkNodes, granted: time.Now(), suspendsAtGrant: k.suspends, checked: k.checks, lease: k.random.IntN(5) == 0,
-		ttl: []time.Duration{500 * time.Millisecond, 3 * time.Second, ttl}[k.random.IntN(3)],
+		walk: k, node: slot % walkNodes, granted: time.Now(), suspendsAtGrant: k.suspends, checked: k.checks,
+		lease: k.random.IntN(5) == 0,
+		ttl:   []time.Duration{500 * time.Millisecond, 3 * time.Second, ttl}[k.random.IntN(3)],
 	}
 	b.hold = &Hold{Keeper: b}
 	k.store.mu.Lock()

@@ -89,8 +89,9 @@ type Stats struct {
 func New(store Store) *Watchdog {
 	start := time.Now()
 	return &Watchdog{
-		store: store, start: start, kick: make(chan struct{}, 1), clockAhead: func() time.Duration { return clockAheadSince(start) },
-		groups: make(map[groupKey]*group), nodes: make(map[nodeKey]*node),
+		store: store, start: start, kick: make(chan struct{}, 1),
+		clockAhead: func() time.Duration { return clockAheadSince(start) },
+		groups:     make(map[groupKey]*group), nodes: make(map[nodeKey]*node),
 	}
 }
 

@@ -102,7 +102,7 @@ func missingSections(script string) (missing []string) {
 }
 
 var (
-	loadCall   = regexp.MustCompile(`\b(?:Load|load)\("[a-z_]+"((?:, "[a-z_]+")+)\)`)
+	loadCall   = regexp.MustCompile(`\b(?:Load|load)\("[a-z_]+"((?:,\s+"[a-z_]+")+)\)`)
 	quotedWord = regexp.MustCompile(`"([a-z_]+)"`)
 )
 

@@ -51,7 +51,8 @@ func (g *Masters) readGraceConfig(ctx context.Context, node *redis.Client) error
 	}
 	// An old master serves up to 1.5 times the node timeout, and two thirds of a lease are left.
 	if g.cfg.Redis.IsCluster && overlap > g.cfg.Lease*4/9 {
-		g.cfg.Log.Warn("an isolated old master may serve longer than a lease: raise --watchdog-timeout or lower cluster-node-timeout",
+		g.cfg.Log.Warn("an isolated old master may serve longer than a lease: raise --watchdog-timeout or lower "+
+			"cluster-node-timeout",
 			"node", addr, name, overlap)
 	}
 	g.cfg.Log.Info("after a failover no locks are granted for a while",

@@ -23,7 +23,8 @@ type Connection struct {
 
 // countCall is a call about a counter, which the connection asks for.
 func (conn Connection) countCall(sc *Script, lock Lock, args ...any) *Call {
-	return &Call{Script: sc, DB: lock.DB, Keys: []string{lock.Key}, Args: Args(args...), RunsOnce: true, Ctx: conn.Ctx, Holder: conn.Holder}
+	return &Call{Script: sc, DB: lock.DB, Keys: []string{lock.Key}, Args: Args(args...), RunsOnce: true,
+		Ctx: conn.Ctx, Holder: conn.Holder}
 }
 
 // Take takes n permits from a counter, if that many are available. left is how many remain then.
@@ -60,7 +61,8 @@ func (c *Client) InitSemaphore(conn Connection, lock Lock, total int64, until ti
 
 // ResizeSemaphore sets the total of a semaphore, whether it has one or not. It returns how many
 // permits are available now; below 0, more are held than there are.
-func (c *Client) ResizeSemaphore(conn Connection, lock Lock, total int64, until time.Time) (available int64, err error) {
+func (c *Client) ResizeSemaphore(conn Connection, lock Lock, total int64, until time.Time) (available int64,
+	err error) {
 	call := conn.countCall(resizeSemaphoreScript, lock, total, PermitChannel(lock.Key), c.Publish)
 	call.Keys, call.RunsOnce = SemaphoreKeys(lock.Key), false
 	return c.AskInt(call, until)

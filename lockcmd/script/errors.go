@@ -36,13 +36,15 @@ const (
 )
 
 // Transient are the errors that Redis answers, instead of running a script, for a limited time.
-var Transient = []string{"TRYAGAIN", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "READONLY", "BUSY", "MOVED", "ASK", "NOREPLICAS"}
+var Transient = []string{"TRYAGAIN", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "READONLY", "BUSY", "MOVED", "ASK",
+	"NOREPLICAS"}
 
 // Migrates reports whether an error says that, in a slot migration, a node does not have all keys
 // of a script. Redis finds that before the script runs, or when the script touches the missing key
 // (rw.lua).
 func Migrates(reply error) bool {
-	return redis.HasErrorPrefix(reply, "TRYAGAIN") || strings.Contains(reply.Error(), "attempted to access a non local key")
+	return redis.HasErrorPrefix(reply, "TRYAGAIN") || strings.Contains(reply.Error(),
+		"attempted to access a non local key")
 }
 
 // Judge says what an error of a script call means.
@@ -60,7 +62,8 @@ func Judge(err error) Verdict {
 		return Answered
 	}
 	var op *net.OpError
-	if errors.As(err, &op) && op.Op == "dial" || errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, ErrRefused) || errors.Is(err, redis.ErrClosed) {
+	if errors.As(err, &op) && op.Op == "dial" || errors.Is(err, redis.ErrPoolTimeout) ||
+		errors.Is(err, ErrRefused) || errors.Is(err, redis.ErrClosed) {
 		return Unsent
 	}
 	return Ambiguous
@@ -133,7 +136,8 @@ func (c *Client) nameMissingKey(call *Call) error {
 	}
 	name, err := findMissingKey.Eval(ctx, c.Database(call.DB), nil, args...).Text()
 	if err != nil || name == "" {
-		return ReplyError("NOPERM Leash's own user has no permissions to access a helper key of '" + PrintableKey(call.Keys[0]) + "'")
+		return ReplyError("NOPERM Leash's own user has no permissions to access a helper key of '" +
+			PrintableKey(call.Keys[0]) + "'")
 	}
 	return ReplyError("NOPERM Leash's own user has no permissions to access the key '" + PrintableKey(name) + "'")
 }
@@ -159,5 +163,6 @@ func (c *Client) nameMissingRight(call *Call, err error) error {
 	if seekErr != nil || name == "" {
 		return ReplyError("NOPERM Leash's own user has no permissions to run a command that lock scripts need")
 	}
-	return ReplyError("NOPERM Leash's own user has no permissions to run the '" + strings.ToLower(name) + "' command on that key")
+	return ReplyError("NOPERM Leash's own user has no permissions to run the '" + strings.ToLower(name) +
+		"' command on that key")
 }

@@ -19,7 +19,8 @@ func ExampleClient() {
 		return
 	}
 	defer server.Close()
-	rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), Protocol: 2, MaxRetries: -1, ContextTimeoutEnabled: true})
+	rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), Protocol: 2, MaxRetries: -1,
+		ContextTimeoutEnabled: true})
 	defer rdb.Close()
 	c := script.New(rdb)
 	c.Timeout, c.Publish = 10*time.Second, "ps"

@@ -80,7 +80,8 @@ func TestRepliesOfGrants(t *testing.T) {
 	server := redistest.Start(t)
 	tests := map[string]replyCase{
 		"ask again, fair": {func(s *stage) string {
-			list, timeouts := []any{"RPUSH", script.QueueKeys(s.lock.Key)[0]}, []any{"ZADD", script.QueueKeys(s.lock.Key)[1]}
+			list, timeouts := []any{"RPUSH", script.QueueKeys(s.lock.Key)[0]},
+				[]any{"ZADD", script.QueueKeys(s.lock.Key)[1]}
 			for i := range 1500 {
 				list, timeouts = append(list, i), append(timeouts, 1, i)
 			}
@@ -96,7 +97,8 @@ func TestRepliesOfGrants(t *testing.T) {
 		}, "taken, token, 30 s"},
 		"hand over to a reader after a writer": {func(s *stage) string {
 			h := s.hold(script.Write, "w")
-			args := &script.HandoverArgs{End: s.end(script.Write, h, 2, ""), Grant: grant("you", "u:2", 5), Mode: script.Read}
+			args := &script.HandoverArgs{End: s.end(script.Write, h, 2, ""), Grant: grant("you", "u:2", 5),
+				Mode: script.Read}
 			r, _, err := s.Handover(args, s.until)
 			return say(r.Granted, err)
 		}, "true <nil>"},
@@ -228,7 +230,8 @@ func changeCases(m *script.Mode) map[string]replyCase {
 	}
 	revoke := func(s *stage, h script.Hold, all bool, id string) string {
 		args := &script.RevokeArgs{
-			Mode: m, Owner: h.Owner, Hold: s.ref(h), All: all, AnswerID: id, Keep: time.Minute, Ended: "ended", Decremented: "less",
+			Mode: m, Owner: h.Owner, Hold: s.ref(h), All: all, AnswerID: id, Keep: time.Minute, Ended: "ended",
+			Decremented: "less",
 		}
 		answer, err := s.Revoke(args, s.until)
 		return say(answer, args.Unknown, err)
@@ -245,7 +248,8 @@ func changeCases(m *script.Mode) map[string]replyCase {
 			h := s.hold(m, "w")
 			s.acquire(m, grant("me", "u:1", 2), func(a *script.AcquireArgs) { a.Token = h.Record.Token })
 			return strings.Join([]string{
-				revoke(s, h, false, "x:1"), revoke(s, h, false, "x:1"), revoke(s, h, true, "x:2"), revoke(s, h, true, "x:2"),
+				revoke(s, h, false, "x:1"), revoke(s, h, false, "x:1"), revoke(s, h, true, "x:2"),
+				revoke(s, h, true, "x:2"),
 				revoke(s, h, true, "x:3"),
 			}, ", ")
 		}, "0 false <nil>, 0 false <nil>, 1 false <nil>, 1 false <nil>, -1 false <nil>"},

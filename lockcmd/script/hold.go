@@ -44,7 +44,8 @@ func (c *Client) RemoveTombstone(ctx context.Context, r Ref) error {
 // WriteTombstone writes a hold's tombstone for so long, or removes that text with 0. written is
 // false if another tombstone says more. On the channel it tells waiters that it is there; "" for
 // nobody.
-func (c *Client) WriteTombstone(r Ref, text string, lasts time.Duration, channel string, until time.Time) (written bool, err error) {
+func (c *Client) WriteTombstone(r Ref, text string, lasts time.Duration, channel string,
+	until time.Time) (written bool, err error) {
 	args := Args(text, lasts.Milliseconds())
 	if channel != "" {
 		args = append(args, channel, c.Publish)
@@ -55,9 +56,11 @@ func (c *Client) WriteTombstone(r Ref, text string, lasts time.Duration, channel
 
 // WriteSharedTombstone adds a word to the tombstone of a hold that is being released with one key a
 // call. It removes the word with 0. written is false if another tombstone says more.
-func (c *Client) WriteSharedTombstone(r Ref, word string, lasts time.Duration, until time.Time) (written bool, err error) {
+func (c *Client) WriteSharedTombstone(r Ref, word string, lasts time.Duration, until time.Time) (written bool,
+	err error) {
 	n, err := c.AskInt(&Call{
-		Script: sharedTombstoneScript, DB: r.Lock.DB, Keys: []string{r.tombstone()}, Args: Args(word, lasts.Milliseconds()),
+		Script: sharedTombstoneScript, DB: r.Lock.DB, Keys: []string{r.tombstone()},
+		Args: Args(word, lasts.Milliseconds()),
 	}, until)
 	return n == 1, err
 }
@@ -74,12 +77,14 @@ func (c *Client) MarkBroken(r Ref, lasts time.Duration, event string, until time
 
 // ForceEnd ends a hold that MarkBroken has marked, without its Leash. The mark and the answer under
 // the request's ID last so long. ended is false if there is no such hold.
-func (c *Client) ForceEnd(lock Lock, h Hold, requestID string, lasts time.Duration, until time.Time) (ended bool, err error) {
+func (c *Client) ForceEnd(lock Lock, h Hold, requestID string, lasts time.Duration, until time.Time) (ended bool,
+	err error) {
 	n, err := c.AskIntThroughMigration(&Call{
 		Script: h.Mode.Revoke, DB: lock.DB, MinKeys: h.Mode.MinKeys(lock.Key, h.Owner),
 		Keys: h.Mode.EndKeys(lock.Key, h.Owner, h.ref(lock).tombstone(), AnswerKey(lock.Key, requestID)),
 		Args: Args(
-			h.Owner, h.Record.Token, h.Record.Carrier, "all", h.Mode.Channel(lock.Key), c.Publish, lasts.Milliseconds(), "", "", "", "broken",
+			h.Owner, h.Record.Token, h.Record.Carrier, "all", h.Mode.Channel(lock.Key), c.Publish,
+			lasts.Milliseconds(), "", "", "", "broken",
 		),
 	}, until)
 	return n == 1, err
@@ -87,7 +92,8 @@ func (c *Client) ForceEnd(lock Lock, h Hold, requestID string, lasts time.Durati
 
 // ForceEndOther ends a hold that has no record, as Redisson's forceUnlock does. The answer under
 // the request's ID lasts so long. ended is false if the owner does not hold the lock.
-func (c *Client) ForceEndOther(lock Lock, h Hold, requestID string, lasts time.Duration, until time.Time) (ended bool, err error) {
+func (c *Client) ForceEndOther(lock Lock, h Hold, requestID string, lasts time.Duration,
+	until time.Time) (ended bool, err error) {
 	n, err := c.AskIntThroughMigration(&Call{
 		Script: h.Mode.BreakOther, DB: lock.DB, MinKeys: h.Mode.MinKeys(lock.Key, h.Owner),
 		Keys: h.Mode.EndKeys(lock.Key, h.Owner, AnswerKey(lock.Key, requestID)),
@@ -122,7 +128,8 @@ func (c *Client) Extend(args ExtendArgs, until time.Time) (ExtendResult, error) 
 	call := &Call{
 		Script: h.Mode.Extend, DB: args.Lock.DB, MinKeys: h.Mode.MinKeys(args.Lock.Key, h.Owner),
 		Keys: h.Mode.Keys(args.Lock.Key, h.Owner, h.ref(args.Lock).tombstone()),
-		Args: Args(h.Owner, h.Text, extendedRecord(h.Text, ms, args.RequestID, args.ToLease), ms, channel, args.Event, args.Keep.Milliseconds()),
+		Args: Args(h.Owner, h.Text, extendedRecord(h.Text, ms, args.RequestID, args.ToLease), ms, channel,
+			args.Event, args.Keep.Milliseconds()),
 	}
 	left, err := c.AskIntThroughMigration(call, until)
 	return ExtendResult{Left: left, Sent: call.Sent}, err

@@ -52,7 +52,8 @@ type Hold struct {
 
 // Inspect reads a lock.
 func (c *Client) Inspect(lock Lock, until time.Time) (Inspection, error) {
-	reply, err := c.Ask(&Call{Script: inspectScript, DB: lock.DB, Keys: []string{lock.Key, QueueKeys(lock.Key)[0]}, MinKeys: 1}, until)
+	reply, err := c.Ask(&Call{Script: inspectScript, DB: lock.DB, Keys: []string{lock.Key, QueueKeys(lock.Key)[0]},
+		MinKeys: 1}, until)
 	if err != nil {
 		return Inspection{}, err
 	}
@@ -94,7 +95,8 @@ func (c *Client) Inspect(lock Lock, until time.Time) (Inspection, error) {
 // inspectRW reads a read-write lock. The inspection shows the writer, or the reader with the
 // longest hold and the sum of the readers' counts.
 func (c *Client) inspectRW(lock Lock, until time.Time) (Inspection, error) {
-	reply, err := c.AskThroughMigration(&Call{Script: inspectRWScript, DB: lock.DB, Keys: Read.Keys(lock.Key, "")}, until)
+	reply, err := c.AskThroughMigration(&Call{Script: inspectRWScript, DB: lock.DB, Keys: Read.Keys(lock.Key, "")},
+		until)
 	if err != nil {
 		return Inspection{}, err
 	}

@@ -37,15 +37,19 @@ type Mode struct {
 
 // Plain is an exclusive lock, Redisson's RLock.
 var Plain = &Mode{
-	ID: 0, Name: "plain", Acquire: AcquireScript, AcquireReplicated: replicatedAcquireScript, Release: ReleaseScript, Revoke: RevokeScript, Move: MoveScript, Undo: undoScript,
-	Renew: RenewScript, Restore: restoreScript, Extend: ExtendScript, BreakOther: BreakScript, Handover: HandoverScript, Channel: LockChannel, Queue: QueueKeys,
+	ID: 0, Name: "plain", Acquire: AcquireScript, AcquireReplicated: replicatedAcquireScript,
+	Release: ReleaseScript, Revoke: RevokeScript, Move: MoveScript, Undo: undoScript,
+	Renew: RenewScript, Restore: restoreScript, Extend: ExtendScript, BreakOther: BreakScript,
+	Handover: HandoverScript, Channel: LockChannel, Queue: QueueKeys,
 }
 
 // Fair is a plain lock with one queue for all waiters, through any Leash or from Java: Redisson's
 // RedissonFairLock. Its holds are those of a plain lock.
 var Fair = &Mode{
-	ID: 1, Name: "fair", Option: "FAIR", Acquire: AcquireFairScript, AcquireReplicated: replicatedAcquireFairScript, Release: ReleaseScript, Revoke: RevokeScript, Move: MoveScript,
-	Undo: undoScript, Renew: RenewScript, Restore: restoreScript, Extend: ExtendScript, BreakOther: BreakScript, Handover: HandoverScript, Fair: true, Channel: LockChannel, Queue: QueueKeys,
+	ID: 1, Name: "fair", Option: "FAIR", Acquire: AcquireFairScript, AcquireReplicated: replicatedAcquireFairScript,
+	Release: ReleaseScript, Revoke: RevokeScript, Move: MoveScript,
+	Undo: undoScript, Renew: RenewScript, Restore: restoreScript, Extend: ExtendScript, BreakOther: BreakScript,
+	Handover: HandoverScript, Fair: true, Channel: LockChannel, Queue: QueueKeys,
 }
 
 // Read and Write are the modes of a read-write lock, Redisson's RReadWriteLock.
@@ -60,21 +64,22 @@ func newRWMode(id uint8, name string, shared bool) *Mode {
 	}
 	return &Mode{
 		ID: id, Name: name, Option: strings.ToUpper(name), Shared: shared,
-		Acquire:           load("acquire", "turns", "rw", "rw_grant", "master", "again", "rw_again", "rw_pass_others"),
-		AcquireReplicated: load("acquire", "turns", "rw", "rw_grant", "master", "rw_undo_rights", "again", "rw_again", "rw_pass_others"),
-		Release:           load("release", "turns", "rw", "release_reply"),
-		Handover:          load("handover", "turns", "rw", "rw_grant", "master", "release_reply"),
-		Revoke:            load("revoke", "rw", "revoke_report"),
-		Move:              load("move", "rw", "set_carrier"),
-		Undo:              load("undo", "rw"),
-		Renew:             load("renew", "rw"),
-		Restore:           load("restore", "rw", "rw_make_room", "master", "restore_each"),
-		RenewKey:          load("renew_key", "rw"),
-		ReleaseKey:        load("release_key", "rw", "release_reply"),
-		Extend:            load("extend", "rw", "extend_report"),
-		BreakOther:        load("break", "rw"),
-		Channel:           RWChannel,
-		Helpers:           func(key, _ string) []string { return []string{RecordsKey(key)} },
+		Acquire: load("acquire", "turns", "rw", "rw_grant", "master", "again", "rw_again", "rw_pass_others"),
+		AcquireReplicated: load("acquire", "turns", "rw", "rw_grant", "master", "rw_undo_rights", "again",
+			"rw_again", "rw_pass_others"),
+		Release:    load("release", "turns", "rw", "release_reply"),
+		Handover:   load("handover", "turns", "rw", "rw_grant", "master", "release_reply"),
+		Revoke:     load("revoke", "rw", "revoke_report"),
+		Move:       load("move", "rw", "set_carrier"),
+		Undo:       load("undo", "rw"),
+		Renew:      load("renew", "rw"),
+		Restore:    load("restore", "rw", "rw_make_room", "master", "restore_each"),
+		RenewKey:   load("renew_key", "rw"),
+		ReleaseKey: load("release_key", "rw", "release_reply"),
+		Extend:     load("extend", "rw", "extend_report"),
+		BreakOther: load("break", "rw"),
+		Channel:    RWChannel,
+		Helpers:    func(key, _ string) []string { return []string{RecordsKey(key)} },
 	}
 }
 
@@ -83,9 +88,11 @@ func newRWMode(id uint8, name string, shared bool) *Mode {
 // token comes from this Leash and fences nothing. LOCK.ACQUIRE cannot ask for permits, so Permit is
 // not in Modes.
 var Permit = &Mode{
-	ID: 100, Name: "permit", Option: "PERMIT", Shared: true, Release: PermitReleaseScript, Handover: PermitHandoverScript,
-	Move: PermitMoveScript, Renew: PermitRenewScript, Restore: permitRestoreScript,
-	RenewKey: PermitRenewKeyScript, Channel: PermitChannel, Helpers: func(key, _ string) []string { return SemaphoreKeys(key)[1:] },
+	ID: 100, Name: "permit", Option: "PERMIT", Shared: true, Release: PermitReleaseScript,
+	Handover: PermitHandoverScript,
+	Move:     PermitMoveScript, Renew: PermitRenewScript, Restore: permitRestoreScript,
+	RenewKey: PermitRenewKeyScript, Channel: PermitChannel,
+	Helpers: func(key, _ string) []string { return SemaphoreKeys(key)[1:] },
 }
 
 // Modes are all modes except Permit, by id.

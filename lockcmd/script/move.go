@@ -46,7 +46,8 @@ func (c *Client) Move(args *MoveArgs, until time.Time) (MoveResult, error) {
 	call := &Call{
 		Script: m.Move, DB: from.Lock.DB, Keys: m.Keys(from.Lock.Key, args.Owner),
 		Args: Args(
-			args.Owner, from.Token, from.Carrier, args.Last, args.ID, args.Carrier, args.Request, RecordClient(args.Client),
+			args.Owner, from.Token, from.Carrier, args.Last, args.ID, args.Carrier, args.Request,
+			RecordClient(args.Client),
 			args.Tombstone, args.Keep.Milliseconds(), channel, args.Event,
 		),
 		WantReplicas: args.Replicas, ReplicaTimeout: args.ReplicasIn, OutcomeUnknown: args.Unknown,

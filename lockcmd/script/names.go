@@ -108,7 +108,8 @@ func RequestID(owner, id string) string { return strconv.Itoa(len(owner)) + ":" 
 // records.
 func IsHelper(key string) bool {
 	name, records := strings.CutSuffix(key, bracedRecords)
-	return records && isBraced(name) || strings.Contains(key, "{") && (strings.HasSuffix(key, ":leash") || strings.Contains(key, ":leash:"))
+	return records && isBraced(name) || strings.Contains(key, "{") &&
+		(strings.HasSuffix(key, ":leash") || strings.Contains(key, ":leash:"))
 }
 
 // AnswerKey keeps the answer to a release with this ID: a RequestID, or an ID of Leash.

@@ -30,14 +30,16 @@ func TestRecord(t *testing.T) {
 	t.Parallel()
 	text := RecordPrefix(17, "u:1") + "3 17 1790000000000 30000 w - =id 127.0.0.1:5 my client"
 	r, ok := ParseRecord(text)
-	want := Record{Token: 17, Carrier: "u:1", Request: "3", Since: 1790000000000, TTL: 30000, Options: "w", Ext: "-", ID: "=id", Client: "127.0.0.1:5 my client"}
+	want := Record{Token: 17, Carrier: "u:1", Request: "3", Since: 1790000000000, TTL: 30000, Options: "w",
+		Ext: "-", ID: "=id", Client: "127.0.0.1:5 my client"}
 	if !ok || r != want {
 		t.Errorf("got %+v, %v, want %+v", r, ok, want)
 	}
 	if _, err := strconv.ParseFloat(text[:2], 64); err == nil {
 		t.Error("a record begins as a number, and Redisson loops up to numbers")
 	}
-	for _, bad := range []string{"", "1", "L1", "L2 17 u:1 3 17 1 1 w - - c", "L1 x u:1 3 17 1 1 w - - c", "L1 17 u:1 3 17 1 1 w - -"} {
+	for _, bad := range []string{"", "1", "L1", "L2 17 u:1 3 17 1 1 w - - c", "L1 x u:1 3 17 1 1 w - - c",
+		"L1 17 u:1 3 17 1 1 w - -"} {
 		if r, ok := ParseRecord(bad); ok {
 			t.Errorf("%q: got %+v, want no record", bad, r)
 		}

@@ -20,7 +20,8 @@ import (
 // connection. If sent is false, Redis did not and will not get the command. It blocks until the
 // given time at most. If writeBy is not nil, the command is not written from that time on, even if
 // this process stood still. It does not keep the command.
-type SendScript func(until time.Time, writeBy *time.Time, db, slot int, command, dst []byte) (reply []byte, sent bool, err error)
+type SendScript func(until time.Time, writeBy *time.Time, db, slot int, command, dst []byte) (reply []byte,
+	sent bool, err error)
 
 // SendScripts is SendScript for n commands at once, which are concatenated in commands. All keys
 // should be of one node. It appends the n replies to dst. It may use other connections than

@@ -33,7 +33,8 @@ func TestDecode(t *testing.T) {
 			}
 		}
 	}
-	for _, text := range []string{"", "x\r\n", ":x\r\n", "$9\r\nab\r\n", "$2\r\nabcd", "*-2\r\n", "$-2\r\n", "*99999999999\r\n"} {
+	for _, text := range []string{"", "x\r\n", ":x\r\n", "$9\r\nab\r\n", "$2\r\nabcd", "*-2\r\n", "$-2\r\n",
+		"*99999999999\r\n"} {
 		if got, _, err := decode(text); err == nil {
 			t.Errorf("%q: got %v", text, got)
 		}
@@ -66,7 +67,8 @@ func TestIntegers(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		":1\r\n", "*0\r\n", "*-1\r\n", "*x\r\n", "*1\r\n$1\r\n1\r\n", "*1\r\n:\r\n", "*1\r\n:x\r\n", "*1\r\n:1\r\n:2\r\n", "*10\r\n:1\r\n",
+		":1\r\n", "*0\r\n", "*-1\r\n", "*x\r\n", "*1\r\n$1\r\n1\r\n", "*1\r\n:\r\n", "*1\r\n:x\r\n",
+		"*1\r\n:1\r\n:2\r\n", "*10\r\n:1\r\n",
 		"*1\r\n:99999999999999999999\r\n", "-ERR no\r\n", "\r\n:1\r\n",
 	} {
 		if got, ok := integers([]byte(text)); ok {

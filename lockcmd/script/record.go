@@ -165,8 +165,9 @@ func (t Terms) Ext() string {
 // unknown is ignored.
 func (r Record) Terms() Terms {
 	t := Terms{Flags: Flags{
-		Lease: !strings.HasPrefix(r.Options, "w"), StayOnClose: strings.Contains(r.Options, "e"), ErrorOnLoss: strings.Contains(r.Options, "o"),
-		Fair: strings.Contains(r.Options, "f"),
+		Lease: !strings.HasPrefix(r.Options, "w"), StayOnClose: strings.Contains(r.Options, "e"),
+		ErrorOnLoss: strings.Contains(r.Options, "o"),
+		Fair:        strings.Contains(r.Options, "f"),
 	}}
 	t.MaxHold, t.Idle = r.extTime("max"), r.extTime("idle")
 	return t

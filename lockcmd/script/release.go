@@ -44,7 +44,8 @@ func (c *Client) Release(args *ReleaseArgs, until time.Time) (answer int64, err 
 	}
 	m, key := end.Mode, end.Hold.Lock.Key
 	call := &Call{
-		Script: m.Release, DB: end.Hold.Lock.DB, Keys: m.ReleaseKeys(key, end.Owner), MinKeys: m.MinKeys(key, end.Owner),
+		Script: m.Release, DB: end.Hold.Lock.DB, Keys: m.ReleaseKeys(key, end.Owner),
+		MinKeys:        m.MinKeys(key, end.Owner),
 		Args:           append(end.list(), m.Channel(key), c.Publish, args.Turn, waits, args.TurnEvent),
 		OutcomeUnknown: args.Unknown,
 	}

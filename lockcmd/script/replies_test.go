@@ -54,7 +54,8 @@ type replyCase struct {
 }
 
 // free is a lock that nobody holds, as the scripts see it.
-var free = script.Hold{Mode: script.Plain, Owner: "me", Record: script.Record{Token: 7, Carrier: "u:1"}, Text: "L1 7 u:1 1 7 1 30000 l - - c"}
+var free = script.Hold{Mode: script.Plain, Owner: "me", Record: script.Record{Token: 7, Carrier: "u:1"},
+	Text: "L1 7 u:1 1 7 1 30000 l - - c"}
 
 // TestReplies: each typed function returns each of its results on a real Redis.
 func TestReplies(t *testing.T) {
@@ -62,11 +63,14 @@ func TestReplies(t *testing.T) {
 	server := redistest.Start(t)
 	modes := []*script.Mode{script.Plain, script.Read, script.Write}
 	extend := func(s *stage, h script.Hold, id string) string {
-		done, err := s.Extend(script.ExtendArgs{Lock: s.lock, Hold: h, RequestID: id, Lasts: time.Minute, Event: "event", Keep: time.Minute}, s.until)
+		done, err := s.Extend(script.ExtendArgs{Lock: s.lock, Hold: h, RequestID: id, Lasts: time.Minute,
+			Event: "event", Keep: time.Minute}, s.until)
 		return say(done.Left > 59000 && done.Left <= 60000, done.Left == -1, err)
 	}
 	tests := map[string]replyCase{
-		"take from an empty counter": {func(s *stage) string { return say(s.Take(s.lock, 1, s.until)) }, "0 false <nil>"},
+		"take from an empty counter": {func(s *stage) string {
+			return say(s.Take(s.lock, 1, s.until))
+		}, "0 false <nil>"},
 		"give and take": {func(s *stage) string {
 			given, err := s.Give(script.Connection{}, s.lock, 3, s.until)
 			return say(given, err) + ", " + say(s.Take(s.lock, 2, s.until))
@@ -77,7 +81,9 @@ func TestReplies(t *testing.T) {
 			left, err := s.CountDown(script.Connection{}, s.lock, s.until)
 			return say(one, two, left, err)
 		}, "1 0 1 <nil>"},
-		"count down a latch that is not set": {func(s *stage) string { return say(s.CountDown(script.Connection{}, s.lock, s.until)) }, "0 <nil>"},
+		"count down a latch that is not set": {func(s *stage) string {
+			return say(s.CountDown(script.Connection{}, s.lock, s.until))
+		}, "0 <nil>"},
 		"set the total of a semaphore": {func(s *stage) string {
 			one, _ := s.InitSemaphore(script.Connection{}, s.lock, 2, s.until)
 			two, _ := s.InitSemaphore(script.Connection{}, s.lock, 9, s.until)
@@ -125,12 +131,16 @@ func TestReplies(t *testing.T) {
 			s.WriteTombstone(s.ref(free), "lost gone", time.Minute, "", s.until)
 			return say(s.WriteSharedTombstone(s.ref(free), "w1", time.Minute, s.until))
 		}, "false <nil>"},
-		"mark a hold as broken": {func(s *stage) string { return say(s.MarkBroken(s.ref(free), time.Minute, "event", s.until)) }, "true <nil>"},
+		"mark a hold as broken": {func(s *stage) string {
+			return say(s.MarkBroken(s.ref(free), time.Minute, "event", s.until))
+		}, "true <nil>"},
 		"mark a released hold as broken": {func(s *stage) string {
 			s.WriteTombstone(s.ref(free), "released", time.Minute, "", s.until)
 			return say(s.MarkBroken(s.ref(free), time.Minute, "event", s.until))
 		}, "false <nil>"},
-		"end no hold":    {func(s *stage) string { return say(s.ForceEnd(s.lock, free, "x:1", time.Minute, s.until)) }, "false <nil>"},
+		"end no hold": {func(s *stage) string {
+			return say(s.ForceEnd(s.lock, free, "x:1", time.Minute, s.until))
+		}, "false <nil>"},
 		"extend no hold": {func(s *stage) string { return extend(s, free, "x:1") }, "false true <nil>"},
 		"probe a master": {func(s *stage) string {
 			args := script.ProbeArgs{Marks: []string{s.lock.Key}, Keep: time.Minute}
@@ -165,7 +175,8 @@ func TestReplies(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := script.New(server.Client())
 			c.Timeout, c.Publish = 10*time.Second, "ps"
-			s := &stage{T: t, Client: c, lock: script.Lock{Key: strings.ReplaceAll(name, " ", "-")}, until: time.Now().Add(10 * time.Second)}
+			s := &stage{T: t, Client: c, lock: script.Lock{Key: strings.ReplaceAll(name, " ", "-")},
+				until: time.Now().Add(10 * time.Second)}
 			if got := test.run(s); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}

@@ -97,7 +97,8 @@ func (c *Client) RevokePermit(args *PermitRevokeArgs, until time.Time) (PermitRe
 		call.Keys = append(call.Keys, args.Hold.tombstone())
 	}
 	call.Args = Args(
-		args.Permit, token, args.Hold.Carrier, PermitChannel(lock.Key), c.Publish, args.Keep.Milliseconds(), channel, event,
+		args.Permit, token, args.Hold.Carrier, PermitChannel(lock.Key), c.Publish, args.Keep.Milliseconds(),
+		channel, event,
 	)
 	reply, err := c.Ask(call, until)
 	args.Unknown = args.Unknown || call.OutcomeUnknown

@@ -47,7 +47,8 @@ var (
 	AcquireFairScript = Load("acquire", "turns", "queue", "fair_head", "master", "again", "plain_again")
 
 	replicatedAcquireScript     = Load("acquire", "turns", "master", "undo_rights", "again", "plain_again")
-	replicatedAcquireFairScript = Load("acquire", "turns", "queue", "fair_head", "master", "undo_rights", "again", "plain_again")
+	replicatedAcquireFairScript = Load("acquire", "turns", "queue", "fair_head", "master", "undo_rights", "again",
+		"plain_again")
 
 	dequeueScript    = Load("dequeue", "queue")
 	leaveTurnsScript = Load("leave_turns", "turns")

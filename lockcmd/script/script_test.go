@@ -16,14 +16,21 @@ import (
 func TestScriptReplyOfAnotherShapeIsUnknown(t *testing.T) {
 	for name, replies := range map[string]struct{ good, bad []string }{
 		"acquire": {
-			good: []string{"*2\r\n:0\r\n:500\r\n", "*3\r\n:1\r\n:77\r\n:500\r\n", "*4\r\n:2\r\n$1\r\n7\r\n$1\r\nc\r\n$1\r\n-\r\n", "*1\r\n:3\r\n", ":4\r\n", "*2\r\n:6\r\n$2\r\nab\r\n"},
-			bad:  []string{"+OK\r\n", "$-1\r\n", "*-1\r\n", "*0\r\n", "*2\r\n:1\r\n:77\r\n", "*1\r\n:2\r\n", "*3\r\n$1\r\n1\r\n:7\r\n:5\r\n", "*3\r\n:1\r\n$1\r\n7\r\n:5\r\n", "*1\r\n:6\r\n", "*1\r\n*1\r\n:1\r\n"},
+			good: []string{"*2\r\n:0\r\n:500\r\n", "*3\r\n:1\r\n:77\r\n:500\r\n",
+				"*4\r\n:2\r\n$1\r\n7\r\n$1\r\nc\r\n$1\r\n-\r\n", "*1\r\n:3\r\n", ":4\r\n", "*2\r\n:6\r\n$2\r\nab\r\n"},
+			bad: []string{"+OK\r\n", "$-1\r\n", "*-1\r\n", "*0\r\n", "*2\r\n:1\r\n:77\r\n", "*1\r\n:2\r\n",
+				"*3\r\n$1\r\n1\r\n:7\r\n:5\r\n", "*3\r\n:1\r\n$1\r\n7\r\n:5\r\n", "*1\r\n:6\r\n", "*1\r\n*1\r\n:1\r\n"},
 		},
-		"release":        {good: []string{":1\r\n", ":-1\r\n", "*3\r\n:1\r\n:0\r\n:-1\r\n"}, bad: []string{"+OK\r\n", "$1\r\n1\r\n", "*0\r\n", "*1\r\n$1\r\n1\r\n"}},
-		"renew":          {good: []string{"*2\r\n:1\r\n:0\r\n"}, bad: []string{":1\r\n", "+OK\r\n", "*2\r\n:1\r\n$1\r\n1\r\n"}},
-		"restore":        {good: []string{"*2\r\n:1\r\n$2\r\nL1\r\n"}, bad: []string{":1\r\n", "$2\r\nL1\r\n", "*1\r\n*0\r\n"}},
-		"inspect":        {good: []string{"*4\r\n:-2\r\n:1\r\n:2\r\n:0\r\n"}, bad: []string{":0\r\n", "*3\r\n:-2\r\n:1\r\n:2\r\n"}},
-		"move":           {good: []string{"*1\r\n:-1\r\n", "*6\r\n:1\r\n:7\r\n:5\r\n:1\r\n:0\r\n$2\r\nL1\r\n"}, bad: []string{"*2\r\n:1\r\n:7\r\n", "*6\r\n:1\r\n:7\r\n:5\r\n:1\r\n:0\r\n:0\r\n"}},
+		"release": {good: []string{":1\r\n", ":-1\r\n", "*3\r\n:1\r\n:0\r\n:-1\r\n"},
+			bad: []string{"+OK\r\n", "$1\r\n1\r\n", "*0\r\n", "*1\r\n$1\r\n1\r\n"}},
+		"renew": {good: []string{"*2\r\n:1\r\n:0\r\n"},
+			bad: []string{":1\r\n", "+OK\r\n", "*2\r\n:1\r\n$1\r\n1\r\n"}},
+		"restore": {good: []string{"*2\r\n:1\r\n$2\r\nL1\r\n"},
+			bad: []string{":1\r\n", "$2\r\nL1\r\n", "*1\r\n*0\r\n"}},
+		"inspect": {good: []string{"*4\r\n:-2\r\n:1\r\n:2\r\n:0\r\n"},
+			bad: []string{":0\r\n", "*3\r\n:-2\r\n:1\r\n:2\r\n"}},
+		"move": {good: []string{"*1\r\n:-1\r\n", "*6\r\n:1\r\n:7\r\n:5\r\n:1\r\n:0\r\n$2\r\nL1\r\n"},
+			bad: []string{"*2\r\n:1\r\n:7\r\n", "*6\r\n:1\r\n:7\r\n:5\r\n:1\r\n:0\r\n:0\r\n"}},
 		"semaphore_info": {good: []string{"*2\r\n:3\r\n:0\r\n"}, bad: []string{":3\r\n", "*1\r\n:3\r\n"}},
 	} {
 		for _, text := range replies.good {
@@ -79,7 +86,8 @@ func TestScriptReplyOfAnotherShapeClosesItsConnection(t *testing.T) {
 		},
 		Drop: func(db, slot int) { told = append(told, fmt.Sprint(db, " ", slot)) },
 	}
-	_, err, done := c.runDirect(time.Now().Add(time.Minute), nil, &Call{Script: ReleaseScript, DB: 3, Keys: []string{"k"}})
+	_, err, done := c.runDirect(time.Now().Add(time.Minute), nil,
+		&Call{Script: ReleaseScript, DB: 3, Keys: []string{"k"}})
 	if !errors.Is(err, ErrShape) || !done {
 		t.Errorf("error %v, done %v: want errShape, and that it is not sent again on the way", err, done)
 	}
@@ -92,8 +100,10 @@ func TestScriptReplyOfAnotherShapeClosesItsConnection(t *testing.T) {
 // memory than it has received.
 func TestDecodeAllocatesNoMoreThanReceived(t *testing.T) {
 	for _, text := range []string{
-		strings.Repeat("*1\r\n", 1<<20) + ":1\r\n", strings.Repeat("*100000\r\n", 100), "*2147483647\r\n:1\r\n", "$9999999999999\r\n",
-		"$9223372036854775807\r\nab\r\n", "*-2\r\n", "$-2\r\n", ":\r\n", ":99999999999999999999\r\n", "*1\r\n", "$1\r\nab\r\n", "", "\r\n", "%1\r\n:1\r\n:2\r\n",
+		strings.Repeat("*1\r\n", 1<<20) + ":1\r\n", strings.Repeat("*100000\r\n", 100), "*2147483647\r\n:1\r\n",
+		"$9999999999999\r\n",
+		"$9223372036854775807\r\nab\r\n", "*-2\r\n", "$-2\r\n", ":\r\n", ":99999999999999999999\r\n", "*1\r\n",
+		"$1\r\nab\r\n", "", "\r\n", "%1\r\n:1\r\n:2\r\n",
 	} {
 		if reply, rest, err := decode(text); err == nil {
 			t.Errorf("%.20q: %v, %q, want an error", text, reply, rest)
@@ -111,16 +121,19 @@ func TestHugeNumbersDoNotOverflow(t *testing.T) {
 }
 
 func FuzzScriptReply(f *testing.F) {
-	for _, text := range []string{":1\r\n", "*3\r\n:1\r\n:77\r\n:500\r\n", "*2\r\n:6\r\n$2\r\nab\r\n", "$-1\r\n", "-ERR no\r\n", "+OK\r\n", ":\n", "$9999999999999\r\n", "*1\r\n*1\r\n*1\r\n:1\r\n"} {
+	for _, text := range []string{":1\r\n", "*3\r\n:1\r\n:77\r\n:500\r\n", "*2\r\n:6\r\n$2\r\nab\r\n", "$-1\r\n",
+		"-ERR no\r\n", "+OK\r\n", ":\n", "$9999999999999\r\n", "*1\r\n*1\r\n*1\r\n:1\r\n"} {
 		f.Add(text)
 	}
-	names := []string{"acquire", "release", "renew", "restore", "inspect", "rw_inspect", "move", "permit_revoke", "probe", "mark_broken"}
+	names := []string{"acquire", "release", "renew", "restore", "inspect", "rw_inspect", "move", "permit_revoke",
+		"probe", "mark_broken"}
 	f.Fuzz(func(t *testing.T, text string) {
 		reply, rest, err := decode(text)
 		if err == nil && len(rest) > len(text) {
 			t.Fatalf("%q: %v, more is left than there was", text, reply)
 		}
-		if ints, ok := integers([]byte(text)); ok && (err != nil || rest != "" || fmt.Sprint(ints) != fmt.Sprint(IntegersOf(reply))) {
+		if ints, ok := integers([]byte(text)); ok && (err != nil || rest != "" ||
+			fmt.Sprint(ints) != fmt.Sprint(IntegersOf(reply))) {
 			t.Fatalf("%q: integers %v, decode %v %v", text, ints, reply, err)
 		}
 		for _, name := range names {

@@ -22,19 +22,22 @@ func TestRepliesOfOtherScriptsAreRefused(t *testing.T) {
 				list(n(2), text, text, text), list(n(3)), list(n(4)), list(n(5)), list(n(6), text), list(n(7)),
 			},
 			[]any{
-				nil, n(1), n(0), text, list(), list(n(1)), list(n(1), n(7)), list(n(0)), list(n(8)), list(n(-1)), list(n(2)),
+				nil, n(1), n(0), text, list(), list(n(1)), list(n(1), n(7)), list(n(0)), list(n(8)), list(n(-1)),
+				list(n(2)),
 				list(n(3), n(1)), list(n(1), n(7), n(100), n(1), n(1)), []int64{},
 			},
 		},
 		"handover": {
 			func(reply any) bool { _, ok := handoverResult(reply); return ok },
 			[]any{list(n(1)), list(n(0)), list(n(-1)), list(n(-2)), []int64{1, 7, 100}, list(n(1), n(7), n(100), n(2))},
-			[]any{nil, n(1), text, list(), list(n(2)), list(n(-3)), list(n(1), n(7)), list(n(0), n(7), n(100)), []int64{}},
+			[]any{nil, n(1), text, list(), list(n(2)), list(n(-3)), list(n(1), n(7)), list(n(0), n(7), n(100)),
+				[]int64{}},
 		},
 		"move": {
 			func(reply any) bool { _, ok := moveResult(reply); return ok },
 			[]any{list(n(-1)), list(n(1), n(7), n(100), n(1), n(0), text)},
-			[]any{nil, n(-1), n(1), text, list(n(1)), list(n(0)), list(n(1), n(7), n(100), n(1), n(0)), list(n(-1), n(1))},
+			[]any{nil, n(-1), n(1), text, list(n(1)), list(n(0)), list(n(1), n(7), n(100), n(1), n(0)),
+				list(n(-1), n(1))},
 		},
 		"revoke a permit": {
 			func(reply any) bool { _, ok := permitRevokeResult(reply, Lock{}); return ok },

@@ -11,7 +11,8 @@ import (
 
 func (c *Conn) setKeepAlive(tight bool) {
 	if tcp, ok := c.Conn.(*net.TCPConn); ok && tight {
-		_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 3})
+		_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second,
+			Interval: 2 * time.Second, Count: 3})
 	}
 }
 

@@ -146,7 +146,8 @@ var treatments = [...]treatment{
 	},
 	{Refused, "its address would be that of a server behind Leash", "MIGRATE"},
 	{
-		Refused, "Leash reads the list of commands when it starts; change the modules on every node, then restart Leash",
+		Refused, "Leash reads the list of commands when it starts; change the modules on every node, then " +
+			"restart Leash",
 		"MODULE|LOAD MODULE|LOADEX MODULE|UNLOAD",
 	},
 	{Refused, "it is for Redis's own tests", "PFDEBUG PFSELFTEST"},

@@ -29,11 +29,13 @@ func TestDocsHaveRedisForm(t *testing.T) {
 		usage        string
 	}{
 		{
-			Own{Name: "lmpop", Arguments: []Argument{arg("", "numkeys"), keysArg, oneOf("", word("LEFT"), word("RIGHT")), optional(arg("COUNT", "count"))}},
+			Own{Name: "lmpop", Arguments: []Argument{arg("", "numkeys"), keysArg,
+				oneOf("", word("LEFT"), word("RIGHT")), optional(arg("COUNT", "count"))}},
 			"left_or_right", "where", "LMPOP numkeys key [key ...] <LEFT | RIGHT> [COUNT count]",
 		},
 		{
-			Own{Name: "sintercard", Arguments: []Argument{arg("", "numkeys"), keysArg, optional(arg("LIMIT", "count"))}},
+			Own{Name: "sintercard", Arguments: []Argument{arg("", "numkeys"), keysArg,
+				optional(arg("LIMIT", "count"))}},
 			"count", "limit", "SINTERCARD numkeys key [key ...] [LIMIT count]",
 		},
 	} {
@@ -45,7 +47,8 @@ func TestDocsHaveRedisForm(t *testing.T) {
 			theirs := do("COMMAND", "DOCS", row.Name)
 			_, theirs, _ = strings.Cut(theirs, "$9\r\narguments\r\n")
 			ours := string(appendArguments(nil, resp3, row.Arguments))
-			ours = strings.Replace(ours, string(resp.AppendBulk(nil, row.ours)), string(resp.AppendBulk(nil, row.theirs)), 1)
+			ours = strings.Replace(ours, string(resp.AppendBulk(nil, row.ours)),
+				string(resp.AppendBulk(nil, row.theirs)), 1)
 			if ours != theirs {
 				t.Errorf("%s: got %q, redis has %q", row.usage, ours, theirs)
 			}

@@ -71,7 +71,9 @@ func reference(t Table) string {
 			b.WriteString("\n```text\n" + wrapped(plain) + "```\n")
 		}
 		delete(byNote, "")
-		notes := slices.SortedFunc(maps.Keys(byNote), func(a, b string) int { return strings.Compare(byNote[a][0], byNote[b][0]) })
+		notes := slices.SortedFunc(maps.Keys(byNote), func(a, b string) int {
+			return strings.Compare(byNote[a][0], byNote[b][0])
+		})
 		if len(notes) > 0 {
 			b.WriteString("\n| command | note |\n|---|---|\n")
 		}
@@ -168,14 +170,16 @@ func TestEveryCommandIsAccountedFor(t *testing.T) {
 // TestUnknownToLeash checks that a command that Redis has and Leash does not know is sent nowhere.
 func TestUnknownToLeash(t *testing.T) {
 	command := func(name string, flags ...any) any {
-		return []any{name, int64(-1), append([]any{}, flags...), int64(0), int64(0), int64(0), []any{}, []any{}, []any{}, []any{}}
+		return []any{name, int64(-1), append([]any{}, flags...), int64(0), int64(0), int64(0), []any{}, []any{},
+			[]any{}, []any{}}
 	}
 	commands, err := Parse([]any{command("mod.admin", "admin"), command("mod.get", "readonly")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := New(commands)["MOD.ADMIN"]
-	if got, want := c.Refusal(), "ERR 'mod.admin' is refused by leash: "+reasonUnknown; got != want || c.Class != Refused {
+	if got, want := c.Refusal(), "ERR 'mod.admin' is refused by leash: "+reasonUnknown; got != want ||
+		c.Class != Refused {
 		t.Errorf("%s: %q, want %q", c.Class, got, want)
 	}
 }

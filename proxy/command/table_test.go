@@ -29,12 +29,16 @@ func TestFirstKeyAsRedis(t *testing.T) {
 	for _, args := range [][]string{
 		{"GET", "k"}, {"set", "k", "v", "EX", "10"}, {"MSET", "a", "1", "b", "2"}, {"BITOP", "AND", "dest", "a", "b"},
 		{"EVAL", "return 1", "2", "k1", "k2", "arg"}, {"EVALSHA_RO", "sha", "1", "k"}, {"FCALL", "f", "1", "k"},
-		{"ZUNIONSTORE", "dest", "2", "a", "b"}, {"ZUNION", "2", "a", "b"}, {"SINTERCARD", "2", "a", "b"}, {"LMPOP", "1", "k", "LEFT"},
-		{"XREAD", "COUNT", "2", "STREAMS", "s1", "s2", "0", "0"}, {"XREADGROUP", "GROUP", "g", "c", "STREAMS", "s", ">"},
+		{"ZUNIONSTORE", "dest", "2", "a", "b"}, {"ZUNION", "2", "a", "b"}, {"SINTERCARD", "2", "a", "b"},
+		{"LMPOP", "1", "k", "LEFT"},
+		{"XREAD", "COUNT", "2", "STREAMS", "s1", "s2", "0", "0"},
+		{"XREADGROUP", "GROUP", "g", "c", "STREAMS", "s", ">"},
 		{"SORT", "k", "STORE", "d"}, {"GEORADIUS", "k", "1", "1", "1", "km", "STORE", "d"}, {"OBJECT", "ENCODING", "k"},
-		{"object", "freq", "k"}, {"XGROUP", "CREATE", "s", "g", "0"}, {"XINFO", "STREAM", "s"}, {"MEMORY", "USAGE", "k"},
+		{"object", "freq", "k"}, {"XGROUP", "CREATE", "s", "g", "0"}, {"XINFO", "STREAM", "s"},
+		{"MEMORY", "USAGE", "k"},
 		{"RENAME", "a", "b"}, {"LCS", "a", "b"}, {"COPY", "a", "b"}, {"RPOPLPUSH", "a", "b"},
-		{"EVAL", "x", "1.5", "k"}, {"LMPOP", " 2two", "a", "b", "LEFT"}, {"ZINTER", "+1", "a"}, {"EVAL", "x", "4294967297", "k"},
+		{"EVAL", "x", "1.5", "k"}, {"LMPOP", " 2two", "a", "b", "LEFT"}, {"ZINTER", "+1", "a"},
+		{"EVAL", "x", "4294967297", "k"},
 	} {
 		keys, err := redis.Client().CommandGetKeys(t.Context(), anys(args)...).Result()
 		if err != nil {
@@ -51,7 +55,8 @@ func TestFirstKeyAsRedis(t *testing.T) {
 			}
 		}
 	}
-	for _, args := range [][]string{{"EVAL", "return 1", "0"}, {"EVAL", "return 1"}, {"EVAL", "x", "-1", "k"}, {"EVAL", "x", "z", "k"}, {"XREAD", "STREAMS"}, {"PING"}, {"GET"}} {
+	for _, args := range [][]string{{"EVAL", "return 1", "0"}, {"EVAL", "return 1"}, {"EVAL", "x", "-1", "k"},
+		{"EVAL", "x", "z", "k"}, {"XREAD", "STREAMS"}, {"PING"}, {"GET"}} {
 		for name, tab := range tables {
 			if i := tab.Lookup(words2(args...)).FirstKey(words2(args...)); i != 0 {
 				t.Errorf("%s table: %q: first key at %d, want none", name, args, i)
@@ -106,7 +111,8 @@ func TestBlockingCommandsOfRedis6(t *testing.T) {
 	old := func(name string, flags ...any) any {
 		return []any{name, int64(-3), append([]any{}, flags...), int64(1), int64(-2), int64(1)}
 	}
-	commands, err := Parse([]any{old("blpop", "write", "noscript"), old("mod.wait", "noscript"), old("mod.get", "readonly"), old("object", "readonly")})
+	commands, err := Parse([]any{old("blpop", "write", "noscript"), old("mod.wait", "noscript"),
+		old("mod.get", "readonly"), old("object", "readonly")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +122,8 @@ func TestBlockingCommandsOfRedis6(t *testing.T) {
 			t.Errorf("%s: blocking %v, want %v", name, got, blocking)
 		}
 	}
-	if c := tab.Lookup(words2("OBJECT", "ENCODING", "k")); c.Name != "object|encoding" || c.FirstKey(words2("OBJECT", "ENCODING", "k")) != 2 {
+	if c := tab.Lookup(words2("OBJECT", "ENCODING", "k")); c.Name != "object|encoding" ||
+		c.FirstKey(words2("OBJECT", "ENCODING", "k")) != 2 {
 		t.Errorf("OBJECT ENCODING: %+v", c)
 	}
 	if _, err := Parse([]any{"x"}); err == nil {

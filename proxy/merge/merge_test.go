@@ -15,7 +15,8 @@ var all = map[string]Func{
 	"AtMost(1)": AtMost(1), "Slowlog(2)": Slowlog(2), "Slowlog(-1)": Slowlog(-1), "ACLLog(2)": ACLLog(2),
 	"Latest": Latest, "History": History, "RandomKey": RandomKey(func(n int64) int64 { return n - 1 }),
 	"Rewritten": Rewritten(func(reply []byte) []byte { return reply }),
-	"Info":      Info{}.Merge, "Info of RESP3": Info{RESP3: true, Section: []byte("# Leash\r\na:1\r\n"), Missing: 1}.Merge,
+	"Info":      Info{}.Merge, "Info of RESP3": Info{RESP3: true, Section: []byte("# Leash\r\na:1\r\n"),
+		Missing: 1}.Merge,
 }
 
 // mismatch stands for the error in the tables below.
@@ -80,10 +81,13 @@ func TestMerge(t *testing.T) {
 		{"Slowlog(2)", "*1 *2 :0 :30|*1 *1 :1", mismatch},
 		{"Slowlog(2)", "*1 *2 :0 :30|*1 *2 :1 $-1", mismatch},
 		{"Slowlog(2)", "-ERR one master answers for itself", "-ERR one master answers for itself"},
-		{"ACLLog(2)", "*1 *2 $11 age-seconds $3 2.5|*1 *2 $11 age-seconds $3 1.5", "*2 *2 $11 age-seconds $3 1.5 *2 $11 age-seconds $3 2.5"},
-		{"ACLLog(2)", "*1 %1 $11 age-seconds ,2.5|*1 %1 $11 age-seconds ,1.5", "*2 %1 $11 age-seconds ,1.5 %1 $11 age-seconds ,2.5"},
+		{"ACLLog(2)", "*1 *2 $11 age-seconds $3 2.5|*1 *2 $11 age-seconds $3 1.5",
+			"*2 *2 $11 age-seconds $3 1.5 *2 $11 age-seconds $3 2.5"},
+		{"ACLLog(2)", "*1 %1 $11 age-seconds ,2.5|*1 %1 $11 age-seconds ,1.5",
+			"*2 %1 $11 age-seconds ,1.5 %1 $11 age-seconds ,2.5"},
 		{"ACLLog(2)", "*1 *2 $1 a :1|*0", mismatch},
-		{"Latest", "*1 *4 $1 a :10 :5 :9|*2 *4 $1 a :20 :3 :4 *4 $1 b :1 :1 :1", "*2 *4 $1 a :20 :3 :9 *4 $1 b :1 :1 :1"},
+		{"Latest", "*1 *4 $1 a :10 :5 :9|*2 *4 $1 a :20 :3 :4 *4 $1 b :1 :1 :1",
+			"*2 *4 $1 a :20 :3 :9 *4 $1 b :1 :1 :1"},
 		{"Latest", "*1 *3 $1 a :10 :5|*0", mismatch},
 		{"Latest", "*1 $-1|*0", mismatch},
 		{"History", "*1 *2 :20 :1|*2 *2 :10 :2 *2 :30 :3", "*3 *2 :10 :2 *2 :20 :1 *2 :30 :3"},
@@ -101,7 +105,8 @@ func TestMerge(t *testing.T) {
 		{"Info", ":1", mismatch},
 		{"Info", "", mismatch},
 	} {
-		if got := text(Merge(all[c.merge], replies(c.replies))); got != strings.ReplaceAll(c.want, mismatch, "-"+Mismatch) {
+		if got := text(Merge(all[c.merge], replies(c.replies))); got != strings.ReplaceAll(c.want, mismatch,
+			"-"+Mismatch) {
 			t.Errorf("%s of %s: got %s, want %s", c.merge, c.replies, got, c.want)
 		}
 	}
@@ -173,13 +178,21 @@ func TestErrors(t *testing.T) {
 
 // frames are replies of all types, whole ones and broken ones.
 var frames = []string{
-	"", "\r\n", "+OK\r\n", "-ERR no\r\n", ":1\r\n", ":-1\r\n", ":9223372036854775807\r\n", ":-9223372036854775808\r\n", ":99999999999999999999\r\n", ":\r\n", ":x\r\n", ":1",
-	"$-1\r\n", "*-1\r\n", "_\r\n", "$0\r\n\r\n", "$3\r\nabc\r\n", "$3\r\nab", "$9223372036854775807\r\na\r\n", "=7\r\ntxt:a:1\r\n", "=0\r\n\r\n", ",1.5\r\n", ",nan\r\n", "#t\r\n", "(1\r\n",
-	"*0\r\n", "~0\r\n", "%0\r\n", "*1\r\n", "*2\r\n:1\r\n:0\r\n", "*2\r\n:1\r\n", "*1\r\n:1\r\n:2\r\n", "*1\r\n*-1\r\n", "*1\r\n_\r\n", "*1\r\n$1\r\na\r\n", "~1\r\n:1\r\n", "%1\r\n+a\r\n:1\r\n",
-	"*9223372036854775807\r\n:1\r\n", "%9223372036854775807\r\n:1\r\n", "%4611686018427387904\r\n:1\r\n", "*1152921504606846976\r\n", "*-9223372036854775808\r\n", "*99999999999999999999\r\n", "*\r\n", "*", "*1", "*1\r",
-	"*1\r\n*2\r\n:1\r\n:2\r\n", "*1\r\n*4\r\n$1\r\na\r\n:1\r\n:2\r\n:3\r\n", "*1\r\n*3\r\n$1\r\na\r\n:1\r\n:2\r\n", "*1\r\n*4\r\n_\r\n_\r\n_\r\n_\r\n",
-	"*1\r\n*6\r\n:1\r\n:2\r\n:3\r\n*0\r\n$1\r\na\r\n$1\r\nb\r\n", "*1\r\n*2\r\n$11\r\nage-seconds\r\n$3\r\n1.5\r\n", "*1\r\n*1\r\n$11\r\nage-seconds\r\n", "*1\r\n%1\r\n$11\r\nage-seconds\r\n,inf\r\n",
-	"$10\r\n# A\r\na:1\r\n\r\n", "$29\r\n# Keyspace\r\ndb0:keys=x,,=,a\r\n\r\n", "$22\r\n# M\r\nused_memory:1.5\r\n\r\n", "$43\r\n# M\r\nused_memory:nan\r\nused_memory_human:1\r\n\r\n", "$39\r\n# P\r\naof_last_write_status:\r\nloading:\r\n\r\n",
+	"", "\r\n", "+OK\r\n", "-ERR no\r\n", ":1\r\n", ":-1\r\n", ":9223372036854775807\r\n",
+	":-9223372036854775808\r\n", ":99999999999999999999\r\n", ":\r\n", ":x\r\n", ":1",
+	"$-1\r\n", "*-1\r\n", "_\r\n", "$0\r\n\r\n", "$3\r\nabc\r\n", "$3\r\nab", "$9223372036854775807\r\na\r\n",
+	"=7\r\ntxt:a:1\r\n", "=0\r\n\r\n", ",1.5\r\n", ",nan\r\n", "#t\r\n", "(1\r\n",
+	"*0\r\n", "~0\r\n", "%0\r\n", "*1\r\n", "*2\r\n:1\r\n:0\r\n", "*2\r\n:1\r\n", "*1\r\n:1\r\n:2\r\n",
+	"*1\r\n*-1\r\n", "*1\r\n_\r\n", "*1\r\n$1\r\na\r\n", "~1\r\n:1\r\n", "%1\r\n+a\r\n:1\r\n",
+	"*9223372036854775807\r\n:1\r\n", "%9223372036854775807\r\n:1\r\n", "%4611686018427387904\r\n:1\r\n",
+	"*1152921504606846976\r\n", "*-9223372036854775808\r\n", "*99999999999999999999\r\n", "*\r\n", "*", "*1", "*1\r",
+	"*1\r\n*2\r\n:1\r\n:2\r\n", "*1\r\n*4\r\n$1\r\na\r\n:1\r\n:2\r\n:3\r\n", "*1\r\n*3\r\n$1\r\na\r\n:1\r\n:2\r\n",
+	"*1\r\n*4\r\n_\r\n_\r\n_\r\n_\r\n",
+	"*1\r\n*6\r\n:1\r\n:2\r\n:3\r\n*0\r\n$1\r\na\r\n$1\r\nb\r\n", "*1\r\n*2\r\n$11\r\nage-seconds\r\n$3\r\n1.5\r\n",
+	"*1\r\n*1\r\n$11\r\nage-seconds\r\n", "*1\r\n%1\r\n$11\r\nage-seconds\r\n,inf\r\n",
+	"$10\r\n# A\r\na:1\r\n\r\n", "$29\r\n# Keyspace\r\ndb0:keys=x,,=,a\r\n\r\n",
+	"$22\r\n# M\r\nused_memory:1.5\r\n\r\n", "$43\r\n# M\r\nused_memory:nan\r\nused_memory_human:1\r\n\r\n",
+	"$39\r\n# P\r\naof_last_write_status:\r\nloading:\r\n\r\n",
 }
 
 // TestMergeNeverPanics tries all functions with all pairs of frames. From whole replies a function
@@ -227,7 +240,8 @@ func try(t *testing.T, name string, m Func, frames ...string) {
 		}
 		got := Merge(m, rs)
 		merged[i] = string(got.Bytes())
-		if whole := !slices.ContainsFunc(frames, func(f string) bool { return !isReply(f) }); whole && !isReply(merged[i]) {
+		if whole := !slices.ContainsFunc(frames, func(f string) bool { return !isReply(f) }); whole &&
+			!isReply(merged[i]) {
 			t.Errorf("%s makes of %q %q, which is no reply", name, frames, merged[i])
 		}
 	}

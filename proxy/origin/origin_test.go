@@ -122,7 +122,8 @@ func TestReadAtEndOfStream(t *testing.T) {
 			}
 		}
 		broken := errors.New("broken")
-		if _, err := Read(io.MultiReader(strings.NewReader(row.header[:len(row.header)-1]), iotest.ErrReader(broken))); err != broken {
+		if _, err := Read(io.MultiReader(strings.NewReader(row.header[:len(row.header)-1]),
+			iotest.ErrReader(broken))); err != broken {
 			t.Errorf("%q: got %v, want the reader's own error", row.header, err)
 		}
 	}
@@ -149,7 +150,8 @@ func FuzzRead(f *testing.F) {
 		if (want.Client == nil) != (want.Server == nil) || wantErr != nil && want.Client != nil {
 			t.Errorf("half an origin: %v %v", want, wantErr)
 		}
-		if wantErr == nil && bytes.HasPrefix(taken, []byte(textPrefix)) && (len(taken) > maxTextLine || !bytes.HasSuffix(taken, []byte("\r\n"))) {
+		if wantErr == nil && bytes.HasPrefix(taken, []byte(textPrefix)) &&
+			(len(taken) > maxTextLine || !bytes.HasSuffix(taken, []byte("\r\n"))) {
 			t.Errorf("the line %q was taken", taken)
 		}
 	})

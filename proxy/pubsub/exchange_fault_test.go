@@ -37,8 +37,10 @@ func TestSubscriptionsFollowAFailover(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "all is subscribed again", func() bool {
-		return held(t, "NUMSUB", "news", servers(cluster.Nodes)...) == 1 && held(t, "NUMSUB", "many1199", servers(cluster.Nodes)...) == 1 &&
-			held(t, "SHARDNUMSUB", shard, master.Server) == 1 && held(t, "NUMSUB", "__keyevent@0__:set", master.Server) == 1
+		return held(t, "NUMSUB", "news", servers(cluster.Nodes)...) == 1 &&
+			held(t, "NUMSUB", "many1199", servers(cluster.Nodes)...) == 1 &&
+			held(t, "SHARDNUMSUB", shard, master.Server) == 1 &&
+			held(t, "NUMSUB", "__keyevent@0__:set", master.Server) == 1
 	})
 	before := len(c.messages())
 	ask(t, master.Server, "PUBLISH", "news", "again")
@@ -91,7 +93,8 @@ func TestShardedSubscriptionsFollowTheirSlot(t *testing.T) {
 			t.Fatal(err)
 		}
 		eventually(t, "the subscriptions have followed", func() bool {
-			return held(t, "SHARDNUMSUB", shard+"1", to.Server) == 1 && held(t, "SHARDNUMSUB", shard+"3", to.Server) == 1
+			return held(t, "SHARDNUMSUB", shard+"1", to.Server) == 1 &&
+				held(t, "SHARDNUMSUB", shard+"3", to.Server) == 1
 		})
 		before := len(c.messages())
 		ask(t, to.Server, "SPUBLISH", shard+"1", "m")
@@ -140,7 +143,9 @@ func TestChurnWhileSlotsMove(t *testing.T) {
 	stop()
 	churning.Wait()
 	nodes := servers(cluster.Nodes)
-	eventually(t, "what stays is subscribed once", func() bool { return held(t, "SHARDNUMSUB", shard+"stays", nodes...) == 1 })
+	eventually(t, "what stays is subscribed once", func() bool {
+		return held(t, "SHARDNUMSUB", shard+"stays", nodes...) == 1
+	})
 	for i := range 8 {
 		if n := held(t, "SHARDNUMSUB", fmt.Sprint(shard, i), nodes...); n != 0 {
 			t.Errorf("%d subscriptions to %d are left", n, i)
@@ -187,7 +192,8 @@ func TestSubscribeWithStaleTopology(t *testing.T) {
 	c.join(Shard, "{y}1", "{y}2")
 	ask(t, cluster.MasterOf(slot).Server, "SPUBLISH", "{y}2", "m")
 	c.await("{y}2 m")
-	if _, refusal, err := c.Subscribe(t.Context(), "", Shard, []string{"{y}1", "{z}1"}); err != nil || !strings.HasPrefix(string(refusal), "-CROSSSLOT") {
+	if _, refusal, err := c.Subscribe(t.Context(), "", Shard, []string{"{y}1", "{z}1"}); err != nil ||
+		!strings.HasPrefix(string(refusal), "-CROSSSLOT") {
 		t.Errorf("got %q %v", refusal, err)
 	}
 }
@@ -206,7 +212,9 @@ func TestSubscriptionsMoveFromSilentNode(t *testing.T) {
 	}
 	defer home.Resume()
 	other := cluster.Nodes[(slices.Index(cluster.Nodes, home)+1)%3]
-	eventually(t, "it is subscribed elsewhere", func() bool { return held(t, "NUMSUB", "news", servers(cluster.Nodes)...) == 1 })
+	eventually(t, "it is subscribed elsewhere", func() bool {
+		return held(t, "NUMSUB", "news", servers(cluster.Nodes)...) == 1
+	})
 	ask(t, other.Server, "PUBLISH", "news", "m")
 	c.await("news m")
 	home.Resume()

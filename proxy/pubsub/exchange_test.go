@@ -202,7 +202,8 @@ func TestTenThousandListenersShareOneSubscription(t *testing.T) {
 
 func TestKeyspaceEventsOfEveryMaster(t *testing.T) {
 	t.Parallel()
-	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1, Args: []string{"--notify-keyspace-events", "KEA"}})
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1,
+		Args: []string{"--notify-keyspace-events", "KEA"}})
 	x := startExchange(t, cluster.Addrs())
 	events, all, some := x.client(t), x.client(t), x.client(t)
 	events.join(Channel, "__keyevent@0__:set")
@@ -219,7 +220,8 @@ func TestKeyspaceEventsOfEveryMaster(t *testing.T) {
 		all.await("news " + key)
 		some.await("news " + key)
 	}
-	for name, got := range map[string][]string{"events": events.messages(), "all": all.messages(), "some": some.messages()} {
+	for name, got := range map[string][]string{"events": events.messages(), "all": all.messages(),
+		"some": some.messages()} {
 		if want := map[string]int{"events": 3, "all": 9, "some": 3}[name]; len(got) != want {
 			t.Errorf("%s: got %d messages: %q", name, len(got), got)
 		}
@@ -303,7 +305,9 @@ func TestListenersLoseTheirRights(t *testing.T) {
 		defer as.mu.Unlock()
 		return strings.Contains(as.closed, "NOPERM")
 	})
-	eventually(t, "the client with the right is subscribed again", func() bool { return held(t, "NUMSUB", "b1", redis) == 1 })
+	eventually(t, "the client with the right is subscribed again", func() bool {
+		return held(t, "NUMSUB", "b1", redis) == 1
+	})
 	ask(t, redis, "PUBLISH", "b1", "m")
 	ask(t, redis, "PUBLISH", "a1", "m")
 	bs.await("b1 m")

@@ -233,7 +233,8 @@ func (f *fleet) end(q *fleetQuery, number uint64, log *slog.Logger) []otherNameR
 	}
 	f.mu.Unlock()
 	if warn {
-		log.Warn("another leash did not report its subscribers: PUBSUB counts it as one", "leashes", silent, "within", answerTimeout)
+		log.Warn("another leash did not report its subscribers: PUBSUB counts it as one", "leashes", silent,
+			"within", answerTimeout)
 	}
 	return entries
 }

@@ -84,7 +84,8 @@ const (
 func (h *hub) entryLocked(kind Kind, name string) *entry {
 	e := h.entries[kind][name]
 	if e == nil {
-		e = &entry{hub: h, kind: kind, name: name, keyspace: bringsKeyspace(kind, name), receivers: make(map[receiver]struct{})}
+		e = &entry{hub: h, kind: kind, name: name, keyspace: bringsKeyspace(kind, name),
+			receivers: make(map[receiver]struct{})}
 		h.entries[kind][name] = e
 	}
 	return e

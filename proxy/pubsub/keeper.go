@@ -155,7 +155,8 @@ func (h *hub) subscribedLocked(r *request) {
 		}
 	default:
 		if e := h.entries[r.kind][r.names[0]]; e != nil {
-			h.refusals.warnLocked(h, "redis refuses a subscription", "kind", e.kind.Joined(), "channel", e.name, "err", string(bytes.TrimSpace(r.refusal)))
+			h.refusals.warnLocked(h, "redis refuses a subscription", "kind", e.kind.Joined(), "channel", e.name,
+				"err", string(bytes.TrimSpace(r.refusal)))
 			h.refuseLocked(e, "subscription refused: "+string(bytes.TrimSpace(r.refusal[1:])))
 		}
 	}
@@ -172,7 +173,8 @@ func (h *hub) unsubscribeUnneededLocked() {
 				if st != joined || e == nil || e.source == l || e.source == nil {
 					continue
 				}
-				if lines, complete := h.targetsLocked(e.kind, name, e.keyspace); complete && !slices.Contains(lines, l) {
+				if lines, complete := h.targetsLocked(e.kind, name, e.keyspace); complete &&
+					!slices.Contains(lines, l) {
 					unneeded[kind] = append(unneeded[kind], name)
 				}
 			}

@@ -67,7 +67,8 @@ func (l *Listener) Names(kind Kind) []string {
 // Subscribe blocks until Redis has answered. After it has returned, each message goes to the
 // client. counts are the numbers for the confirmations. The error is ErrUnreachable,
 // upstream.ErrRefused, or that of ctx.
-func (l *Listener) Subscribe(ctx context.Context, user string, kind Kind, names []string) (counts []int, refusal []byte, err error) {
+func (l *Listener) Subscribe(ctx context.Context, user string, kind Kind, names []string) (counts []int,
+	refusal []byte, err error) {
 	x := l.x
 	x.mu.Lock()
 	h := x.hubLocked(user)

@@ -68,14 +68,17 @@ func TestMatchTakesNoLongerThanTheProduct(t *testing.T) {
 
 func TestPatternsThatBringKeyspaceEvents(t *testing.T) {
 	for pattern, want := range map[string]bool{
-		"*": true, "_*": true, "__key*": true, "__keyevent@0__:*": true, "__k?y*": true, "[_]_key*": true, `\__key*`: true, "__*": true, "?*": true,
-		"__key": true, "": false, "a*": false, "__kex*": false, "__": false, "[a-z]*": false, "__ke": false, "???": false,
+		"*": true, "_*": true, "__key*": true, "__keyevent@0__:*": true, "__k?y*": true, "[_]_key*": true,
+		`\__key*`: true, "__*": true, "?*": true,
+		"__key": true, "": false, "a*": false, "__kex*": false, "__": false, "[a-z]*": false, "__ke": false,
+		"???": false,
 	} {
 		if got := bringsKeyspace(Pattern, pattern); got != want {
 			t.Errorf("%q: got %v", pattern, got)
 		}
 	}
-	if !bringsKeyspace(Channel, "__keyspace@0__:k") || bringsKeyspace(Channel, "news") || bringsKeyspace(Shard, "__keyspace@0__:k") {
+	if !bringsKeyspace(Channel, "__keyspace@0__:k") || bringsKeyspace(Channel, "news") ||
+		bringsKeyspace(Shard, "__keyspace@0__:k") {
 		t.Error("channels are judged wrongly")
 	}
 }

@@ -49,7 +49,9 @@ func TestNoMessageComesTwiceWhenTheHomeNodeChanges(t *testing.T) {
 		})
 		once := fmt.Sprint("once", round)
 		ask(t, home.Server, "PUBLISH", "news", once)
-		eventually(t, "the present home sends the message", func() bool { return count(c.messages(), "news "+once) == 2 })
+		eventually(t, "the present home sends the message", func() bool {
+			return count(c.messages(), "news "+once) == 2
+		})
 		if err := next.Resume(); err != nil {
 			t.Fatal(err)
 		}

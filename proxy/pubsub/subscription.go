@@ -22,7 +22,8 @@ var _ receiver = (*subscription)(nil)
 // is set, and SSUBSCRIBE if sharded is set and Redis knows it. It does not block. ready is closed
 // when no later message can be missed. deliver is called with each message, and with nil when
 // messages may have been missed. deliver must not block. cancel ends the subscription.
-func (x *Exchange) Subscribe(channel string, plain, sharded bool, deliver func(message []byte)) (ready <-chan struct{}, cancel func()) {
+func (x *Exchange) Subscribe(channel string, plain, sharded bool,
+	deliver func(message []byte)) (ready <-chan struct{}, cancel func()) {
 	r := &subscription{x: x, deliver: deliver, ready: make(chan struct{})}
 	x.mu.Lock()
 	defer x.mu.Unlock()

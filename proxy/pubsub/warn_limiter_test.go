@@ -31,7 +31,8 @@ func TestRefusedSubscriptionsAreLoggedOnce(t *testing.T) {
 	})
 	eventually(t, "it is logged", func() bool { return strings.Contains(logged.String(), "refuses") })
 	text := logged.String()
-	if strings.Count(text, "redis refuses a subscription") != 1 || !strings.Contains(text, "user=default kind=subscribe channel=denied") || !strings.Contains(text, "NOPERM") {
+	if strings.Count(text, "redis refuses a subscription") != 1 ||
+		!strings.Contains(text, "user=default kind=subscribe channel=denied") || !strings.Contains(text, "NOPERM") {
 		t.Errorf("logged\n%s", text)
 	}
 }

@@ -42,13 +42,15 @@ func bytewise(int) bool { return true }
 func TestParserCommands(t *testing.T) {
 	for _, tc := range []struct{ name, stream, want string }{
 		{"array", "*2\r\n$3\r\nGET\r\n$1\r\na\r\n", `["GET" "a"] raw "*2\r\n$3\r\nGET\r\n$1\r\na\r\n"`},
-		{"binary", "*2\r\n$3\r\nGET\r\n$3\r\n\r\n\x00\r\n", `["GET" "\r\n\x00"] raw "*2\r\n$3\r\nGET\r\n$3\r\n\r\n\x00\r\n"`},
+		{"binary", "*2\r\n$3\r\nGET\r\n$3\r\n\r\n\x00\r\n",
+			`["GET" "\r\n\x00"] raw "*2\r\n$3\r\nGET\r\n$3\r\n\r\n\x00\r\n"`},
 		{"empty argument", "*2\r\n$4\r\nECHO\r\n$0\r\n\r\n", `["ECHO" ""] raw "*2\r\n$4\r\nECHO\r\n$0\r\n\r\n"`},
 		{"empty and null arrays are ignored", "*0\r\n*-1\r\n*-7\r\n", "[] raw \"\"\n[] raw \"\"\n[] raw \"\""},
 		{"inline", "SET a  b\r\n", `["SET" "a" "b"] raw "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\nb\r\n"`},
 		{"inline with LF only", "PING\n", `["PING"] raw "*1\r\n$4\r\nPING\r\n"`},
 		{"empty inline is ignored", "\r\n \t\n", "[] raw \"\"\n[] raw \"\""},
-		{"quotes", `ECHO "a b\x41\n\"" 'it\'s'` + "\n", `["ECHO" "a bA\n\"" "it's"] raw "*3\r\n$4\r\nECHO\r\n$6\r\na bA\n\"\r\n$4\r\nit's\r\n"`},
+		{"quotes", `ECHO "a b\x41\n\"" 'it\'s'` + "\n",
+			`["ECHO" "a bA\n\"" "it's"] raw "*3\r\n$4\r\nECHO\r\n$6\r\na bA\n\"\r\n$4\r\nit's\r\n"`},
 		{"quote in a word", `SET a"b c"` + "\n", `["SET" "ab c"] raw "*2\r\n$3\r\nSET\r\n$4\r\nab c\r\n"`},
 		{"irregular line ends are written anew", "*1\rX$4\r_PINGab", `["PING"] raw "*1\r\n$4\r\nPING\r\n"`},
 		{"incomplete", "*1\r\n$4\r\nPING\r", ""},
@@ -56,7 +58,8 @@ func TestParserCommands(t *testing.T) {
 		{"text behind a quote", "ECHO \"a\"b\n", "error Protocol error: unbalanced quotes in request"},
 		{"multibulk length", "*a\r\n", "error Protocol error: invalid multibulk length"},
 		{"huge multibulk length", "*2147483648\r\n", "error Protocol error: invalid multibulk length"},
-		{"more arguments than we take", "*2147483647\r\n", "error Protocol error: more arguments than --max-args allows"},
+		{"more arguments than we take", "*2147483647\r\n",
+			"error Protocol error: more arguments than --max-args allows"},
 		{"overflow", "*1\r\n$9223372036854775806\r\n", "error Protocol error: invalid bulk length"},
 		{"wrapped", "*1\r\n$18446744073709551619\r\n", "error Protocol error: invalid bulk length"},
 		{"negative bulk", "*2\r\n$3\r\nGET\r\n$-7\r\n", "error Protocol error: invalid bulk length"},
@@ -66,7 +69,8 @@ func TestParserCommands(t *testing.T) {
 		{"no dollar, checked with the line end only", "*1\r\nPING", ""},
 		{"NUL hides the line end", "*1\x00\r\n$4\r\nPING\r\n", ""},
 		{"endless inline", strings.Repeat("a", maxLine+1), "error Protocol error: too big inline request"},
-		{"endless inline behind NUL", "\x00" + strings.Repeat("\n", maxLine), "error Protocol error: too big inline request"},
+		{"endless inline behind NUL", "\x00" + strings.Repeat("\n", maxLine),
+			"error Protocol error: too big inline request"},
 		{"endless count", "*" + strings.Repeat("1", maxLine), "error Protocol error: too big mbulk count string"},
 		{"endless length", "*1\r\n$" + strings.Repeat("1", maxLine), "error Protocol error: too big bulk count string"},
 	} {
@@ -103,7 +107,8 @@ func TestParserLimitsBeforeAuthentication(t *testing.T) {
 
 func TestParserTakesTheLargestBulkAndNoMore(t *testing.T) {
 	limits := Limits{MaxBulk: 5, MaxArgs: 2}
-	if got := feed(limits, []byte("*1\r\n$5\r\nhello\r\n*1\r\n$6\r\n"), bytewise); got != "[\"hello\"] raw \"*1\\r\\n$5\\r\\nhello\\r\\n\"\nerror Protocol error: invalid bulk length\n" {
+	if got := feed(limits, []byte("*1\r\n$5\r\nhello\r\n*1\r\n$6\r\n"),
+		bytewise); got != "[\"hello\"] raw \"*1\\r\\n$5\\r\\nhello\\r\\n\"\nerror Protocol error: invalid bulk length\n" {
 		t.Error(got)
 	}
 	if got := feed(limits, []byte("a b c\n"), whole); !strings.Contains(got, "--max-args") {
@@ -148,7 +153,8 @@ func TestParserAllocations(t *testing.T) {
 }
 
 func FuzzParser(f *testing.F) {
-	for _, s := range []string{"*1\r\n$4\r\nPING\r\n", "PING \"a\\x41\" 'b'\r\n", "*0\r\n*-1\r\n", "*1\x00\r\n", "*2\r\n$1\r\na\r\n$0\r\n\r\nGET a\n"} {
+	for _, s := range []string{"*1\r\n$4\r\nPING\r\n", "PING \"a\\x41\" 'b'\r\n", "*0\r\n*-1\r\n", "*1\x00\r\n",
+		"*2\r\n$1\r\na\r\n$0\r\n\r\nGET a\n"} {
 		f.Add([]byte(s), uint64(3))
 	}
 	f.Fuzz(func(t *testing.T, stream []byte, cuts uint64) {
@@ -186,12 +192,14 @@ func FuzzParser(f *testing.F) {
 func lateLineEnd(stream []byte) bool { return len(stream) > maxLine }
 
 func TestParseInt(t *testing.T) {
-	for in, want := range map[string]int64{"0": 0, "7": 7, "-1": -1, "10": 10, "9223372036854775807": 1<<63 - 1, "-9223372036854775808": -1 << 63} {
+	for in, want := range map[string]int64{"0": 0, "7": 7, "-1": -1, "10": 10, "9223372036854775807": 1<<63 - 1,
+		"-9223372036854775808": -1 << 63} {
 		if got, ok := ParseInt([]byte(in)); !ok || got != want {
 			t.Errorf("%q: got %d %v", in, got, ok)
 		}
 	}
-	for _, in := range []string{"", "-", "+1", "01", "-0", " 1", "1 ", "a", "9223372036854775808", "-9223372036854775809", "18446744073709551619", "99999999999999999999"} {
+	for _, in := range []string{"", "-", "+1", "01", "-0", " 1", "1 ", "a", "9223372036854775808",
+		"-9223372036854775809", "18446744073709551619", "99999999999999999999"} {
 		if got, ok := ParseInt([]byte(in)); ok {
 			t.Errorf("%q: got %d, want none", in, got)
 		}

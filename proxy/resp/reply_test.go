@@ -12,14 +12,16 @@ import (
 func TestReadReply(t *testing.T) {
 	for _, frame := range frames {
 		for name, r := range map[string]io.Reader{
-			"at once": strings.NewReader(frame), "byte by byte": iotest.OneByteReader(strings.NewReader(frame)), "with the end": iotest.DataErrReader(strings.NewReader(frame)),
+			"at once": strings.NewReader(frame), "byte by byte": iotest.OneByteReader(strings.NewReader(frame)),
+			"with the end": iotest.DataErrReader(strings.NewReader(frame)),
 		} {
 			if got, err := ReadReply(r, 1000, false); string(got) != frame || err != nil {
 				t.Errorf("%q %s: got %q, %v", frame, name, got, err)
 			}
 		}
 	}
-	for text, most := range map[string]int{":\n": 100, "+OK\r\n+OK\r\n": 100, "$9999999999999\r\n": 100, "+" + strings.Repeat("a", 1000) + "\r\n": 100} {
+	for text, most := range map[string]int{":\n": 100, "+OK\r\n+OK\r\n": 100, "$9999999999999\r\n": 100,
+		"+" + strings.Repeat("a", 1000) + "\r\n": 100} {
 		if got, err := ReadReply(strings.NewReader(text), most, false); !errors.Is(err, ErrFrame) {
 			t.Errorf("%.30q: got %.30q, %v, want ErrFrame", text, got, err)
 		}
@@ -33,12 +35,14 @@ func TestReadReply(t *testing.T) {
 }
 
 func TestPlain(t *testing.T) {
-	for _, frame := range []string{"+OK\r\n", "-ERR no\r\n", ":1\r\n", "$-1\r\n", "*-1\r\n", "*0\r\n", "$4\r\na\r\nb\r\n", "*3\r\n*0\r\n*2\r\n:1\r\n$-1\r\n+x\r\n", strings.Repeat("*1\r\n", maxDepth) + ":1\r\n"} {
+	for _, frame := range []string{"+OK\r\n", "-ERR no\r\n", ":1\r\n", "$-1\r\n", "*-1\r\n", "*0\r\n",
+		"$4\r\na\r\nb\r\n", "*3\r\n*0\r\n*2\r\n:1\r\n$-1\r\n+x\r\n", strings.Repeat("*1\r\n", maxDepth) + ":1\r\n"} {
 		if !Plain([]byte(frame)) {
 			t.Errorf("%q: is refused", frame)
 		}
 	}
-	for _, frame := range []string{strings.Repeat("*1\r\n", maxDepth+1) + ":1\r\n", strings.Repeat("*1\r\n", 1<<20) + ":1\r\n", "*2\r\n-ERR no\r\n:1\r\n", "*1\r\n*1\r\n-x\r\n"} {
+	for _, frame := range []string{strings.Repeat("*1\r\n", maxDepth+1) + ":1\r\n",
+		strings.Repeat("*1\r\n", 1<<20) + ":1\r\n", "*2\r\n-ERR no\r\n:1\r\n", "*1\r\n*1\r\n-x\r\n"} {
 		if Plain([]byte(frame)) {
 			t.Errorf("%.30q: is taken", frame)
 		}

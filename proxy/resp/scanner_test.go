@@ -33,9 +33,12 @@ func TestScannerFindsEnds(t *testing.T) {
 
 func TestScannerRefusesInvalidReplies(t *testing.T) {
 	for _, bad := range []string{
-		":\n", "+OK\n", "+\n", "-ERR no\n", ":1\n", ":\r\n", ":1a\r\n", ":1 \r\n", ":+1\r\n", ":1\rx", ":9223372036854775808\r\n", ":-9223372036854775809\r\n",
-		":99999999999999999999\r\n", "$3\r\nabcde", "$3\r\nabc\n\n", "$3\r\nabc\r\r", "$0\r\nab", "$-2\r\n", "*-5\r\n", "$9999999999999\r\n", "*99999999999\r\n",
-		"*?\r\n", "$?\r\n", "#x\r\n", "#\r\n", "_x\r\n", "_\n", "=3\r\nabc\r\n", ">0\r\n", "*1\r\n>1\r\n", "~-1\r\n", ",1\n", "(1\n",
+		":\n", "+OK\n", "+\n", "-ERR no\n", ":1\n", ":\r\n", ":1a\r\n", ":1 \r\n", ":+1\r\n", ":1\rx",
+		":9223372036854775808\r\n", ":-9223372036854775809\r\n",
+		":99999999999999999999\r\n", "$3\r\nabcde", "$3\r\nabc\n\n", "$3\r\nabc\r\r", "$0\r\nab", "$-2\r\n",
+		"*-5\r\n", "$9999999999999\r\n", "*99999999999\r\n",
+		"*?\r\n", "$?\r\n", "#x\r\n", "#\r\n", "_x\r\n", "_\n", "=3\r\nabc\r\n", ">0\r\n", "*1\r\n>1\r\n",
+		"~-1\r\n", ",1\n", "(1\n",
 		"OK\r\n", "$a\r\n", "$-2\r\n", "*\r\n", "$1\rx", "$1234567890123\r\n", "%-1\r\n", "$--1\r\n", "\r\n",
 	} {
 		var s Scanner
@@ -54,7 +57,8 @@ func TestScannerRefusesInvalidReplies(t *testing.T) {
 }
 
 func TestScannerOfRESP2RefusesTheTypesOfRESP3(t *testing.T) {
-	for _, frame := range []string{"_\r\n", "#t\r\n", ",1.5\r\n", "(1\r\n", "=5\r\ntxt:a\r\n", "!3\r\nERR\r\n", "%1\r\n+a\r\n:1\r\n", "~1\r\n:1\r\n", ">1\r\n+a\r\n", "|1\r\n+k\r\n+v\r\n:5\r\n", "*1\r\n_\r\n"} {
+	for _, frame := range []string{"_\r\n", "#t\r\n", ",1.5\r\n", "(1\r\n", "=5\r\ntxt:a\r\n", "!3\r\nERR\r\n",
+		"%1\r\n+a\r\n:1\r\n", "~1\r\n:1\r\n", ">1\r\n+a\r\n", "|1\r\n+k\r\n+v\r\n:5\r\n", "*1\r\n_\r\n"} {
 		s := Scanner{RESP2: true}
 		if n, done, err := s.Scan([]byte(frame)); err == nil {
 			t.Errorf("%q: %d %v, want an error", frame, n, done)

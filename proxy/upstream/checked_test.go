@@ -45,7 +45,8 @@ func scriptedConn(t *testing.T, pieces ...string) net.Conn {
 func TestGoRedisGetsWholeReplies(t *testing.T) {
 	large := "$300000\r\n" + strings.Repeat("x", 300_000) + "\r\n"
 	stream := "+OK\r\n" + large + "*2\r\n$1\r\na\r\n:-1\r\n" + "$-1\r\n"
-	got, err := io.ReadAll(newCheckedConn(scriptedConn(t, stream[:7], stream[7:9], stream[9:150_000], stream[150_000:], "*2\r\n:1\r\n")))
+	got, err := io.ReadAll(newCheckedConn(scriptedConn(t, stream[:7], stream[7:9], stream[9:150_000],
+		stream[150_000:], "*2\r\n:1\r\n")))
 	if string(got) != stream || err != nil {
 		t.Errorf("got %d bytes, %v, want the %d of the whole replies", len(got), err, len(stream))
 	}
@@ -53,7 +54,8 @@ func TestGoRedisGetsWholeReplies(t *testing.T) {
 
 func TestGoRedisGetsNoPartOfInvalidReply(t *testing.T) {
 	for _, bad := range []string{
-		":\n", "$9999999999999\r\n", "*-7\r\n", "%1\r\n+a\r\n:1\r\n", ">1\r\n+a\r\n", "|1\r\n+a\r\n+b\r\n:1\r\n", ":99999999999999999999\r\n", "$2\r\nabcd",
+		":\n", "$9999999999999\r\n", "*-7\r\n", "%1\r\n+a\r\n:1\r\n", ">1\r\n+a\r\n", "|1\r\n+a\r\n+b\r\n:1\r\n",
+		":99999999999999999999\r\n", "$2\r\nabcd",
 		strings.Repeat("*1\r\n", 100_000) + ":1\r\n", "*2\r\n-ERR no\r\n:1\r\n",
 	} {
 		c := newCheckedConn(scriptedConn(t, "+OK\r\n", bad))
@@ -70,10 +72,12 @@ func TestGoRedisGetsNoPartOfInvalidReply(t *testing.T) {
 // TestGoRedisSurvivesAnAnnouncedLength checks that a huge announced length, such as
 // "$9999999999999", ends the connection and not the process. go-redis would allocate the memory.
 func TestGoRedisSurvivesAnAnnouncedLength(t *testing.T) {
-	for _, reply := range []string{"$9999999999999\r\n", "*2147483647\r\n", strings.Repeat("*1\r\n", 1<<20) + ":1\r\n"} {
+	for _, reply := range []string{"$9999999999999\r\n", "*2147483647\r\n",
+		strings.Repeat("*1\r\n", 1<<20) + ":1\r\n"} {
 		u := &Upstream{}
 		c := redis.NewClient(&redis.Options{
-			Addr: fakeNode(t, reply), Dialer: u.dialChecked, Protocol: 2, DisableIdentity: true, MaxRetries: -1, ReadTimeout: time.Second, DialerRetries: 1,
+			Addr: fakeNode(t, reply), Dialer: u.dialChecked, Protocol: 2, DisableIdentity: true, MaxRetries: -1,
+			ReadTimeout: time.Second, DialerRetries: 1,
 		})
 		got, err := c.EvalSha(context.Background(), strings.Repeat("0", 40), []string{"k"}).Result()
 		if err == nil {

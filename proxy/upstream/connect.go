@@ -82,7 +82,8 @@ func (u *Upstream) explained(err error) error {
 	}
 	switch {
 	case hasErrorCode(err, "NOAUTH"):
-		return fmt.Errorf("%w: a password%s is needed: give %s, and %s unless the user is \"default\"", err, sentinels, password, user)
+		return fmt.Errorf("%w: a password%s is needed: give %s, and %s unless the user is \"default\"", err,
+			sentinels, password, user)
 	case hasErrorCode(err, "WRONGPASS"):
 		return fmt.Errorf("%w: check %s and %s", err, user, password)
 	case hasErrorCode(err, "NOPERM"):

@@ -22,7 +22,8 @@ func TestConnectWithOneSilentNode(t *testing.T) {
 	var tries sync.WaitGroup
 	for range 30 { // each asks in an order of its own
 		tries.Go(func() {
-			u, err := New(Config{Addrs: cluster.Addrs(), UpstreamTimeout: 3 * askTimeout}, slog.New(slog.DiscardHandler))
+			u, err := New(Config{Addrs: cluster.Addrs(), UpstreamTimeout: 3 * askTimeout},
+				slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Error(err)
 				return
@@ -40,7 +41,8 @@ func TestConnectWithOneSilentNode(t *testing.T) {
 // TestConnectGetsNullReply checks that the error for a null reply is not go-redis's "redis: nil".
 func TestConnectGetsNullReply(t *testing.T) {
 	for _, null := range []string{"$-1\r\n", "*-1\r\n"} {
-		u, err := New(Config{Addrs: []string{startFake(t, func([]string) string { return null }).addr}, UpstreamTimeout: askTimeout}, slog.New(slog.DiscardHandler))
+		u, err := New(Config{Addrs: []string{startFake(t, func([]string) string { return null }).addr},
+			UpstreamTimeout: askTimeout}, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

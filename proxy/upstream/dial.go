@@ -187,7 +187,8 @@ func refusesCredential(reply []byte) bool {
 // Authenticate tries a credential on a new connection and returns Redis's reply. On a link, the
 // answer could be confused with those of other sessions. If Redis accepts the credential, later
 // dials of the user's lanes use it.
-func (u *Upstream) Authenticate(ctx context.Context, command []byte, user string, password []byte) (reply []byte, ok bool, err error) {
+func (u *Upstream) Authenticate(ctx context.Context, command []byte, user string, password []byte) (reply []byte,
+	ok bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, u.cfg.UpstreamTimeout)
 	defer cancel()
 	node := u.AnyNode()

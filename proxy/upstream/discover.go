@@ -249,7 +249,8 @@ func healthyLines(nodes string) string {
 	var well strings.Builder
 	for line := range strings.Lines(nodes) {
 		fields := strings.Fields(line)
-		if len(fields) >= 8 && fields[7] == "connected" && !slices.ContainsFunc(strings.Split(fields[2], ","), isFailing) {
+		if len(fields) >= 8 && fields[7] == "connected" && !slices.ContainsFunc(strings.Split(fields[2], ","),
+			isFailing) {
 			well.WriteString(line)
 		}
 	}

@@ -25,7 +25,8 @@ func (l *Link) logRefusal(err error) {
 	if _, ok := errors.AsType[net.Error](err); ok || errors.Is(err, io.EOF) {
 		level = slog.LevelDebug
 	}
-	l.node.up.log.Log(context.Background(), level, "no connection to redis", "node", l.node.Addr, "user", l.lane.User, "err", err)
+	l.node.up.log.Log(context.Background(), level, "no connection to redis", "node", l.node.Addr, "user",
+		l.lane.User, "err", err)
 }
 
 // dial makes the link's connection. On a pinned link it also asks for the client ID.

@@ -204,7 +204,8 @@ func TestLinkSwallowsAskingsReply(t *testing.T) {
 	l := u.AnyNode().Link(Lane{})
 	results := make(chan result, 3)
 	submit(l, results, "ECHO", "a")
-	l.Submit(&Call{Request: resp.AppendCommand(nil, "ECHO", "b"), Asking: true, Sink: &sink{name: "b", results: results}})
+	l.Submit(&Call{Request: resp.AppendCommand(nil, "ECHO", "b"), Asking: true,
+		Sink: &sink{name: "b", results: results}})
 	submit(l, results, "ECHO", "c")
 	for _, want := range []string{"a", "b", "c"} {
 		if r := next(t, results); r.reply != string(resp.AppendBulk(nil, want)) {
@@ -266,7 +267,8 @@ func TestLinkDropsAbandonedCalls(t *testing.T) {
 	u := startUpstream(t, f.addr, time.Second)
 	l := u.AnyNode().Link(Lane{})
 	results := make(chan result, 2)
-	l.Submit(&Call{Request: resp.AppendCommand(nil, "ECHO", "a"), Sink: &sink{name: "a", results: results, dropped: true}})
+	l.Submit(&Call{Request: resp.AppendCommand(nil, "ECHO", "a"),
+		Sink: &sink{name: "a", results: results, dropped: true}})
 	submit(l, results, "ECHO", "b")
 	got := map[string]result{}
 	for range 2 {

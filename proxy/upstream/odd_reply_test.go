@@ -14,7 +14,8 @@ import (
 // without CR, ends the connection and not the process. The link dials again until the caller is
 // told that Redis cannot be reached.
 func TestPinnedConnectionWithInvalidID(t *testing.T) {
-	for _, id := range []string{":\n", ":\r\n", ":x\r\n", "*0\r\n", "+7\r\n", ":99999999999999999999\r\n", "$9999999999999\r\n"} {
+	for _, id := range []string{":\n", ":\r\n", ":x\r\n", "*0\r\n", "+7\r\n", ":99999999999999999999\r\n",
+		"$9999999999999\r\n"} {
 		f := startFake(t, func(args []string) string {
 			if args[0] == "CLIENT" {
 				return id
@@ -36,7 +37,8 @@ func TestPinnedConnectionWithInvalidID(t *testing.T) {
 // behind it. None gets a wrong reply, and the next call goes out on a new connection.
 func TestLinkDropsConnectionOnInvalidReply(t *testing.T) {
 	for _, bad := range []string{
-		"+OK\n", ":\n", "$3\r\nabcdef\r\n", "$-2\r\n", "*-2\r\n", "$9999999999999\r\n", "%0\r\n", "PONG\r\n", "|1\r\n+a\r\n+b\r\n:1\r\n", ">1\r\n+a\r\n",
+		"+OK\n", ":\n", "$3\r\nabcdef\r\n", "$-2\r\n", "*-2\r\n", "$9999999999999\r\n", "%0\r\n", "PONG\r\n",
+		"|1\r\n+a\r\n+b\r\n:1\r\n", ">1\r\n+a\r\n",
 		"-" + strings.Repeat("e", maxErrorReply+1) + "\r\n",
 	} {
 		f := startFake(t, func(args []string) string {
@@ -52,7 +54,8 @@ func TestLinkDropsConnectionOnInvalidReply(t *testing.T) {
 			submit(l, results, "ECHO", word)
 		}
 		for range 3 {
-			if got := next(t, results); got.cause == nil && got.reply != string(resp.AppendBulk(nil, got.name[len("ECHO "):])) {
+			if got := next(t, results); got.cause == nil &&
+				got.reply != string(resp.AppendBulk(nil, got.name[len("ECHO "):])) {
 				t.Errorf("%.20q: got %+v: a reply to something else", bad, got)
 			}
 		}
@@ -100,7 +103,8 @@ func TestPanicInOneCallEndsOnlyItsConnection(t *testing.T) {
 	l := u.AnyNode().Link(Lane{})
 	results := make(chan result, 2)
 	before := guard.Panics()
-	l.Submit(&Call{Request: resp.AppendCommand(nil, "ECHO", "bad"), Sink: panicking{&sink{name: "bad", results: results}}})
+	l.Submit(&Call{Request: resp.AppendCommand(nil, "ECHO", "bad"),
+		Sink: panicking{&sink{name: "bad", results: results}}})
 	got := next(t, results)
 	if _, ok := errors.AsType[*guard.Panic](got.cause); !ok || guard.Panics() != before+1 {
 		t.Errorf("got %+v and %d panics, want the panic as the cause, counted", got, guard.Panics()-before)

@@ -18,7 +18,8 @@ func TestPermitWithSilentNode(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	for _, n := range cluster.Nodes {
-		if err := n.Client().Do(t.Context(), "ACL", "SETUSER", "bob", "on", "nopass", "~bob:*", "+@all").Err(); err != nil {
+		if err := n.Client().Do(t.Context(), "ACL", "SETUSER", "bob", "on", "nopass", "~bob:*",
+			"+@all").Err(); err != nil {
 			t.Fatal(err)
 		}
 	}

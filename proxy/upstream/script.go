@@ -19,7 +19,8 @@ var errNoLink = errors.New("upstream: no connection for scripts yet")
 //
 // If sent is false, Redis has not received the command and will not. If writeBy is not nil, the
 // command is not written from that time on.
-func (u *Upstream) Script(until time.Time, writeBy *time.Time, db, slot int, command, dst []byte) (reply []byte, sent bool, err error) {
+func (u *Upstream) Script(until time.Time, writeBy *time.Time, db, slot int, command, dst []byte) (reply []byte,
+	sent bool, err error) {
 	return u.script(until, writeBy, Lane{DB: db, Scripts: true}, slot, 1, command, dst)
 }
 
@@ -27,11 +28,13 @@ func (u *Upstream) Script(until time.Time, writeBy *time.Time, db, slot int, com
 // their n replies. They use a link of their own, so that single scripts do not wait for them. On
 // that link, a long wait for a reply is normal. Only after a call was given up, later calls fail at
 // once.
-func (u *Upstream) Scripts(until time.Time, db, slot, n int, commands, dst []byte) (replies []byte, sent bool, err error) {
+func (u *Upstream) Scripts(until time.Time, db, slot, n int, commands, dst []byte) (replies []byte, sent bool,
+	err error) {
 	return u.script(until, nil, Lane{DB: db, Scripts: true, Bulk: true}, slot, n, commands, dst)
 }
 
-func (u *Upstream) script(until time.Time, writeBy *time.Time, lane Lane, slot, n int, commands, dst []byte) (replies []byte, sent bool, err error) {
+func (u *Upstream) script(until time.Time, writeBy *time.Time, lane Lane, slot, n int, commands,
+	dst []byte) (replies []byte, sent bool, err error) {
 	node := u.Topology().Node(uint16(slot))
 	if node == nil || node.Unresponsive() {
 		return dst, false, errNoLink

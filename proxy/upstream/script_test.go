@@ -17,7 +17,8 @@ func startScripts(t *testing.T, answer func(args []string) string) (*Upstream, *
 	t.Helper()
 	f := startFake(t, answer)
 	u := startUpstream(t, f.addr, time.Second)
-	if _, sent, err := u.Script(soon(), nil, 0, 7, resp.AppendCommand(nil, "ECHO", "first"), nil); sent || !errors.Is(err, errNoLink) {
+	if _, sent, err := u.Script(soon(), nil, 0, 7, resp.AppendCommand(nil, "ECHO", "first"), nil); sent ||
+		!errors.Is(err, errNoLink) {
 		t.Fatalf("without a connection: got sent %v, %v", sent, err)
 	}
 	awaitScriptLink(t, u.AnyNode().Link(Lane{Scripts: true}))
@@ -67,10 +68,12 @@ func TestAbandonedScript(t *testing.T) {
 	hold := make(chan struct{})
 	u, f := startScripts(t, func(args []string) string { <-hold; return echo(args) })
 	until := time.Now().Add(scriptSilence + 50*time.Millisecond)
-	if _, sent, err := u.Script(until, nil, 0, 7, resp.AppendCommand(nil, "ECHO", "a"), nil); !sent || !errors.Is(err, os.ErrDeadlineExceeded) {
+	if _, sent, err := u.Script(until, nil, 0, 7, resp.AppendCommand(nil, "ECHO", "a"), nil); !sent ||
+		!errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("written: got sent %v, %v", sent, err)
 	}
-	if _, sent, err := u.Script(soon(), nil, 0, 7, resp.AppendCommand(nil, "ECHO", "b"), nil); sent || !errors.Is(err, errNoLink) {
+	if _, sent, err := u.Script(soon(), nil, 0, 7, resp.AppendCommand(nil, "ECHO", "b"), nil); sent ||
+		!errors.Is(err, errNoLink) {
 		t.Errorf("behind it: got sent %v, %v", sent, err)
 	}
 	close(hold)
@@ -105,7 +108,8 @@ func TestScriptIsNotWrittenTooLate(t *testing.T) {
 			t.Errorf("%s: got %q, sent %v, %v", c.word, reply, sent, err)
 		}
 	}
-	if sent := f.commands(); strings.Contains(sent, "ECHO late") || !strings.Contains(sent, "ECHO in-time|ECHO at-any-time") {
+	if sent := f.commands(); strings.Contains(sent, "ECHO late") ||
+		!strings.Contains(sent, "ECHO in-time|ECHO at-any-time") {
 		t.Errorf("sent %q", sent)
 	}
 }
@@ -138,7 +142,8 @@ func TestScriptsAtOnce(t *testing.T) {
 	awaitScriptLink(t, u.AnyNode().Link(Lane{Scripts: true, Bulk: true}))
 	for range 2 {
 		replies, sent, err := u.Scripts(soon(), 0, 7, 3, commands, []byte("before "))
-		if want := "before *2\r\n$1\r\na\r\n:1\r\n-ERR no\r\n*2\r\n$1\r\nb\r\n:1\r\n"; string(replies) != want || !sent || err != nil {
+		if want := "before *2\r\n$1\r\na\r\n:1\r\n-ERR no\r\n*2\r\n$1\r\nb\r\n:1\r\n"; string(replies) != want ||
+			!sent || err != nil {
 			t.Errorf("got %q, sent %v, %v, want %q", replies, sent, err, want)
 		}
 		reply, _, err := u.Script(soon(), nil, 0, 7, resp.AppendCommand(nil, "ECHO", "c"), nil)
@@ -155,7 +160,8 @@ func TestScriptsAtOnce(t *testing.T) {
 // buffers can be used again.
 func TestScriptBuffersAreReused(t *testing.T) {
 	u, _ := startScripts(t, echo)
-	if _, sent, err := u.Scripts(soon(), 0, 7, 1, resp.AppendCommand(nil, "ECHO", "first"), nil); sent || !errors.Is(err, errNoLink) {
+	if _, sent, err := u.Scripts(soon(), 0, 7, 1, resp.AppendCommand(nil, "ECHO", "first"), nil); sent ||
+		!errors.Is(err, errNoLink) {
 		t.Fatalf("without a connection: got sent %v, %v", sent, err)
 	}
 	awaitScriptLink(t, u.AnyNode().Link(Lane{Scripts: true, Bulk: true}))
@@ -209,7 +215,8 @@ func TestSlowScriptsAtOnce(t *testing.T) {
 	l := u.AnyNode().Link(Lane{Scripts: true, Bulk: true})
 	awaitScriptLink(t, l)
 	behind := make(chan error)
-	if sent, err := ask(time.Now().Add(scriptSilence+100*time.Millisecond), "slow"); !sent || !errors.Is(err, os.ErrDeadlineExceeded) {
+	if sent, err := ask(time.Now().Add(scriptSilence+100*time.Millisecond), "slow"); !sent ||
+		!errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("one that takes too long: got sent %v, %v", sent, err)
 	}
 	if sent, err := ask(soon(), "after that"); sent || !errors.Is(err, errNoLink) {

@@ -28,7 +28,8 @@ func connectTLS(ctx context.Context, addr string, config *tls.Config) (net.Conn,
 		return nil, err
 	}
 	if end, ok := ctx.Deadline(); ok {
-		_ = socket.SetDeadline(time.Now().Add(time.Until(end) * 3 / 4)) // the caller gets the reason before its own time is over
+		_ = socket.SetDeadline(
+			time.Now().Add(time.Until(end) * 3 / 4)) // the caller gets the reason before its own time is over
 	}
 	conn := tls.Client(socket, config)
 	if err := conn.HandshakeContext(ctx); err != nil {

@@ -77,7 +77,8 @@ func (u *Upstream) askSentinel(ctx context.Context, addr string) (v sentinelView
 	_, _ = pipe.Exec(ctx) // each command has its own error
 	switch err := at.Err(); {
 	case errors.Is(err, redis.Nil):
-		return v, fmt.Errorf("sentinel %s: %w: it watches no master named %q, check --sentinel-master", addr, errNoSuchMaster, name)
+		return v, fmt.Errorf("sentinel %s: %w: it watches no master named %q, check --sentinel-master", addr,
+			errNoSuchMaster, name)
 	case err != nil && strings.Contains(err.Error(), "unknown command"):
 		return v, fmt.Errorf("%s: %w", addr, errNotSentinel)
 	case err != nil:
@@ -96,7 +97,8 @@ func (u *Upstream) askSentinel(ctx context.Context, addr string) (v sentinelView
 	replicaList, _ := replicas.Slice()
 	for _, replica := range replicaList {
 		m := pairsOf(replica)
-		if addr := net.JoinHostPort(m["ip"], m["port"]); m["flags"] == "slave" && m["master-link-status"] == "ok" && addr != v.master {
+		if addr := net.JoinHostPort(m["ip"], m["port"]); m["flags"] == "slave" && m["master-link-status"] == "ok" &&
+			addr != v.master {
 			v.replicas = append(v.replicas, addr)
 		}
 	}

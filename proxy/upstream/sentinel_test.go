@@ -10,7 +10,8 @@ import (
 func TestOddRepliesOfASentinel(t *testing.T) {
 	u := startUpstream(t, startFake(t, echo).addr, time.Second)
 	for _, odd := range []string{
-		":9223372036854775807\r\n", ":4294967296\r\n", "$3\r\nabc\r\n", "+OK\r\n", "-ERR no\r\n", "*-1\r\n", "*1\r\n*1\r\n:1\r\n", "*1\r\n:7\r\n",
+		":9223372036854775807\r\n", ":4294967296\r\n", "$3\r\nabc\r\n", "+OK\r\n", "-ERR no\r\n", "*-1\r\n",
+		"*1\r\n*1\r\n:1\r\n", "*1\r\n:7\r\n",
 	} {
 		sentinel := startFake(t, func(args []string) string {
 			switch args[1] {

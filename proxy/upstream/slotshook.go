@@ -57,7 +57,8 @@ func (t *Topology) clusterSlots() (slots []redis.ClusterSlot) {
 			last++
 		}
 		if n != nil {
-			slots = append(slots, redis.ClusterSlot{Start: first, End: last, Nodes: []redis.ClusterNode{{Addr: n.Addr}}})
+			slots = append(slots, redis.ClusterSlot{Start: first, End: last,
+				Nodes: []redis.ClusterNode{{Addr: n.Addr}}})
 		}
 		first = last + 1
 	}

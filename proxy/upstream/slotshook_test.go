@@ -74,7 +74,9 @@ func TestRefreshAfterMoved(t *testing.T) {
 	for i, send := range []func(key string) error{
 		func(key string) error { return u.Client().Set(t.Context(), key, "1", 0).Err() },
 		func(key string) error {
-			_, err := u.Client().Pipelined(t.Context(), func(p redis.Pipeliner) error { return p.Set(t.Context(), key, "1", 0).Err() })
+			_, err := u.Client().Pipelined(t.Context(), func(p redis.Pipeliner) error {
+				return p.Set(t.Context(), key, "1", 0).Err()
+			})
 			return err
 		},
 	} {
@@ -93,7 +95,8 @@ func TestRefreshAfterMoved(t *testing.T) {
 		if err := send(key); err != nil {
 			t.Fatal(err)
 		}
-		for until := time.Now().Add(15 * time.Second); u.Topology().Node(uint16(slot)).Addr != to.Announced(); time.Sleep(10 * time.Millisecond) {
+		for until := time.Now().Add(15 * time.Second); u.Topology().Node(
+			uint16(slot)).Addr != to.Announced(); time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(until) { // it looks every 30 s in any case
 				t.Fatalf("slot %d is not found", slot)
 			}

@@ -149,7 +149,8 @@ func New(cfg Config, log *slog.Logger) (*Upstream, error) {
 		maxBulk:     defaultMaxBulk,
 	}
 	if u.followsSentinels() {
-		u.sentinels = sentinels{addrs: cfg.Addrs, epoch: -1, watched: make(map[string]context.CancelFunc), urgent: make(chan struct{}, 1)}
+		u.sentinels = sentinels{addrs: cfg.Addrs, epoch: -1, watched: make(map[string]context.CancelFunc),
+			urgent: make(chan struct{}, 1)}
 		u.peers = nil
 	}
 	quietGoRedis(log)
