@@ -1,7 +1,6 @@
 package lockcmd
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -48,20 +47,6 @@ func (s *Service) dequeue(a *acquisition) (left <-chan struct{}) {
 		}
 	}
 	return r.done
-}
-
-// awaitDequeued dequeues the waiter and waits for that. It waits at most blockSlack, since Redis
-// may be slow, and stops when the client is gone. The client's next command is to find the queue
-// without this waiter.
-func (s *Service) awaitDequeued(ctx context.Context, a *acquisition) {
-	left := s.dequeue(a)
-	timer := time.NewTimer(blockSlack)
-	defer timer.Stop()
-	select {
-	case <-left:
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }
 
 // add reports whether the caller must start a task for this lock.

@@ -66,12 +66,12 @@ func (c *Carrier) newQueueWait(wt wait, seen result) *queueWait {
 }
 
 // close also takes out a waiter whose attempt panicked. Otherwise all behind it would wait for
-// ever.
-func (q *queueWait) close() {
+// ever. The client's next command is to find the list of turns without this waiter.
+func (q *queueWait) close(ctx context.Context) {
 	s := q.service
 	s.queues.leave(q.waiter, result{}, true)
 	if !q.took && q.turns != nil && !s.queues.waiting(q.queue) {
-		s.leaveTurns(q.queue.lockID, q.turns)
+		awaitLeft(ctx, s.leaveTurns(q.queue.lockID, q.turns))
 	}
 	q.timer.Stop()
 	if q.blockTimer != nil {

@@ -76,7 +76,13 @@ func (s *Service) beginTurn(lock lockID, kind string) {
 }
 
 // leaveTurns takes this Leash out of the list of turns, because nobody waits here any more. It does
-// not block. Without an answer the reservation of this Leash runs out.
-func (s *Service) leaveTurns(lock lockID, m *script.Mode) {
-	s.spawn(func() { s.redis.LeaveTurns(lock.inRedis(), m, s.turnEntry(m), turnEventText(lock, m), s.deadline()) })
+// not block; left is closed when it is done. Without an answer the reservation of this Leash runs
+// out.
+func (s *Service) leaveTurns(lock lockID, m *script.Mode) (left <-chan struct{}) {
+	done := make(chan struct{})
+	s.spawn(func() {
+		defer close(done)
+		s.redis.LeaveTurns(lock.inRedis(), m, s.turnEntry(m), turnEventText(lock, m), s.deadline())
+	})
+	return done
 }

@@ -23,7 +23,7 @@ func (c *Carrier) wait(ctx context.Context, wt wait, seen result) result {
 func (c *Carrier) await(ctx context.Context, wt wait, seen result) (r result) {
 	q := c.newQueueWait(wt, seen)
 	defer func() {
-		q.close()
+		q.close(ctx)
 		r.copyPending = q.waiter.copyPending // it does not change any more
 	}()
 	for {
@@ -31,6 +31,18 @@ func (c *Carrier) await(ctx context.Context, wt wait, seen result) (r result) {
 			q.took = r.took()
 			return r
 		}
+	}
+}
+
+// awaitLeft waits until Redis has a waiter no more. It waits at most blockSlack, since Redis may be
+// slow, and stops when the client is gone.
+func awaitLeft(ctx context.Context, left <-chan struct{}) {
+	timer := time.NewTimer(blockSlack)
+	defer timer.Stop()
+	select {
+	case <-left:
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }
 

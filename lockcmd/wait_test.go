@@ -442,6 +442,6 @@ func TestR18WaiterWhoseAttemptPanickedLeaves(t *testing.T) {
 	try := a.carrier.newAcquisition(acquireOptions{key: key, mode: script.Plain, wait: true, ttl: time.Second}, nil)
 	ghost := a.carrier.newQueueWait(try.wait(), result{kind: taken})
 	reply := b.await(s, 2, key, "BLOCK", "0")
-	ghost.close()
+	ghost.close(t.Context())
 	tokenOf(t, receive(t, reply, soon))
 }
