@@ -51,7 +51,7 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 	}
 	// In the other cases the undo takes the waiter out of the queue.
 	if a.waitsFair() && r.kind != granted && r.kind != moved && r.kind != unknown {
-		awaitLeft(ctx, s.dequeue(a))
+		awaitLeft(ctx, s.dequeue(a), a.end)
 	}
 	return c.replyAcquire(ctx, dst, a, r)
 }

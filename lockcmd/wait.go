@@ -34,10 +34,10 @@ func (c *Carrier) await(ctx context.Context, wt wait, seen result) (r result) {
 	}
 }
 
-// awaitLeft waits until Redis has a waiter no more. It waits at most blockSlack, since Redis may be
-// slow, and stops when the client is gone.
-func awaitLeft(ctx context.Context, left <-chan struct{}) {
-	timer := time.NewTimer(blockSlack)
+// awaitLeft waits until Redis has a waiter no more. It waits at most blockSlack, and not longer than
+// that after the end of BLOCK, since Redis may be slow. It stops when the client is gone.
+func awaitLeft(ctx context.Context, left <-chan struct{}, end time.Time) {
+	timer := time.NewTimer(time.Until(attemptDeadline(time.Now().Add(blockSlack), end)))
 	defer timer.Stop()
 	select {
 	case <-left:
