@@ -34,8 +34,8 @@ func (c *Carrier) await(ctx context.Context, wt wait, seen result) (r result) {
 	}
 }
 
-// awaitLeft waits until Redis has a waiter no more. It waits at most blockSlack, and not longer than
-// that after the end of BLOCK, since Redis may be slow. It stops when the client is gone.
+// awaitLeft waits until Redis has a waiter no more, or until the client is gone. Redis may be slow,
+// so it waits at most blockSlack, and ends no later than that after the end of BLOCK.
 func awaitLeft(ctx context.Context, left <-chan struct{}, end time.Time) {
 	timer := time.NewTimer(time.Until(attemptDeadline(time.Now().Add(blockSlack), end)))
 	defer timer.Stop()
