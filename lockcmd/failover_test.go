@@ -16,8 +16,10 @@ func TestMasterDies(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	rdb := dialCluster(t, cluster.Addrs()...)
-	// an attempt that the kill interrupts ends in LOCKTIMEOUT
-	s := leash(t, rdb, Config{WatchdogTimeout: 15 * time.Second, UpstreamTimeout: 2 * time.Second}, slowRetries)
+	// The waiter attempts when its subscription moves to another node. If the kill interrupts that
+	// attempt, it ends in LOCKTIMEOUT after the upstream timeout, so that is longer than a failover.
+	s := leash(t, rdb, Config{WatchdogTimeout: 15 * time.Second, UpstreamTimeout: time.Minute}, slowRetries)
+	impatient := leash(t, rdb, Config{WatchdogTimeout: 15 * time.Second, UpstreamTimeout: 2 * time.Second})
 	key := newKey()
 	elsewhere := redistest.KeyIn((script.SlotOf(key)+script.Slots/3)%script.Slots, "other")
 	a, b := connect(t, s), connect(t, s)
@@ -37,13 +39,13 @@ func TestMasterDies(t *testing.T) {
 		t.Fatal(err)
 	}
 	connect(t, s).token(elsewhere)
-	reply := connect(t, s).do("LOCK.ACQUIRE", key)
+	reply := connect(t, impatient).do("LOCK.ACQUIRE", key)
 	if reply == "-"+msgTimeout { // it was sent before Leash noticed the end of a connection
-		reply = connect(t, s).do("LOCK.ACQUIRE", key)
+		reply = connect(t, impatient).do("LOCK.ACQUIRE", key)
 	}
 	want(t, reply, "-"+msgRefused)
 	eventually(t, 12*time.Second, "the replica serves", func() bool {
-		return connect(t, s).do("LOCK.ACQUIRE", key) == "$-1"
+		return connect(t, impatient).do("LOCK.ACQUIRE", key) == "$-1"
 	})
 	if len(a.losses) != 0 {
 		t.Fatalf("lost %s", <-a.losses)
