@@ -210,14 +210,18 @@ func TestR6CheckFindsACurrentToken(t *testing.T) {
 	})
 }
 
-func TestR6CheckFailsWithoutRedis(t *testing.T) {
+// TestR6SilentRedisChangesNoHold: What only had to read the hold, and got no answer, says that
+// nothing was done.
+func TestR6SilentRedisChangesNoHold(t *testing.T) {
 	t.Parallel()
 	s, _, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond})
 	a, key := connect(t, s), newKey()
-	token := a.token(key)
+	token := strconv.FormatInt(a.token(key, "OWNER", "me", "LEASE", "60000"), 10)
 	p.Freeze()
 	defer p.Thaw()
-	want(t, a.do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(token, 10)), "-"+msgRefused)
+	want(t, a.do("LOCK.CHECK", key, "TOKEN", token), "-"+msgRefused)
+	want(t, a.do("LOCK.EXTEND", key, "60000", "TOKEN", token), "-"+msgRefused)
+	want(t, connect(t, s).do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", token), "-"+msgRefused)
 }
 
 // TestR12ExtendEndsWithMaxHold: EXTEND replies with how long the lock is held. That is less than

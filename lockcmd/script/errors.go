@@ -3,6 +3,7 @@ package script
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"time"
@@ -23,6 +24,14 @@ var ErrRefused = errors.New("lockcmd: Redis did not take the request")
 // ErrShape is the error for a reply that the script cannot give. Nobody knows whether the script
 // ran.
 var ErrShape = errors.New("lockcmd: a reply of another shape than the script's")
+
+// errorOfRead is the error of a request that only reads. Without an answer it has changed nothing.
+func errorOfRead(err error) error {
+	if errors.Is(err, ErrUnknown) {
+		return fmt.Errorf("%w: %v", ErrRefused, err)
+	}
+	return err
+}
 
 // Verdict says what an error means for the script.
 type Verdict int

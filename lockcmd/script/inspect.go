@@ -50,12 +50,12 @@ type Hold struct {
 	Text   string // the record's bytes
 }
 
-// Inspect reads a lock.
+// Inspect reads a lock. The error is ErrRefused when Redis did not answer in time.
 func (c *Client) Inspect(lock Lock, until time.Time) (Inspection, error) {
 	reply, err := c.Ask(&Call{Script: inspectScript, DB: lock.DB, Keys: []string{lock.Key, QueueKeys(lock.Key)[0]},
 		MinKeys: 1}, until)
 	if err != nil {
-		return Inspection{}, err
+		return Inspection{}, errorOfRead(err)
 	}
 	n := IntegersOf(reply)
 	info := Inspection{Mode: "plain", Left: Millis(n[0]), Now: n[1]*1000 + n[2]/1000, Queue: int(n[3])}
@@ -98,7 +98,7 @@ func (c *Client) inspectRW(lock Lock, until time.Time) (Inspection, error) {
 	reply, err := c.AskThroughMigration(&Call{Script: inspectRWScript, DB: lock.DB, Keys: Read.Keys(lock.Key, "")},
 		until)
 	if err != nil {
-		return Inspection{}, err
+		return Inspection{}, errorOfRead(err)
 	}
 	n := IntegersOf(reply)
 	info := Inspection{Mode: Read.Name, Left: Millis(n[0]), Now: n[1]*1000 + n[2]/1000}
