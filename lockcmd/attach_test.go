@@ -207,7 +207,7 @@ func TestR7LostReplyOfAttach(t *testing.T) {
 
 func TestR26UnansweredAttachIsRepeated(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond})
+	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second})
 	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
 		for _, end := range []bool{false, true} {
 			for _, from := range []*Service{s, straight} {

@@ -214,7 +214,7 @@ func TestR6CheckFindsACurrentToken(t *testing.T) {
 // nothing was done.
 func TestR6SilentRedisChangesNoHold(t *testing.T) {
 	t.Parallel()
-	s, _, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond})
+	s, _, p := faulty(t, Config{UpstreamTimeout: time.Second})
 	a, key := connect(t, s), newKey()
 	token := strconv.FormatInt(a.token(key, "OWNER", "me", "LEASE", "60000"), 10)
 	p.Freeze()

@@ -13,7 +13,7 @@ import (
 
 func TestR22UnknownEnqueueIsUndone(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{UpstreamTimeout: 400 * time.Millisecond})
+	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second})
 	holder, a, key := connect(t, straight), connect(t, s), newKey()
 	holder.token(key)
 	connect(t, straight).token(newKey(), "FAIR") // Redis knows the script

@@ -132,7 +132,7 @@ func lostHandOver(t *testing.T, before bool) bool {
 
 func TestR26UnknownAcquireIsUndone(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{UpstreamTimeout: 400 * time.Millisecond}, slowRetries)
+	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second}, slowRetries)
 	a, b, key := connect(t, s), connect(t, straight), newKey()
 	a.token(newKey())
 	fault := p.DropAfter(running(script.AcquireScript, key), faultproxy.Always())
@@ -156,7 +156,7 @@ func TestR26UnknownAcquireIsUndone(t *testing.T) {
 
 func TestR26UndoLeavesTheHoldItEntered(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{UpstreamTimeout: 400 * time.Millisecond})
+	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second})
 	a, key := connect(t, s), newKey()
 	token := a.token(key, "OWNER", "me")
 	fault := p.DropAfter(running(script.AcquireScript, key), faultproxy.Always())
@@ -242,7 +242,7 @@ func TestR28LateUndoLeavesPermitsToExpire(t *testing.T) {
 
 func TestR26UnknownReleaseIsRepeated(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond})
+	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second})
 	a, key := connect(t, s), newKey()
 	for range 2 {
 		a.token(key, "OWNER", "me")
@@ -375,7 +375,7 @@ func disconnectAtRandom(t *testing.T, options ...string) {
 
 func TestR26UnknownRemoteReleaseIsRepeated(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond})
+	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second})
 	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
 		for count, code := range map[int]string{1: ":1", 2: ":0"} {
 			a, b, key := connect(t, s), connect(t, s), newKey()

@@ -26,7 +26,7 @@ func (c *conn) askUntilAnswered(args ...string) (reply string) {
 func TestR7AcquireBesideAPendingMove(t *testing.T) {
 	t.Parallel() // mostly waiting
 	takesLong(t)
-	s, straight, p := faulty(t, Config{UpstreamTimeout: 800 * time.Millisecond})
+	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second})
 	for i, from := range []*Service{s, straight} {
 		for j, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter,
 			p.DropBefore} {

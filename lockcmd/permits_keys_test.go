@@ -127,7 +127,7 @@ func (s *Service) renewsPermits(t *testing.T, permits map[string]string) {
 func TestR14PermitsInASlotInMigration(t *testing.T) {
 	t.Parallel()
 	rdb := dialCluster(t, sharedCluster(t).Addrs()...)
-	s := leash(t, rdb, Config{UpstreamTimeout: 500 * time.Millisecond})
+	s := leash(t, rdb, Config{UpstreamTimeout: time.Second})
 	tag := "{" + newKey() + "}"
 	a, c := connect(t, s), connect(t, leash(t, rdb, Config{}))
 	permits := make(map[string]string)

@@ -15,7 +15,7 @@ import (
 func TestR26UnansweredMoveOfPermitsIsUndone(t *testing.T) {
 	t.Parallel() // mostly waiting
 	takesLong(t)
-	s, straight, p := faulty(t, Config{UpstreamTimeout: 800 * time.Millisecond})
+	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second})
 	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
 		for _, from := range []*Service{s, straight} {
 			a, b, key := connect(t, from), connect(t, s), newKey()

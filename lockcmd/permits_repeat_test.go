@@ -165,7 +165,7 @@ func rdbGet(t testing.TB, s *Service, key string) string {
 // the same ID waits for it. Otherwise it would get the permit that is about to be released.
 func TestR26RepeatedIDWaitsForTheUndo(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{UpstreamTimeout: 500 * time.Millisecond})
+	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second})
 	key, a := semaphore(t, straight, 1), connect(t, s)
 	a.permit(key) // Redis knows the scripts now
 	want(t, a.do("SEM.RELEASE", key), ":1")

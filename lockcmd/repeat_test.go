@@ -77,7 +77,7 @@ func TestR7RepeatedMacquireThatFailsIsUndone(t *testing.T) {
 // that the acquire is being undone.
 func TestR26UnansweredRepetitionIsUndone(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond})
+	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second})
 	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
 		for _, command := range [][]string{{"LOCK.ACQUIRE"}, {"LOCK.MACQUIRE", "1"}} {
 			a, key := connect(t, s), newKey()
@@ -127,7 +127,7 @@ func TestR7MovedHoldWithoutID(t *testing.T) {
 func TestR26UndoBesideARelease(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, key := leash(t, rdb, Config{UpstreamTimeout: 200 * time.Millisecond}), newKey()
+		s, key := leash(t, rdb, Config{UpstreamTimeout: time.Second}), newKey()
 		a := connect(t, s)
 		a.twice(key)
 		h := a.carrier.oldest()

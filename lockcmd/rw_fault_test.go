@@ -93,7 +93,7 @@ func TestR7LateCopiesOfReadAndWriteDoNothing(t *testing.T) {
 
 func TestR26UnknownReadAndWriteAreUndone(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{UpstreamTimeout: 400 * time.Millisecond}, slowRetries)
+	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second}, slowRetries)
 	for _, m := range []*script.Mode{script.Read, script.Write} {
 		a, b, c, key := connect(t, s), connect(t, straight), connect(t, straight), newKey()
 		p.DropAfter(running(m.Acquire, key), faultproxy.Always())
@@ -114,7 +114,7 @@ func TestR26UnknownReadAndWriteAreUndone(t *testing.T) {
 // others.
 func TestR26UndoneReaderLeavesTheOthers(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{UpstreamTimeout: 400 * time.Millisecond})
+	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second})
 	a, b, key := connect(t, s), connect(t, straight), newKey()
 	other := b.token(key, "READ", "OWNER", "other")
 	token := a.token(key, "READ", "OWNER", "me")

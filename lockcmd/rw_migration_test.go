@@ -91,7 +91,7 @@ func TestR14ReadWriteHoldsWaitForTheirKeys(t *testing.T) {
 	t.Parallel()
 	rdb := dialCluster(t, sharedCluster(t).Addrs()...)
 	s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{UpstreamTimeout: time.Minute})
-	hasty := leash(t, rdb, Config{UpstreamTimeout: 300 * time.Millisecond})
+	hasty := leash(t, rdb, Config{UpstreamTimeout: time.Second})
 	tag := "{" + newKey() + "}"
 	asked := []struct{ command, want string }{
 		{"LOCK.CHECK %k TOKEN %t", ":1"},

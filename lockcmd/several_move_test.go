@@ -163,7 +163,7 @@ func TestR7UndoOfEachMode(t *testing.T) {
 // The hold that it moved is kept.
 func TestR26UnansweredMoveIsFinished(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond})
+	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second})
 	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
 		for _, from := range []*Service{s, straight} {
 			for _, command := range [][]string{{"LOCK.ACQUIRE"}, {"LOCK.MACQUIRE", "1"}} {

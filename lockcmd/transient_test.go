@@ -45,7 +45,7 @@ func TestR7NoRetriableErrorReachesClients(t *testing.T) {
 	tests := make(map[string]func(*testing.T))
 	for word, c := range cases {
 		tests[word] = func(t *testing.T) {
-			s := leash(t, c.rdb, Config{UpstreamTimeout: 500 * time.Millisecond})
+			s := leash(t, c.rdb, Config{UpstreamTimeout: time.Second})
 			a, b := connect(t, s), connect(t, s)
 			sem := "{" + key + "}sem"
 			eventually(t, soon, "Redis takes a lock", func() bool {

@@ -160,7 +160,7 @@ func TestR25ReleaseElsewhereIsNoLossWhileTheTombstoneIsUnreadable(t *testing.T) 
 
 func TestR5HoldBeingReleasedIsNoDeadlock(t *testing.T) {
 	t.Parallel()
-	s, _, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond})
+	s, _, p := faulty(t, Config{UpstreamTimeout: time.Second})
 	a, key := connect(t, s), newKey()
 	a.token(key)
 	fault := p.DropBefore(running(script.ReleaseScript, key), faultproxy.Always())
