@@ -8,6 +8,9 @@
 //	exchange  proxy/pubsub: subscriptions, shared among sessions
 //	locks     lockcmd: LOCK.*, SEM.*, LATCH.*
 //	server    proxy: clients and their sessions
+//
+// With the name of a command as first argument (leash lock, leash status, …) it runs that command
+// of internal/cli instead.
 package main
 
 import (
@@ -25,6 +28,7 @@ import (
 	"syscall"
 	"time"
 
+	"leash/internal/cli"
 	"leash/internal/collector"
 	"leash/internal/config"
 	"leash/internal/embedded"
@@ -43,6 +47,9 @@ const gcPercent = 50
 
 func main() {
 	guard.AbortOnCrash()
+	if cli.Has(os.Args[1:]) {
+		os.Exit(cli.Run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
+	}
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}

@@ -17,7 +17,7 @@ func TestMasterDies(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	rdb := dialCluster(t, cluster.Addrs()...)
 	// The waiter attempts when its subscription moves to another node. If the kill interrupts that
-	// attempt, it ends in LOCKTIMEOUT after the upstream timeout, so that is longer than a failover.
+	// attempt, it ends in LOCKTIMEOUT after the upstream timeout: longer here than a failover.
 	s := leash(t, rdb, Config{WatchdogTimeout: 15 * time.Second, UpstreamTimeout: time.Minute}, slowRetries)
 	impatient := leash(t, rdb, Config{WatchdogTimeout: 15 * time.Second, UpstreamTimeout: 2 * time.Second})
 	key := newKey()

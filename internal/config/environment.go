@@ -58,10 +58,11 @@ func setFromEnv(gs []group, fs *pflag.FlagSet, environ []string) (errs []error) 
 }
 
 // isForeign reports whether a variable is not meant for Leash although its name has the prefix.
-// LEASH_VERSION is left to deployments.
+// LEASH_VERSION is left to deployments. LEASH_SERVER and LEASH_TOKEN belong to leash lock and the
+// other commands of package cli.
 func isForeign(name, text string) bool {
 	rest := strings.TrimPrefix(name, envPrefix)
-	if rest == "VERSION" || serviceLink.MatchString(rest) {
+	if rest == "VERSION" || rest == "SERVER" || rest == "TOKEN" || serviceLink.MatchString(rest) {
 		return true
 	}
 	return (rest == "PORT" || strings.HasSuffix(rest, "_PORT")) && serviceAddress.MatchString(text)

@@ -9,6 +9,7 @@ const helpHead = `Leash is a proxy in front of Redis that adds locks. A client t
 it for as long as its connection stays open. All other commands go to Redis.
 
 Usage: leash [flags]
+       leash lock|elect|locks|break|status|health   clients of a Leash: leash lock --help
 
 `
 

@@ -89,6 +89,7 @@ func TestFlagsAreDocumented(t *testing.T) {
 			t.Errorf("docs/configuration.md does not have %s", f)
 		}
 	}
+	flags = append(flags, flagsOfCommands(t)...)
 	for _, p := range pages(t) {
 		named := p.spans()
 		for _, b := range p.blocks {
@@ -103,4 +104,16 @@ func TestFlagsAreDocumented(t *testing.T) {
 			}
 		}
 	}
+}
+
+// flagsOfCommands are the flags of leash lock and the other commands of the binary.
+func flagsOfCommands(t *testing.T) (flags []string) {
+	for _, command := range []string{"lock", "elect", "locks"} {
+		help, err := exec.Command(build(t), command, "--help").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		flags = append(flags, regexp.MustCompile(`--[a-z-]+`).FindAllString(string(help), -1)...)
+	}
+	return flags
 }

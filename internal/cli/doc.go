@@ -1,0 +1,12 @@
+// Package cli has the commands of the leash binary that are clients of a running Leash: leash lock,
+// elect, locks, break, status and health.
+//
+// Each command is one file. The two that run another program under a lock share
+//
+//	holder.go  a lock or permits, from the grant to the release
+//	lock_keeper.go  how the holder of a lock keeps knowing that it is still its own
+//	child.go   the program: its process group, its signals and its end
+//
+// A command speaks to the first Leash of --server that answers. Nothing here knows the server's
+// side: the commands use only what any client of Leash can send.
+package cli
