@@ -20,4 +20,5 @@ USER 65532:65532
 # `docker run leash --upstream …` keeps it; `--listen` still beats it.
 ENV LEASH_LISTEN=0.0.0.0:6380
 EXPOSE 6380
+HEALTHCHECK --interval=10s --timeout=5s CMD ["/leash", "health"]
 ENTRYPOINT ["/leash"]
