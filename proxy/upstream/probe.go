@@ -1,0 +1,135 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+var (
+	errNotCluster    = errors.New("--upstream-mode is cluster, but the Redis there has cluster support disabled")
+	errNotStandalone = errors.New("--upstream-mode is standalone, but the Redis there is a node of a cluster")
+	errIsSentinel    = errors.New("the server there is a sentinel: name its master with --sentinel-master")
+	errNoSuchMaster  = errors.New("no such master")
+)
+
+func isWrongMode(err error) bool {
+	for _, wrong := range []error{errNotCluster, errNotStandalone, errIsSentinel, errNotSentinel, errNoSuchMaster} {
+		if errors.Is(err, wrong) {
+			return true
+		}
+	}
+	return false
+}
+
+// probe asks the first node that answers for its mode.
+func (u *Upstream) probe(ctx context.Context) (err error) {
+	if u.followsSentinels() {
+		if err := u.discover(ctx); err != nil {
+			return err
+		}
+	}
+	for _, addr := range u.candidates() {
+		var info string
+		u.maxBulk = defaultMaxBulk
+		failed := u.ask(ctx, addr, func(ctx context.Context, c *redis.Client) (err error) {
+			if config, err := c.ConfigGet(ctx, "proto-max-bulk-len").Result(); err == nil {
+				u.setMaxBulk(config["proto-max-bulk-len"])
+			}
+			info, err = c.Info(ctx).Result()
+			return err
+		})
+		if failed != nil {
+			if isReply(failed) && u.isSentinel(ctx, addr) {
+				return fmt.Errorf("%s: %w", addr, errIsSentinel)
+			}
+			err = clearerError(err, failed)
+			continue
+		}
+		u.version = infoField(info, "redis_version")
+		u.setMaxClients(info)
+		if err := u.setMode(modeOf(info)); err != nil {
+			return fmt.Errorf("%s: %w", addr, err)
+		}
+		return u.probeAuth(ctx, addr)
+	}
+	return err
+}
+
+// setMode compares the mode that Redis reports with the configured one.
+func (u *Upstream) setMode(reported string) error {
+	switch {
+	case reported == "sentinel":
+		return errIsSentinel
+	case u.cfg.Mode == "sentinel":
+	case u.cfg.Mode == "cluster" && reported != "cluster":
+		return errNotCluster
+	case u.cfg.Mode == "standalone" && reported == "cluster":
+		return errNotStandalone
+	case reported == "cluster":
+		u.cfg.Mode = "cluster"
+	default:
+		u.cfg.Mode = "standalone"
+	}
+	return nil
+}
+
+// isSentinel reports whether the server at addr is a sentinel. It uses the sentinels' credential,
+// because a sentinel may refuse the upstream's.
+func (u *Upstream) isSentinel(ctx context.Context, addr string) bool {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	c := u.sentinelClient(addr)
+	defer c.Close()
+	info, err := c.Info(ctx, "server").Result()
+	return err == nil && modeOf(info) == "sentinel"
+}
+
+// defaultMaxBulk is Redis's default proto-max-bulk-len, used when Redis cannot be asked.
+// leastMaxBulk is the smallest value that can be set.
+const (
+	defaultMaxBulk = 512 << 20
+	leastMaxBulk   = 1 << 20
+)
+
+func (u *Upstream) setMaxBulk(config string) {
+	if n, err := strconv.ParseInt(config, 10, 64); err == nil && n >= leastMaxBulk {
+		u.maxBulk = n
+	}
+}
+
+// probeAuth finds out whether Redis requires clients to authenticate.
+func (u *Upstream) probeAuth(ctx context.Context, addr string) error {
+	conn, err := u.dial(ctx, addr, Lane{}, false)
+	if err != nil {
+		return fmt.Errorf("%s: %w", addr, err)
+	}
+	return conn.Close()
+}
+
+// modeOf returns the server's mode. Redis names it redis_mode and Valkey server_mode. Some services
+// leave both out. Then the line about cluster support decides.
+func modeOf(info string) string {
+	for _, name := range []string{"redis_mode", "server_mode"} {
+		if mode := infoField(info, name); mode != "" {
+			return mode
+		}
+	}
+	if infoField(info, "cluster_enabled") == "1" {
+		return "cluster"
+	}
+	return ""
+}
+
+func infoField(info, name string) string {
+	for line := range strings.Lines(info) {
+		if value, ok := strings.CutPrefix(line, name+":"); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
