@@ -20,7 +20,7 @@ func (s *session) allKeys(_ *command.Command, cmd resp.Command) bool {
 	if !s.barrier() {
 		return false
 	}
-	s.Flush()
+	s.out.Flush()
 	parts, pins := make([]*part, len(masters)), make([]*pin, len(masters))
 	for i := range masters {
 		pins[i] = &pin{session: s}

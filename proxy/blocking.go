@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"leash/proxy/client"
 	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
@@ -41,7 +42,7 @@ func (s *session) blockOn(cmd resp.Command, slot int) bool {
 	if !s.adoptTopology() || !s.barrier() {
 		return false
 	}
-	s.Flush()
+	s.out.Flush()
 	ok := s.behindInvalidations(func() bool { return s.blockPinned(cmd, slot) })
 	if t := s.tracking.Load(); t != nil && !s.current.Write {
 		t.forgetAll() // Redis records the reads for another connection
@@ -79,15 +80,15 @@ func (s *session) blockPinned(cmd resp.Command, slot int) bool {
 // whileWatched runs f and watches the client. When the client leaves, it calls abort, which must
 // make f return. It returns false when the session ends.
 func (s *session) whileWatched(b *blocked, abort func(), f func()) bool {
-	w := &disconnectWatcher{session: s, cancel: abort}
+	w := &client.Watcher{Conn: s.conn, Owner: (*owner)(s), Gone: abort}
 	s.blocked.Store(b)
 	if s.leaving.Load() { // leave may have read s.blocked before it was set here
 		abort()
 	}
-	w.start()
+	w.Start()
 	f()
 	s.blocked.Store(nil)
-	if gone := w.stop(); gone != nil {
+	if gone := w.Stop(); gone != nil {
 		s.cause = s.causeOf(gone)
 		return false
 	}

@@ -53,7 +53,7 @@ func (c *call) reply(p []byte, done bool) upstream.Flusher {
 	}
 	c.size += len(p)
 	if c == s.calls.head {
-		if !s.outputDropped {
+		if !s.out.DroppedLocked() {
 			s.replies.Append(p)
 		}
 		c.begun = !c.muted
@@ -79,7 +79,7 @@ func (c *call) replyWith(start []byte, rest *chunk.List) upstream.Flusher {
 	defer s.mu.Unlock()
 	size := rest.Len()
 	switch {
-	case c.muted, c == s.calls.head && s.outputDropped:
+	case c.muted, c == s.calls.head && s.out.DroppedLocked():
 		rest.Clear()
 	case c == s.calls.head:
 		c.size += size
@@ -119,7 +119,7 @@ func (s *session) retireLocked() {
 				one.last = nil
 			}
 		}
-		if len(c.after) > 0 && !s.outputDropped {
+		if len(c.after) > 0 && !s.out.DroppedLocked() {
 			s.out.Append(c.after)
 		}
 		s.calls.recycle(c)
@@ -140,7 +140,7 @@ func (s *session) retireLocked() {
 func (s *session) showLocked(c *call) {
 	s.calls.kept -= c.size
 	c.begun = true
-	if s.outputDropped {
+	if s.out.DroppedLocked() {
 		c.buffer.clear()
 		return
 	}

@@ -11,7 +11,7 @@ func (s *session) capture(f func() bool) (reply []byte, ok bool) {
 	var taken chunk.List
 	s.sendRepliesTo(&taken)
 	ok = f() && s.barrier()
-	s.sendRepliesTo(&s.out)
+	s.sendRepliesTo(&s.out.List)
 	reply = make([]byte, 0, taken.Len())
 	taken.TakeAll(func(p []byte) { reply = append(reply, p...) })
 	return reply, ok
@@ -21,7 +21,7 @@ func (s *session) capture(f func() bool) (reply []byte, ok bool) {
 func (s *session) capturing() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.replies != &s.out
+	return s.replies != &s.out.List
 }
 
 // sendRepliesTo sets where the session's replies go from now on.

@@ -130,7 +130,7 @@ func (s *session) awaitUnpaused(c *command.Command, cmd resp.Command) bool {
 		if s.tx != nil && !s.tx.awaitQueued() {
 			return false
 		}
-		s.Flush()
+		s.out.Flush()
 		gone := make(chan struct{})
 		if !s.whileWatched(&blocked{}, sync.OnceFunc(func() { close(gone) }), func() {
 			s.sleep(left, p.changed, gone)

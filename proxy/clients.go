@@ -35,7 +35,7 @@ func (s *session) permitted(args ...string) bool {
 	if n == nil {
 		return !s.fail(msgUpstreamDown)
 	}
-	s.Flush()
+	s.out.Flush()
 	ctx, cancel := context.WithTimeout(s.ctx, permitTimeout)
 	defer cancel()
 	reply, err := n.Link(s.lane).Ask(ctx, resp.AppendCommand(nil, args...))

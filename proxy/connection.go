@@ -82,7 +82,7 @@ func (s *session) reset(c *command.Command, cmd resp.Command) bool {
 	if !s.barrier() {
 		return false
 	}
-	s.Flush()
+	s.out.Flush()
 	s.endTransaction()
 	s.endTracking()
 	s.endMonitor()

@@ -55,7 +55,7 @@ func (s *session) enterDatabase(lane upstream.Lane) bool {
 	if !s.barrier() {
 		return false
 	}
-	s.Flush()
+	s.out.Flush()
 	s.server.up.Join(lane)
 	reply, ok, err := s.server.up.Select(s.ctx, lane)
 	switch {

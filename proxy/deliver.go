@@ -4,7 +4,7 @@ import "leash/proxy/upstream"
 
 // deliver gives the client a frame that is not a reply to a command. It is a message of a channel
 // or an invalidation. It comes after earlier output and never within a reply. It does not block and
-// may be called from any goroutine. It returns the session if the caller must flush it.
+// may be called from any goroutine. It returns the output if the caller must flush it.
 func (s *session) deliver(frame []byte) upstream.Flusher {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -15,7 +15,7 @@ func (s *session) deliver(frame []byte) upstream.Flusher {
 // not have that reply yet. A nil c means that there is no such reply.
 func (s *session) deliverBehindLocked(c *call, frame []byte) upstream.Flusher {
 	switch {
-	case s.outputDropped:
+	case s.out.DroppedLocked():
 		return nil
 	case c != nil:
 		c.after = append(c.after, frame...)
@@ -29,12 +29,11 @@ func (s *session) deliverBehindLocked(c *call, frame []byte) upstream.Flusher {
 	return s.toFlushLocked()
 }
 
-// toFlushLocked returns the session if it has output that no goroutine is about to flush. The
+// toFlushLocked returns the output if it has output that no goroutine is about to flush. The
 // caller must then flush it.
 func (s *session) toFlushLocked() upstream.Flusher {
-	if s.out.Len() == 0 || s.flushing {
+	if !s.out.ScheduleLocked() {
 		return nil
 	}
-	s.flushing = true
-	return s
+	return &s.out
 }

@@ -15,7 +15,7 @@
 //	package command, handlers.go          the command table, and the function of each command
 //	relay.go, part.go, call.go            relaying: one node, redirects, order of the replies
 //	split.go, fanout.go, package merge    commands whose keys lie on several nodes
-//	flush.go, deliver.go, reply_buffer.go what goes to the client
+//	deliver.go, reply_buffer.go, owner.go what goes to the client, by client.Output
 //	pin.go, blocking.go, transaction.go   commands that need a connection of their own
 //	subscribe.go, publish.go, tracking.go pub/sub and client-side caching
 //	locks.go, lock_list.go                LOCK.*, SEM.*, LATCH.*: the way to package lockcmd

@@ -16,7 +16,7 @@ import (
 func (s *session) close() {
 	for _, step := range []func(){
 		s.dropSubscriptions,
-		s.Flush,
+		s.out.Flush,
 		s.drainCalls,
 		s.endTransaction,
 		s.endTracking,
@@ -49,11 +49,11 @@ func (s *session) drainCalls() {
 // drainOutput waits until the socket has taken all replies. Server.runSessionChecks cuts off a
 // client that takes none of them for stallTimeout.
 func (s *session) drainOutput() {
-	s.Flush()
+	s.out.Flush()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting, s.wakeAt = true, 0
-	for (s.out.Len() > 0 && !s.outputDropped || s.writing) && !s.faulty {
+	for s.out.BusyLocked() && !s.faulty {
 		s.wake.Wait()
 	}
 	s.waiting = false
@@ -69,7 +69,7 @@ func (s *session) causeOf(err error) endCause {
 		return endBroken
 	case s.cut, s.leaving.Load():
 		return endKilled
-	case errors.Is(err, io.EOF) && !s.outputDropped:
+	case errors.Is(err, io.EOF) && !s.out.DroppedLocked():
 		return endFIN
 	}
 	s.wasReset = !errors.Is(err, io.EOF)
@@ -82,7 +82,7 @@ func (s *session) causeOf(err error) endCause {
 // released.
 func (s *session) releaseLocks() {
 	s.mu.Lock()
-	if s.cause == endBroken && !s.wasReset && errors.Is(s.failed, syscall.EPIPE) {
+	if s.cause == endBroken && !s.wasReset && errors.Is(s.out.FailedLocked(), syscall.EPIPE) {
 		s.cause = endFIN // after a FIN, the kernel reports EPIPE instead of ECONNRESET
 	}
 	s.mu.Unlock()

@@ -32,7 +32,6 @@ type input struct {
 	parser  resp.Parser
 	batch   *batch      // is being read into; nil before the first read
 	spare   *batch      // the previous one; calls may still refer to it
-	ahead   []byte      // bytes that a watcher read while a command blocked
 	mu      *sync.Mutex // of the session
 	garbage *garbage    // of the server
 }
@@ -54,10 +53,7 @@ func (b *batch) unparsed() []byte { return b.buf[b.parsed:b.filled] }
 // read reads more from the client, to the end of the bytes that are not parsed yet.
 func (s *session) read() error {
 	s.input.prepare()
-	if s.input.takeAhead() {
-		return nil
-	}
-	if s.leaving.Load() {
+	if s.leaving.Load() && !s.conn.HasAhead() {
 		return errLeaving
 	}
 	b := s.input.batch
@@ -70,19 +66,6 @@ func (s *session) read() error {
 		return nil
 	}
 	return err
-}
-
-// takeAhead moves bytes that a watcher has read to the batch. It returns false if there are none.
-func (in *input) takeAhead() bool {
-	if len(in.ahead) == 0 {
-		return false
-	}
-	n := copy(in.batch.buf[in.batch.filled:], in.ahead)
-	in.batch.filled += n
-	if in.ahead = in.ahead[n:]; len(in.ahead) == 0 {
-		in.ahead = nil
-	}
-	return true
 }
 
 // prepare makes room for reading. It keeps the current batch while a command in it is incomplete

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/lockcmd"
+	"leash/proxy/client"
 	"leash/proxy/command"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
@@ -23,7 +24,7 @@ func (s *session) lock(c *command.Command, cmd resp.Command) bool {
 	if !s.barrier() {
 		return false
 	}
-	s.Flush()
+	s.out.Flush()
 	if carrier := s.carrier.Load(); carrier != nil {
 		carrier.CheckOverdue() // calls do this themselves, but lock scripts are not calls
 	}
@@ -73,21 +74,27 @@ func (s *session) lock(c *command.Command, cmd resp.Command) bool {
 // has ended, gone says why. A watcher that was not started is kept for the next command, with its
 // context. To make both took 5 % of the cost of a lock command.
 func (s *session) doWatched(carrier *lockcmd.Carrier, args [][]byte) (reply []byte, gone error) {
-	w := s.nextWatcher
+	w := s.nextWatch
 	if w == nil {
-		ctx, cancel := context.WithCancel(s.ctx)
-		w = &disconnectWatcher{session: s, ctx: ctx, cancel: cancel}
-		s.nextWatcher = w
+		w = &lockWatch{Watcher: client.Watcher{Conn: s.conn, Owner: (*owner)(s)}}
+		w.ctx, w.Gone = context.WithCancel(s.ctx)
+		s.nextWatch = w
 	}
-	s.watcher.Store(w)
+	s.watcher.Store(&w.Watcher)
 	reply = carrier.Do(w.ctx, s.scratch[:0], args)
 	s.watcher.Store(nil)
-	if w.started {
-		gone = w.stop()
-		w.cancel()
-		s.nextWatcher = nil
+	if w.Started() {
+		gone = w.Stop()
+		w.Gone()
+		s.nextWatch = nil
 	}
 	return reply, gone
+}
+
+// lockWatch is the watcher of a lock command. Its context ends when the client leaves.
+type lockWatch struct {
+	client.Watcher
+	ctx context.Context
 }
 
 // lockRefusal returns the error for a user who may not use the keys as a lock does (rule R8). Redis
@@ -198,7 +205,7 @@ func (h *host) Watch(a lockcmd.Attention) {
 		return
 	}
 	if w := (*session)(h).watcher.Load(); w != nil {
-		w.start()
+		w.Start()
 	}
 }
 
@@ -216,7 +223,7 @@ func (h *host) Push(frame []byte) bool {
 	case *slowSubscriber:
 		s.server.start("flush", f.Flush) // it logs
 	default:
-		s.Flush()
+		s.out.Flush()
 	}
 	return pushes
 }

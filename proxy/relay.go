@@ -182,7 +182,7 @@ func (s *session) awaitLink(l *upstream.Link) bool {
 	if room == nil {
 		return true
 	}
-	s.Flush()
+	s.out.Flush()
 	for room != nil {
 		select {
 		case <-room:

@@ -130,7 +130,7 @@ func (s *session) confirmScan(v visit, c scanCursor) bool {
 	}
 	settled := c.name == s.server.scanOrder(s.topology).check
 	if settled {
-		s.Flush()
+		s.out.Flush()
 		var err error
 		if settled, err = s.server.up.SlotsStable(s.ctx, s.topology); err != nil {
 			s.server.log.Warn("cannot end a scan", "session", s.id, "err", err)

@@ -21,7 +21,7 @@ func (s *session) killScript(c *command.Command, cmd resp.Command) bool {
 	if !s.adoptTopology() || !s.barrier() {
 		return false
 	}
-	s.Flush()
+	s.out.Flush()
 	masters := s.topology.Masters()
 	replies := make([][]byte, len(masters))
 	var asking sync.WaitGroup

@@ -18,8 +18,8 @@ import (
 // session is one client connection and its state.
 //
 // Its loop (Run) reads commands and submits them to links. The links' goroutines bring the replies
-// (call.reply) and write them to the socket (Flush). So a client can pipeline commands. The loop
-// waits only when the window is full, at a barrier, or for a command that blocks.
+// (call.reply) and write them to the socket (client.Output). So a client can pipeline commands. The
+// loop waits only when the window is full, at a barrier, or for a command that blocks.
 //
 // A session has ended when none of these is left: calls in flight, replies that have not gone to
 // the socket, bytes that the socket has not accepted. mu guards all three, and every change of one
@@ -30,31 +30,31 @@ type session struct {
 	id     int64
 
 	// Used by the loop's goroutine only.
-	input       input
-	topology    *upstream.Topology
-	links       []*upstream.Link   // by index of the master; nil until used
-	reads       reads              // reads from replicas
-	keyless     int                // index of the master that serves commands without keys
-	scratch     []byte             // buffer for replies that Leash makes
-	cause       endCause           // why the loop ended
-	wasReset    bool               // a read failed, and the client had not closed
-	tx          *transaction       // from MULTI or WATCH on; otherwise nil
-	nextWatcher *disconnectWatcher // for the next lock command; nil before the first
-	modes       modes              // the states in which commands are treated differently
-	lane        upstream.Lane      // changed only while no call is in flight
-	written     writtenNodes       // for WAIT
-	current     *command.Command   // the running command; nil if it is in no table
-	muted       bool               // the client does not get its replies
-	replyOff    bool               // the client gets no replies of later commands either
+	input     input
+	topology  *upstream.Topology
+	links     []*upstream.Link // by index of the master; nil until used
+	reads     reads            // reads from replicas
+	keyless   int              // index of the master that serves commands without keys
+	scratch   []byte           // buffer for replies that Leash makes
+	cause     endCause         // why the loop ended
+	wasReset  bool             // a read failed, and the client had not closed
+	tx        *transaction     // from MULTI or WATCH on; otherwise nil
+	nextWatch *lockWatch       // for the next lock command; nil before the first
+	modes     modes            // the states in which commands are treated differently
+	lane      upstream.Lane    // changed only while no call is in flight
+	written   writtenNodes     // for WAIT
+	current   *command.Command // the running command; nil if it is in no table
+	muted     bool             // the client does not get its replies
+	replyOff  bool             // the client gets no replies of later commands either
 
 	ctx  context.Context // done when the session has ended or is ended from outside
 	stop context.CancelFunc
 
-	watcher      atomic.Pointer[disconnectWatcher] // of the running lock command
-	blocked      atomic.Pointer[blocked]           // the command that blocks in Redis
-	tracking     atomic.Pointer[tracking]          // client-side caching; nil: off
-	redirectedTo atomic.Bool                       // another session redirects or has redirected its invalidations here
-	monitoring   atomic.Pointer[monitor]           // MONITOR is on
+	watcher      atomic.Pointer[client.Watcher] // of the running lock command
+	blocked      atomic.Pointer[blocked]        // the command that blocks in Redis
+	tracking     atomic.Pointer[tracking]       // client-side caching; nil: off
+	redirectedTo atomic.Bool                    // another session redirects or has redirected its invalidations here
+	monitoring   atomic.Pointer[monitor]        // MONITOR is on
 
 	listener atomic.Pointer[pubsub.Listener] // nil until the first subscription
 
@@ -77,19 +77,14 @@ type session struct {
 	over    bool      // the loop has ended
 	lostAt  time.Time // when a written call was last lost; Redis may still run it
 	// the session has panicked, so a call in the list may get no reply
-	faulty        bool
-	out           chunk.List  // replies in order, for the socket
-	replies       *chunk.List // where replies go: out, except during capture
-	pushes        pushQueue   // frames that answer no command
-	flushing      bool        // a goroutine will call Flush
-	writing       bool        // a goroutine writes to the socket
-	progress      time.Time
-	outputDropped bool  // the socket cannot be used any more
-	failed        error // error of the write that failed
-	cut           bool  // the session was ended from outside; outputDropped is set too
-	killedBy      string
-	labels        *labels // nil until used
-	since         time.Time
+	faulty   bool
+	out      client.Output // replies in order, for the socket
+	replies  *chunk.List   // where replies go: out, except during capture
+	pushes   pushQueue     // frames that answer no command
+	cut      bool          // the session was ended from outside; out is dropped too
+	killedBy string
+	labels   *labels // nil until used
+	since    time.Time
 }
 
 // endCause is why a session's loop ended. Rule R28 depends on it.
@@ -106,7 +101,8 @@ const (
 func newSession(srv *Server, c *client.Conn) *session {
 	s := &session{server: srv, conn: c, calls: callList{largest: firstReply}, since: time.Now()}
 	s.wake.L = &s.mu
-	s.replies = &s.out
+	s.out.Init(c, (*owner)(s), &s.mu)
+	s.replies = &s.out.List
 	s.ctx, s.stop = context.WithCancel(srv.ctx)
 	s.reads.wanted = srv.up.ReadsReplicas()
 	maxBulk := min(srv.cfg.MaxBulk, srv.up.MaxBulk())
@@ -156,7 +152,7 @@ func (s *session) serve() {
 		if !s.process() {
 			return
 		}
-		s.Flush()
+		s.out.Flush()
 		if !s.await(maxCalls) { // stops reading while too much output is unread
 			return
 		}
@@ -252,7 +248,7 @@ func (s *session) answer(reply []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.calls.n == 0 {
-		if !s.outputDropped {
+		if !s.out.DroppedLocked() {
 			s.replies.Append(reply)
 		}
 		return true
@@ -283,7 +279,7 @@ func (s *session) kill(reason string, drop bool) {
 	if !s.cut {
 		s.cut, s.killedBy = true, reason
 	}
-	s.dropOutputLocked()
+	s.out.DropLocked()
 	s.mu.Unlock()
 	s.conn.Shut()
 	s.stop()

@@ -37,9 +37,9 @@ func (h *host) SilentSince() time.Time {
 	s := (*session)(h)
 	s.mu.Lock()
 	owed := s.calls.n > 0
-	if s.writing && s.fullLocked() && !s.progress.IsZero() {
-		defer s.mu.Unlock()
-		return s.progress
+	if since := s.out.StalledSinceLocked(); !since.IsZero() && s.fullLocked() {
+		s.mu.Unlock()
+		return since
 	}
 	s.mu.Unlock()
 	at := s.silence.Load()

@@ -43,7 +43,7 @@ func subscriptions(kind pubsub.Kind, join bool) handler {
 		if !s.barrier() {
 			return false
 		}
-		s.Flush()
+		s.out.Flush()
 		if join {
 			s.holdPushes()
 			defer s.releasePushes()
@@ -61,10 +61,10 @@ func (s *session) confirm(frames []byte) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.outputDropped {
+	if !s.out.DroppedLocked() {
 		s.replies.Append(frames)
 	}
-	return !s.outputDropped
+	return !s.out.DroppedLocked()
 }
 
 // subscription begins or ends subscriptions. It returns their confirmations, or the error that

@@ -43,17 +43,15 @@ func (s *session) notice(frame []byte) (flush upstream.Flusher, ok bool) {
 }
 
 func (s *session) messageLocked(frame []byte) upstream.Flusher {
-	if s.outputDropped {
+	if s.out.DroppedLocked() {
 		return nil
 	}
 	if waits := s.unreadPushesLocked() + len(frame); waits > s.server.subscriberLimits.hard {
-		s.outputDropped = true // no more output is kept for it
-		s.out.Clear()
-		s.pushes.waiting.Clear()
+		s.out.DropLocked() // no more output is kept for it
 		return (*slowSubscriber)(s)
 	}
 	s.pushes.unread += len(frame)
-	into := &s.out
+	into := &s.out.List
 	if s.pushes.holds > 0 || s.calls.head != nil && s.calls.head.begun {
 		into = &s.pushes.waiting
 	}
@@ -131,5 +129,5 @@ func (s *session) releasePushes() {
 		s.out.Splice(&s.pushes.waiting)
 	}
 	s.mu.Unlock()
-	s.Flush()
+	s.out.Flush()
 }

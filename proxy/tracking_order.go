@@ -100,8 +100,8 @@ func (s *session) behindInvalidations(f func() bool) bool {
 	s.sendRepliesTo(&held)
 	ok := f() && s.awaitInvalidations()
 	s.mu.Lock()
-	s.replies = &s.out
-	if !s.outputDropped {
+	s.replies = &s.out.List
+	if !s.out.DroppedLocked() {
 		s.out.Splice(&held)
 	}
 	s.mu.Unlock()

@@ -57,7 +57,7 @@ func (s *session) wait(c *command.Command, cmd resp.Command) bool {
 	if !s.adoptTopology() || !s.barrier() {
 		return false
 	}
-	s.Flush()
+	s.out.Flush()
 	s.mu.Lock()
 	nodes, left := s.written.amongLocked(s.topology.Masters())
 	s.mu.Unlock()

@@ -17,7 +17,7 @@ func (s *session) watch(c *command.Command, cmd resp.Command) bool {
 	if !s.adoptTopology() || !s.barrier() {
 		return false
 	}
-	s.Flush()
+	s.out.Flush()
 	slot := anySlot
 	if s.topology.Cluster() {
 		var one bool

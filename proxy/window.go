@@ -21,20 +21,20 @@ func (s *session) barrier() bool {
 // false when the session was cut off or its socket cannot be used any more.
 func (s *session) await(calls int) bool {
 	s.mu.Lock()
-	if s.calls.n <= calls && s.calls.held == 0 && !s.fullLocked() || s.outputDropped {
+	if s.calls.n <= calls && s.calls.held == 0 && !s.fullLocked() || s.out.DroppedLocked() {
 		defer s.mu.Unlock()
-		return !s.outputDropped
+		return !s.out.DroppedLocked()
 	}
 	s.mu.Unlock()
-	s.Flush()
+	s.out.Flush()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.waiting, s.wakeAt = true, calls
-	for (s.calls.n > calls || s.calls.held > 0 || s.fullLocked()) && !s.outputDropped {
+	for (s.calls.n > calls || s.calls.held > 0 || s.fullLocked()) && !s.out.DroppedLocked() {
 		s.wake.Wait()
 	}
 	s.waiting = false
-	return !s.outputDropped
+	return !s.out.DroppedLocked()
 }
 
 // fullLocked reports whether so many reply bytes are unread that the session must not send more.
@@ -52,7 +52,7 @@ func (s *session) wakeLocked() {
 func (s *session) admitCall(size int) bool {
 	s.mu.Lock()
 	window := s.calls.window()
-	ok := s.calls.held == 0 && !s.outputDropped && s.calls.n < window && !s.fullLocked() &&
+	ok := s.calls.held == 0 && !s.out.DroppedLocked() && s.calls.n < window && !s.fullLocked() &&
 		(s.calls.bytes+size <= requestBytes || s.calls.n == 0)
 	full := s.calls.bytes+size > requestBytes
 	s.mu.Unlock()

@@ -2,6 +2,7 @@ package client
 
 import (
 	"crypto/tls"
+	"log/slog"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 // Conn is a client's socket. Its reads block and its writes do not, except Push.
 type Conn struct {
 	net.Conn    // the socket; with TLS, its bytes are encrypted
+	log         *slog.Logger
 	raw         syscall.RawConn
 	secure      *secure       // nil: the client speaks plain
 	balanced    bool          // a balancer relays it and sends a PROXY protocol header first
@@ -21,6 +23,8 @@ type Conn struct {
 	// the client named in that header; nil: no header, or the balancer's own connection
 	from   atomic.Pointer[origin.Origin]
 	closed atomic.Bool
+	shut   atomic.Bool // Shut has been called
+	ahead  []byte      // bytes that a Watcher has read; used by the goroutine that reads
 
 	// Used by the one goroutine that writes.
 	pending      []byte
@@ -38,7 +42,7 @@ type Conn struct {
 	unackedSince time.Time // used by PeerSilent only
 }
 
-func newConn(nc net.Conn, tlsConfig *tls.Config, balanced bool, peerTimeout time.Duration) (*Conn, error) {
+func newConn(nc net.Conn, tlsConfig *tls.Config, cfg *Config) (*Conn, error) {
 	sc, ok := nc.(syscall.Conn)
 	if !ok {
 		return nil, syscall.EINVAL
@@ -47,7 +51,7 @@ func newConn(nc net.Conn, tlsConfig *tls.Config, balanced bool, peerTimeout time
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{Conn: nc, raw: raw, balanced: balanced, peerTimeout: peerTimeout}
+	c := &Conn{Conn: nc, log: cfg.Log, raw: raw, balanced: cfg.ProxyProtocol, peerTimeout: cfg.PeerTimeout}
 	c.tryOnce = func(fd uintptr) bool { c.writeOnce(fd); return true }
 	c.waitAndWrite = func(fd uintptr) bool {
 		c.writeOnce(fd)
@@ -61,6 +65,21 @@ func newConn(nc net.Conn, tlsConfig *tls.Config, balanced bool, peerTimeout time
 
 // Read reads what the client has sent.
 func (c *Conn) Read(p []byte) (int, error) {
+	if len(c.ahead) == 0 {
+		return c.receive(p)
+	}
+	n := copy(p, c.ahead)
+	if c.ahead = c.ahead[n:]; len(c.ahead) == 0 {
+		c.ahead = nil
+	}
+	return n, nil
+}
+
+// HasAhead reports whether a Watcher has read bytes that Read has not returned yet.
+func (c *Conn) HasAhead() bool { return len(c.ahead) > 0 }
+
+// receive reads from the socket.
+func (c *Conn) receive(p []byte) (int, error) {
 	if c.secure != nil {
 		return c.secure.read(p)
 	}
@@ -130,6 +149,7 @@ func (c *Conn) Descriptor() int {
 // Shut ends both directions at once, without waiting for other users of the socket. The file
 // descriptor stays open until Close. The kernel still sends the bytes that it has accepted.
 func (c *Conn) Shut() {
+	c.shut.Store(true)
 	_ = c.raw.Control(func(fd uintptr) {
 		_ = syscall.Shutdown(int(fd), syscall.SHUT_RDWR)
 	})

@@ -109,7 +109,7 @@ func (a *acceptor) Accept() (net.Conn, error) {
 // there is none.
 func (a *acceptor) open(nc net.Conn) *redconConn {
 	var session Session
-	c, err := newConn(nc, a.tlsConfig(), a.cfg.ProxyProtocol, a.cfg.PeerTimeout)
+	c, err := newConn(nc, a.tlsConfig(), &a.cfg)
 	if err != nil {
 		a.cfg.Log.Error("connection refused", "err", err)
 	} else {
