@@ -169,19 +169,33 @@ func granted(reply string) bool {
 	return !strings.HasPrefix(reply, "-") && !strings.HasPrefix(reply, "$-1") && !strings.HasPrefix(reply, "*-1")
 }
 
-// ask lets the holder ask by LOCK.TTL how long it may rely on the lock.
+// ask lets the holder ask by LOCK.TTL how long it may rely on the lock: on all its keys, or on as
+// many as its quorum needs.
 func (h *contended) ask() {
 	h.t.Helper()
-	asked, words := time.Now(), h.named(h.give)
-	key := words[slices.IndexFunc(words, func(word string) bool { return strings.HasPrefix(word, h.key) })]
-	reply := strings.TrimRight(h.holder.Do("LOCK.TTL", key), "\r\n")
-	ms, err := strconv.Atoi(strings.TrimPrefix(reply, ":"))
-	if err != nil {
-		h.t.Fatalf("%s: LOCK.TTL was answered %q", h.name, reply)
+	var ends []time.Time
+	for _, key := range h.named(h.give) {
+		if !strings.HasPrefix(key, h.key) {
+			continue
+		}
+		asked, reply := time.Now(), strings.TrimRight(h.holder.Do("LOCK.TTL", key), "\r\n")
+		ms, err := strconv.Atoi(strings.TrimPrefix(reply, ":"))
+		if err != nil {
+			h.t.Fatalf("%s: LOCK.TTL was answered %q", h.name, reply)
+		}
+		if ms > 0 { // a permit has no LOCK.TTL
+			ends = append(ends, asked.Add(time.Duration(ms)*time.Millisecond))
+		}
 	}
-	if ms > 0 { // a permit has no LOCK.TTL
-		h.certain = asked.Add(time.Duration(ms) * time.Millisecond)
+	if len(ends) == 0 {
+		return
 	}
+	slices.SortFunc(ends, time.Time.Compare)
+	spare := 0 // keys that may end before
+	if strings.Contains(h.take, "QUORUM 2") {
+		spare = len(ends) - 2
+	}
+	h.certain = ends[spare]
 }
 
 // block waits for the lock without a limit.

@@ -218,7 +218,7 @@ func proxySubscriber(t testing.TB, rdb redis.UniversalClient, log *slog.Logger) 
 // upstreamOf returns the proxy's upstream for the Redis of rdb.
 func upstreamOf(t testing.TB, rdb redis.UniversalClient, log *slog.Logger) *upstream.Upstream {
 	t.Helper()
-	var cfg upstream.Config
+	cfg := upstream.Config{Wait: soon}
 	switch c := rdb.(type) {
 	case *redis.ClusterClient:
 		cfg.Addrs = c.Options().Addrs
