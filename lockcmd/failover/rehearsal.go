@@ -1,6 +1,9 @@
 package failover
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Rehearsal begins and ends grace periods without a failover. Tests of other packages use it.
 type Rehearsal struct{ Masters *Masters }
@@ -9,10 +12,13 @@ type Rehearsal struct{ Masters *Masters }
 func (r Rehearsal) Never() { r.Masters.duration.Store(int64(-time.Hour)) }
 
 // Begin treats the master of a key as new until end is called. It returns nil if nobody serves the
-// key.
+// key until then.
 func (r Rehearsal) Begin(key string, until time.Time) (end func()) {
 	g := r.Masters
 	g.ProbeAll(time.Now(), until)
+	for !r.knowsAll() && time.Now().Before(until) { // a slow machine may take longer than one probe may
+		g.ProbeAll(time.Now(), until)
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	m := g.slotOwners[g.slot(key)].master
@@ -26,6 +32,14 @@ func (r Rehearsal) Begin(key string, until time.Time) (end func()) {
 		defer g.mu.Unlock()
 		m.graceEnd, m.ClockGraceEnd = time.Now(), time.Now().UnixMilli()
 	}
+}
+
+// knowsAll reports whether the master of each slot is known.
+func (r Rehearsal) knowsAll() bool {
+	g := r.Masters
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return !slices.ContainsFunc(g.slotOwners, func(o slotOwner) bool { return o.master == nil })
 }
 
 // Forget forgets which master serves a key, until the next probe.
