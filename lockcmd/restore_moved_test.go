@@ -14,7 +14,7 @@ func TestR2ReleaseAfterAMoveWithoutAnEvent(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
 	cfg := graceConfig()
-	cfg.WatchdogTimeout, cfg.UpstreamTimeout = 10*time.Minute, time.Second
+	cfg.WatchdogTimeout, cfg.UpstreamTimeout = 10*time.Minute, 4*time.Second
 	s := leash(t, dialCluster(t, cluster.Addrs()...), cfg, graceful)
 	a, key := connect(t, s), newKey()
 	a.token(key)
