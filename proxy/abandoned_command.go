@@ -16,8 +16,9 @@ const abandonedTimeout = 2 * time.Second
 
 // awaitAbandoned waits until Redis has ended a blocking command whose client is gone. own is the
 // pinned connection of that command. When Redis has closed that connection, the command can have no
-// later effect. Then the client's locks need not expire (R16), so awaitAbandoned sets s.lostAt back
-// to before, the value from before the command. It waits at most abandonedTimeout.
+// later effect. Then the client's locks need not expire (R16). So awaitAbandoned sets the time of
+// the last loss back to before, the value from before the command. It waits at most
+// abandonedTimeout.
 func (s *session) awaitAbandoned(own *pin, before time.Time) {
 	carrier := s.carrier.Load()
 	if carrier == nil || carrier.Holds() == 0 || s.isCut() || s.ending() != lockcmd.Release {
@@ -27,9 +28,7 @@ func (s *session) awaitAbandoned(own *pin, before time.Time) {
 	if n == nil || !s.connectionGone(n, id) {
 		return
 	}
-	s.mu.Lock()
-	s.lostAt = before
-	s.mu.Unlock()
+	s.setLastLoss(before)
 }
 
 // connectionGone waits until a node has no connection with that id (CLIENT LIST ID,

@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 
+	"leash/proxy/call"
 	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
@@ -15,17 +16,16 @@ import (
 func (s *session) allKeys(_ *command.Command, cmd resp.Command) bool {
 	masters, ok := s.allMasters(len(cmd.Raw))
 	if !ok || len(masters) == 0 {
-		return ok && s.fail(msgSlotUnserved)
+		return ok && s.fail(call.ErrorUnserved)
 	}
 	if !s.barrier() {
 		return false
 	}
 	s.out.Flush()
-	parts, pins := make([]*part, len(masters)), make([]*pin, len(masters))
+	parts, pins := make([]*call.Part, len(masters)), make([]*pin, len(masters))
 	for i := range masters {
 		pins[i] = &pin{session: s}
-		parts[i] = fixedPart(bytes.Clone(cmd.Raw))
-		parts[i].pin = pins[i]
+		parts[i] = call.FixedPart(bytes.Clone(cmd.Raw)).Via(pins[i])
 	}
 	ok = s.fanOut(parts, masters, len(cmd.Raw), merge.Lists) && s.barrier()
 	for _, p := range pins {

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"leash/proxy/command"
+	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
@@ -40,7 +41,7 @@ func (s *session) authenticate(command []byte, lane upstream.Lane, password []by
 	s.server.up.Leave(lane)
 	if err != nil {
 		s.server.log.Warn("cannot check a password with redis", "err", err)
-		return s.fail(msgUpstreamDown)
+		return s.fail(merge.NotSent)
 	}
 	return s.answer(reply)
 }

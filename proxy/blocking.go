@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"leash/proxy/call"
 	"leash/proxy/client"
 	"leash/proxy/command"
 	"leash/proxy/merge"
@@ -57,12 +58,12 @@ func (s *session) blockPinned(cmd resp.Command, slot int) bool {
 		return false
 	}
 	own := &pin{session: s}
-	p.pin = own
-	s.written.add(s.topology.Node(uint16(slot)))
+	p.Via(own)
 	if n := s.topology.Node(uint16(slot)); n != nil {
-		p.send(n, false)
-	} else if !p.retryLater() {
-		p.fail(msgSlotUnserved)
+		s.written.add(n)
+		p.Send(n)
+	} else {
+		p.Unserved()
 	}
 	open, lostAt := true, s.lastLoss()
 	ok := s.whileWatched(&blocked{[]*pin{own}}, own.abort, func() {
@@ -154,7 +155,7 @@ func (s *session) unblock(c *command.Command, cmd resp.Command) bool {
 	if carrier := one.carrier.Load(); carrier != nil && carrier.Unblock(reason == "ERROR") {
 		return s.answer([]byte(":1\r\n"))
 	}
-	var parts []*part
+	var parts []*call.Part
 	var to []*upstream.Node
 	for _, own := range one.blockedPins() {
 		n, client := own.target()
@@ -163,12 +164,12 @@ func (s *session) unblock(c *command.Command, cmd resp.Command) bool {
 		}
 		request := resp.AppendCommand(nil, []byte("CLIENT"), []byte("UNBLOCK"), resp.AppendDecimal(nil, client),
 			[]byte(reason))
-		parts, to = append(parts, fixedPart(request)), append(to, n)
+		parts, to = append(parts, call.FixedPart(request)), append(to, n)
 	}
 	if len(parts) == 0 {
 		return s.answer([]byte(":0\r\n"))
 	}
-	return s.admitCall(len(cmd.Raw)) && s.fanOut(parts, to, len(cmd.Raw), merge.Most)
+	return s.calls.Admit(len(cmd.Raw)) && s.fanOut(parts, to, len(cmd.Raw), merge.Most)
 }
 
 // blockedPins returns the connections on which the session waits. Goroutines of other sessions call

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"leash/internal/redistest"
+	"leash/proxy/merge"
 )
 
 // blockedUpstream counts the blocked clients of a node.
@@ -367,7 +368,7 @@ func TestSilentRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "redis serves again", func() bool { return do(t, waits, "SET", "k", "w") == "+OK\r\n" })
-	readUntil(t, watches, "+OK\r\n", "-"+msgUpstreamDown+"\r\n")
+	readUntil(t, watches, "+OK\r\n", "-"+merge.NotSent+"\r\n")
 	want(t, queues, "+PONG\r\n", "PING")
 	for _, c := range []*redistest.Client{blocked, waits, queues, watches, tracks} {
 		c.Close()

@@ -9,24 +9,10 @@ func (s *session) capture(f func() bool) (reply []byte, ok bool) {
 		return nil, false
 	}
 	var taken chunk.List
-	s.sendRepliesTo(&taken)
+	s.calls.SendTo(&taken)
 	ok = f() && s.barrier()
-	s.sendRepliesTo(&s.out.List)
+	s.calls.SendTo(nil)
 	reply = make([]byte, 0, taken.Len())
 	taken.TakeAll(func(p []byte) { reply = append(reply, p...) })
 	return reply, ok
-}
-
-// capturing reports whether the replies of the session's commands are kept for EXEC.
-func (s *session) capturing() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.replies != &s.out.List
-}
-
-// sendRepliesTo sets where the session's replies go from now on.
-func (s *session) sendRepliesTo(to *chunk.List) {
-	s.mu.Lock()
-	s.replies = to
-	s.mu.Unlock()
 }

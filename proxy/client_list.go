@@ -123,7 +123,7 @@ func (s *session) describe() *description {
 	if s.labels != nil {
 		d.labels = *s.labels
 	}
-	d.requests, d.output = s.calls.bytes, s.out.Len()+s.pushes.waiting.Len()+s.calls.kept
+	d.requests, d.output = s.calls.SizesLocked()
 	d.db = s.lane.DB
 	if s.lane.User != "" {
 		d.user = s.lane.User

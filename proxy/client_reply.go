@@ -17,7 +17,7 @@ func (s *session) clientReply(c *command.Command, cmd resp.Command) bool {
 		s.unmute()
 		return s.ok()
 	case resp.IsWord(mode, "OFF"):
-		s.replyOff, s.muted = true, true
+		s.replyOff, s.calls.Muted = true, true
 		return true
 	case resp.IsWord(mode, "SKIP"):
 		if !s.replyOff {
@@ -30,23 +30,23 @@ func (s *session) clientReply(c *command.Command, cmd resp.Command) bool {
 
 // unmute turns replies on again.
 func (s *session) unmute() {
-	s.replyOff, s.muted = false, false
+	s.replyOff, s.calls.Muted = false, false
 	s.modes &^= replySkip
 }
 
 // unmuteBehind turns replies on again for later commands. If the current command follows CLIENT
 // REPLY SKIP, it still gets no reply. RESET does this.
 func (s *session) unmuteBehind() {
-	skipped := s.muted && !s.replyOff
+	skipped := s.calls.Muted && !s.replyOff
 	s.unmute()
-	s.muted = skipped
+	s.calls.Muted = skipped
 }
 
 // dispatchMuted runs the command that follows CLIENT REPLY SKIP.
 func (s *session) dispatchMuted(cmd resp.Command) bool {
 	s.modes &^= replySkip
-	s.muted = true
+	s.calls.Muted = true
 	ok := s.dispatch(cmd) && (s.tx == nil || s.tx.awaitQueued())
-	s.muted = s.replyOff
+	s.calls.Muted = s.replyOff
 	return ok
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"leash/proxy/command"
+	"leash/proxy/merge"
 	"leash/proxy/resp"
 )
 
@@ -33,7 +34,7 @@ func clientHandlers() handlers {
 func (s *session) permitted(args ...string) bool {
 	n := s.server.up.AnyNode()
 	if n == nil {
-		return !s.fail(msgUpstreamDown)
+		return !s.fail(merge.NotSent)
 	}
 	s.out.Flush()
 	ctx, cancel := context.WithTimeout(s.ctx, permitTimeout)
@@ -41,7 +42,7 @@ func (s *session) permitted(args ...string) bool {
 	reply, err := n.Link(s.lane).Ask(ctx, resp.AppendCommand(nil, args...))
 	switch {
 	case err != nil:
-		return !s.fail(msgUpstreamDown)
+		return !s.fail(merge.NotSent)
 	case isDenied(reply):
 		return !s.answer(reply)
 	}

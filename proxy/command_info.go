@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 
+	"leash/proxy/call"
 	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/pubsub"
@@ -35,15 +36,15 @@ func (s *session) relayMerged(c *command.Command, cmd resp.Command, m func(reply
 	switch {
 	case !s.ready(c, cmd):
 		return true
-	case !s.adoptTopology() || !s.admitCall(len(cmd.Raw)):
+	case !s.adoptTopology() || !s.calls.Admit(len(cmd.Raw)):
 		return false
 	case s.keyless < 0:
-		return s.fail(msgSlotUnserved)
+		return s.fail(call.ErrorUnserved)
 	}
-	p := &part{slot: anySlot}
+	p := call.NewPart(nil, call.AnySlot)
 	p.Request = bytes.Clone(cmd.Raw)
 	to := []*upstream.Node{s.topology.Masters()[s.keyless]}
-	return s.fanOut([]*part{p}, to, len(cmd.Raw), merge.Rewritten(m))
+	return s.fanOut([]*call.Part{p}, to, len(cmd.Raw), merge.Rewritten(m))
 }
 
 // commandInfo answers COMMAND and COMMAND INFO [name …].

@@ -3,6 +3,7 @@ package proxy
 import (
 	"math"
 
+	"leash/proxy/call"
 	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
@@ -35,16 +36,16 @@ func (s *session) selectDB(c *command.Command, cmd resp.Command) bool {
 // own text, because older servers are less strict about numbers. They could change the database of
 // all users of the link.
 func (s *session) relaySelect(argument string) bool {
-	if !s.adoptTopology() || !s.admitCall(selectBytes) {
+	if !s.adoptTopology() || !s.calls.Admit(selectBytes) {
 		return false
 	}
 	if s.keyless < 0 {
-		return s.fail(msgSlotUnserved)
+		return s.fail(call.ErrorUnserved)
 	}
-	p := &part{slot: anySlot}
+	p := call.NewPart(nil, call.AnySlot)
 	p.Request = resp.AppendCommand(nil, "SELECT", argument)
 	to := []*upstream.Node{s.topology.Masters()[s.keyless]}
-	return s.fanOut([]*part{p}, to, selectBytes, merge.First)
+	return s.fanOut([]*call.Part{p}, to, selectBytes, merge.First)
 }
 
 // selectBytes is how many bytes a SELECT from relaySelect counts in the window.
@@ -62,7 +63,7 @@ func (s *session) enterDatabase(lane upstream.Lane) bool {
 	case err != nil:
 		s.server.up.Leave(lane)
 		s.server.log.Warn("cannot select a database", "db", lane.DB, "err", err)
-		return s.fail(msgUpstreamDown)
+		return s.fail(merge.NotSent)
 	case !ok:
 		s.server.up.Leave(lane)
 		return s.answer(reply)

@@ -49,27 +49,6 @@ func (s *session) takePathTo(n *upstream.Node) (link *upstream.Link, ok bool) {
 	return s.link(owner), true
 }
 
-var _ upstream.Mover = (*part)(nil)
-
-// Move implements upstream.Mover. A read may be sent again on another link while all calls of the
-// session in flight are reads. No later call is sent before these have their replies, because it
-// would use the first link.
-func (p *part) Move() bool {
-	s := p.call.session
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for c := s.calls.head; c != nil; c = c.next {
-		if !c.done && !c.reads {
-			return false
-		}
-	}
-	s.calls.moved = true
-	return true
-}
-
-// RunsScript implements upstream.Mover.
-func (p *part) RunsScript() bool { return p.call.script }
-
 // onlyReads reports whether the current command only reads and may run twice. A command after
 // CLIENT CACHING may not.
 func (s *session) onlyReads() bool {

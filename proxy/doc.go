@@ -11,11 +11,12 @@
 //
 // # Files
 //
-//	session.go, input.go, window.go       a session: reading, dispatch, how much is in flight
-//	package command, handlers.go          the command table, and the function of each command
-//	relay.go, part.go, call.go            relaying: one node, redirects, order of the replies
-//	split.go, fanout.go, package merge    commands whose keys lie on several nodes
-//	deliver.go, reply_buffer.go, owner.go what goes to the client, by client.Output
+//	session.go, handlers.go               a session: dispatch, the function of each command
+//	package command                       the command table
+//	relay.go, detour.go, replica.go       relaying: which node, which link
+//	package call, owner.go                calls in flight: order of the replies, redirects
+//	split.go, fan_out.go, package merge   commands whose keys lie on several nodes
+//	input.go, package client              what comes from the client and goes to it
 //	pin.go, blocking.go, transaction.go   commands that need a connection of their own
 //	subscribe.go, publish.go, tracking.go pub/sub and client-side caching
 //	locks.go, lock_list.go                LOCK.*, SEM.*, LATCH.*: the way to package lockcmd

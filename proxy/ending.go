@@ -17,12 +17,13 @@ func (s *session) close() {
 	for _, step := range []func(){
 		s.dropSubscriptions,
 		s.out.Flush,
-		s.drainCalls,
+		s.endReading,
+		s.calls.Drain,
 		s.endTransaction,
 		s.endTracking,
 		s.endMonitor,
 		s.releaseLocks,
-		s.drainOutput,
+		s.calls.DrainOutput, // runSessionChecks cuts off a client that does not read
 		func() { s.server.up.Leave(s.lane) },
 		s.logEnd,
 	} {
@@ -33,30 +34,11 @@ func (s *session) close() {
 	s.conn.Close()
 }
 
-// drainCalls waits until no call is in flight. Every call ends at the latest when its node is found
-// dead.
-func (s *session) drainCalls() {
+// endReading records that the loop has ended.
+func (s *session) endReading() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.over = true
-	s.waiting, s.wakeAt = true, 0
-	for s.calls.n > 0 && !s.faulty {
-		s.wake.Wait()
-	}
-	s.waiting = false
-}
-
-// drainOutput waits until the socket has taken all replies. Server.runSessionChecks cuts off a
-// client that takes none of them for stallTimeout.
-func (s *session) drainOutput() {
-	s.out.Flush()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.waiting, s.wakeAt = true, 0
-	for s.out.BusyLocked() && !s.faulty {
-		s.wake.Wait()
-	}
-	s.waiting = false
+	s.mu.Unlock()
 }
 
 // causeOf returns how the client's side of the connection ended.
@@ -98,8 +80,8 @@ func (s *session) endCarrier(how lockcmd.Ending) {
 	}
 	s.mu.Lock()
 	cut, unsure := s.cut && s.killedBy != peerTimeout, time.Time{}
-	if !s.lostAt.IsZero() {
-		unsure = s.lostAt.Add(lateCommandTime)
+	if lost := s.calls.LastLossLocked(); !lost.IsZero() {
+		unsure = lost.Add(lateCommandTime)
 	}
 	s.mu.Unlock()
 	switch {
@@ -116,7 +98,14 @@ func (s *session) endCarrier(how lockcmd.Ending) {
 func (s *session) lastLoss() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.lostAt
+	return s.calls.LastLossLocked()
+}
+
+// setLastLoss sets what lastLoss returns.
+func (s *session) setLastLoss(at time.Time) {
+	s.mu.Lock()
+	s.calls.LostLocked(at)
+	s.mu.Unlock()
 }
 
 // lateCommandTime is how long Redis may still execute a command from a lost connection.
@@ -148,7 +137,8 @@ func (s *session) guard(what string, f func()) {
 // waits for none of them. Its locks expire as if they were lost.
 func (s *session) endFaulty() {
 	s.mu.Lock()
-	s.faulty, s.lostAt = true, time.Now()
+	s.calls.FailLocked()
+	s.calls.LostLocked(time.Now())
 	s.mu.Unlock()
 	s.kill("internal error", true)
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"time"
 
+	"leash/proxy/call"
+	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
@@ -12,7 +14,7 @@ import (
 // exceptions: the session's loop looks at an error first, and Leash makes some elements itself.
 type execution struct {
 	answer
-	call     *call // gets the reply; nil: the reply is kept
+	call     *call.Call // gets the reply; nil: the reply is kept
 	streamed bool
 	node     *upstream.Node
 }
@@ -28,7 +30,7 @@ func (e *execution) Reply(p []byte, done bool) upstream.Flusher {
 	if t := e.of.session.tracking.Load(); t != nil {
 		t.replied(e.node, e.call)
 	}
-	f := e.call.reply(p, done)
+	f := e.call.Reply(p, done)
 	if done {
 		e.of.finished()
 	}
@@ -38,7 +40,7 @@ func (e *execution) Reply(p []byte, done bool) upstream.Flusher {
 // Lost implements upstream.Sink.
 func (e *execution) Lost(written bool, cause error) {
 	if e.streamed {
-		e.call.fail(msgUpstreamLost)
+		e.call.Fail(call.ErrorLost)
 	}
 	e.answer.Lost(written, cause)
 }
@@ -46,7 +48,7 @@ func (e *execution) Lost(written bool, cause error) {
 // submit sends EXEC behind the transaction's commands.
 func (e *execution) submit(s *session, l *upstream.Link) {
 	e.reply, e.lost, e.written = nil, false, false
-	e.of, e.node = newGathering(s, 1), l.Node()
+	e.of, e.node, e.Permit = newGathering(s, 1), l.Node(), (*owner)(s)
 	e.Call = upstream.Call{Request: execRequest, Sink: e}
 	l.Submit(&e.Call)
 }
@@ -60,7 +62,7 @@ func (e *execution) end(s *session, reply []byte) bool {
 	case e.streamed:
 		return true
 	case e.call != nil:
-		e.call.finish(reply)
+		e.call.Finish(reply)
 		return true
 	}
 	return s.answer(reply)
@@ -69,16 +71,16 @@ func (e *execution) end(s *session, reply []byte) bool {
 // exec runs the transaction. Commands that were not sent yet go out together with EXEC.
 func (t *transaction) exec() bool {
 	s, e := t.session, &execution{}
-	var queuedReplies *call
+	var queuedReplies *call.Call
 	if !t.hasOwn() {
-		if queuedReplies, e.call = s.openCall(), s.openCall(); e.call == nil {
+		if queuedReplies, e.call = s.calls.Open(), s.calls.Open(); e.call == nil {
 			return false
 		}
 	}
 	for {
 		answers, ok := t.transmit(e)
 		if queuedReplies != nil {
-			queuedReplies.finish(t.join(answers))
+			queuedReplies.Finish(t.join(answers))
 			queuedReplies = nil
 		} else {
 			ok = ok && t.pass(answers)
@@ -121,7 +123,7 @@ func (t *transaction) movedAtExec(e *execution) []byte {
 	case e.streamed:
 		return nil
 	case e.lost && !e.written:
-		return resp.AppendError(nil, msgUpstreamDown)
+		return resp.AppendError(nil, merge.NotSent)
 	case t.isRedirect(e.reply):
 		return e.reply
 	}
@@ -145,10 +147,8 @@ func (t *transaction) executed(e *execution) bool {
 	s, queue := t.session, t.queue
 	if e.lost {
 		t.end(false)
-		s.mu.Lock()
-		s.lostAt = time.Now()
-		s.mu.Unlock()
-		return e.end(s, resp.AppendError(nil, msgUpstreamLost))
+		s.setLastLoss(time.Now())
+		return e.end(s, resp.AppendError(nil, call.ErrorLost))
 	}
 	s.written.add(t.node)
 	own, untracked := t.hasOwn(), !t.tracked
@@ -195,14 +195,14 @@ func (s *session) runQueued(node *upstream.Node, queue []queued, reply []byte) b
 	if !ok || n != len(queue)-1 { // nil, or an error
 		return s.answer(reply)
 	}
-	s.holdPushes() // messages of its subscriptions come after the reply to EXEC
-	defer s.releasePushes()
+	s.calls.HoldPushes() // messages of its subscriptions come after the reply to EXEC
+	defer s.calls.ReleasePushes()
 	merged := resp.AppendArray(nil, n)
 	for _, q := range queue[1:] {
 		var scan resp.Scanner
 		used, done, err := scan.Scan(rest)
 		if err != nil || !done {
-			return s.answer(resp.AppendError(nil, msgOddParts))
+			return s.answer(resp.AppendError(nil, merge.Mismatch))
 		}
 		element := rest[:used]
 		rest = rest[used:]

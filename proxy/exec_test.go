@@ -10,6 +10,8 @@ import (
 
 	"leash/internal/faultproxy"
 	"leash/internal/redistest"
+	"leash/proxy/call"
+	"leash/proxy/merge"
 )
 
 // TestExecIsNotRepeated checks that a transaction that was sent and lost its reply is not repeated.
@@ -31,7 +33,7 @@ func TestExecIsNotRepeated(t *testing.T) {
 	eventually(t, "executed", func() bool { return value() == "1" })
 	p.Cut(faultproxy.RST)
 	for range 3 {
-		wantRead(t, c, "-"+msgUpstreamLost+"\r\n")
+		wantRead(t, c, "-"+call.ErrorLost+"\r\n")
 	}
 	want(t, c, "$1\r\n1\r\n", "GET", "k")
 }
@@ -109,10 +111,10 @@ func TestTransactionTooLargeToRepeat(t *testing.T) {
 		list, err := redis.Client().ClientList(t.Context()).Result()
 		return err == nil && !strings.Contains(list, "multi=9")
 	})
-	if got := do(t, c, "SET", "small", "v"); got != "+QUEUED\r\n" && got != "-"+msgUpstreamDown+"\r\n" {
+	if got := do(t, c, "SET", "small", "v"); got != "+QUEUED\r\n" && got != "-"+merge.NotSent+"\r\n" {
 		t.Fatalf("%q", got)
 	}
-	if got := do(t, c, "EXEC"); got != "-"+msgExecAbort+"\r\n" && got != "-"+msgUpstreamLost+"\r\n" {
+	if got := do(t, c, "EXEC"); got != "-"+msgExecAbort+"\r\n" && got != "-"+call.ErrorLost+"\r\n" {
 		t.Fatalf("EXEC: %q", got)
 	}
 	want(t, c, ":0\r\n", "EXISTS", "big", "small")

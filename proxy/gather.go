@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"sync/atomic"
-	"time"
 
 	"leash/proxy/upstream"
 )
@@ -10,6 +9,7 @@ import (
 // answer is one command on a private link, and its whole reply.
 type answer struct {
 	upstream.Call
+	upstream.Permit
 	of      *gathering
 	reply   []byte
 	lost    bool // there is no reply
@@ -49,7 +49,7 @@ func (s *session) submit(l *upstream.Link, requests [][]byte, prefixes ...[]byte
 	g := newGathering(s, len(requests))
 	answers := make([]*answer, len(requests))
 	for i, request := range requests {
-		a := &answer{of: g}
+		a := &answer{of: g, Permit: (*owner)(s)}
 		a.Request, a.Sink = request, a
 		if i < len(prefixes) {
 			a.Prefix = prefixes[i]
@@ -86,15 +86,6 @@ func (a *answer) Lost(written bool, cause error) {
 	a.lost, a.written, a.reply, a.cause = true, written, nil, cause
 	a.of.finished()
 }
-
-// Dropped implements upstream.Sink.
-func (a *answer) Dropped() bool { return a.of.session.killed.Load() }
-
-// Until implements upstream.Sink.
-func (a *answer) Until() *time.Time { return a.of.session.holdsUntil() }
-
-// Overdue implements upstream.Sink.
-func (a *answer) Overdue() { a.of.session.checkHolds() }
 
 func (g *gathering) finished() {
 	if g.left.Add(-1) == 0 {

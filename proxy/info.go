@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"leash/proxy/call"
 	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
@@ -28,17 +29,17 @@ func (s *session) info(c *command.Command, cmd resp.Command) bool {
 		return true
 	case len(cmd.Args) == 2 && resp.IsWord(cmd.Args[1], "LEASH"):
 		return s.text(string(s.server.infoSection()))
-	case !s.adoptTopology() || !s.admitCall(len(cmd.Raw)):
+	case !s.adoptTopology() || !s.calls.Admit(len(cmd.Raw)):
 		return false
 	case s.keyless < 0:
-		return s.fail(msgSlotUnserved)
+		return s.fail(call.ErrorUnserved)
 	}
 	report := merge.Info{Own: s.server.ownInfo(s.announcedAddr()), RESP3: s.lane.RESP3}
 	if wantsLeash(cmd.Args[1:]) {
 		report.Section = s.server.infoSection()
 	}
 	masters, exact := s.topology.Masters(), onlyKeyspace(cmd.Args[1:])
-	var parts []*part
+	var parts []*call.Part
 	var to []*upstream.Node
 	for i := range masters { // the usual node first: its text decides the sections
 		n := masters[(s.keyless+i)%len(masters)]
@@ -46,12 +47,14 @@ func (s *session) info(c *command.Command, cmd resp.Command) bool {
 			report.Missing++
 			continue
 		}
-		p := fixedPart(bytes.Clone(cmd.Raw))
-		p.got = &merge.Reply{Spare: !exact}
+		p := call.SparePart(bytes.Clone(cmd.Raw))
+		if exact {
+			p = call.FixedPart(bytes.Clone(cmd.Raw))
+		}
 		parts, to = append(parts, p), append(to, n)
 	}
 	if len(parts) == 0 {
-		return s.fail(msgUpstreamDown)
+		return s.fail(merge.NotSent)
 	}
 	return s.fanOut(parts, to, len(cmd.Raw), report.Merge)
 }

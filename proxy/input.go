@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"leash/proxy/call"
 	"leash/proxy/resp"
 )
 
@@ -15,6 +16,9 @@ const (
 	usualBatch = 16 << 10
 	keptBatch  = 64 << 10
 )
+
+// maxCommand is the most bytes of one command: Redis's client-query-buffer-limit.
+const maxCommand = 1 << 30
 
 // growth bounds the size of a large batch. It is at most growth times the bytes of its command that
 // have arrived. Fewer bytes than usualBatch count as usualBatch. So a client that only announces a
@@ -43,9 +47,22 @@ type batch struct {
 	parsed int // bytes that have been parsed
 	filled int // bytes that have been read
 
+	garbage *garbage // of the server
+
 	// Guarded by the session's mu.
 	refs    int  // calls in flight whose request is in this batch
 	retired bool // nothing more is read into it
+}
+
+var _ call.Source = (*batch)(nil)
+
+// HoldLocked implements call.Source.
+func (b *batch) HoldLocked() { b.refs++ }
+
+// ReleaseLocked implements call.Source.
+func (b *batch) ReleaseLocked() {
+	b.refs--
+	b.freeLocked()
 }
 
 func (b *batch) unparsed() []byte { return b.buf[b.parsed:b.filled] }
@@ -72,7 +89,7 @@ func (s *session) read() error {
 // and there is room. Otherwise it takes another batch and copies the incomplete command there.
 func (in *input) prepare() {
 	if in.batch == nil {
-		in.batch = &batch{buf: make([]byte, firstBatch)}
+		in.batch = &batch{buf: make([]byte, firstBatch), garbage: in.garbage}
 		return
 	}
 	rest := in.batch.unparsed()
@@ -126,13 +143,13 @@ func (in *input) retire(b *batch) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	b.retired = true
-	in.freeLocked(b)
+	b.freeLocked()
 }
 
 // freeLocked reports the memory of a batch as garbage if the batch is retired and no call uses it.
-func (in *input) freeLocked(b *batch) {
+func (b *batch) freeLocked() {
 	if b.retired && b.refs == 0 {
-		in.garbage.add(len(b.buf))
+		b.garbage.add(len(b.buf))
 	}
 }
 
@@ -161,5 +178,5 @@ func (in *input) take(size, need int) *batch {
 			return b
 		}
 	}
-	return &batch{buf: make([]byte, size)}
+	return &batch{buf: make([]byte, size), garbage: in.garbage}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"time"
 
+	"leash/proxy/call"
 	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
@@ -36,18 +37,18 @@ func everyMaster(m merge.Func) handler {
 // everywhere sends a command to every master and merges the replies. If one master fails, the reply
 // is its error.
 func (s *session) everywhere(cmd resp.Command, m merge.Func) bool {
-	return s.toEvery(cmd, func([]*part) merge.Func { return m })
+	return s.toEvery(cmd, func([]*call.Part) merge.Func { return m })
 }
 
 // toEvery is everywhere for a merge that uses the parts.
-func (s *session) toEvery(cmd resp.Command, m func([]*part) merge.Func) bool {
+func (s *session) toEvery(cmd resp.Command, m func([]*call.Part) merge.Func) bool {
 	masters, ok := s.allMasters(len(cmd.Raw))
 	if !ok || len(masters) == 0 {
-		return ok && s.fail(msgSlotUnserved)
+		return ok && s.fail(call.ErrorUnserved)
 	}
-	parts := make([]*part, len(masters))
+	parts := make([]*call.Part, len(masters))
 	for i := range masters {
-		parts[i] = fixedPart(bytes.Clone(cmd.Raw))
+		parts[i] = call.FixedPart(bytes.Clone(cmd.Raw))
 	}
 	return s.fanOut(parts, masters, len(cmd.Raw), m(parts))
 }
@@ -60,7 +61,7 @@ const maxAge = time.Second
 // the session ends.
 func (s *session) allMasters(size int) ([]*upstream.Node, bool) {
 	s.server.up.RefreshTopology(s.ctx, maxAge)
-	if !s.adoptTopology() || !s.admitCall(size) {
+	if !s.adoptTopology() || !s.calls.Admit(size) {
 		return nil, false
 	}
 	masters := s.topology.Holders()

@@ -3,6 +3,7 @@ package proxy
 import (
 	"strconv"
 
+	"leash/proxy/merge"
 	"leash/proxy/pubsub"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
@@ -94,7 +95,7 @@ func (s *session) listNode(n *upstream.Node, l lockListing, local uint64) (next 
 	reply, err := n.Link(s.lane).Ask(s.ctx, command)
 	if err != nil {
 		s.server.log.Warn("cannot list locks", "session", s.id, "err", err)
-		return 0, nil, resp.AppendError(nil, msgUpstreamDown)
+		return 0, nil, resp.AppendError(nil, merge.NotSent)
 	}
 	next, list, ok := parseScanReply(reply)
 	if !ok {
@@ -109,7 +110,7 @@ func (s *session) listNode(n *upstream.Node, l lockListing, local uint64) (next 
 	locks, err := s.server.locks.Locks(s.ctx, s.lane.DB, keys)
 	if err != nil {
 		s.server.log.Warn("cannot list locks", "session", s.id, "err", err)
-		return 0, nil, resp.AppendError(nil, msgUpstreamDown)
+		return 0, nil, resp.AppendError(nil, merge.NotSent)
 	}
 	found := 0
 	for _, name := range locks {

@@ -3,13 +3,13 @@ package proxy
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"leash/lockcmd"
 	"leash/proxy/client"
 	"leash/proxy/command"
+	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
@@ -132,7 +132,7 @@ func (s *session) lockDenial(o *command.Own, err error) string {
 	}
 	s.server.log.Warn("cannot check the rights of a user: no lock for it", "user", s.lane.User, "err", err)
 	if !errors.As(err, &refusal) {
-		return msgUpstreamDown
+		return merge.NotSent
 	}
 	return "NOPERM Leash cannot check the rights of this user: Leash's own user needs ACL DRYRUN"
 }
@@ -164,23 +164,6 @@ func lockReplyRESP3(reply []byte, isMap bool) []byte {
 		rest = rest[used:]
 	}
 	return b
-}
-
-// holdsUntil returns the time until which the session's locks are known to be safe. It is nil
-// without locks. It takes no mutex.
-func (s *session) holdsUntil() *time.Time {
-	if carrier := s.carrier.Load(); carrier != nil {
-		return carrier.SafeUntil()
-	}
-	return nil
-}
-
-// checkHolds ends the session if the safe time of one of its locks is over. Otherwise holdsUntil is
-// later afterwards.
-func (s *session) checkHolds() {
-	if carrier := s.carrier.Load(); carrier != nil {
-		carrier.EndOverdue()
-	}
 }
 
 // host implements lockcmd.Host for a session.

@@ -10,6 +10,7 @@ import (
 
 	"leash/internal/faultproxy"
 	"leash/internal/redistest"
+	"leash/proxy/call"
 )
 
 // TestPausedRedis checks that the holder's connection is closed before another owner gets the lock,
@@ -107,7 +108,7 @@ func TestRelayedCommandReplyLost(t *testing.T) {
 	if err := client.Send(redistest.Command("INCR", "n") + redistest.Command("PING")); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := client.Read(); got != "-"+msgUpstreamLost+"\r\n" {
+	if got, err := client.Read(); got != "-"+call.ErrorLost+"\r\n" {
 		t.Fatalf("got %q %v", got, err)
 	}
 	if got, err := client.Read(); got != "+PONG\r\n" {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"sync/atomic"
 
+	"leash/proxy/call"
 	"leash/proxy/command"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
@@ -33,7 +34,7 @@ func (s *session) monitor(c *command.Command, cmd resp.Command) bool {
 	case s.monitoring.Load() != nil:
 		return true // Redis does not answer either
 	case len(s.topology.Masters()) == 0:
-		return s.fail(msgSlotUnserved)
+		return s.fail(call.ErrorUnserved)
 	}
 	m := &monitor{session: s}
 	s.monitoring.Store(m)
@@ -59,7 +60,7 @@ func (m *monitor) start(request []byte) (refusal []byte) {
 		m.links = append(m.links, l)
 		switch a := m.session.gather(l, request)[0]; {
 		case a.lost:
-			refusal = resp.AppendError(nil, notSent(a.cause))
+			refusal = resp.AppendError(nil, call.NotSent(a.cause))
 		case a.isError():
 			refusal = a.reply
 		}
@@ -76,7 +77,7 @@ func (m *monitor) line(line []byte) {
 		m.session.kill("monitored connection lost", false)
 		return
 	}
-	if f := m.session.deliver(line); f != nil {
+	if f := m.session.calls.Deliver(line); f != nil {
 		f.Flush()
 	}
 }

@@ -3,6 +3,7 @@ package proxy
 import (
 	"testing"
 
+	"leash/proxy/call"
 	"leash/proxy/resp"
 )
 
@@ -31,7 +32,7 @@ func FuzzOddReplies(f *testing.F) {
 		}
 		lockReplyRESP3(a, true)
 		if len(a) > 1 && a[0] == '-' {
-			parseRedirect(a[1:])
+			call.ParseRedirect(a[1:])
 		}
 	})
 }

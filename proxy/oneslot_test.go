@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"leash/internal/redistest"
+	"leash/proxy/call"
 	"leash/proxy/command"
 )
 
@@ -98,7 +99,7 @@ func TestEveryCommandOnManyKeys(t *testing.T) {
 				"two slots": func(i int) string { return fmt.Sprintf("k%d", i) },
 			} {
 				args, keys := generate(c, key, filler)
-				if _, split := splittings[c.Name]; split && name == "two slots" {
+				if _, split := call.SplittingOf(c.Name); split && name == "two slots" {
 					continue
 				}
 				for _, client := range []*redistest.Client{up.redis, up.leash} {
@@ -198,7 +199,8 @@ func TestManyKeyForms(t *testing.T) {
 					args[i] = strings.ReplaceAll(args[i], "≥", ">")
 				}
 				wanted := do(t, up.redis, args...)
-				if _, split := splittings[strings.ToLower(args[0])]; split && strings.HasPrefix(wanted, "-CROSSSLOT ") {
+				_, split := call.SplittingOf(strings.ToLower(args[0]))
+				if split && strings.HasPrefix(wanted, "-CROSSSLOT ") {
 					continue // Leash can do what a cluster can not
 				}
 				if got := do(t, up.leash, args...); got != wanted {

@@ -3,35 +3,85 @@ package proxy
 import (
 	"time"
 
+	"leash/proxy/call"
 	"leash/proxy/client"
+	"leash/proxy/upstream"
 )
 
-// owner is the session as its output and its watchers see it.
+// owner is the session as its socket and its calls see it.
 type owner session
 
-var _ client.Owner = (*owner)(nil)
+var (
+	_ client.Owner = (*owner)(nil)
+	_ call.Session = (*owner)(nil)
+)
 
-// Go implements client.Owner.
+// Go implements client.Owner and call.Session.
 func (o *owner) Go(what string, f func()) bool {
 	s := (*session)(o)
 	return s.server.start(what, func() { s.guard(what, f) })
 }
 
 // Wrote implements client.Owner.
-func (o *owner) Wrote() {
+func (o *owner) Wrote() { o.calls.WroteLocked() }
+
+// OutputDropped implements client.Owner.
+func (o *owner) OutputDropped(n int) { o.server.garbage.add(n + o.calls.DroppedLocked()) }
+
+// Submit implements call.Session.
+func (o *owner) Submit(n *upstream.Node, replica bool, c *upstream.Call) {
 	s := (*session)(o)
-	if s.waiting && (s.out.DroppedLocked() || s.out.Len() == 0 || !s.fullLocked()) {
-		s.wake.Signal()
+	if replica {
+		s.replicaLink(n).Submit(c)
+		return
+	}
+	s.linkTo(n).Submit(c)
+}
+
+// Replied implements call.Session.
+func (o *owner) Replied(n *upstream.Node, c *call.Call) {
+	if t := o.tracking.Load(); t != nil {
+		t.replied(n, c)
 	}
 }
 
-// Dropped implements client.Owner. The session's calls go on: commands that Redis has received
-// cannot be taken back.
-func (o *owner) Dropped(n int) {
-	s := (*session)(o)
-	s.server.garbage.add(n + s.pushes.waiting.Len())
-	s.pushes.waiting.Clear()
-	s.wake.Signal()
+// Redirected implements call.Session.
+func (o *owner) Redirected(n *upstream.Node, c *call.Call, uncached bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.written.addElsewhereLocked(n)
+	if uncached && o.lane.RESP3 {
+		c.FollowLocked([]byte(invalidateAll))
+	}
+}
+
+// IdleLocked implements call.Session.
+func (o *owner) IdleLocked() { (*session)(o).restartSilence() }
+
+// End implements call.Session.
+func (o *owner) End(reason string) { (*session)(o).kill(reason, false) }
+
+// Fail implements call.Session.
+func (o *owner) Fail() { (*session)(o).endFaulty() }
+
+// Dropped implements upstream.Permit. After the loss of a lock, the session sends nothing more.
+func (o *owner) Dropped() bool { return o.killed.Load() }
+
+// Until implements upstream.Permit. Nothing is sent after the end of a hold that the session relies
+// on (rule R27). It takes no mutex.
+func (o *owner) Until() *time.Time {
+	if carrier := o.carrier.Load(); carrier != nil {
+		return carrier.SafeUntil()
+	}
+	return nil
+}
+
+// Overdue implements upstream.Permit. It ends the session if the safe time of one of its locks is
+// over. Otherwise Until is later afterwards.
+func (o *owner) Overdue() {
+	if carrier := o.carrier.Load(); carrier != nil {
+		carrier.EndOverdue()
+	}
 }
 
 // backlog returns how many bytes of output wait and for how long the socket has taken none. over
@@ -42,5 +92,6 @@ func (s *session) backlog(now time.Time) (size int, stalled time.Duration, over 
 	if since := s.out.StalledSinceLocked(); !since.IsZero() {
 		stalled = now.Sub(since)
 	}
-	return s.out.Len() + s.pushes.waiting.Len() + s.calls.kept, stalled, s.over
+	_, size = s.calls.SizesLocked()
+	return size, stalled, s.over
 }

@@ -3,6 +3,7 @@ package proxy
 import (
 	"sync"
 
+	"leash/proxy/call"
 	"leash/proxy/upstream"
 )
 
@@ -18,8 +19,10 @@ type pin struct {
 	over  bool // nothing more is sent
 }
 
-// submit sends a call to a node. It uses the current connection if that leads to the node.
-func (p *pin) submit(n *upstream.Node, c *upstream.Call) {
+var _ call.Path = (*pin)(nil)
+
+// Submit implements call.Path. It uses the current connection if that leads to the node.
+func (p *pin) Submit(n *upstream.Node, c *upstream.Call) {
 	p.mu.Lock()
 	if p.over {
 		p.mu.Unlock()
@@ -49,8 +52,8 @@ func (p *pin) abort() {
 	}
 }
 
-// aborted reports whether abort has been called.
-func (p *pin) aborted() bool {
+// Abandoned implements call.Path. It reports whether abort has been called.
+func (p *pin) Abandoned() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.over

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"leash/proxy/call"
 	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/pubsub"
@@ -21,7 +22,7 @@ func (s *session) publishPlain(c *command.Command, cmd resp.Command) bool {
 	if len(cmd.Args) != 3 || !s.server.exchange.Listens(pubsub.Channel, cmd.Args[1]) {
 		return s.relayAny(c, cmd)
 	}
-	return s.publishTo(cmd, pubsub.Channel, anySlot)
+	return s.publishTo(cmd, pubsub.Channel, call.AnySlot)
 }
 
 func (s *session) publishSharded(c *command.Command, cmd resp.Command) bool {
@@ -33,26 +34,26 @@ func (s *session) publishSharded(c *command.Command, cmd resp.Command) bool {
 
 // publishTo sends the command as an ordinary command and corrects the count in the reply.
 func (s *session) publishTo(cmd resp.Command, kind pubsub.Kind, slot int) bool {
-	if !s.adoptTopology() || !s.admitCall(len(cmd.Raw)) {
+	if !s.adoptTopology() || !s.calls.Admit(len(cmd.Raw)) {
 		return false
 	}
 	var node *upstream.Node
 	switch {
-	case slot != anySlot:
+	case slot != call.AnySlot:
 		node = s.topology.Node(uint16(slot))
 	case s.keyless >= 0:
 		node = s.topology.Masters()[s.keyless]
 	default:
-		return s.fail(msgSlotUnserved)
+		return s.fail(call.ErrorUnserved)
 	}
 	if !s.awaitRoom(node) {
 		return false
 	}
 	channel := string(cmd.Args[1])
-	p := &part{slot: slot}
+	p := call.NewPart(nil, slot)
 	p.Request = s.input.keep(cmd.Raw)
-	return s.fanOut([]*part{p}, []*upstream.Node{node}, len(cmd.Raw), merge.Rewritten(func(reply []byte) []byte {
-		return s.server.published(p.node, kind, channel, reply)
+	return s.fanOut([]*call.Part{p}, []*upstream.Node{node}, len(cmd.Raw), merge.Rewritten(func(reply []byte) []byte {
+		return s.server.published(p.Node(), kind, channel, reply)
 	}))
 }
 

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"leash/proxy/call"
 	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/pubsub"
@@ -33,7 +34,7 @@ func activeChannels(kind pubsub.Kind) handler {
 		if !c.ArityOK(cmd.Args) {
 			return s.wrongArity(c)
 		}
-		if !s.adoptTopology() || !s.admitCall(len(cmd.Raw)) {
+		if !s.adoptTopology() || !s.calls.Admit(len(cmd.Raw)) {
 			return false
 		}
 		q := newChannelQuery(s.ctx, s.server.exchange, kind, cmd)
@@ -44,7 +45,7 @@ func activeChannels(kind pubsub.Kind) handler {
 			q.add(n, cmd)
 		}
 		if len(q.parts) == 0 {
-			return s.fail(msgSlotUnserved)
+			return s.fail(call.ErrorUnserved)
 		}
 		return s.fanOut(q.parts, q.to, len(cmd.Raw), q.merge)
 	}
@@ -59,7 +60,7 @@ type channelQuery struct {
 	pattern  string
 	active   map[string]bool // channels that clients are subscribed to
 	others   pubsub.Others   // reports of other Leashes
-	parts    []*part
+	parts    []*call.Part
 	to       []*upstream.Node
 	own      map[*upstream.Node]map[string]bool // channels of Leashes themselves
 	counted  map[int][]string                   // by part: the names whose counts it asks for
@@ -101,7 +102,7 @@ func (q *channelQuery) add(n *upstream.Node, cmd resp.Command) {
 }
 
 func (q *channelQuery) ask(n *upstream.Node, request []byte) {
-	q.parts, q.to = append(q.parts, fixedPart(request)), append(q.to, n)
+	q.parts, q.to = append(q.parts, call.FixedPart(request)), append(q.to, n)
 }
 
 // merge makes one reply of the parts' replies.
@@ -134,13 +135,13 @@ func (q *channelQuery) collect(found map[string]bool, i int, reply []byte) bool 
 	if names, is := q.counted[i]; is {
 		counts, ok := countsReply(reply, len(names))
 		for j, n := range counts {
-			q.foreign[names[j]] += int(n) - q.exchange.Subscribers(q.parts[i].node, q.kind, names[j])
+			q.foreign[names[j]] += int(n) - q.exchange.Subscribers(q.parts[i].Node(), q.kind, names[j])
 		}
 		return ok
 	}
 	names, ok := resp.Elements(reply)
 	for _, e := range names {
-		if name, _ := resp.Text(e); !q.own[q.parts[i].node][string(name)] {
+		if name, _ := resp.Text(e); !q.own[q.parts[i].Node()][string(name)] {
 			found[string(name)] = true
 		}
 	}
@@ -183,13 +184,13 @@ func subscriberCounts(kind pubsub.Kind) handler {
 			names[i] = string(arg)
 		}
 		others := s.server.exchange.Others(s.ctx, kind, names, "")
-		return s.toEvery(cmd, func(parts []*part) merge.Func {
+		return s.toEvery(cmd, func(parts []*call.Part) merge.Func {
 			return s.server.mergeCounts(parts, kind, names, others)
 		})
 	}
 }
 
-func (s *Server) mergeCounts(parts []*part, kind pubsub.Kind, names []string, others pubsub.Others) merge.Func {
+func (s *Server) mergeCounts(parts []*call.Part, kind pubsub.Kind, names []string, others pubsub.Others) merge.Func {
 	return func(replies []*merge.Reply) (merge.Reply, bool) {
 		counts := make([]int64, len(names))
 		for i, r := range replies {
@@ -198,7 +199,7 @@ func (s *Server) mergeCounts(parts []*part, kind pubsub.Kind, names []string, ot
 				return merge.Reply{}, false
 			}
 			for j, name := range names {
-				counts[j] += reported[j] - int64(s.exchange.Subscribers(parts[i].node, kind, name))
+				counts[j] += reported[j] - int64(s.exchange.Subscribers(parts[i].Node(), kind, name))
 			}
 		}
 		b := resp.AppendArray(nil, 2*len(names))
@@ -220,7 +221,7 @@ func (s *session) patternCount(c *command.Command, cmd resp.Command) bool {
 	}
 	x := s.server.exchange
 	reported := x.Others(s.ctx, pubsub.Pattern, nil, "*")
-	count := func(parts []*part, replies []*merge.Reply) (merge.Reply, bool) {
+	count := func(parts []*call.Part, replies []*merge.Reply) (merge.Reply, bool) {
 		ours := x.Active(pubsub.Pattern)
 		for pattern := range reported {
 			if reported.Clients(pattern) > 0 {
@@ -233,14 +234,14 @@ func (s *session) patternCount(c *command.Command, cmd resp.Command) bool {
 			if !ok {
 				return merge.Reply{}, false
 			}
-			held := x.Held(parts[i].node, pubsub.Pattern)
-			maps.Copy(held, reported.HeldAt(x, parts[i].node))
+			held := x.Held(parts[i].Node(), pubsub.Pattern)
+			maps.Copy(held, reported.HeldAt(x, parts[i].Node()))
 			maps.Copy(ours, held)
 			others += max(n-int64(len(held)), 0)
 		}
 		return merge.Of(resp.AppendInt(nil, others+int64(len(ours)))), true
 	}
-	return s.toEvery(cmd, func(parts []*part) merge.Func {
+	return s.toEvery(cmd, func(parts []*call.Part) merge.Func {
 		return func(replies []*merge.Reply) (merge.Reply, bool) { return count(parts, replies) }
 	})
 }

@@ -3,6 +3,7 @@ package proxy
 import (
 	"math/rand/v2"
 
+	"leash/proxy/call"
 	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
@@ -19,14 +20,13 @@ func (s *session) randomKey(c *command.Command, cmd resp.Command) bool {
 	}
 	masters, ok := s.allMasters(len(cmd.Raw))
 	if !ok || len(masters) == 0 {
-		return ok && s.fail(msgSlotUnserved)
+		return ok && s.fail(call.ErrorUnserved)
 	}
-	var parts []*part
+	var parts []*call.Part
 	var to []*upstream.Node
 	for _, n := range masters {
-		key := fixedPart(resp.AppendCommand(nil, "RANDOMKEY"))
-		size := fixedPart(resp.AppendCommand(nil, "DBSIZE"))
-		size.got = &merge.Reply{Spare: true}
+		key := call.FixedPart(resp.AppendCommand(nil, "RANDOMKEY"))
+		size := call.SparePart(resp.AppendCommand(nil, "DBSIZE"))
 		parts, to = append(parts, key, size), append(to, n, n)
 	}
 	return s.fanOut(parts, to, len(cmd.Raw), merge.RandomKey(rand.Int64N))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"leash/internal/redistest"
+	"leash/proxy/call"
 )
 
 // TestForgedRedirect checks that a redirect that a script returns moves no other command and
@@ -81,7 +82,7 @@ func TestEndlessRedirects(t *testing.T) {
 					t.Fatalf("got %q %v", got, err)
 				}
 			}
-			if n := a.calls.Load() + b.calls.Load(); n > count*2*maxHops {
+			if n := a.calls.Load() + b.calls.Load(); n > count*2*call.MaxHops {
 				t.Errorf("%d tries of %d commands", n, count)
 			}
 		})

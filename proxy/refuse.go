@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"leash/proxy/command"
+	"leash/proxy/merge"
 	"leash/proxy/resp"
 )
 
@@ -36,7 +37,7 @@ func (s *session) mayRun(c *command.Command, cmd resp.Command) bool {
 	switch {
 	case err != nil:
 		s.server.log.Warn("cannot check the rights of a user", "user", s.lane.User, "err", err)
-		s.fail(msgUpstreamDown)
+		s.fail(merge.NotSent)
 	case refusal != "" && c.Name == "exec":
 		s.fail("EXECABORT Transaction discarded because of: " + refusal)
 	case refusal != "":

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"leash/proxy/call"
 	"leash/proxy/command"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
@@ -18,17 +19,17 @@ func (s *session) relay(c *command.Command, cmd resp.Command) bool {
 // relayAny sends a command that any node can serve. A session uses the same node for all of them
 // until the topology changes, so they keep their order.
 func (s *session) relayAny(_ *command.Command, cmd resp.Command) bool {
-	return s.relayKeys(cmd, anySlot, false)
+	return s.relayKeys(cmd, call.AnySlot, false)
 }
 
 // relayKeys sends one whole command to one node. many means that the command may have several keys
 // of the slot.
 func (s *session) relayKeys(cmd resp.Command, slot int, many bool) bool {
-	if !s.adoptTopology() || !s.admitCall(len(cmd.Raw)) {
+	if !s.adoptTopology() || !s.calls.Admit(len(cmd.Raw)) {
 		return false
 	}
 	owner := s.keyless
-	if slot != anySlot {
+	if slot != call.AnySlot {
 		owner = s.topology.Owner(uint16(slot))
 	}
 	var link *upstream.Link
@@ -37,7 +38,7 @@ func (s *session) relayKeys(cmd resp.Command, slot int, many bool) bool {
 			return false
 		}
 		link = s.link(owner)
-		if s.reads.wanted && slot != anySlot {
+		if s.reads.wanted && slot != call.AnySlot {
 			var ok bool
 			if link, ok = s.readLink(owner); !ok {
 				return false
@@ -52,15 +53,14 @@ func (s *session) relayKeys(cmd resp.Command, slot int, many bool) bool {
 	case p == nil:
 		return false
 	case link != nil:
-		p.node, p.replica = link.Node(), link.ReadsReplica()
 		if s.current.Write {
-			s.written.add(p.node)
+			s.written.add(link.Node())
 		}
-		link.Submit(&p.Call)
-	case slot == anySlot || !p.retryLater():
-		p.fail(msgSlotUnserved)
+		p.SendOn(link)
+	default:
+		p.Unserved()
 	}
-	if many && s.topology.Cluster() && s.server.resharding.is() {
+	if many && s.topology.Cluster() && s.server.relaying.Resharding.Is() {
 		return s.barrier() // it may have to be split by key
 	}
 	return true
@@ -68,40 +68,20 @@ func (s *session) relayKeys(cmd resp.Command, slot int, many bool) bool {
 
 // push makes a call of cmd and adds it to the session's calls. It returns nil when the session
 // ends.
-func (s *session) push(cmd resp.Command, slot int) *part {
-	if !s.lockUnheld() {
-		return nil
+func (s *session) push(cmd resp.Command, slot int) *call.Part {
+	r := call.Request{
+		Bytes: cmd.Raw, Source: s.input.batch, Slot: slot,
+		Reads: s.onlyReads(), Script: s.current != nil && s.current.Script,
 	}
-	defer s.mu.Unlock()
-	c := s.calls.take(s)
-	c.bytes = len(cmd.Raw)
-	c.in = s.input.batch
-	c.reads, c.script = s.onlyReads(), s.current != nil && s.current.Script
-	p := &c.part
-	p.call, p.slot = c, slot
-	p.Request, p.Sink = cmd.Raw, p
-	p.Prefix = s.takeCaching()
-	s.calls.push(c)
-	return p
+	r.Prefix = s.takeCaching()
+	return s.calls.Push(&r)
 }
 
-// lockUnheld locks mu when no call waits to be sent again and no call has moved to another link. It
-// returns false when the session ends.
-func (s *session) lockUnheld() bool {
-	s.mu.Lock()
-	for s.calls.held > 0 || s.calls.moved {
-		calls := maxCalls
-		if s.calls.moved {
-			calls = 0
-		}
-		s.calls.moved = s.calls.moved && s.calls.n > 0
-		s.mu.Unlock()
-		if !s.await(calls) {
-			return false
-		}
-		s.mu.Lock()
-	}
-	return true
+// barrier waits until every earlier call has its reply, so that the next call may use another
+// connection. It returns false when the session ends first.
+func (s *session) barrier() bool {
+	s.updateDescription()
+	return s.calls.Empty()
 }
 
 // adoptTopology changes to a new topology, after a barrier. All commands that were sent by the old

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"time"
 
 	"leash/proxy/upstream"
@@ -73,7 +72,8 @@ func (s *session) replicaLink(n *upstream.Node) *upstream.Link {
 // state.
 func (s *session) mayReadReplicas() bool {
 	return s.current != nil && s.current.Readable && s.modes == 0 && s.tx == nil &&
-		s.tracking.Load() == nil && !s.conn.Guarded() && !s.server.resharding.is() && !s.server.up.SlotsMoving()
+		s.tracking.Load() == nil && !s.conn.Guarded() &&
+		!s.server.relaying.Resharding.Is() && !s.server.up.SlotsMoving()
 }
 
 // linkOf returns the link for a part on a slot. It is nil if no node serves the slot. ok is false
@@ -95,7 +95,7 @@ func (s *session) linkOf(slot int) (*upstream.Link, bool) {
 // takeReplicas changes to the replicas if nothing is in flight.
 func (s *session) takeReplicas() bool {
 	s.mu.Lock()
-	busy := s.calls.n > 0
+	busy := s.calls.LenLocked() > 0
 	s.mu.Unlock()
 	if busy || s.reads.wrote {
 		return false
@@ -124,34 +124,4 @@ func (s *session) leaveReplicas() bool {
 	}
 	s.reads.replicas = false
 	return true
-}
-
-// unserved sends the read to the master if the error reply means that this replica does not serve
-// it. It returns false for other errors.
-func (p *part) unserved(b []byte) bool {
-	word, _, _ := bytes.Cut(bytes.TrimSpace(b[1:]), []byte(" "))
-	switch string(word) {
-	case "MOVED", "ASK", "CLUSTERDOWN", "TRYAGAIN":
-		p.call.session.server.up.Refresh()
-	case "LOADING", "MASTERDOWN":
-		p.node.Unfit()
-	case "BUSY", "NOAUTH", "NOPERM":
-	default:
-		return false
-	}
-	p.readFromMaster()
-	return true
-}
-
-// readFromMaster sends a read that a replica did not serve to the master. This is safe: a read may
-// be repeated, and all other calls in flight are reads.
-func (p *part) readFromMaster() {
-	p.replica, p.node = false, nil
-	n := p.call.session.server.up.Topology().Node(uint16(p.slot))
-	switch {
-	case n != nil:
-		p.send(n, false)
-	case !p.retryLater():
-		p.fail(msgSlotUnserved)
-	}
 }

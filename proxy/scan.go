@@ -3,6 +3,7 @@ package proxy
 import (
 	"strconv"
 
+	"leash/proxy/call"
 	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
@@ -59,7 +60,7 @@ type visit func(order *scanOrder, stop int, from scanCursor) bool
 // scanFrom continues a scan.
 func (s *session) scanFrom(cursor scanCursor, v visit) bool {
 	switch {
-	case cursor == scanCursor{} && s.server.resharding.is():
+	case cursor == scanCursor{} && s.server.relaying.Resharding.Is():
 		return s.beginPass(v, scanFirst)
 	case cursor == scanCursor{}:
 		return s.beginPass(v, scanOnce)
@@ -86,7 +87,7 @@ func (s *session) beginPass(v visit, pass scanPass) bool {
 	if pass == scanOnce {
 		s.server.up.RefreshTopology(s.ctx, maxAge) // the check at the end notices if it failed
 	} else if !s.server.up.RefreshTopology(s.ctx, 0) {
-		return s.fail(msgUpstreamDown)
+		return s.fail(merge.NotSent)
 	}
 	if !s.adoptTopology() {
 		return false
@@ -94,7 +95,7 @@ func (s *session) beginPass(v visit, pass scanPass) bool {
 	order := s.server.scanOrder(s.topology)
 	stop := order.next(-1, pass)
 	if stop < 0 {
-		return s.fail(msgSlotUnserved)
+		return s.fail(call.ErrorUnserved)
 	}
 	return v(order, stop, scanCursor{pass: pass})
 }
@@ -102,7 +103,7 @@ func (s *session) beginPass(v visit, pass scanPass) bool {
 // scanNode is SCAN's visit.
 func (s *session) scanNode(cmd resp.Command, order *scanOrder, stop int, from scanCursor) bool {
 	node := order.stops[stop].node
-	if !s.admitCall(len(cmd.Raw)) || !s.awaitRoom(node) {
+	if !s.calls.Admit(len(cmd.Raw)) || !s.awaitRoom(node) {
 		return false
 	}
 	args := append([][]byte(nil), cmd.Args...)
@@ -118,7 +119,7 @@ func (s *session) scanNode(cmd resp.Command, order *scanOrder, stop int, from sc
 		}
 		return scanReply(next, keys)
 	}
-	parts, to := []*part{fixedPart(resp.AppendCommand(nil, args...))}, []*upstream.Node{node}
+	parts, to := []*call.Part{call.FixedPart(resp.AppendCommand(nil, args...))}, []*upstream.Node{node}
 	return s.fanOut(parts, to, len(cmd.Raw), merge.Rewritten(rename))
 }
 
@@ -134,11 +135,11 @@ func (s *session) confirmScan(v visit, c scanCursor) bool {
 		var err error
 		if settled, err = s.server.up.SlotsStable(s.ctx, s.topology); err != nil {
 			s.server.log.Warn("cannot end a scan", "session", s.id, "err", err)
-			return s.fail(msgUpstreamDown)
+			return s.fail(merge.NotSent)
 		}
 	}
 	if !settled {
-		s.server.resharding.mark()
+		s.server.relaying.Resharding.Mark()
 		return s.beginPass(v, scanFirst)
 	}
 	return s.answer(scanReply(0, []byte("*0\r\n")))

@@ -5,7 +5,9 @@ import (
 	"sync"
 
 	"leash/internal/guard"
+	"leash/proxy/call"
 	"leash/proxy/command"
+	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
@@ -26,7 +28,7 @@ func (s *session) killScript(c *command.Command, cmd resp.Command) bool {
 	replies := make([][]byte, len(masters))
 	var asking sync.WaitGroup
 	for i, n := range masters {
-		replies[i] = resp.AppendError(nil, msgUpstreamDown) // replaced by the node's reply
+		replies[i] = resp.AppendError(nil, merge.NotSent) // replaced by the node's reply
 		asking.Go(guard.Func(s.server.log, "kill of a script", func() { replies[i] = s.urgent(n, cmd.Raw) }))
 	}
 	asking.Wait()
@@ -38,7 +40,7 @@ func (s *session) urgent(n *upstream.Node, command []byte) []byte {
 	reply, err := n.Urgent(s.ctx, s.lane, command)
 	if err != nil {
 		s.server.log.Warn("cannot kill a script", "session", s.id, "err", err)
-		return resp.AppendError(nil, msgUpstreamDown)
+		return resp.AppendError(nil, merge.NotSent)
 	}
 	return reply
 }
@@ -58,7 +60,7 @@ func killed(replies [][]byte) []byte {
 		}
 	}
 	if whole == nil {
-		return resp.AppendError(nil, msgSlotUnserved)
+		return resp.AppendError(nil, call.ErrorUnserved)
 	}
 	return whole
 }

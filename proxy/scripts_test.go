@@ -11,6 +11,9 @@ import (
 	"leash/proxy/upstream"
 )
 
+// noScript is Redis's answer to EVALSHA when it does not have the script.
+const noScript = "-NOSCRIPT No matching script. Please use EVAL.\r\n"
+
 func digest(script string) string { return fmt.Sprintf("%x", sha1.Sum([]byte(script))) }
 
 // TestScripts checks that a script is loaded on every master.

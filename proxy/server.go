@@ -13,6 +13,7 @@ import (
 	"leash/internal/guard"
 	"leash/internal/tlsfiles"
 	"leash/lockcmd"
+	"leash/proxy/call"
 	"leash/proxy/client"
 	"leash/proxy/command"
 	"leash/proxy/pubsub"
@@ -53,7 +54,7 @@ type Server struct {
 	subscriberLimits  subscriberLimits
 	commands          command.Table
 	handlers          []handler // by index of the command
-	resharding        resharding
+	relaying          call.Server
 	pauses            pauses
 	scripts           seenScripts
 	headerWarnLimiter intervalLimiter
@@ -101,6 +102,7 @@ func New(cfg Config, up *upstream.Upstream, locks *lockcmd.Service, exchange *pu
 		garbage:  garbage{wake: make(chan struct{}, 1)},
 		started:  time.Now(),
 	}
+	s.relaying.Nodes, s.relaying.Commands, s.relaying.Script, s.relaying.Log = up, table, s.scripts.find, log
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	up.OnRefused(s.refuseLane)
 	return s, nil
@@ -197,6 +199,7 @@ func (s *Server) add(one *session) bool {
 	}
 	s.lastID++
 	one.id = s.lastID
+	one.calls.ID = one.id
 	s.sessions[one] = struct{}{}
 	s.stats.accepted.Add(1)
 	return true

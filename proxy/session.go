@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"leash/lockcmd"
-	"leash/proxy/chunk"
+	"leash/proxy/call"
 	"leash/proxy/client"
 	"leash/proxy/command"
 	"leash/proxy/pubsub"
@@ -18,7 +18,7 @@ import (
 // session is one client connection and its state.
 //
 // Its loop (Run) reads commands and submits them to links. The links' goroutines bring the replies
-// (call.reply) and write them to the socket (client.Output). So a client can pipeline commands. The
+// (call.Call) and write them to the socket (client.Output). So a client can pipeline commands. The
 // loop waits only when the window is full, at a barrier, or for a command that blocks.
 //
 // A session has ended when none of these is left: calls in flight, replies that have not gone to
@@ -44,7 +44,6 @@ type session struct {
 	lane      upstream.Lane    // changed only while no call is in flight
 	written   writtenNodes     // for WAIT
 	current   *command.Command // the running command; nil if it is in no table
-	muted     bool             // the client does not get its replies
 	replyOff  bool             // the client gets no replies of later commands either
 
 	ctx  context.Context // done when the session has ended or is ended from outside
@@ -69,18 +68,10 @@ type session struct {
 	killed  atomic.Bool                     // calls that are not written to Redis are dropped
 
 	// mu guards the fields below. Never held across I/O.
-	mu      sync.Mutex
-	wake    sync.Cond // the loop waits on it
-	waiting bool      // the loop waits on wake
-	wakeAt  int       // number of calls in flight at which the loop wakes up
-	calls   callList
-	over    bool      // the loop has ended
-	lostAt  time.Time // when a written call was last lost; Redis may still run it
-	// the session has panicked, so a call in the list may get no reply
-	faulty   bool
+	mu       sync.Mutex
+	calls    call.Queue
 	out      client.Output // replies in order, for the socket
-	replies  *chunk.List   // where replies go: out, except during capture
-	pushes   pushQueue     // frames that answer no command
+	over     bool          // the loop has ended
 	cut      bool          // the session was ended from outside; out is dropped too
 	killedBy string
 	labels   *labels // nil until used
@@ -99,16 +90,15 @@ const (
 )
 
 func newSession(srv *Server, c *client.Conn) *session {
-	s := &session{server: srv, conn: c, calls: callList{largest: firstReply}, since: time.Now()}
-	s.wake.L = &s.mu
+	s := &session{server: srv, conn: c, since: time.Now()}
 	s.out.Init(c, (*owner)(s), &s.mu)
-	s.replies = &s.out.List
+	s.calls.Init(&srv.relaying, (*owner)(s), &s.out, &s.mu)
 	s.ctx, s.stop = context.WithCancel(srv.ctx)
 	s.reads.wanted = srv.up.ReadsReplicas()
 	maxBulk := min(srv.cfg.MaxBulk, srv.up.MaxBulk())
 	s.input.mu, s.input.garbage = &s.mu, &srv.garbage
 	s.input.parser.Limits = resp.Limits{MaxBulk: maxBulk, MaxArgs: srv.cfg.MaxArgs,
-		MaxCommand: max(maxCommand, int(maxBulk)+maxUnread)}
+		MaxCommand: max(maxCommand, int(maxBulk)+call.MaxUnread)}
 	return s
 }
 
@@ -153,7 +143,7 @@ func (s *session) serve() {
 			return
 		}
 		s.out.Flush()
-		if !s.await(maxCalls) { // stops reading while too much output is unread
+		if !s.calls.Readable() { // stops reading while too much output is unread
 			return
 		}
 	}
@@ -238,30 +228,7 @@ func (s *session) authenticated() bool {
 }
 
 // answer queues a reply from Leash after the calls in flight.
-func (s *session) answer(reply []byte) bool {
-	if s.muted {
-		return true
-	}
-	if !s.admitCall(len(reply)) {
-		return false
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.calls.n == 0 {
-		if !s.out.DroppedLocked() {
-			s.replies.Append(reply)
-		}
-		return true
-	}
-	c := s.calls.take(s)
-	c.bytes = len(reply)
-	s.calls.push(c)
-	c.buffer.append(reply)
-	s.calls.kept += len(reply)
-	c.size = len(reply)
-	c.done = true
-	return true
-}
+func (s *session) answer(reply []byte) bool { return s.calls.Answer(reply) }
 
 // fail answers with an error. The message begins with the error's code.
 func (s *session) fail(message string) bool {

@@ -36,8 +36,8 @@ func (s *Server) sinceStart() int64 { return max(int64(time.Since(s.started)), 1
 func (h *host) SilentSince() time.Time {
 	s := (*session)(h)
 	s.mu.Lock()
-	owed := s.calls.n > 0
-	if since := s.out.StalledSinceLocked(); !since.IsZero() && s.fullLocked() {
+	owed := s.calls.LenLocked() > 0
+	if since := s.out.StalledSinceLocked(); !since.IsZero() && s.calls.FullLocked() {
 		s.mu.Unlock()
 		return since
 	}

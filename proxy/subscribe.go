@@ -3,7 +3,9 @@ package proxy
 import (
 	"errors"
 
+	"leash/proxy/call"
 	"leash/proxy/command"
+	"leash/proxy/merge"
 	"leash/proxy/pubsub"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
@@ -37,7 +39,7 @@ func subscriptions(kind pubsub.Kind, join bool) handler {
 		case !s.authenticated():
 			return s.fail(msgNoAuth)
 		}
-		if kind == pubsub.Shard && join && s.capturing() {
+		if kind == pubsub.Shard && join && s.calls.SendsElsewhere() {
 			return s.fail(msgShardInMulti)
 		}
 		if !s.barrier() {
@@ -45,8 +47,8 @@ func subscriptions(kind pubsub.Kind, join bool) handler {
 		}
 		s.out.Flush()
 		if join {
-			s.holdPushes()
-			defer s.releasePushes()
+			s.calls.HoldPushes()
+			defer s.calls.ReleasePushes()
 		}
 		frames, ok := s.subscription(kind, join, cmd.Args[1:])
 		return ok && s.confirm(frames)
@@ -56,20 +58,15 @@ func subscriptions(kind pubsub.Kind, join bool) handler {
 // confirm gives the client the frames that subscription returned. Confirmations are not replies, so
 // CLIENT REPLY does not suppress them. It may be called only while no call is in flight.
 func (s *session) confirm(frames []byte) bool {
-	if !s.muted || frames[0] == '-' {
+	if !s.calls.Muted || frames[0] == '-' {
 		return s.answer(frames)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.out.DroppedLocked() {
-		s.replies.Append(frames)
-	}
-	return !s.out.DroppedLocked()
+	return s.calls.Append(frames)
 }
 
 // subscription begins or ends subscriptions. It returns their confirmations, or the error that
 // answers the command. It blocks until Redis has answered. ok is false when the session ends. When
-// it begins a subscription, the caller holds messages back (holdPushes) until the client has got
+// it begins a subscription, the caller holds messages back (HoldPushes) until the client has got
 // the frames, so each message comes after its confirmation.
 func (s *session) subscription(kind pubsub.Kind, join bool, args [][]byte) (frames []byte, ok bool) {
 	listener := s.listener.Load()
@@ -90,9 +87,9 @@ func (s *session) subscription(kind pubsub.Kind, join bool, args [][]byte) (fram
 	case refusal != nil:
 		return refusal, true
 	case errors.Is(err, upstream.ErrRefused):
-		return resp.AppendError(nil, msgRefused), true
+		return resp.AppendError(nil, call.ErrorRefused), true
 	case errors.Is(err, pubsub.ErrUnreachable):
-		return resp.AppendError(nil, msgUpstreamDown), true
+		return resp.AppendError(nil, merge.NotSent), true
 	case err != nil:
 		return nil, false
 	}

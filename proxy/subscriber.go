@@ -3,7 +3,6 @@ package proxy
 import (
 	"time"
 
-	"leash/proxy/chunk"
 	"leash/proxy/pubsub"
 	"leash/proxy/upstream"
 )
@@ -46,22 +45,11 @@ func (s *session) messageLocked(frame []byte) upstream.Flusher {
 	if s.out.DroppedLocked() {
 		return nil
 	}
-	if waits := s.unreadPushesLocked() + len(frame); waits > s.server.subscriberLimits.hard {
+	if s.calls.UnreadLocked()+len(frame) > s.server.subscriberLimits.hard {
 		s.out.DropLocked() // no more output is kept for it
 		return (*slowSubscriber)(s)
 	}
-	s.pushes.unread += len(frame)
-	into := &s.out.List
-	if s.pushes.holds > 0 || s.calls.head != nil && s.calls.head.begun {
-		into = &s.pushes.waiting
-	}
-	if s.lane.RESP3 {
-		into.Append([]byte{'>'})
-		into.Append(frame[1:])
-	} else {
-		into.Append(frame)
-	}
-	return s.toFlushLocked()
+	return s.calls.MessageLocked(frame, s.lane.RESP3)
 }
 
 // Close implements pubsub.Client.
@@ -80,20 +68,11 @@ func (s *session) closeSlowSubscriber() {
 	s.kill("output limit of subscribers", false)
 }
 
-// unreadPushesLocked returns an upper bound for the bytes of messages that wait for the client.
-func (s *session) unreadPushesLocked() int {
-	waits := s.out.Len() + s.pushes.waiting.Len()
-	if waits == 0 {
-		s.pushes.unread = 0
-	}
-	return min(s.pushes.unread, waits)
-}
-
 // isSlowSubscriber reports whether too many messages have waited for the client for too long. Only
 // runSessionChecks calls it.
 func (s *session) isSlowSubscriber(now time.Time) bool {
 	s.mu.Lock()
-	waits := s.unreadPushesLocked()
+	waits := s.calls.UnreadLocked()
 	s.mu.Unlock()
 	limits := s.server.subscriberLimits
 	switch {
@@ -103,31 +82,4 @@ func (s *session) isSlowSubscriber(now time.Time) bool {
 		s.slowSince = now
 	}
 	return !s.slowSince.IsZero() && now.Sub(s.slowSince) > limits.over
-}
-
-// pushQueue has frames that answer no command: messages, invalidations and notices of locks.
-// session.mu guards it.
-type pushQueue struct {
-	waiting chunk.List // for after the current reply
-	holds   int        // calls of holdPushes minus those of releasePushes; above 0, frames wait
-	unread  int        // bytes of messages since the output was last empty
-}
-
-// holdPushes stops deliveries until releasePushes has been called as often. The caller is about to
-// send something that must come before them.
-func (s *session) holdPushes() {
-	s.mu.Lock()
-	s.pushes.holds++
-	s.mu.Unlock()
-}
-
-// releasePushes delivers the frames that holdPushes has stopped.
-func (s *session) releasePushes() {
-	s.mu.Lock()
-	s.pushes.holds--
-	if s.pushes.holds == 0 && (s.calls.head == nil || !s.calls.head.begun) {
-		s.out.Splice(&s.pushes.waiting)
-	}
-	s.mu.Unlock()
-	s.out.Flush()
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"leash/proxy/call"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
@@ -50,7 +51,14 @@ type tracked struct {
 	// gets the invalidations with REDIRECT, nil without it; guarded by session.mu
 	listener *upstream.Link
 	// the call whose reply came last and has not reached the client; guarded by session.mu
-	last *call
+	last *call.Call
+}
+
+// Forget implements call.Tracker.
+func (t *tracked) Forget(c *call.Call) {
+	if t.last == c {
+		t.last = nil
+	}
 }
 
 // ask sends options to a node on the session's connection. Only the loop calls it, while no call is
@@ -208,7 +216,7 @@ func (t *tracking) forgetAll() {
 	s.mu.Lock()
 	var f upstream.Flusher
 	if s.lane.RESP3 && !t.stopped {
-		f = s.deliverBehindLocked(s.calls.tail, []byte(invalidateAll))
+		f = s.calls.DeliverBehindLocked(s.calls.YoungestLocked(), []byte(invalidateAll))
 	}
 	s.mu.Unlock()
 	if f != nil {
@@ -286,7 +294,7 @@ func (t *tracking) receive(n *upstream.Node, one *tracked, frame []byte) {
 	switch {
 	case t.stopped:
 	case frame != nil:
-		f = s.deliverBehindLocked(one.last, frame)
+		f = s.calls.DeliverBehindLocked(one.last, frame)
 	case t.links[n] == one:
 		f = t.lostLocked(n, one)
 	}
@@ -303,16 +311,16 @@ func (t *tracking) lostLocked(n *upstream.Node, one *tracked) upstream.Flusher {
 	if !t.session.lane.RESP3 {
 		return nil
 	}
-	return t.session.deliverBehindLocked(one.last, []byte(invalidateAll))
+	return t.session.calls.DeliverBehindLocked(one.last, []byte(invalidateAll))
 }
 
 // replied records that a node has sent the call's reply or a part of it.
-func (t *tracking) replied(n *upstream.Node, c *call) {
+func (t *tracking) replied(n *upstream.Node, c *call.Call) {
 	t.session.mu.Lock()
 	defer t.session.mu.Unlock()
 	if one := t.links[n]; one != nil {
 		one.last = c
-		c.tracked = append(c.tracked, one)
+		c.TrackLocked(one)
 	}
 }
 

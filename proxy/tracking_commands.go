@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 
+	"leash/proxy/call"
 	"leash/proxy/command"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
@@ -39,7 +40,7 @@ func (s *session) clientTracking(c *command.Command, cmd resp.Command) bool {
 	case !s.adoptTopology() || !s.barrier():
 		return false
 	case s.keyless < 0:
-		return s.fail(msgSlotUnserved)
+		return s.fail(call.ErrorUnserved)
 	}
 	on := !resp.IsWord(args[2], "OFF")
 	if !on {
@@ -61,7 +62,7 @@ func (s *session) clientTracking(c *command.Command, cmd resp.Command) bool {
 	switch {
 	case a.lost:
 		t.stop()
-		return s.fail(msgUpstreamLost)
+		return s.fail(call.ErrorLost)
 	case !a.isError() && !on:
 		t.stop()
 	case !a.isError():
@@ -113,7 +114,7 @@ func (s *session) clientTrackingInfo(c *command.Command, cmd resp.Command) bool 
 		}
 		a := s.gather(t.link(s.topology.Masters()[s.keyless]), bytes.Clone(cmd.Raw))[0]
 		if a.lost {
-			return s.fail(msgUpstreamLost)
+			return s.fail(call.ErrorLost)
 		}
 		if r := t.redirect.Load(); r != nil {
 			return s.answer(r.info(a.reply))

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"leash/internal/redistest"
+	"leash/proxy/call"
 )
 
 // readUntil reads frames until it gets the wanted one. The others must be among the allowed ones.
@@ -58,7 +59,7 @@ func TestTrackingConnectionLostWithCommandsInFlight(t *testing.T) {
 			"yes").Err(); err != nil {
 			t.Fatal(err)
 		}
-		readUntil(t, c, invalidateAll, ":0\r\n", "-"+msgUpstreamLost+"\r\n")
+		readUntil(t, c, invalidateAll, ":0\r\n", "-"+call.ErrorLost+"\r\n")
 		go func() { // the rest
 			for {
 				if _, err := c.Read(); err != nil {

@@ -97,13 +97,8 @@ func (s *session) behindInvalidations(f func() bool) bool {
 		return f()
 	}
 	var held chunk.List
-	s.sendRepliesTo(&held)
+	s.calls.SendTo(&held)
 	ok := f() && s.awaitInvalidations()
-	s.mu.Lock()
-	s.replies = &s.out.List
-	if !s.out.DroppedLocked() {
-		s.out.Splice(&held)
-	}
-	s.mu.Unlock()
+	s.calls.Restore(&held)
 	return ok
 }

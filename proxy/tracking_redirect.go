@@ -228,7 +228,7 @@ func (r *redirection) send(keys []byte) {
 	var f upstream.Flusher
 	switch {
 	case resp3:
-		f = r.to.deliver(append([]byte(invalidatePush), keys...))
+		f = r.to.calls.Deliver(append([]byte(invalidatePush), keys...))
 	case !r.to.isSubscriber(): // Redis drops it too
 	case string(keys) == resp.Null:
 		f = (*subscriber)(r.to).Message([]byte(invalidateMessage + resp.NilBulk))
@@ -250,7 +250,7 @@ func (r *redirection) sendBroken() {
 		return
 	}
 	frame := resp.AppendInt([]byte(">2\r\n$21\r\ntracking-redir-broken\r\n"), r.to.id)
-	if f := r.from.deliver(frame); f != nil {
+	if f := r.from.calls.Deliver(frame); f != nil {
 		f.Flush()
 	}
 }

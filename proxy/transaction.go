@@ -3,7 +3,9 @@ package proxy
 import (
 	"bytes"
 
+	"leash/proxy/call"
 	"leash/proxy/command"
+	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
@@ -61,7 +63,7 @@ type transaction struct {
 	node    *upstream.Node
 	link    *upstream.Link // nil while nothing has been sent, or after a loss
 	lane    upstream.Lane  // the lane that the link's connection is set up for
-	slot    int            // of the keys; anySlot before the first
+	slot    int            // of the keys; call.AnySlot before the first
 	tracked bool           // the link belongs to client-side caching
 	caching []byte         // CLIENT CACHING, sent before MULTI
 	altered bool           // the connection is not as it was when new
@@ -115,7 +117,7 @@ func (s *session) multi(c *command.Command, cmd resp.Command) bool {
 		return false
 	}
 	if s.tx == nil {
-		s.tx = &transaction{session: s, slot: anySlot}
+		s.tx = &transaction{session: s, slot: call.AnySlot}
 	}
 	s.modes |= modeMulti
 	s.tx.caching = s.takeCaching()
@@ -204,7 +206,7 @@ func (t *transaction) refusal(c *command.Command, cmd resp.Command) string {
 	refusal, err := s.server.up.Refusal(s.ctx, s.lane, c.Name, cmd.Args)
 	if err != nil {
 		s.server.log.Warn("cannot check the rights of a user", "user", s.lane.User, "err", err)
-		return msgUpstreamDown
+		return merge.NotSent
 	}
 	return refusal
 }

@@ -5,7 +5,9 @@ import (
 	"strings"
 	"time"
 
+	"leash/proxy/call"
 	"leash/proxy/command"
+	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
@@ -51,7 +53,7 @@ func (t *transaction) executor(c *command.Command, cmd resp.Command) executor {
 		return byRedis
 	}
 	slot := int(upstream.Slot(cmd.Args[i]))
-	if t.slot != anySlot && t.slot != slot {
+	if t.slot != call.AnySlot && t.slot != slot {
 		return otherSlot
 	}
 	t.slot = slot
@@ -76,7 +78,7 @@ func (t *transaction) transmit(e *execution) ([]*answer, bool) {
 	for {
 		if t.cannotResend() {
 			t.drop()
-			return t.giveUp(nil, resp.AppendError(nil, msgUpstreamDown)), true
+			return t.giveUp(nil, resp.AppendError(nil, merge.NotSent)), true
 		}
 		answers, moved := t.attempt(e)
 		switch {
@@ -97,7 +99,7 @@ func (t *transaction) attempt(e *execution) (answers []*answer, moved []byte) {
 		e.of = nil
 	}
 	if !t.connect() {
-		return nil, resp.AppendError(nil, msgSlotUnserved)
+		return nil, resp.AppendError(nil, call.ErrorUnserved)
 	}
 	unsent := t.queue[t.sent:]
 	requests := make([][]byte, len(unsent))
@@ -112,7 +114,7 @@ func (t *transaction) attempt(e *execution) (answers []*answer, moved []byte) {
 	t.sent = len(t.queue)
 	for i, a := range answers {
 		if a.lost {
-			moved = resp.AppendError(nil, notSent(a.cause))
+			moved = resp.AppendError(nil, call.NotSent(a.cause))
 			break
 		}
 		if unsent[i].foreign && t.isRedirect(a.reply) {
@@ -138,7 +140,7 @@ func (t *transaction) attempt(e *execution) (answers []*answer, moved []byte) {
 func unknown(answers []*answer) []*answer {
 	for _, a := range answers {
 		if a.lost {
-			a.reply = resp.AppendError(nil, msgUpstreamLost)
+			a.reply = resp.AppendError(nil, call.ErrorLost)
 		}
 	}
 	return answers
@@ -200,7 +202,7 @@ func (t *transaction) target() *upstream.Node {
 	s := t.session
 	switch {
 	case t.watched:
-	case t.slot != anySlot:
+	case t.slot != call.AnySlot:
 		return s.server.up.Topology().Node(uint16(t.slot))
 	case t.node == nil && s.keyless >= 0:
 		return s.topology.Masters()[s.keyless]
@@ -275,13 +277,13 @@ func (t *transaction) again(moved []byte) bool {
 // followed records an error by which a node refused a command because of its slot. The text is
 // certainly Redis's own.
 func (s *Server) followed(node *upstream.Node, moved []byte) {
-	s.resharding.mark()
+	s.relaying.Resharding.Mark()
 	s.up.Refresh()
 	rest, ok := bytes.CutPrefix(moved, []byte("-MOVED "))
 	if !ok {
 		return
 	}
-	if slot, addr, ok := parseRedirect(rest); ok {
+	if slot, addr, ok := call.ParseRedirect(rest); ok {
 		s.up.Moved(uint16(slot), s.up.Target(addr, node, true))
 	}
 }
@@ -305,9 +307,9 @@ func (t *transaction) giveUp(answers []*answer, moved []byte) []*answer {
 func clientError(moved []byte) []byte {
 	switch {
 	case bytes.HasPrefix(moved, []byte("-ASK ")):
-		return resp.AppendError(nil, tryAgain)
+		return resp.AppendError(nil, call.TryAgain)
 	case bytes.HasPrefix(moved, []byte("-MOVED ")):
-		return resp.AppendError(nil, msgSlotUnserved)
+		return resp.AppendError(nil, call.ErrorUnserved)
 	}
 	return moved
 }
@@ -326,7 +328,7 @@ func (b *backoff) pause(s *session) bool {
 	if elapsed > s.server.up.RedirectTimeout() {
 		return false
 	}
-	timer := time.NewTimer(min(max(elapsed, minRetry), maxRetry))
+	timer := time.NewTimer(min(max(elapsed, call.MinRetry), call.MaxRetry))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 
+	"leash/proxy/call"
 	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
@@ -63,7 +64,7 @@ func (s *session) wait(c *command.Command, cmd resp.Command) bool {
 	s.mu.Unlock()
 	if len(nodes) == 0 {
 		if s.keyless < 0 {
-			return s.fail(msgSlotUnserved)
+			return s.fail(call.ErrorUnserved)
 		}
 		nodes = append(nodes, s.topology.Masters()[s.keyless])
 	}
@@ -71,7 +72,7 @@ func (s *session) wait(c *command.Command, cmd resp.Command) bool {
 	for i, n := range nodes {
 		var ok bool
 		if offsets[i], ok = s.offsetOf(n); !ok {
-			return s.fail(msgUpstreamDown)
+			return s.fail(merge.NotSent)
 		}
 	}
 	b := &blocked{}
@@ -126,9 +127,9 @@ func leastAnswer(answers []*answer, left bool) []byte {
 	for i, a := range answers {
 		switch {
 		case a.lost && !a.written:
-			return resp.AppendError(nil, notSent(a.cause))
+			return resp.AppendError(nil, call.NotSent(a.cause))
 		case a.lost:
-			return resp.AppendError(nil, msgUpstreamLost)
+			return resp.AppendError(nil, call.ErrorLost)
 		case a.isError():
 			return a.reply
 		}

@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 
+	"leash/proxy/call"
 	"leash/proxy/command"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
@@ -18,10 +19,10 @@ func (s *session) watch(c *command.Command, cmd resp.Command) bool {
 		return false
 	}
 	s.out.Flush()
-	slot := anySlot
+	slot := call.AnySlot
 	if s.topology.Cluster() {
 		var one bool
-		if slot, one = sameSlot(cmd.Args[1:], 1); !one || s.tx != nil && s.tx.slot != slot {
+		if slot, one = call.SameSlot(cmd.Args[1:], 1); !one || s.tx != nil && s.tx.slot != slot {
 			return s.fail(msgCrossSlot)
 		}
 	}
@@ -40,7 +41,7 @@ func (s *session) watch(c *command.Command, cmd resp.Command) bool {
 func (t *transaction) watch(request []byte) []byte {
 	t.retries = backoff{}
 	for {
-		moved := resp.AppendError(nil, msgSlotUnserved)
+		moved := resp.AppendError(nil, call.ErrorUnserved)
 		before := t.watched || t.voided
 		if t.connect() && !t.voided {
 			a := t.session.gather(t.link, request)[0]
@@ -49,7 +50,7 @@ func (t *transaction) watch(request []byte) []byte {
 				return a.reply
 			}
 			if moved = a.reply; a.lost {
-				moved = resp.AppendError(nil, notSent(a.cause))
+				moved = resp.AppendError(nil, call.NotSent(a.cause))
 			}
 		}
 		if t.voided || before {

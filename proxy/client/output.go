@@ -14,9 +14,9 @@ type Owner interface {
 	// Wrote is called after a change of the output other than more output. The output's mutex is
 	// held.
 	Wrote()
-	// Dropped is called when the socket cannot be used any more. Output of n bytes is dropped. The
-	// output's mutex is held.
-	Dropped(n int)
+	// OutputDropped is called when the socket cannot be used any more. Output of n bytes is
+	// dropped. The output's mutex is held.
+	OutputDropped(n int)
 }
 
 // maxAttempts bounds the writes of one Flush, because a link may wait for it.
@@ -26,7 +26,7 @@ const maxAttempts = 64
 // of its user guards it.
 type Output struct {
 	chunk.List
-	conn      *Conn
+	socket    Socket
 	owner     Owner
 	mu        *sync.Mutex // guards the list and the fields below; not held during a write
 	scheduled bool        // a goroutine will call Flush
@@ -36,8 +36,14 @@ type Output struct {
 	failed    error       // error of the write that failed
 }
 
+// Socket is what an Output writes to. A Conn is one.
+type Socket interface {
+	Try(p []byte) (int, error)
+	Push(p []byte) (int, error)
+}
+
 // Init sets what an Output writes to, and the mutex that guards it.
-func (o *Output) Init(c *Conn, owner Owner, mu *sync.Mutex) { o.conn, o.owner, o.mu = c, owner, mu }
+func (o *Output) Init(s Socket, owner Owner, mu *sync.Mutex) { o.socket, o.owner, o.mu = s, owner, mu }
 
 // ScheduleLocked reports whether the caller must call Flush. If not, there is nothing to write, or
 // another goroutine is about to call it.
@@ -61,7 +67,7 @@ func (o *Output) Flush() {
 	}
 	o.writing = true
 	for range maxAttempts {
-		if !o.writeLocked(o.conn.Try) {
+		if !o.writeLocked(false) {
 			break
 		}
 	}
@@ -72,9 +78,14 @@ func (o *Output) Flush() {
 }
 
 // writeLocked writes the first chunk without the mutex and reports whether to go on. It clears
-// writing when nothing is left to write or the socket cannot be used.
-func (o *Output) writeLocked(write func([]byte) (int, error)) bool {
+// writing when nothing is left to write or the socket cannot be used. If wait is set, it waits
+// until the socket takes a byte.
+func (o *Output) writeLocked(wait bool) bool {
 	p := o.Front()
+	write := o.socket.Try
+	if wait {
+		write = o.socket.Push
+	}
 	o.mu.Unlock()
 	n, err := write(p)
 	o.mu.Lock()
@@ -104,7 +115,7 @@ func (o *Output) write() {
 	defer o.mu.Unlock()
 	o.progress = time.Now()
 	for o.writing {
-		o.writeLocked(o.conn.Push)
+		o.writeLocked(true)
 		o.progress = time.Now()
 	}
 	o.progress = time.Time{}
@@ -116,7 +127,7 @@ func (o *Output) DropLocked() {
 	o.dropped = true
 	n := o.Len()
 	o.Clear()
-	o.owner.Dropped(n)
+	o.owner.OutputDropped(n)
 }
 
 // DroppedLocked reports whether output is dropped, and why the socket failed, if a write did.

@@ -28,7 +28,7 @@ func (o *testOwner) Go(_ string, f func()) bool {
 
 func (o *testOwner) Wrote() { o.changed.Broadcast() }
 
-func (o *testOwner) Dropped(n int) {
+func (o *testOwner) OutputDropped(n int) {
 	o.dropped += n
 	o.changed.Broadcast()
 }

@@ -53,6 +53,11 @@ type Sink interface {
 	// received and run the command. A *guard.Panic as cause means that the sink itself panicked, in
 	// Reply.
 	Lost(written bool, cause error)
+	Permit
+}
+
+// Permit says whether a call may still be written.
+type Permit interface {
 	// Dropped is asked before the command is written. It returns true if the command must not run
 	// any more.
 	Dropped() bool
@@ -67,10 +72,10 @@ type Sink interface {
 // Unlimited is embedded in sinks whose commands may be written at any time.
 type Unlimited struct{}
 
-// Until implements Sink.
+// Until implements Permit.
 func (Unlimited) Until() *time.Time { return nil }
 
-// Overdue implements Sink.
+// Overdue implements Permit.
 func (Unlimited) Overdue() {}
 
 // Flusher passes on what sinks have collected. It must not block.

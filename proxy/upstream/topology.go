@@ -53,9 +53,15 @@ func (t *Topology) Node(slot uint16) *Node {
 	return nil
 }
 
+// Cluster reports whether the newest topology is one of a Redis Cluster.
+func (u *Upstream) Cluster() bool { return u.Topology().Cluster() }
+
+// NodeOf is the node that serves a slot now, or nil. A negative slot counts as 0.
+func (u *Upstream) NodeOf(slot int) *Node { return u.Topology().Node(uint16(max(slot, 0))) }
+
 // NodeAddr is the address of the node that serves a slot now, or "" if there is none.
 func (u *Upstream) NodeAddr(slot int) string {
-	if n := u.Topology().Node(uint16(slot)); n != nil {
+	if n := u.NodeOf(slot); n != nil {
 		return n.Addr
 	}
 	return ""

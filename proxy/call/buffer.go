@@ -1,17 +1,17 @@
-package proxy
+package call
 
 import "leash/proxy/chunk"
 
 // smallReply limits the replies that wait in their call's own memory, in bytes.
 const smallReply = 1024
 
-// replyBuffer keeps a reply while an earlier reply is missing.
-type replyBuffer struct {
+// buffer keeps a reply while an earlier reply is missing.
+type buffer struct {
 	small []byte
 	rest  chunk.List
 }
 
-func (b *replyBuffer) append(p []byte) {
+func (b *buffer) append(p []byte) {
 	if b.rest.Len() == 0 && len(b.small)+len(p) <= smallReply {
 		b.small = append(b.small, p...)
 		return
@@ -20,13 +20,13 @@ func (b *replyBuffer) append(p []byte) {
 }
 
 // clear removes all bytes.
-func (b *replyBuffer) clear() {
+func (b *buffer) clear() {
 	b.small = b.small[:0]
 	b.rest.Clear()
 }
 
 // moveTo moves all bytes to out.
-func (b *replyBuffer) moveTo(out *chunk.List) {
+func (b *buffer) moveTo(out *chunk.List) {
 	out.Append(b.small)
 	b.small = b.small[:0]
 	out.Splice(&b.rest)

@@ -1,9 +1,8 @@
-package proxy
+package call
 
 import (
 	"bytes"
 	"strings"
-	"time"
 
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
@@ -24,72 +23,52 @@ const (
 // A script can return the same error text itself, and must not run twice then. reloadScript looks
 // for the text in the script and its arguments. It cannot notice a script that reads the text from
 // a key. Leash sends such a script once more, and never a third time.
-func (p *part) reloadScript() bool {
-	s := p.call.session
-	if p.scriptReloaded || p.call.fan != nil || p.pin != nil || p.node == nil {
+func (p *Part) reloadScript() bool {
+	q := p.call.queue
+	if p.scriptReloaded || p.call.fan != nil || p.path != nil || p.node == nil {
 		return false
 	}
 	text, ok := p.missingScript()
-	if !ok {
+	if !ok || !q.holdUnless(p.overtakenLocked) {
 		return false
 	}
-	s.mu.Lock()
-	if s.overtakesLocked(p) {
-		s.mu.Unlock()
-		return false
-	}
-	s.calls.held++
-	s.mu.Unlock()
-	p.scriptReloaded = true
-	load := &reload{session: s}
-	load.Request, load.Sink = resp.AppendCommand(nil, "SCRIPT", "LOAD", text), load
-	s.linkTo(p.node).Submit(&load.Call)
+	p.scriptReloaded, p.state = true, redirected
+	load := &upstream.Call{Request: resp.AppendCommand(nil, "SCRIPT", "LOAD", text), Sink: ignored{q.session}}
+	q.session.Submit(p.node, false, load)
 	p.send(p.node, p.Asking)
-	s.release()
+	q.release()
 	return true
 }
 
 // missingScript returns the script that the part's EVALSHA names.
-func (p *part) missingScript() (text string, ok bool) {
-	cmd, ok := resp.ParseRequest(p.Request)
+func (p *Part) missingScript() (text string, ok bool) {
+	cmd, ok := parse(p.Request)
 	if !ok || len(cmd.Args) < 3 || !resp.IsWord(cmd.Args[0], "EVALSHA") && !resp.IsWord(cmd.Args[0], "EVALSHA_RO") {
 		return "", false
 	}
-	text, ok = p.call.session.server.scripts.find(strings.ToLower(string(cmd.Args[1])))
+	text, ok = p.call.queue.server.Script(strings.ToLower(string(cmd.Args[1])))
 	fake := strings.Contains(text, "NOSCRIPT") || bytes.Contains(p.Request, []byte("NOSCRIPT"))
 	return text, ok && !fake
 }
 
-// overtakesLocked reports whether sending p again could change its order with a later call of the
+// overtakenLocked reports whether sending p again could change its order with a later call of the
 // session. In a cluster, a script has the keys of one slot. A script without keys, or on a single
 // Redis, may use any key.
-func (s *session) overtakesLocked(p *part) bool {
-	if p.slot == anySlot || !s.server.up.Topology().Cluster() {
+func (p *Part) overtakenLocked() bool {
+	if p.slot == AnySlot || !p.call.queue.server.Nodes.Cluster() {
 		return p.call.next != nil
 	}
-	return s.laterOnSlotLocked(p)
+	return p.laterOnSlotLocked()
 }
 
-// reload is a SCRIPT LOAD that Leash sends right before the command that needs it. That command's
-// reply shows whether it worked.
-type reload struct {
-	upstream.Call
-	session *session
-}
+// ignored is the sink of a SCRIPT LOAD that Leash sends right before the command that needs it. The
+// command's reply shows whether it worked.
+type ignored struct{ upstream.Permit }
 
-var _ upstream.Sink = (*reload)(nil)
+var _ upstream.Sink = ignored{}
 
 // Reply implements upstream.Sink.
-func (l *reload) Reply([]byte, bool) upstream.Flusher { return nil }
+func (ignored) Reply([]byte, bool) upstream.Flusher { return nil }
 
 // Lost implements upstream.Sink.
-func (l *reload) Lost(bool, error) {}
-
-// Dropped implements upstream.Sink.
-func (l *reload) Dropped() bool { return l.session.killed.Load() }
-
-// Until implements upstream.Sink.
-func (l *reload) Until() *time.Time { return l.session.holdsUntil() }
-
-// Overdue implements upstream.Sink.
-func (l *reload) Overdue() { l.session.checkHolds() }
+func (ignored) Lost(bool, error) {}

@@ -1,0 +1,212 @@
+package call
+
+import (
+	"errors"
+	"time"
+
+	"leash/internal/guard"
+	"leash/proxy/merge"
+	"leash/proxy/resp"
+	"leash/proxy/upstream"
+)
+
+// Errors that Leash itself answers to ordinary commands.
+const (
+	ErrorLost     = "UPSTREAMLOST connection to Redis lost, the command may have been executed"
+	ErrorUnserved = "CLUSTERDOWN Hash slot not served"
+	ErrorRefused  = "NOAUTH Authentication required."
+	errorDropped  = "UPSTREAMLOST session ended before the command was sent"
+)
+
+// NotSent is the error for a command that was not sent, with the reason.
+func NotSent(cause error) string {
+	if refusal, ok := errors.AsType[*upstream.Refusal](cause); ok {
+		return "UPSTREAMDOWN " + refusal.Reason + ", the command was not executed"
+	}
+	return merge.NotSent
+}
+
+// AnySlot marks a command that every node can serve.
+const AnySlot = -1
+
+// Part is one command sent to one node: a whole call, or one node's share of a split call. It never
+// changes the order of two commands of the session on one slot.
+//
+// A part is on one link at a time. Until the end of the reply, its fields belong to that link.
+type Part struct {
+	upstream.Call
+	call  *Call
+	path  Path // nil: the session's links
+	node  *upstream.Node
+	since time.Time // when an attempt failed first; zero: none failed
+	slot  int       // or AnySlot
+	hops  int
+	state state
+
+	fixed          bool // it is about this node and goes to no other
+	replica        bool // a read from a replica
+	scriptReloaded bool // Leash has loaded the script for it
+
+	// The fields below are used in a fan-out.
+	got  *merge.Reply
+	kept int // bytes of got that the session counts
+}
+
+var _ upstream.Sink = (*Part)(nil)
+
+// NewPart makes a part of a fan-out. slot may be AnySlot.
+func NewPart(request []byte, slot int) *Part {
+	p := &Part{slot: slot, got: new(merge.Reply)}
+	p.Request = request
+	return p
+}
+
+// FixedPart makes a part of a fan-out for one certain node. It follows no redirect.
+func FixedPart(request []byte) *Part {
+	p := NewPart(request, AnySlot)
+	p.fixed = true
+	return p
+}
+
+// SparePart makes a FixedPart whose error does not fail the whole call.
+func SparePart(request []byte) *Part {
+	p := FixedPart(request)
+	p.got.Spare = true
+	return p
+}
+
+// Via sets the path of a part that does not use the session's links. It returns the part.
+func (p *Part) Via(path Path) *Part {
+	p.path = path
+	return p
+}
+
+// Node returns the node that the part goes to, or nil.
+func (p *Part) Node() *upstream.Node { return p.node }
+
+// SendOn sends the part on a link of the session.
+func (p *Part) SendOn(l *upstream.Link) {
+	p.node, p.replica = l.Node(), l.ReadsReplica()
+	l.Submit(&p.Call)
+}
+
+// Send sends the part to a node.
+func (p *Part) Send(n *upstream.Node) { p.send(n, false) }
+
+// send sends the part to a node, for the first time or once more.
+func (p *Part) send(n *upstream.Node, asking bool) {
+	c := p.call
+	// Redis accepts either CLIENT CACHING or ASKING before a command
+	uncached := asking && p.Prefix != nil
+	if uncached {
+		p.Prefix = nil
+	}
+	if uncached || p.node != nil && p.node != n {
+		c.queue.session.Redirected(n, c, uncached)
+	}
+	p.node, p.Asking = n, asking
+	if p.path != nil {
+		p.path.Submit(n, &p.Call)
+		return
+	}
+	c.queue.session.Submit(n, p.replica, &p.Call)
+}
+
+// pass gives a piece of the reply to the call.
+func (p *Part) pass(b []byte, done bool) upstream.Flusher {
+	c := p.call
+	if c.fan == nil {
+		return c.Reply(b, done)
+	}
+	p.got.Append(b)
+	p.kept += len(b)
+	c.queue.addKept(len(b))
+	if done {
+		return c.fan.finished(p)
+	}
+	return nil
+}
+
+// fail ends the part with an error from Leash.
+func (p *Part) fail(message string) {
+	c := p.call
+	if c.fan == nil {
+		c.Fail(message)
+		return
+	}
+	p.got.Fail(message)
+	if f := c.fan.finished(p); f != nil {
+		f.Flush()
+	}
+}
+
+// abandoned reports whether the client has gone and needs no reply.
+func (p *Part) abandoned() bool { return p.path != nil && p.path.Abandoned() }
+
+// Dropped implements upstream.Permit. After the loss of a lock, the session sends nothing more.
+func (p *Part) Dropped() bool { return p.call.queue.session.Dropped() }
+
+// Until implements upstream.Permit. Nothing is sent after the end of a hold that the session relies
+// on (rule R27).
+func (p *Part) Until() *time.Time { return p.call.queue.session.Until() }
+
+// Overdue implements upstream.Permit.
+func (p *Part) Overdue() { p.call.queue.session.Overdue() }
+
+// RunsScript implements upstream.Mover.
+func (p *Part) RunsScript() bool { return p.call.script }
+
+// Move implements upstream.Mover. A read may be sent again on another link while all calls of the
+// session in flight are reads. No later call is sent before these have their replies, because it
+// would use the first link.
+func (p *Part) Move() bool {
+	q := p.call.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for c := q.head; c != nil; c = c.next {
+		if !c.done && !c.reads {
+			return false
+		}
+	}
+	q.moved = true
+	return true
+}
+
+var _ upstream.Mover = (*Part)(nil)
+
+// laterOnSlotLocked reports whether a call after p's call has a part on p's slot. Without a
+// cluster, a command may have keys of any slot.
+func (p *Part) laterOnSlotLocked() bool {
+	single := !p.call.queue.server.Nodes.Cluster()
+	for c := p.call.next; c != nil; c = c.next {
+		if c.touches(p.slot) || single && c.sent() {
+			return true
+		}
+	}
+	return false
+}
+
+// sent reports whether the call goes to Redis.
+func (c *Call) sent() bool { return c.fan != nil || c.part.call != nil }
+
+// touches reports whether the call has or had a part on slot.
+func (c *Call) touches(slot int) bool {
+	if c.fan == nil {
+		return c.part.call != nil && c.part.slot == slot
+	}
+	for _, p := range c.fan.parts {
+		if p.slot == slot {
+			return true
+		}
+	}
+	return false
+}
+
+// parse reads the command of a request.
+func parse(request []byte) (resp.Command, bool) { return resp.ParseRequest(request) }
+
+// recovered reports whether a link lost a call because its sink has panicked.
+func recovered(cause error) bool {
+	_, ok := errors.AsType[*guard.Panic](cause)
+	return ok
+}

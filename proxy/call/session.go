@@ -1,0 +1,72 @@
+package call
+
+import (
+	"log/slog"
+	"time"
+
+	"leash/proxy/command"
+	"leash/proxy/upstream"
+)
+
+// Session is what calls need of their session. Its methods do not block, and all are safe for
+// concurrent use.
+type Session interface {
+	upstream.Permit
+	// Submit sends a call on the session's link to a node: to a replica or to a master.
+	Submit(n *upstream.Node, replica bool, c *upstream.Call)
+	// Go runs f on a goroutine of the session. It returns false when the server has stopped.
+	Go(what string, f func()) bool
+	// Replied is called with each piece of a reply from a node, before the client gets it.
+	Replied(n *upstream.Node, c *Call)
+	// Redirected is called when a part of c goes to another node than at first. If uncached is set,
+	// the client must not cache the reply, although it asked to.
+	Redirected(n *upstream.Node, c *Call, uncached bool)
+	// IdleLocked is called when no call is in flight any more. The session's mutex is held.
+	IdleLocked()
+	// End ends the session, because the client cannot get the rest of a reply.
+	End(reason string)
+	// Fail ends the session after a panic.
+	Fail()
+}
+
+// Path brings calls to nodes on a connection of their own. Its methods do not block.
+type Path interface {
+	// Submit sends a call to a node. The call may be lost before it returns.
+	Submit(n *upstream.Node, c *upstream.Call)
+	// Abandoned reports whether the client has gone and needs no reply.
+	Abandoned() bool
+}
+
+// Server is what the calls of all sessions share. It is not changed after its first use.
+type Server struct {
+	Nodes    Nodes
+	Commands command.Table
+	// Script returns the text of a script that a client has sent, by its SHA1 digest.
+	Script     func(digest string) (text string, ok bool)
+	Log        *slog.Logger
+	Resharding Resharding
+}
+
+// Nodes is what is known of the nodes of Redis. An upstream.Upstream knows it. Its methods do not
+// block and are safe for concurrent use.
+type Nodes interface {
+	Mode() string // cluster, sentinel or standalone
+	Cluster() bool
+	NodeOf(slot int) *upstream.Node
+	OtherNode(n *upstream.Node) *upstream.Node
+	// Target is the node that a redirect names, or nil. trusted means that only Redis can have made
+	// the redirect.
+	Target(addr string, from *upstream.Node, trusted bool) *upstream.Node
+	Moved(slot uint16, to *upstream.Node)
+	Refresh() // the topology should be read again
+	RedirectTimeout() time.Duration
+}
+
+// lookup returns the command of a request, and its arguments. It is nil for an unknown command.
+func (s *Server) lookup(request []byte) (*command.Command, [][]byte) {
+	cmd, ok := parse(request)
+	if !ok {
+		return nil, nil
+	}
+	return s.Commands.Lookup(cmd.Args), cmd.Args
+}

@@ -1,0 +1,283 @@
+package call
+
+import (
+	"errors"
+	"time"
+
+	"leash/proxy/upstream"
+)
+
+// state is how far a part has come. A part begins in the state queued:
+//
+//	queued ──▶ redirected, held ──▶ answered ──▶ done
+//
+// Only the link knows whether Redis may have a queued part: it says so when it loses the part
+// (Lost).
+type state uint8
+
+const (
+	queued     state = iota // on a link or about to be
+	redirected              // on a link again
+	held                    // waits to be sent again; the session sends nothing before it
+	answered                // a piece of the reply has been passed on, so it cannot be sent again
+	done                    // nothing more comes
+)
+
+// incident is what keeps a part from its reply.
+type incident uint8
+
+const (
+	noIncident   incident = iota // the reply is for the client, also if it is an error
+	noReader                     // the replica does not serve the read
+	noScriptYet                  // the node does not have the script
+	demotion                     // the only master has become a replica
+	redirection                  // another node serves the slot
+	disagreement                 // the nodes do not agree on who serves the slot
+	endless                      // too many redirects
+	partlyMoved                  // the slot moves, and only some of the keys have moved
+	slotDown                     // no node serves the slot at the moment
+	nodeless                     // Leash knows no node for the slot
+	keyless                      // Leash knows no node at all
+	lostUnsent                   // the connection is lost, and Redis has not got the part
+	refusal                      // the part was not sent, and cannot be
+	lostWritten                  // the connection is lost, and Redis may have executed the part
+	unwanted                     // the connection is lost, and the client has gone
+	incidents                    // their number
+)
+
+// action is what is done about an incident.
+type action uint8
+
+const (
+	pass      action = iota // the client gets the error
+	follow                  // send it to the node that a redirect names
+	toMaster                // send a read to the master
+	elsewhere               // send it to the node that the newest topology names
+	reload                  // send the script first, and then the part once more
+	split                   // send a part for each key
+	hold                    // send it again later
+	fail                    // the client gets an error of Leash
+	drop                    // the client gets nothing
+)
+
+// plans says what to do about an incident. An action may be impossible at the time, because the
+// order of the session's commands would change or time is over. Then the next one is tried. The
+// last one is always possible.
+var plans = [incidents][]action{
+	noIncident:   {pass},
+	noReader:     {toMaster, hold, fail},
+	noScriptYet:  {reload, pass},
+	demotion:     {hold, pass},
+	redirection:  {follow},
+	disagreement: {hold, fail},
+	endless:      {fail},
+	partlyMoved:  {split, hold, pass},
+	slotDown:     {hold, pass},
+	nodeless:     {hold, fail},
+	keyless:      {fail},
+	lostUnsent:   {elsewhere, fail},
+	refusal:      {fail},
+	lostWritten:  {fail},
+	unwanted:     {drop},
+}
+
+// trouble is an incident and what is known about it.
+type trouble struct {
+	incident incident
+	message  string         // for fail
+	node     *upstream.Node // for follow
+	asking   bool           // for follow: the redirect was ASK
+	cause    error          // for elsewhere
+}
+
+// resolve does what the plan for an incident says. It returns false if the client gets the error
+// reply.
+func (p *Part) resolve(t trouble) bool {
+	for _, a := range plans[t.incident] {
+		if a == pass {
+			return false
+		}
+		if p.try(a, t) {
+			return true
+		}
+	}
+	panic("call: a plan has no last action")
+}
+
+// try performs an action. It returns false if that is impossible. After any action but hold, the
+// part may be on a link, so its fields are set before.
+func (p *Part) try(a action, t trouble) bool {
+	switch a {
+	case follow:
+		p.state = redirected
+		p.send(t.node, t.asking)
+	case toMaster:
+		p.replica, p.node = false, nil
+		n := p.owner()
+		if n == nil {
+			return false
+		}
+		p.state = redirected
+		p.send(n, false)
+	case elsewhere:
+		n := p.otherNode(t.cause)
+		if n == nil {
+			return false
+		}
+		p.state = redirected
+		p.send(n, false)
+	case reload:
+		return p.reloadScript()
+	case split:
+		return p.splitByKey()
+	case hold:
+		return p.hold()
+	case fail:
+		p.state = done
+		p.fail(t.message)
+	case drop:
+		p.state = done
+		p.call.drop()
+	}
+	return true
+}
+
+// Reply implements upstream.Sink.
+func (p *Part) Reply(b []byte, end bool) upstream.Flusher {
+	if p.state != answered && end && b[0] == '-' && p.resolve(p.incidentOf(b)) {
+		return nil
+	}
+	p.state = answered
+	c := p.call
+	c.queue.session.Replied(p.node, c)
+	if end {
+		p.state = done
+	}
+	return p.pass(b, end)
+}
+
+// Lost implements upstream.Sink.
+func (p *Part) Lost(written bool, cause error) {
+	q := p.call.queue
+	written = written || p.state == answered
+	switch {
+	case recovered(cause):
+		q.session.Fail()
+		return
+	case p.replica && p.state != answered && !errors.Is(cause, upstream.ErrDropped):
+		p.node.Unfit()
+		p.resolve(trouble{incident: noReader, message: ErrorUnserved})
+		return
+	case written:
+		q.mu.Lock()
+		q.lostAt = time.Now()
+		q.mu.Unlock()
+	}
+	p.resolve(lossOf(written, p.abandoned(), cause))
+}
+
+// lossOf returns what the loss of a part means. gone means that the client needs no reply.
+func lossOf(written, gone bool, cause error) trouble {
+	noDatabase, _ := errors.AsType[*upstream.NoDatabase](cause)
+	switch {
+	case gone:
+		return trouble{incident: unwanted}
+	case written:
+		return trouble{incident: lostWritten, message: ErrorLost}
+	case errors.Is(cause, upstream.ErrDropped):
+		return trouble{incident: refusal, message: errorDropped}
+	case errors.Is(cause, upstream.ErrRefused):
+		return trouble{incident: refusal, message: ErrorRefused}
+	case noDatabase != nil:
+		return trouble{incident: refusal, message: noDatabase.Reply}
+	}
+	return trouble{incident: lostUnsent, message: NotSent(cause), cause: cause}
+}
+
+// Unserved handles a new part for which the session knows no node.
+func (p *Part) Unserved() {
+	t := trouble{incident: nodeless, message: ErrorUnserved}
+	if p.fixed || p.slot == AnySlot {
+		t.incident = keyless
+	}
+	p.resolve(t)
+}
+
+// Back-off between attempts at a command that no node serves at the moment.
+const (
+	MinRetry = 5 * time.Millisecond
+	MaxRetry = 100 * time.Millisecond
+)
+
+// hold holds the session back and sends the part again after a back-off. It returns false when the
+// redirect time-out is over. It also returns false when a later command of the session on the same
+// slot is in flight, because the part must not be executed after it.
+func (p *Part) hold() bool {
+	q := p.call.queue
+	now := time.Now()
+	if p.since.IsZero() {
+		p.since = now
+	}
+	elapsed := now.Sub(p.since)
+	if elapsed > q.server.Nodes.RedirectTimeout() || !q.holdUnless(p.laterOnSlotLocked) {
+		return false
+	}
+	p.state = held
+	time.AfterFunc(min(max(elapsed, MinRetry), MaxRetry), p.retry)
+	return true
+}
+
+// holdUnless holds the session back, unless overtaken returns true.
+func (q *Queue) holdUnless(overtaken func() bool) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if overtaken() {
+		return false
+	}
+	q.held++
+	return true
+}
+
+// release lets a session continue that was held back.
+func (q *Queue) release() {
+	q.mu.Lock()
+	q.held--
+	q.wakeLocked()
+	q.mu.Unlock()
+}
+
+// retry sends a held part again. It is called by a timer.
+func (p *Part) retry() {
+	q := p.call.queue
+	q.guard("retry", func() {
+		if n := p.owner(); n != nil {
+			p.state = redirected
+			p.send(n, false)
+		} else {
+			p.resolve(trouble{incident: nodeless, message: ErrorUnserved})
+		}
+		q.release()
+	})
+}
+
+// owner returns the node that has the part's slot now, or nil. Without a cluster, one node has all
+// slots.
+func (p *Part) owner() *upstream.Node {
+	return p.call.queue.server.Nodes.NodeOf(p.slot)
+}
+
+// otherNode returns the node for a part that was never written, or nil if there is no other.
+func (p *Part) otherNode(cause error) *upstream.Node {
+	if p.hops++; p.hops > MaxHops || p.fixed {
+		return nil
+	}
+	nodes := p.call.queue.server.Nodes
+	n := nodes.OtherNode(p.node)
+	if p.slot != AnySlot {
+		n = nodes.NodeOf(p.slot)
+	}
+	if n == p.node && !errors.Is(cause, upstream.ErrClosed) {
+		return nil
+	}
+	return n
+}
