@@ -20,7 +20,7 @@ const abandonedTimeout = 2 * time.Second
 // the last loss back to before, the value from before the command. It waits at most
 // abandonedTimeout.
 func (s *session) awaitAbandoned(own *pin, before time.Time) {
-	carrier := s.carrier.Load()
+	carrier := s.carrier()
 	if carrier == nil || carrier.Holds() == 0 || s.isCut() || s.ending() != lockcmd.Release {
 		return
 	}

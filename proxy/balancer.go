@@ -20,7 +20,7 @@ func (s *session) readOrigin() error {
 	if !s.conn.Balanced() {
 		return nil
 	}
-	_ = s.conn.SetReadDeadline(s.since.Add(s.server.cfg.HeaderTimeout))
+	_ = s.conn.SetReadDeadline(s.activity.since.Add(s.server.cfg.HeaderTimeout))
 	if s.leaving.Load() {
 		return errLeaving // leave has set a deadline that the one above may have replaced
 	}

@@ -152,7 +152,7 @@ func (s *session) unblock(c *command.Command, cmd resp.Command) bool {
 	if one == nil {
 		return s.answer([]byte(":0\r\n"))
 	}
-	if carrier := one.carrier.Load(); carrier != nil && carrier.Unblock(reason == "ERROR") {
+	if carrier := one.carrier(); carrier != nil && carrier.Unblock(reason == "ERROR") {
 		return s.answer([]byte(":1\r\n"))
 	}
 	var parts []*call.Part

@@ -101,7 +101,7 @@ func (s *session) describe() *description {
 		fd:    s.conn.Descriptor(),
 		idle:  time.Duration(s.server.clock.Load()-s.activity.seen.Load()) * time.Second,
 		multi: int(s.activity.queued.Load()) - 1, user: "default", command: "NULL", protocol: 2,
-		blocked:    s.blocked.Load() != nil || s.watcher.Load() != nil,
+		blocked:    s.blocked.Load() != nil || s.awaitsLock(),
 		monitoring: s.monitoring.Load() != nil,
 		redirect:   s.redirectedFrom(),
 	}
@@ -119,7 +119,7 @@ func (s *session) describe() *description {
 	d.sub, d.psub, d.ssub = s.subscribedTo()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	d.age, d.noEvict = time.Since(s.since), s.noEvict.Load()
+	d.age, d.noEvict = time.Since(s.activity.since), s.activity.noEvict.Load()
 	if s.labels != nil {
 		d.labels = *s.labels
 	}

@@ -78,7 +78,7 @@ func (s *session) clientNoEvict(c *command.Command, cmd resp.Command) bool {
 	if !on && !resp.IsWord(cmd.Args[2], "OFF") {
 		return s.fail(msgSyntax)
 	}
-	s.noEvict.Store(on)
+	s.activity.noEvict.Store(on)
 	return s.ok()
 }
 
@@ -90,11 +90,13 @@ func (s *session) clientNoTouch(c *command.Command, cmd resp.Command) bool {
 	return s.refuse(c, cmd)
 }
 
-// activity is what CLIENT LIST shows of a session's commands.
+// activity is what CLIENT LIST shows of a session.
 type activity struct {
 	command atomic.Pointer[command.Command] // the last one
 	seen    atomic.Int64                    // when the last bytes came, by Server.clock
 	queued  atomic.Int64                    // commands since MULTI, and MULTI itself; 0 outside a transaction
+	noEvict atomic.Bool                     // CLIENT NO-EVICT
+	since   time.Time                       // when the client came; not changed later
 }
 
 // updateDescription stores what describe shows to other goroutines: the session's current command,

@@ -89,7 +89,7 @@ func (s *session) reset(c *command.Command, cmd resp.Command) bool {
 	s.endCarrier(lockcmd.Release)
 	s.rename("")
 	s.unmuteBehind()
-	s.noEvict.Store(false)
+	s.activity.noEvict.Store(false)
 	s.dropSubscriptions()
 	lane := s.server.startLane()
 	s.server.up.Join(lane)

@@ -66,7 +66,7 @@ func (s *Server) holderCount() (n int) {
 }
 
 func (s *session) isHolder() bool {
-	carrier := s.carrier.Load()
+	carrier := s.carrier()
 	return carrier != nil && carrier.Holds() > 0
 }
 

@@ -74,7 +74,11 @@ func (s *session) releaseLocks() {
 // endCarrier ends the carrier in the given way. All its locks expire if the session was cut off, or
 // if Redis may still execute an earlier command of the session.
 func (s *session) endCarrier(how lockcmd.Ending) {
-	carrier := s.carrier.Swap(nil)
+	use := s.locks.Load()
+	if use == nil {
+		return
+	}
+	carrier := use.carrier.Swap(nil)
 	if carrier == nil {
 		return
 	}

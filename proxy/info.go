@@ -76,7 +76,7 @@ func wantsLeash(sections [][]byte) bool {
 func (s *Server) ownInfo(a announcedAddr) map[string]string {
 	blocked := 0
 	for _, one := range s.all() {
-		if one.blocked.Load() != nil || one.watcher.Load() != nil {
+		if one.blocked.Load() != nil || one.awaitsLock() {
 			blocked++
 		}
 	}

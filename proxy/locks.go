@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
@@ -25,7 +26,7 @@ func (s *session) lock(c *command.Command, cmd resp.Command) bool {
 		return false
 	}
 	s.out.Flush()
-	if carrier := s.carrier.Load(); carrier != nil {
+	if carrier := s.carrier(); carrier != nil {
 		carrier.CheckOverdue() // calls do this themselves, but lock scripts are not calls
 	}
 	if s.killed.Load() {
@@ -45,13 +46,10 @@ func (s *session) lock(c *command.Command, cmd resp.Command) bool {
 		}
 		asMap = c.Own.AsMap
 	}
-	carrier := s.carrier.Load()
-	if carrier == nil {
-		carrier = s.server.locks.NewCarrier(s.id, (*host)(s))
-		s.carrier.Store(carrier)
-	}
+	use := s.useLocks()
+	carrier := use.carrier.Load()
 	carrier.Select(s.lane.DB)
-	reply, gone := s.doWatched(carrier, cmd.Args)
+	reply, gone := s.doWatched(use, carrier, cmd.Args)
 	s.scratch = reply
 	if cap(s.scratch) > keptBatch {
 		s.scratch = nil
@@ -73,22 +71,57 @@ func (s *session) lock(c *command.Command, cmd resp.Command) bool {
 // doWatched runs a lock command and watches the client while the command waits. If the connection
 // has ended, gone says why. A watcher that was not started is kept for the next command, with its
 // context. To make both took 5 % of the cost of a lock command.
-func (s *session) doWatched(carrier *lockcmd.Carrier, args [][]byte) (reply []byte, gone error) {
-	w := s.nextWatch
+func (s *session) doWatched(use *lockUse, carrier *lockcmd.Carrier, args [][]byte) (reply []byte, gone error) {
+	w := use.next
 	if w == nil {
 		w = &lockWatch{Watcher: client.Watcher{Conn: s.conn, Owner: (*owner)(s)}}
 		w.ctx, w.Gone = context.WithCancel(s.ctx)
-		s.nextWatch = w
+		use.next = w
 	}
-	s.watcher.Store(&w.Watcher)
+	use.watcher.Store(&w.Watcher)
 	reply = carrier.Do(w.ctx, s.scratch[:0], args)
-	s.watcher.Store(nil)
+	use.watcher.Store(nil)
 	if w.Started() {
 		gone = w.Stop()
 		w.Gone()
-		s.nextWatch = nil
+		use.next = nil
 	}
 	return reply, gone
+}
+
+// lockUse is what a session has from its first lock command on.
+type lockUse struct {
+	carrier atomic.Pointer[lockcmd.Carrier] // nil after RESET, until the next lock command
+	watcher atomic.Pointer[client.Watcher]  // of the running lock command
+	next    *lockWatch                      // for the next lock command; used by the loop only
+	silence atomic.Int64                    // see silence.go
+}
+
+// useLocks returns the session's lockUse, which has a carrier. Only the loop calls it.
+func (s *session) useLocks() *lockUse {
+	use := s.locks.Load()
+	if use == nil {
+		use = new(lockUse)
+		s.locks.Store(use)
+	}
+	if use.carrier.Load() == nil {
+		use.carrier.Store(s.server.locks.NewCarrier(s.id, (*host)(s)))
+	}
+	return use
+}
+
+// carrier returns what the session's locks depend on, or nil if it has used none.
+func (s *session) carrier() *lockcmd.Carrier {
+	if use := s.locks.Load(); use != nil {
+		return use.carrier.Load()
+	}
+	return nil
+}
+
+// awaitsLock reports whether a lock command of the session runs.
+func (s *session) awaitsLock() bool {
+	use := s.locks.Load()
+	return use != nil && use.watcher.Load() != nil
 }
 
 // lockWatch is the watcher of a lock command. Its context ends when the client leaves.
@@ -187,8 +220,10 @@ func (h *host) Watch(a lockcmd.Attention) {
 		h.conn.Guard(a == lockcmd.Guarded) // the session check restores keepalives later
 		return
 	}
-	if w := (*session)(h).watcher.Load(); w != nil {
-		w.Start()
+	if use := h.locks.Load(); use != nil {
+		if w := use.watcher.Load(); w != nil {
+			w.Start()
+		}
 	}
 }
 

@@ -70,7 +70,7 @@ func (o *owner) Dropped() bool { return o.killed.Load() }
 // Until implements upstream.Permit. Nothing is sent after the end of a hold that the session relies
 // on (rule R27). It takes no mutex.
 func (o *owner) Until() *time.Time {
-	if carrier := o.carrier.Load(); carrier != nil {
+	if carrier := (*session)(o).carrier(); carrier != nil {
 		return carrier.SafeUntil()
 	}
 	return nil
@@ -79,7 +79,7 @@ func (o *owner) Until() *time.Time {
 // Overdue implements upstream.Permit. It ends the session if the safe time of one of its locks is
 // over. Otherwise Until is later afterwards.
 func (o *owner) Overdue() {
-	if carrier := o.carrier.Load(); carrier != nil {
+	if carrier := (*session)(o).carrier(); carrier != nil {
 		carrier.EndOverdue()
 	}
 }

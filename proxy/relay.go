@@ -125,7 +125,7 @@ func (s *session) changeLane(lane upstream.Lane) {
 	s.server.up.Leave(old)
 	s.refreshLimits()
 	s.enterSubscribed()
-	if carrier := s.carrier.Load(); carrier != nil && !lane.RESP3 {
+	if carrier := s.carrier(); carrier != nil && !lane.RESP3 {
 		carrier.StopPushes()
 	}
 	if t := s.tracking.Load(); t != nil {

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"leash/lockcmd"
 	"leash/proxy/call"
 	"leash/proxy/client"
 	"leash/proxy/command"
@@ -30,42 +29,38 @@ type session struct {
 	id     int64
 
 	// Used by the loop's goroutine only.
-	input     input
-	topology  *upstream.Topology
-	links     []*upstream.Link // by index of the master; nil until used
-	reads     reads            // reads from replicas
-	keyless   int              // index of the master that serves commands without keys
-	scratch   []byte           // buffer for replies that Leash makes
-	cause     endCause         // why the loop ended
-	wasReset  bool             // a read failed, and the client had not closed
-	tx        *transaction     // from MULTI or WATCH on; otherwise nil
-	nextWatch *lockWatch       // for the next lock command; nil before the first
-	modes     modes            // the states in which commands are treated differently
-	lane      upstream.Lane    // changed only while no call is in flight
-	written   writtenNodes     // for WAIT
-	current   *command.Command // the running command; nil if it is in no table
-	replyOff  bool             // the client gets no replies of later commands either
+	input    input
+	topology *upstream.Topology
+	links    []*upstream.Link // by index of the master; nil until used
+	reads    reads            // reads from replicas
+	keyless  int              // index of the master that serves commands without keys
+	scratch  []byte           // buffer for replies that Leash makes
+	cause    endCause         // why the loop ended
+	wasReset bool             // a read failed, and the client had not closed
+	tx       *transaction     // from MULTI or WATCH on; otherwise nil
+	modes    modes            // the states in which commands are treated differently
+	lane     upstream.Lane    // changed only while no call is in flight
+	written  writtenNodes     // for WAIT
+	current  *command.Command // the running command; nil if it is in no table
+	replyOff bool             // the client gets no replies of later commands either
 
 	ctx  context.Context // done when the session has ended or is ended from outside
 	stop context.CancelFunc
 
-	watcher      atomic.Pointer[client.Watcher] // of the running lock command
-	blocked      atomic.Pointer[blocked]        // the command that blocks in Redis
-	tracking     atomic.Pointer[tracking]       // client-side caching; nil: off
-	redirectedTo atomic.Bool                    // another session redirects or has redirected its invalidations here
-	monitoring   atomic.Pointer[monitor]        // MONITOR is on
+	blocked      atomic.Pointer[blocked]  // the command that blocks in Redis
+	tracking     atomic.Pointer[tracking] // client-side caching; nil: off
+	redirectedTo atomic.Bool              // another session redirects or has redirected its invalidations here
+	monitoring   atomic.Pointer[monitor]  // MONITOR is on
 
 	listener atomic.Pointer[pubsub.Listener] // nil until the first subscription
 
 	activity activity
-	noEvict  atomic.Bool // CLIENT NO-EVICT
 
 	slowSince time.Time // since when too many messages wait; used by runSessionChecks only
 
-	carrier atomic.Pointer[lockcmd.Carrier] // nil until the first lock command
-	silence atomic.Int64                    // see silence.go
-	leaving atomic.Bool                     // the loop must not read any more
-	killed  atomic.Bool                     // calls that are not written to Redis are dropped
+	locks   atomic.Pointer[lockUse] // nil until the first lock command
+	leaving atomic.Bool             // the loop must not read any more
+	killed  atomic.Bool             // calls that are not written to Redis are dropped
 
 	// mu guards the fields below. Never held across I/O.
 	mu       sync.Mutex
@@ -75,7 +70,6 @@ type session struct {
 	cut      bool          // the session was ended from outside; out is dropped too
 	killedBy string
 	labels   *labels // nil until used
-	since    time.Time
 }
 
 // endCause is why a session's loop ended. Rule R28 depends on it.
@@ -90,7 +84,8 @@ const (
 )
 
 func newSession(srv *Server, c *client.Conn) *session {
-	s := &session{server: srv, conn: c, since: time.Now()}
+	s := &session{server: srv, conn: c}
+	s.activity.since = time.Now()
 	s.out.Init(c, (*owner)(s), &s.mu)
 	s.calls.Init(&srv.relaying, (*owner)(s), &s.out, &s.mu)
 	s.ctx, s.stop = context.WithCancel(srv.ctx)

@@ -50,7 +50,7 @@ func (s *Server) checkSessions(now time.Time) {
 		if t := one.tracking.Load(); t != nil {
 			t.checkTopology()
 		}
-		if total += int64(size); size > most && !one.noEvict.Load() {
+		if total += int64(size); size > most && !one.activity.noEvict.Load() {
 			largest, most = one, size
 		}
 		if one.conn.PeerSilent(now) {

@@ -2,7 +2,7 @@ package proxy
 
 import "time"
 
-// Leash tracks how long a client has been silent, for holds with IDLE. session.silence is the time
+// Leash tracks how long a client has been silent, for holds with IDLE. lockUse.silence is the time
 // since which the loop has waited for bytes, or the time of a later reply. It is in nanoseconds
 // since the server was started, and 0 while the loop works. A client that waits for a reply is not
 // silent, because it is not expected to send. The silence of a client that does not read its
@@ -10,22 +10,26 @@ import "time"
 
 // beginSilence is called when the loop is about to wait for bytes.
 func (s *session) beginSilence() {
-	if s.carrier.Load() != nil {
-		s.silence.Store(s.server.sinceStart())
+	if use := s.locks.Load(); use != nil && use.carrier.Load() != nil {
+		use.silence.Store(s.server.sinceStart())
 	}
 }
 
 // endSilence is called when bytes have come.
 func (s *session) endSilence() {
-	if s.silence.Load() != 0 {
-		s.silence.Store(0)
+	if use := s.locks.Load(); use != nil && use.silence.Load() != 0 {
+		use.silence.Store(0)
 	}
 }
 
 // restartSilence restarts the silence, because the client has got the last of its replies.
 func (s *session) restartSilence() {
-	if at := s.silence.Load(); at != 0 {
-		s.silence.CompareAndSwap(at, s.server.sinceStart())
+	use := s.locks.Load()
+	if use == nil {
+		return
+	}
+	if at := use.silence.Load(); at != 0 {
+		use.silence.CompareAndSwap(at, s.server.sinceStart())
 	}
 }
 
@@ -42,7 +46,7 @@ func (h *host) SilentSince() time.Time {
 		return since
 	}
 	s.mu.Unlock()
-	at := s.silence.Load()
+	at := s.locks.Load().silence.Load() // only a carrier asks
 	// With unread bytes in the socket, Leash itself was stopped or slow. The client was not silent.
 	if owed || at == 0 || s.conn.HasUnread() {
 		return time.Time{}
