@@ -13,8 +13,9 @@ import (
 	"leash/internal/redistest"
 )
 
-// luaFiles returns the scripts in lockcmd/script/lua and their parts, by file name, without
-// comments, as Leash sends them.
+// luaFiles returns the longest piece of each file in lockcmd/script/lua, by file name, without
+// comments, as Leash sends it. A piece is a function, or what stands between functions. Leash
+// leaves out functions that a script does not call.
 func luaFiles(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob("../lockcmd/script/lua/*.lua")
@@ -27,15 +28,28 @@ func luaFiles(t *testing.T) map[string]string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var code strings.Builder
-		for line := range strings.Lines(string(source)) {
-			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "--") {
-				code.WriteString(line + "\n")
-			}
-		}
-		all[filepath.Base(file)] = code.String()
+		all[filepath.Base(file)] = longestPiece(string(source))
 	}
 	return all
+}
+
+func longestPiece(source string) (longest string) {
+	piece := ""
+	for line := range strings.Lines(source) {
+		if strings.HasPrefix(line, "local function ") {
+			piece = ""
+		}
+		if code := strings.TrimSpace(line); code != "" && !strings.HasPrefix(code, "--") {
+			piece += code + "\n"
+		}
+		if len(piece) > len(longest) {
+			longest = piece
+		}
+		if line == "end\n" || strings.HasPrefix(line, "local function ") && strings.HasSuffix(line, " end\n") {
+			piece = ""
+		}
+	}
+	return longest
 }
 
 // scriptsWithoutScene are the scripts that no scene can run. The lockcmd package runs them, in

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -80,24 +79,19 @@ var loaded = make(map[string]*Script)
 // ByName is the script in a file, for tests that wait until it runs.
 func ByName(name string) *Script { return loaded[name] }
 
-// Load joins the prelude, the given parts and the script. It removes comments, because Redis keeps
-// the text of every script.
+// Load joins the prelude, the given parts and the script.
 func Load(name string, parts ...string) *Script {
-	var b strings.Builder
+	var files []string
 	for _, file := range slices.Concat([]string{"prelude"}, parts, []string{name}) {
 		text, err := Files.ReadFile("lua/" + file + ".lua")
 		if err != nil {
 			panic("lockcmd: embedded script " + file + ": " + err.Error())
 		}
-		for line := range strings.Lines(string(text)) {
-			if code := strings.TrimSpace(line); code != "" && !strings.HasPrefix(code, "--") {
-				b.WriteString(code)
-				b.WriteByte('\n')
-			}
-		}
+		files = append(files, string(text))
 	}
-	sum := sha1.Sum([]byte(b.String()))
-	sc := &Script{Source: b.String(), SHA: hex.EncodeToString(sum[:]), Shape: shapeOf(name)}
+	source := join(files)
+	sum := sha1.Sum([]byte(source))
+	sc := &Script{Source: source, SHA: hex.EncodeToString(sum[:]), Shape: shapeOf(name)}
 	if loaded[name] == nil {
 		loaded[name] = sc
 	}
