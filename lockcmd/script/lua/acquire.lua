@@ -40,9 +40,10 @@
 -- Atomic: otherwise two owners could both see a free lock and both get it.
 -- Rules: R4, R6, R7, R9, R11, R12, R13, R21, R22.
 local owner, want = ARGV[1], ARGV[4]
-local h = redis.pcall('HMGET', KEYS[1], owner, 'leash', 'mode', owner .. ':write')
+local left = redis.call('PTTL', KEYS[1])
+local h = left == -2 and {} or redis.pcall('HMGET', KEYS[1], owner, 'leash', 'mode', owner .. ':write')
 if h.err then return h end
-local left, r = redis.call('PTTL', KEYS[1]), parse(h[2])
+local r = parse(h[2])
 local last, turns, reserved, list
 if not h[1] then
   if want ~= '0' then return {3} end

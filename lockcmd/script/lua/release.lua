@@ -26,11 +26,15 @@
 -- Rules: R7, R11, R12, R13, R14, R21, R22.
 local h = redis.pcall('HMGET', KEYS[1], ARGV[1], 'leash')
 if h.err then return string.find(h.err, 'WRONGTYPE', 1, true) and -1 or h end
-local r = parse(h[2])
-if not h[1] or r[TOKEN] ~= ARGV[2] or r[CARRIER] ~= ARGV[3] then return -1 end
-local said, takes = replyUnlessEnds(r, tonumber(h[1]))
-if takes then takeBack(r) end
-if said then return said end
+-- The first words of the record say all about the last release of a hold with one count.
+local token, carrier, last = string.match(h[2] or '', '^L1 (%d+) (%S+) (%d+) ')
+if not h[1] or token ~= ARGV[2] or carrier ~= ARGV[3] then return -1 end
+if tonumber(last) >= tonumber(ARGV[4]) or h[1] ~= '1' and ARGV[5] ~= 'all' then
+  local r = parse(h[2])
+  local said, takes = replyUnlessEnds(r, tonumber(h[1]))
+  if takes then takeBack(r) end
+  if said then return said end
+end
 local waiting = KEYS[2] and redis.pcall('EXISTS', KEYS[2], KEYS[3]) or 0
 if waiting ~= 0 then needs('GET', 'TIME', 'SET') end
 redis.call('DEL', KEYS[1])

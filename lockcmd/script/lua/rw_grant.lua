@@ -18,7 +18,7 @@ local function newHold(key, leash, counter, mode, field, n, fresh, g)
   if mode == 'read' then dropTimeouts(leash, field, 2, n) end
   if fresh then redis.call('HSET', key, 'mode', mode) end
   redis.call('HSET', key, field, '1')
-  redis.call('HSET', leash, field, record({text, g[2], g[3], text, since, g[4], g[5], g[9], g[7], g[8]}))
+  redis.call('HSET', leash, field, newRecord(text, since, g))
   for _, k in ipairs({key, leash}) do
     for _, other in ipairs(fresh and redis.call('HKEYS', k) or {}) do
       if other ~= 'mode' and other ~= field then redis.call('HDEL', k, other) end
