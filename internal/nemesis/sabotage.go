@@ -41,7 +41,7 @@ var sabotages = []sabotage{
 		// hold.
 		name: "release",
 		edits: []edit{{
-			"script/lua/release.lua", "if not h[1] or r[TOKEN] ~= ARGV[2] or r[CARRIER] ~= ARGV[3] then return -1 end",
+			"script/lua/release_alone.lua", "if not h[1] or token ~= ARGV[2] or carrier ~= ARGV[3] then return -1 end",
 			"if not h[2] then return -1 end h[1] = h[1] or '1'",
 		}},
 		kinds: []string{"lock"}, faults: []string{"replies of scripts lost", "scripts late"}, caught: []string{"is no mutex", "was certain for"},
@@ -75,7 +75,8 @@ return out
 	{
 		name: "token", // the token stays the same for one second of the clock
 		edits: []edit{{
-			"script/lua/prelude.lua", "tonumber(now[1]) * 1000000 + tonumber(now[2]))", "0) * 0 + tonumber(now[1]) * 1000000",
+			"script/lua/prelude.lua", "local clock, token, least = text, tonumber(text), (tonumber(last or 0) or 0) + 1",
+			"text = now[1] .. '000000' local clock, token, least = text, tonumber(text), 0",
 		}},
 		kinds: []string{"lock"}, faults: []string{"network: slow"}, caught: []string{"is no fencing tokens"},
 	},

@@ -24,8 +24,8 @@ type Script struct {
 }
 
 var (
-	AcquireScript         = Load("acquire", "turns", "master", "again", "plain_again")
-	ReleaseScript         = Load("release", "turns", "queue", "take_back", "release_reply")
+	AcquireScript         = Load("acquire", "acquire_free", "turns", "master", "again", "plain_again")
+	ReleaseScript         = Load("release", "release_alone", "turns", "queue", "take_back", "release_reply")
 	HandoverScript        = Load("handover", "turns", "queue", "master", "take_back", "release_reply")
 	RevokeScript          = Load("revoke", "queue", "revoke_report", "take_back")
 	MoveScript            = Load("move", "set_carrier")
@@ -45,7 +45,8 @@ var (
 
 	AcquireFairScript = Load("acquire", "turns", "queue", "fair_head", "master", "again", "plain_again")
 
-	replicatedAcquireScript     = Load("acquire", "turns", "master", "undo_rights", "again", "plain_again")
+	replicatedAcquireScript = Load("acquire", "undo_rights", "acquire_free", "turns", "master", "again",
+		"plain_again")
 	replicatedAcquireFairScript = Load("acquire", "turns", "queue", "fair_head", "master", "undo_rights", "again",
 		"plain_again")
 

@@ -1,5 +1,6 @@
 -- acquire.lua tries once to take a plain lock for an owner. LOCK.ACQUIRE calls it. With queue.lua
--- and fair_head.lua before it, it takes a FAIR lock.
+-- and fair_head.lua before it, it takes a FAIR lock. The part acquire_free.lua grants most plain
+-- locks.
 -- KEYS
 --   1 the lock
 --   2 its token counter
