@@ -37,11 +37,19 @@ func reservation(roundTrip time.Duration) time.Duration {
 
 // turnEntry is the entry of the waiters in mode m in the list of turns.
 func (s *Service) turnEntry(m *script.Mode) string {
-	name := s.uuid
-	if m.Fair { // Redis has the order of the FAIR waiters of all Leashes
-		name = fairEntry
+	lasts := reservation(s.redis.RoundTrip())
+	switch {
+	case m.Fair: // Redis has the order of the FAIR waiters of all Leashes
+		return newTurnEntry(fairEntry, lasts)
+	case lasts == minReservation: // nearly always
+		return s.nearTurn
 	}
-	return name + "/" + strconv.FormatInt(reservation(s.redis.RoundTrip()).Milliseconds(), 10)
+	return newTurnEntry(s.uuid, lasts)
+}
+
+// newTurnEntry is the entry of a Leash, or of the FAIR waiters, in the list of turns.
+func newTurnEntry(name string, lasts time.Duration) string {
+	return name + "/" + strconv.FormatInt(lasts.Milliseconds(), 10)
 }
 
 const fairEntry = "fair"

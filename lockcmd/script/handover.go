@@ -31,7 +31,7 @@ func (c *Client) Handover(args *HandoverArgs, until time.Time) (r HandoverResult
 	if args.TurnOver {
 		turnOver = "1"
 	}
-	list := append(grant.appendWhat(grant.appendWho(end.list())),
+	list := append(grant.appendWhat(grant.appendWho(end.list(16))),
 		m.Channel(key), c.Publish, args.Mode.Name, args.Turn, turnOver, args.TurnEvent)
 	call := &Call{
 		Script: m.Handover, DB: end.Hold.Lock.DB, Keys: m.EndKeys(key, end.Owner, TokenKey(key), TurnsKey(key)),

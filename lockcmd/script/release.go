@@ -11,8 +11,9 @@ type EndArgs struct {
 	What    string // "all", "" for one count, or the ID of the acquire that is put back, as in a record
 }
 
-func (a *EndArgs) list() []string {
-	return append(make([]string, 0, 21), a.Owner, Decimal(a.Hold.Token), a.Hold.Carrier, Decimal(a.Request), a.What)
+// list are the arguments that all these scripts begin with. There is room for so many more.
+func (a *EndArgs) list(more int) []string {
+	return append(make([]string, 0, 5+more), a.Owner, Decimal(a.Hold.Token), a.Hold.Carrier, Decimal(a.Request), a.What)
 }
 
 // The answers of scripts that end holds.
@@ -46,7 +47,7 @@ func (c *Client) Release(args *ReleaseArgs, until time.Time) (answer int64, err 
 	call := &Call{
 		Script: m.Release, DB: end.Hold.Lock.DB, Keys: m.ReleaseKeys(key, end.Owner),
 		MinKeys:        m.MinKeys(key, end.Owner),
-		Args:           append(end.list(), m.Channel(key), c.Publish, args.Turn, waits, args.TurnEvent),
+		Args:           append(end.list(5), m.Channel(key), c.Publish, args.Turn, waits, args.TurnEvent),
 		OutcomeUnknown: args.Unknown,
 	}
 	return c.askEnd(args, call, until)
@@ -73,7 +74,7 @@ func (c *Client) ReleasePart(
 	}
 	call := &Call{
 		Script: m.ReleaseKey, DB: lock.DB, Keys: []string{key},
-		Args: append(args.End.list(), m.Channel(lock.Key), c.Publish, Decimal(counts), string(part)),
+		Args: append(args.End.list(4), m.Channel(lock.Key), c.Publish, Decimal(counts), string(part)),
 	}
 	return c.askEnd(args, call, until)
 }
