@@ -245,6 +245,9 @@ func upstreamConfig(cfg config.Config, c certificates) upstream.Config {
 		User:     cfg.UpstreamUser, Password: string(cfg.UpstreamPassword),
 		MaxPinned: cfg.MaxPinned, Wait: cfg.WaitForUpstream, RedirectTimeout: cfg.RedirectTimeout, UpstreamTimeout: cfg.UpstreamTimeout,
 	}
+	if cfg.UpstreamPasswordFile != "" {
+		up.ReadPassword = cfg.ReadPasswordFile
+	}
 	if cfg.UpstreamTLS {
 		up.TLS = c.redis.Config
 	}

@@ -166,8 +166,10 @@ func upstreamOptions(c *Config) []option {
 		{name: "upstream-password-file", value: text("path", &c.UpstreamPasswordFile), first: true,
 			summary: "File with the password of Leash's own connections to Redis.",
 			details: []string{
-				"The file holds the password and nothing else. Leash ignores a line end after it. " +
-					"Leash reads the file once, at its start.",
+				"The file holds the password and nothing else. Leash ignores a line end after it.",
+				"Leash reads the file again for each new connection to Redis, so a new password needs no restart. " +
+					"Add the new password in Redis, replace the file with `mv`, and then remove the old password. " +
+					"If Leash cannot read the file, it uses the last password.",
 			},
 			defaultIs: "none",
 			limits:    "at most 64KiB; not together with `--upstream-password`"},

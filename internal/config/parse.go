@@ -116,12 +116,9 @@ func (c *Config) readPassword() error {
 	if c.UpstreamPassword != "" {
 		return errors.New("--upstream-password and --upstream-password-file are both set: give one of them")
 	}
-	password, err := readLine(c.UpstreamPasswordFile)
+	password, err := c.ReadPasswordFile()
 	if err != nil {
-		return fmt.Errorf("--upstream-password-file: %w", err)
-	}
-	if strings.TrimSpace(password) == "" {
-		return fmt.Errorf("--upstream-password-file %q is empty: put the password in it", c.UpstreamPasswordFile)
+		return err
 	}
 	c.UpstreamPassword = Secret(password)
 	return nil

@@ -16,7 +16,7 @@ func (u *Upstream) ask(ctx context.Context, addr string, f func(context.Context,
 	defer cancel()
 	end, _ := ctx.Deadline()
 	c := redis.NewClient(&redis.Options{
-		Addr: addr, Dialer: u.dialChecked, Username: u.cfg.User, Password: u.cfg.Password,
+		Addr: addr, Dialer: u.dialChecked, CredentialsProviderContext: u.ownCredentials,
 		Protocol: 2, DisableIdentity: true, MaxRetries: -1, PoolSize: 1,
 		DialTimeout:           max(time.Until(end), time.Millisecond), // go-redis dials in the background, without ctx
 		ContextTimeoutEnabled: true, DialerRetries: 1,
@@ -88,14 +88,14 @@ func (u *Upstream) CloseClients() {
 func (u *Upstream) newClient(addrs []string, db int) redis.UniversalClient {
 	if !u.Topology().Cluster() {
 		return redis.NewClient(&redis.Options{
-			Addr: u.cfg.Addrs[0], Dialer: u.dialMaster, Username: u.cfg.User, Password: u.cfg.Password, DB: db,
+			Addr: u.cfg.Addrs[0], Dialer: u.dialMaster, CredentialsProviderContext: u.ownCredentials, DB: db,
 			Protocol: 2, DisableIdentity: true, MaxRetries: -1, PoolSize: clientPool,
 			DialTimeout: u.cfg.RedirectTimeout, ReadTimeout: u.cfg.UpstreamTimeout,
 			ContextTimeoutEnabled: true, DialerRetries: 1,
 		})
 	}
 	c := redis.NewClusterClient(&redis.ClusterOptions{
-		Addrs: addrs, Dialer: u.dialNamed, Username: u.cfg.User, Password: u.cfg.Password,
+		Addrs: addrs, Dialer: u.dialNamed, CredentialsProviderContext: u.ownCredentials,
 		Protocol: 2, DisableIdentity: true, MaxRetries: -1, MaxRedirects: 8, PoolSize: clientPool,
 		DialTimeout: u.cfg.RedirectTimeout, ReadTimeout: u.cfg.UpstreamTimeout,
 		ContextTimeoutEnabled: true, DialerRetries: 1,

@@ -142,6 +142,9 @@ func (u *Upstream) logIn(conn net.Conn, user string) error {
 	if user == "" {
 		return nil
 	}
+	if user == u.serviceUser() {
+		u.readPassword()
+	}
 	password := u.credentials.get(user)
 	if password == nil { // the user's last session has left
 		return errOldPassword
@@ -169,10 +172,14 @@ func (u *Upstream) hasOther(user string, refused []byte) bool {
 	if !bytes.Equal(u.credentials.get(user), refused) {
 		return true
 	}
-	if user != u.serviceUser() || u.cfg.Password == "" || u.cfg.Password == string(refused) {
+	if user != u.serviceUser() {
 		return false
 	}
-	u.credentials.set(user, []byte(u.cfg.Password))
+	own := u.readPassword()
+	if own == "" || own == string(refused) {
+		return false
+	}
+	u.credentials.set(user, []byte(own))
 	return true
 }
 

@@ -176,9 +176,13 @@ func (l *Link) Node() *Node { return l.node }
 // Pinned returns how many pinned links sessions use.
 func (u *Upstream) Pinned() int64 { return u.pinnedOut.Load() }
 
-// Adapt returns the commands that turn a connection of lane from into one of lane to.
+// Adapt returns the commands that turn a connection of lane from into one of lane to. It blocks no
+// longer than Config.ReadPassword.
 func (u *Upstream) Adapt(from, to Lane) (commands [][]byte) {
 	if to.User != from.User {
+		if to.User == u.serviceUser() {
+			u.readPassword()
+		}
 		commands = append(commands, authCommand(to.User, u.credentials.get(to.User)))
 	}
 	if to.RESP3 != from.RESP3 {

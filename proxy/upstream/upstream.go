@@ -58,6 +58,9 @@ type Config struct {
 	// User and Password are for topology, scripts and liveness. Clients use them only if their Lane
 	// says so.
 	User, Password string
+	// ReadPassword returns the password of User as it is now; nil: Password stays. It is called
+	// before each AUTH of User, also concurrently. Password is its first result.
+	ReadPassword func() (string, error)
 
 	// TLS and SentinelTLS return the TLS settings of the next connection to Redis and to a
 	// sentinel; nil: without TLS. A ServerName in them is for Redis only.
@@ -114,6 +117,7 @@ type Upstream struct {
 	changes     changeLog
 
 	lost lostNodes
+	own  ownPassword
 }
 
 // New checks cfg. It does no I/O and starts nothing.
@@ -157,6 +161,7 @@ func New(cfg Config, log *slog.Logger) (*Upstream, error) {
 	u.ctx, u.stop = context.WithCancelCause(context.Background())
 	if cfg.User != "" || cfg.Password != "" {
 		u.credentials.set(u.serviceUser(), []byte(cfg.Password))
+		u.own.set(cfg.Password)
 	}
 	return u, nil
 }
