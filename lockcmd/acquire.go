@@ -167,7 +167,7 @@ func (c *Carrier) replyAcquire(ctx context.Context, dst []byte, a *acquisition, 
 	case h != nil:
 		return appendInt(dst, h.token)
 	case r.text == "":
-		return appendNil(dst)
+		return c.taken(dst)
 	case r.kind == failed:
 		return appendError(dst, r.text)
 	}
@@ -207,6 +207,12 @@ func (a *acquisition) conclude(ctx context.Context, r result) (*hold, result) {
 func (c *Carrier) timeout(dst []byte, msg string) []byte {
 	c.service.stats.timeouts.Add(1)
 	return appendError(dst, msg)
+}
+
+// taken answers that the lock is taken, and counts that.
+func (c *Carrier) taken(dst []byte) []byte {
+	c.service.stats.taken.Add(1)
+	return appendNil(dst)
 }
 
 // attemptInterval is how often a waiter asks Redis, even without a wake-up.

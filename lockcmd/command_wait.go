@@ -1,10 +1,13 @@
 package lockcmd
 
+import "time"
+
 const msgUnblocked = "UNBLOCKED client unblocked via CLIENT UNBLOCK"
 
 // commandWait is the wait of one command. CLIENT UNBLOCK may end it early.
 type commandWait struct {
-	done chan struct{} // closed when the wait is to end
+	done  chan struct{} // closed when the wait is to end
+	began time.Time
 	// Guarded by the carrier's mu.
 	unblocked bool
 	failed    bool   // the answer is an error
@@ -44,16 +47,20 @@ func (c *Carrier) onUnblock(end func()) {
 func (c *Carrier) beginCommandWait() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.commandWait = &commandWait{done: make(chan struct{})}
+	c.commandWait = &commandWait{done: make(chan struct{}), began: time.Now()}
 }
 
 // endCommandWait ends the wait, if there is one. It reports whether the command is to fail.
 func (c *Carrier) endCommandWait() (fails bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	fails = c.commandWait != nil && c.commandWait.failed
+	w := c.commandWait
+	if w == nil {
+		return false
+	}
 	c.commandWait = nil
-	return fails
+	c.service.stats.waitTimes.Observe(time.Since(w.began))
+	return w.failed
 }
 
 // unblocked is closed when the current wait is to end. It is nil when there is no wait. Only the

@@ -29,12 +29,14 @@ type handover struct {
 // release must follow. It carries the same number, so it acts only if this call has not.
 func (rel *releaseRequest) handOver(w *waiter, at position, until time.Time) (code int64, known bool) {
 	s, request := rel.service, w.request.(handoverRequest)
+	began := time.Now()
 	o, err := request.takeOver(rel, at, until)
 	rel.outcomeUnknown = rel.outcomeUnknown || o.unknown
 	told := err == nil && o.answer == script.HoldEnded // a release tells everybody
 	if o.given {
 		o.grant.kind, o.grant.handovers = granted, rel.hold.handovers()+1
 		s.stats.handovers.Add(1)
+		s.stats.handoverTimes.Observe(time.Since(began))
 	}
 	switch {
 	case o.given && !s.queues.grant(w, o.grant, o.unknown):

@@ -19,6 +19,7 @@ type hold struct {
 	kind  uint8 // id of its mode
 
 	entry uint32 // its number in the index, while a carrier has it
+	since uint32 // when a carrier got it, see Service.now
 
 	watch renewal.Hold
 

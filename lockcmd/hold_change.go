@@ -68,7 +68,8 @@ func (s *Service) follow(unsure time.Time, changes ...change) (released <-chan s
 		ch.tellEndWatchers()
 		if ch.to == over && h.entry != 0 {
 			s.unindex(h)
-			s.stats.holds.Add(-1)
+			s.stats.holds.add(h.kind, -1)
+			s.stats.holdTimes.Observe(h.age())
 			h.carrier.guard(-1)
 		}
 		if ch.has(tellMove) {

@@ -59,7 +59,7 @@ func (c *Carrier) acquirePermits(ctx context.Context, dst []byte, args [][]byte)
 	case r.text != "":
 		return c.timeout(dst, r.text)
 	}
-	return appendNil(dst)
+	return c.taken(dst)
 }
 
 // parsePermitOptions reads the arguments of SEM.ACQUIRE. count is 0 without COUNT.

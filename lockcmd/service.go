@@ -23,7 +23,8 @@ import (
 // Carrier.
 type Service struct {
 	// Immutable after New.
-	cfg Config
+	cfg   Config
+	began time.Time
 	identity
 	timing
 	redis    *script.Client
@@ -60,7 +61,7 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log
 		return nil, err
 	}
 	s := &Service{
-		cfg: cfg, identity: newIdentity(), redis: script.New(rdb), log: log, losses: newLossLog(log),
+		cfg: cfg, began: time.Now(), identity: newIdentity(), redis: script.New(rdb), log: log, losses: newLossLog(log),
 		presentHolds: presentHolds{holds: newIndex()},
 		timing: timing{
 			fairHeartbeat: fairHeartbeat, fairTimeout: fairTimeout, breakTimeout: breakTimeout,

@@ -107,6 +107,7 @@ func (ma *multiAcquisition) reply(dst []byte, r result, keys []string) []byte {
 	case r.kind != granted && r.text != "":
 		return ma.carrier.timeout(dst, r.text)
 	case r.kind != granted:
+		ma.carrier.service.stats.taken.Add(1)
 		return append(dst, "*-1\r\n"...)
 	}
 	dst = appendArray(dst, len(keys))

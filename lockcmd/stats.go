@@ -4,20 +4,28 @@ import (
 	"sync/atomic"
 	"time"
 
+	"leash/internal/histogram"
+	"leash/lockcmd/script"
 	"leash/renewal"
 )
 
-// Stats are the figures about locks for INFO.
+// Stats are the figures about locks for INFO and metrics.
 type Stats struct {
-	Holds     int64 // holds that this Leash carries now
-	Waiters   int64 // commands that wait for a lock now
-	Acquires  int64 // grants, including further acquires of an owner
-	Releases  int64 // holds ended by their owners or by a disconnect
-	Handovers int64 // grants by a hand-over, among Acquires
-	Renewals  int64 // holds renewed or, with LEASE, checked
+	Holds int64 // holds that this Leash carries now
+	// Holds by the name of their mode: plain, fair, read, write or permit
+	HoldsByMode map[string]int64
+	Waiters     int64 // commands that wait for a lock now
+	Acquires    int64 // grants, including further acquires of an owner
+	Releases    int64 // holds ended by their owners or by a disconnect
+	Handovers   int64 // grants by a hand-over, among Acquires
+	Renewals    int64 // holds renewed or, with LEASE, checked
+	Unrenewed   int64 // renewals without an answer; Leash repeats them
 	// how long renewals are overdue at a node that answers
 	RenewalLag time.Duration
-	Timeouts   int64 // commands answered with LOCKTIMEOUT
+	// how long the hold with the least time left is certainly safe; negative if there is none
+	RenewalMargin time.Duration
+	Timeouts      int64 // commands answered with LOCKTIMEOUT
+	Taken         int64 // acquires answered with nil, because the lock was taken
 	// commands answered with LOCKLIMIT because too many wait
 	Limited  int64
 	Undone   int64            // acquires of unknown outcome that were taken back
@@ -27,11 +35,19 @@ type Stats struct {
 	GraceLeft    time.Duration
 	GraceMasters int64 // masters in their grace period
 	Unlogged     int64 // losses missing in the log because it was too slow
+
+	WaitTimes     histogram.Snapshot // of commands that waited, until they had an answer
+	HoldTimes     histogram.Snapshot // of holds that have ended, from the grant on
+	HandoverTimes histogram.Snapshot // of the calls that released a lock and granted it to a waiter
 }
 
 // counters are the live figures for Stats.
 type counters struct {
-	holds, waiters, acquires, releases, handovers, timeouts, limited, undone, unlogged, restored atomic.Int64
+	holds holdCounts
+
+	waiters, acquires, releases, handovers, timeouts, taken, limited, undone, unlogged, restored atomic.Int64
+
+	waitTimes, holdTimes, handoverTimes histogram.Histogram
 
 	losses [len(lossReasons)]atomic.Int64
 }
@@ -60,6 +76,10 @@ func (s *Service) Stats() Stats {
 		Restored: c.restored.Load(), Undone: c.undone.Load(), Unlogged: c.unlogged.Load(),
 		Losses: make(map[string]int64, len(lossReasons)),
 	}
+	out.Unrenewed, out.Taken = s.watchdog.Stats.Unknowns.Load(), c.taken.Load()
+	out.HoldsByMode, out.RenewalMargin = c.holds.byName(), s.watchdog.Margin()
+	out.WaitTimes, out.HoldTimes = c.waitTimes.Snapshot(), c.holdTimes.Snapshot()
+	out.HandoverTimes = c.handoverTimes.Snapshot()
 	masters, longest := s.graces.Active()
 	out.GraceMasters, out.GraceLeft = int64(masters), longest
 	for i, r := range lossReasons {
@@ -67,3 +87,33 @@ func (s *Service) Stats() Stats {
 	}
 	return out
 }
+
+// holdCounts are the present holds by their mode.
+type holdCounts struct {
+	modes [len(script.Modes) + 1]atomic.Int64
+} // the last one is for permits
+
+// add counts n more holds of a mode.
+func (c *holdCounts) add(kind uint8, n int64) {
+	c.modes[min(int(kind), len(script.Modes))].Add(n)
+}
+
+// Load is the number of all holds.
+func (c *holdCounts) Load() (n int64) {
+	for i := range c.modes {
+		n += c.modes[i].Load()
+	}
+	return n
+}
+
+// byName gives the numbers by the names of the modes.
+func (c *holdCounts) byName() map[string]int64 {
+	counts := map[string]int64{script.Permit.Name: c.modes[len(script.Modes)].Load()}
+	for i, m := range script.Modes {
+		counts[m.Name] = c.modes[i].Load()
+	}
+	return counts
+}
+
+// LossReasons are the keys of Stats.Losses.
+func LossReasons() []string { return lossReasons[:] }

@@ -204,6 +204,9 @@ func (w *Watchdog) settle(n *node, r *round) (tell []func()) {
 				continue // removed, or its plan has changed: the answer is too old
 			}
 			answered = answered || r.results[i][j] != Unknown
+			if !b.Lease {
+				w.margins.note(now, max(h.until-now, 0))
+			}
 			switch r.results[i][j] {
 			case Unknown:
 				unknown[g.groupKey] = true

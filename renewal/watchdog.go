@@ -66,6 +66,7 @@ type Watchdog struct {
 	nodes      map[nodeKey]*node
 	freeRounds []*round      // for reuse
 	suspended  time.Duration // the last result of clockAhead
+	margins    margins
 
 	// Log takes panics. If nil, slog.Default does. Do not change it after Run.
 	Log *slog.Logger

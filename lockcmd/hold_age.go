@@ -1,0 +1,13 @@
+package lockcmd
+
+import "time"
+
+// now is the time since the Service was made, in ms. It fits into 32 bits, because there may be a
+// million holds. It begins at 0 again every 49 days.
+func (s *Service) now() uint32 { return uint32(time.Since(s.began).Milliseconds()) }
+
+// age is for how long a carrier of this Leash has h. It is too short by a multiple of 49 days for a
+// hold that is older than that.
+func (h *hold) age() time.Duration {
+	return time.Duration(h.carrier.service.now()-h.since) * time.Millisecond
+}
