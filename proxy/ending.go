@@ -154,6 +154,7 @@ func (s *session) logEnd() {
 	if why == "" {
 		why = s.cause.String()
 	}
+	s.counts.flush(&s.server.stats)
 	s.server.stats.ended(why)
 	s.server.log.Debug("session ended", "session", s.id, "client", s.conn.RemoteAddr(), "reason", why)
 }

@@ -74,17 +74,11 @@ func wantsLeash(sections [][]byte) bool {
 // ownInfo returns the fields of Redis's INFO for which Leash has values of its own. They describe
 // clients and the address.
 func (s *Server) ownInfo(a announcedAddr) map[string]string {
-	blocked := 0
-	for _, one := range s.all() {
-		if one.blocked.Load() != nil || one.awaitsLock() {
-			blocked++
-		}
-	}
 	return map[string]string{
 		"tcp_port":                   strconv.Itoa(a.port),
 		"connected_clients":          strconv.Itoa(s.sessionCount()),
 		"maxclients":                 strconv.Itoa(s.cfg.MaxClients),
-		"blocked_clients":            strconv.Itoa(blocked),
+		"blocked_clients":            strconv.Itoa(s.blockedCount()),
 		"total_connections_received": strconv.FormatInt(s.stats.accepted.Load(), 10),
 		"rejected_connections":       strconv.FormatInt(s.stats.refused.Load(), 10),
 		"connected_slaves":           "0", // clients cannot reach replicas through Leash

@@ -74,6 +74,7 @@ func (s *session) read() error {
 		return errLeaving
 	}
 	b := s.input.batch
+	s.counts.flush(&s.server.stats)
 	s.beginSilence()
 	n, err := s.conn.Read(b.buf[b.filled:])
 	s.endSilence()

@@ -55,6 +55,15 @@ func (o *owner) Redirected(n *upstream.Node, c *call.Call, uncached bool) {
 	}
 }
 
+// Failed implements call.Session.
+func (o *owner) Failed(class uint8) { o.server.stats.errors[class].Add(1) }
+
+// Refused implements call.Session.
+func (o *owner) Refused(code []byte) { o.server.stats.redirects.count(string(code)) }
+
+// Sent implements client.Owner.
+func (o *owner) Sent(n int) { o.server.stats.outBytes.Add(int64(n)) }
+
 // IdleLocked implements call.Session.
 func (o *owner) IdleLocked() { (*session)(o).restartSilence() }
 

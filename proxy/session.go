@@ -42,6 +42,7 @@ type session struct {
 	lane     upstream.Lane    // changed only while no call is in flight
 	written  writtenNodes     // for WAIT
 	current  *command.Command // the running command; nil if it is in no table
+	counts   commandCounts    // of commands since the last read
 	replyOff bool             // the client gets no replies of later commands either
 
 	ctx  context.Context // done when the session has ended or is ended from outside
@@ -175,6 +176,7 @@ func (s *session) process() bool {
 func (s *session) dispatch(cmd resp.Command) bool {
 	c := s.server.commands.Lookup(cmd.Args)
 	s.current = c
+	s.calls.Class = s.counts.add(c)
 	if reads := c != nil && c.Readable; !reads {
 		s.reads.wrote = true
 		if s.reads.replicas && !s.leaveReplicas() {
@@ -223,7 +225,12 @@ func (s *session) authenticated() bool {
 }
 
 // answer queues a reply from Leash after the calls in flight.
-func (s *session) answer(reply []byte) bool { return s.calls.Answer(reply) }
+func (s *session) answer(reply []byte) bool {
+	if len(reply) > 0 && reply[0] == '-' {
+		s.server.stats.errors[s.calls.Class].Add(1)
+	}
+	return s.calls.Answer(reply)
+}
 
 // fail answers with an error. The message begins with the error's code.
 func (s *session) fail(message string) bool {

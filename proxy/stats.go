@@ -13,11 +13,16 @@ type stats struct {
 	accepted        atomic.Int64 // connections that became sessions
 	refused         atomic.Int64 // connections over --max-clients, or while stopping
 	inBytes         atomic.Int64 // read from clients
+	outBytes        atomic.Int64 // written to clients
 	protocolErrors  atomic.Int64 // sessions ended by a protocol error
 	badHeaders      atomic.Int64 // connections without a valid header of the PROXY protocol
 	badHandshakes   atomic.Int64 // connections whose TLS handshake failed
 	outputLimit     atomic.Int64 // sessions closed because their output was not read
 	subscriberLimit atomic.Int64 // subscribers closed because their messages were not read
+
+	commands  [classes]atomic.Int64 // by the number of their class
+	errors    [classes]atomic.Int64 // commands answered with an error
+	redirects redirectCounts
 
 	mu      sync.Mutex
 	reasons map[string]int64 // ended sessions by kind of reason

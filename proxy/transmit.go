@@ -279,6 +279,8 @@ func (t *transaction) again(moved []byte) bool {
 func (s *Server) followed(node *upstream.Node, moved []byte) {
 	s.relaying.Resharding.Mark()
 	s.up.Refresh()
+	word, _, _ := bytes.Cut(moved[1:], []byte(" "))
+	s.stats.redirects.count(string(word))
 	rest, ok := bytes.CutPrefix(moved, []byte("-MOVED "))
 	if !ok {
 		return

@@ -22,6 +22,7 @@ type Call struct {
 	muted  bool   // the client does not want the reply
 	reads  bool   // a read, which may be executed twice
 	script bool   // it runs a script
+	class  uint8  // of its command, for Session.Failed
 	done   bool
 	buffer buffer
 
@@ -190,6 +191,7 @@ func (c *Call) doneLocked() {
 // already has a piece of the real reply, an error cannot follow it, so the session ends.
 func (c *Call) Fail(message string) {
 	q := c.queue
+	q.session.Failed(c.class)
 	q.mu.Lock()
 	begun := c.begun
 	if !begun && c.size > 0 { // the kept piece of the reply is dropped; the client has none of it

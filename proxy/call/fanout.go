@@ -95,7 +95,11 @@ func (f *fanout) reply() upstream.Flusher {
 		reply.Fail(merge.Mismatch)
 	}
 	q.addKept(-kept)
-	return f.call.replyWith(reply.Split())
+	start, rest := reply.Split()
+	if len(start) > 0 && start[0] == '-' {
+		q.session.Failed(f.call.class)
+	}
+	return f.call.replyWith(start, rest)
 }
 
 // guard runs f. A panic in f ends only the session.

@@ -19,6 +19,8 @@ type Queue struct {
 	ID int64 // of the session, for the log
 	// Muted is set while the client does not get the replies to new calls. It belongs to the loop.
 	Muted bool
+	// Class is that of the running command, which the session counts. It belongs to the loop.
+	Class uint8
 
 	// mu is the session's. It guards the fields below.
 	mu      *sync.Mutex
@@ -58,7 +60,7 @@ func (q *Queue) takeLocked() *Call {
 		q.free = c.next
 		c.next = nil
 	}
-	c.muted = q.Muted
+	c.muted, c.class = q.Muted, q.Class
 	return c
 }
 

@@ -48,6 +48,7 @@ func (p *Part) incidentOf(b []byte) trouble {
 func (p *Part) slotIncident(b []byte) trouble {
 	server := p.call.queue.server
 	word, rest, _ := bytes.Cut(b[1:], []byte(" "))
+	p.call.queue.session.Refused(word)
 	message := bytes.TrimSpace(b[1:])
 	switch {
 	case string(word) == "MOVED", string(word) == "ASK":

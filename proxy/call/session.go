@@ -21,6 +21,11 @@ type Session interface {
 	// Redirected is called when a part of c goes to another node than at first. If uncached is set,
 	// the client must not cache the reply, although it asked to.
 	Redirected(n *upstream.Node, c *Call, uncached bool)
+	// Failed is called when a command of that class is answered with an error.
+	Failed(class uint8)
+	// Refused is called with the error by which a node of a cluster may have refused a command for
+	// its slot.
+	Refused(code []byte)
 	// IdleLocked is called when no call is in flight any more. The session's mutex is held.
 	IdleLocked()
 	// End ends the session, because the client cannot get the rest of a reply.

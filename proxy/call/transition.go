@@ -144,11 +144,16 @@ func (p *Part) try(a action, t trouble) bool {
 
 // Reply implements upstream.Sink.
 func (p *Part) Reply(b []byte, end bool) upstream.Flusher {
-	if p.state != answered && end && b[0] == '-' && p.resolve(p.incidentOf(b)) {
-		return nil
+	c := p.call
+	if p.state != answered && end && b[0] == '-' {
+		if p.resolve(p.incidentOf(b)) {
+			return nil
+		}
+		if c.fan == nil { // the errors of a fan-out count once they are merged
+			c.queue.session.Failed(c.class)
+		}
 	}
 	p.state = answered
-	c := p.call
 	c.queue.session.Replied(p.node, c)
 	if end {
 		p.state = done

@@ -18,6 +18,11 @@ const (
 	LeashOnly   Class = "leash only"   // Redis does not have it
 )
 
+// Classes are all classes. A command's ClassIndex counts from the first of them.
+var Classes = [...]Class{
+	Relayed, AnyNode, SplitUp, EveryMaster, Pinned, Subscriber, Answered, Refused, LeashOnly,
+}
+
 // treatment is how Leash treats some commands. note tells users what the class does not say. A note
 // of Refused is the reason.
 type treatment struct {

@@ -18,6 +18,8 @@ type Command struct {
 	Own   *Own                // nil for a command of Redis
 	Index int                 // the command's number, from 0 without gaps (see Table.All)
 
+	ClassIndex uint8 // of Class in Classes
+
 	Blocking   bool // may block, depending on its arguments
 	Write      bool // may write, itself or by a script
 	Readonly   bool // only reads data

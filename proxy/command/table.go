@@ -97,7 +97,7 @@ func New(commands []*Command) Table {
 	t.markReadable()
 	t.markRepeatable()
 	for i, c := range t.All() {
-		c.Index = i
+		c.Index, c.ClassIndex = i, uint8(slices.Index(Classes[:], c.Class))
 	}
 	return t
 }

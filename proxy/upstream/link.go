@@ -253,6 +253,9 @@ func (l *Link) serve(conn net.Conn) {
 	}
 	l.mu.Unlock()
 	// a pinned link is closed when its client leaves
+	if !errors.Is(cause, ErrClosed) {
+		l.node.up.stats.connectionsLost.Add(1)
+	}
 	if len(lost) > 0 && !(l.pinned && errors.Is(cause, ErrClosed)) {
 		l.node.up.log.Warn("connection to redis lost", "node", l.node.Addr, "calls", len(lost), "err", cause)
 	}

@@ -33,6 +33,7 @@ type Node struct {
 	ctx          context.Context
 	cancel       context.CancelCauseFunc
 	unresponsive atomic.Bool // silent or unreachable for longer than suspectAfter
+	usable       atomic.Bool // its last PING had an answer, on a connection that lives
 
 	busy       atomic.Bool  // the last answer was that it runs a slow script
 	unfitUntil atomic.Int64 // Unix nanoseconds; no reads from it before then
@@ -165,6 +166,7 @@ func (n *Node) watch() {
 		if err == nil {
 			failing = time.Time{}
 			err = n.listen(conn)
+			n.usable.Store(false)
 			conn.Close()
 		}
 		n.notePing(nil)
@@ -200,6 +202,7 @@ func (n *Node) listen(conn net.Conn) error {
 		ended <- guard.Call(n.up.log, "liveness reader", func() error {
 			return readAll(conn, func(reply []byte) {
 				n.notePing(reply)
+				n.usable.Store(!hasCode(reply, "LOADING"))
 				now := int64(time.Since(start))
 				heard.Store(now)
 				if sent := asked.Swap(0); sent != 0 {

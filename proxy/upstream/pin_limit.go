@@ -89,6 +89,7 @@ func (n *Node) roomLocked() (room bool, old *Link) {
 		}
 	}
 	n.counts.refused.Add(1)
+	n.up.stats.pinsRefused.Add(1)
 	return false, nil
 }
 

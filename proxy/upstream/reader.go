@@ -78,6 +78,7 @@ func (n *Node) RoundTrip() time.Duration {
 
 // measured adds the time of one more PING to the average.
 func (n *Node) measured(d time.Duration) {
+	n.up.stats.roundTrips.Observe(d)
 	if old := time.Duration(n.roundTrip.Load()); old != 0 {
 		d = old - old/4 + d/4
 	}

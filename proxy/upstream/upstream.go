@@ -96,9 +96,10 @@ type Upstream struct {
 	turn         atomic.Uint32 // index of the node that AnyNode takes next
 	pinnedOut    atomic.Int64  // pinned links in use
 	busy         atomic.Int64  // nodes that run a slow script
-	version      string        // redis_version, set by Connect
-	maxBulk      int64         // proto-max-bulk-len, set by Connect
-	maxClients   int           // maxclients, set by Connect; 0 for unknown
+	stats        counters
+	version      string // redis_version, set by Connect
+	maxBulk      int64  // proto-max-bulk-len, set by Connect
+	maxClients   int    // maxclients, set by Connect; 0 for unknown
 
 	// mu guards the fields below. Never held across I/O.
 	mu    sync.Mutex
