@@ -12,10 +12,11 @@ import (
 	"leash/internal/tlsfiles"
 )
 
-// certificates are what Leash speaks TLS with. Both are nil without TLS.
+// certificates are what Leash speaks TLS with. Those that are not used are nil.
 type certificates struct {
 	clients *tlsfiles.Source
 	redis   *tlsfiles.Source // and sentinels
+	admin   *tlsfiles.Source
 }
 
 // loadCertificates reads the files of certificates and keys.
@@ -35,13 +36,20 @@ func loadCertificates(cfg config.Config, log *slog.Logger) (c certificates, err 
 		files := tlsfiles.Files{Cert: cfg.UpstreamTLSCert, Key: cfg.UpstreamTLSKey, CA: cfg.UpstreamTLSCA}
 		flags := tlsfiles.Flags{Cert: "upstream-tls-cert", CA: "upstream-tls-ca"}
 		c.redis, err = tlsfiles.Client(files, flags, cfg.UpstreamTLSServerName, log)
+		if err != nil {
+			return c, err
+		}
+	}
+	if cfg.AdminTLSCert != "" {
+		files := tlsfiles.Files{Cert: cfg.AdminTLSCert, Key: cfg.AdminTLSKey}
+		c.admin, err = tlsfiles.Server(files, tlsfiles.Flags{Cert: "admin-tls-cert"}, tls.NoClientCert, log)
 	}
 	return c, err
 }
 
 // all returns those that exist.
 func (c certificates) all() (sources []*tlsfiles.Source) {
-	for _, s := range []*tlsfiles.Source{c.clients, c.redis} {
+	for _, s := range []*tlsfiles.Source{c.clients, c.redis, c.admin} {
 		if s != nil {
 			sources = append(sources, s)
 		}

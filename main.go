@@ -8,6 +8,7 @@
 //	exchange  proxy/pubsub: subscriptions, shared among sessions
 //	locks     lockcmd: LOCK.*, SEM.*, LATCH.*
 //	server    proxy: clients and their sessions
+//	admin     internal/admin: metrics and health checks, over HTTP
 //
 // With the name of a command as first argument (leash lock, leash status, …) it runs that command
 // of internal/cli instead.
@@ -110,6 +111,11 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger) error {
 		return err
 	}
 	defer certificates.follow()()
+	admin, err := startAdmin(ctx, cfg, certificates, log)
+	if err != nil {
+		return err
+	}
+	defer admin.stop()
 	listeners, err := listen(cfg, certificates)
 	if err != nil {
 		return err
@@ -138,6 +144,7 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	admin.show(server)
 	if up.AuthRequired() && !cfg.TrustClients {
 		log.Info("redis wants a password: clients must send AUTH, or start Leash with --trust-clients")
 	}

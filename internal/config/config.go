@@ -109,6 +109,18 @@ type Config struct {
 	// MaxWaiters is how many commands may wait for locks at once.
 	MaxWaiters int
 
+	// Admin is the "host:port" of the HTTP port for metrics and health checks; empty: none. Without
+	// a host, it is on this machine only (see AdminAddr).
+	Admin string
+	// AdminTLSCert and AdminTLSKey are the files of the certificate of the admin port, and of its
+	// key; empty: it speaks plain HTTP.
+	AdminTLSCert, AdminTLSKey string
+	// AdminToken is what metrics and profiles ask for, from AdminTokenFile; empty: metrics ask for
+	// nothing, and there are no profiles.
+	AdminToken Secret
+	// AdminTokenFile is the file that Parse read AdminToken from; empty: none.
+	AdminTokenFile string
+
 	// Threads is how many threads run Go code at once (GOMAXPROCS).
 	Threads int
 	// LogLevel is the lowest level that is logged.

@@ -45,6 +45,7 @@ func groups(c *Config) []group {
 		{"Redis", upstreamOptions(c)},
 		{"TLS", tlsOptions(c)},
 		{"Locks", lockOptions(c)},
+		{"Administration", adminOptions(c)},
 		{"Process", processOptions(c)},
 	}
 }

@@ -101,6 +101,9 @@ var everything = []struct{ flag, text string }{
 	{"max-hold", "5m"},
 	{"failover-grace", "auto"},
 	{"max-waiters", "9"},
+	{"admin", "localhost:9121"},
+	{"admin-tls-cert", "admin.crt"},
+	{"admin-tls-key", "admin.key"},
 	{"threads", "3"},
 	{"log-level", "debug"},
 	{"log-format", "json"},
@@ -150,6 +153,10 @@ var everythingParsed = Config{
 	FailoverGrace:   Auto,
 	MaxWaiters:      9,
 
+	Admin:        "localhost:9121",
+	AdminTLSCert: "admin.crt",
+	AdminTLSKey:  "admin.key",
+
 	Threads:   3,
 	LogLevel:  slog.LevelDebug,
 	LogFormat: "json",
@@ -177,8 +184,8 @@ func TestParseEveryVariable(t *testing.T) {
 
 // TestEverythingIsComplete checks that the table above has every flag.
 func TestEverythingIsComplete(t *testing.T) {
-	// excludes upstream-password; has its own test
-	listed := map[string]bool{"upstream-password-file": true}
+	// upstream-password-file excludes upstream-password; both files have tests of their own
+	listed := map[string]bool{"upstream-password-file": true, "admin-token-file": true}
 	for _, e := range everything {
 		listed[e.flag] = true
 	}

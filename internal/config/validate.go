@@ -27,6 +27,7 @@ func (c Config) Validate() error {
 		c.validateLoop(),
 		c.validateTLS(),
 		c.validateUpstreamTLS(),
+		c.validateAdmin(),
 
 		within("max-clients", c.MaxClients, 1, 1000000, strconv.Itoa),
 		within("max-bulk", c.MaxBulk, mib, 4*gib, formatSize),

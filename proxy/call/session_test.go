@@ -93,9 +93,9 @@ func (s *testSession) Push(p []byte) (int, error)   { return s.Try(p) }
 func (s *testSession) IdleLocked()                  { s.idle++ }
 func (*testSession) End(string)                     {}
 func (s *testSession) Fail()                        { s.failed++ }
-func (s *testSession) Sent(int) {}
-func (s *testSession) Failed(uint8) {}
-func (s *testSession) Refused([]byte) {}
+func (s *testSession) Sent(int)                     {}
+func (s *testSession) Failed(uint8)                 {}
+func (s *testSession) Refused([]byte)               {}
 func (s *testSession) Wrote()                       { s.queue.WroteLocked() }
 func (s *testSession) OutputDropped(int)            { s.queue.DroppedLocked() }
 func (s *testSession) Mode() string                 { return s.mode }

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"leash/internal/admin"
+	"leash/internal/config"
+	"leash/internal/metrics"
+	"leash/internal/tlsfiles"
+	"leash/proxy"
+)
+
+// adminPort is the port for operators. It serves from before Redis is connected until everything
+// else has stopped. Without --admin it does nothing.
+type adminPort struct {
+	ctx    context.Context // done once Leash begins to stop
+	server atomic.Pointer[proxy.Server]
+	stop   func()
+}
+
+// startAdmin opens the port and serves it until stop is called.
+func startAdmin(ctx context.Context, cfg config.Config, c certificates, log *slog.Logger) (*adminPort, error) {
+	a := &adminPort{ctx: ctx, stop: func() {}}
+	if cfg.Admin == "" {
+		return a, nil
+	}
+	ln, err := net.Listen("tcp", cfg.AdminAddr())
+	if err != nil {
+		return nil, fmt.Errorf("--admin: %w", err)
+	}
+	log.Info("admin port is open", "address", ln.Addr(), "tls", c.admin != nil, "token", cfg.AdminToken != "")
+	if c.admin != nil {
+		ln = tls.NewListener(ln, followed(c.admin))
+	}
+	port := admin.New(admin.Config{
+		Token: string(cfg.AdminToken), Metrics: a.metrics(c), Ready: a.ready, Log: log,
+	})
+	end := background(func(ctx context.Context) error {
+		if err := port.Run(ctx, ln); err != nil { // the locks are more important than this port
+			log.Error("admin port failed", "err", err)
+		}
+		return nil
+	}, nil)
+	a.stop = func() { _ = end() }
+	return a, nil
+}
+
+// followed are TLS settings that are those of the source at each handshake.
+func followed(source *tlsfiles.Source) *tls.Config {
+	return &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return source.Config(), nil }}
+}
+
+// show makes the figures of the server visible.
+func (a *adminPort) show(server *proxy.Server) { a.server.Store(server) }
+
+// ready reports whether clients can work now.
+func (a *adminPort) ready() bool {
+	server := a.server.Load()
+	return server != nil && a.ctx.Err() == nil && server.Ready()
+}
+
+// figures returns the figures of the server, if there is one yet.
+func (a *adminPort) figures() (proxy.Figures, bool) {
+	server := a.server.Load()
+	if server == nil {
+		return proxy.Figures{}, false
+	}
+	return server.Figures(), true
+}
+
+// scrapes is how many scrapes may run at once.
+const scrapes = 4
+
+// metrics serves the series of Leash, of Go and of the process.
+func (a *adminPort) metrics(c certificates) http.Handler {
+	expiries := make(map[string]func() time.Time)
+	for name, source := range map[string]*tlsfiles.Source{"admin": c.admin, "clients": c.clients, "redis": c.redis} {
+		if source != nil {
+			expiries[name] = source.Expiry
+		}
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(
+		metrics.New(metrics.Source{
+			Version: config.Version(), Figures: a.figures, Ready: a.ready, Certificates: expiries,
+		}),
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	// Compression would cost more than to send 30 KB.
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{DisableCompression: true, MaxRequestsInFlight: scrapes})
+}

@@ -1,0 +1,14 @@
+// Package admin is the HTTP port for operators: metrics, health checks and profiles.
+//
+//	/metrics       the series of Prometheus
+//	/livez         200 while the process works; it asks nobody
+//	/readyz        200 if clients can work, 503 otherwise
+//	/debug/pprof/  profiles of Go, only with a token
+//
+// If there is a token, /metrics and /debug/pprof/ want it as "Authorization: Bearer <token>". The
+// health checks never want it, because orchestrators cannot send it.
+//
+// A [Server] serves one listener. It limits the time of each request and the number of connections.
+// When there are too many, the oldest connection without a running request makes room, so idle
+// connections cannot keep a health check out.
+package admin

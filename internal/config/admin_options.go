@@ -1,0 +1,92 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+func adminOptions(c *Config) []option {
+	return []option{
+		{name: "admin", value: text("host:port", &c.Admin),
+			summary: "Where metrics, health checks and profiles are served, by HTTP.",
+			details: []string{
+				"`:port` is the port on this machine only. Port 0 is any free port. " +
+					"To serve other machines, give the host, such as `0.0.0.0:9121`.",
+				"[metrics](metrics.md) describes the paths `/metrics`, `/livez`, `/readyz` and `/debug/pprof/`. " +
+					"Without `--admin-token-file`, everybody who reaches the port can read the metrics.",
+			},
+			defaultIs: "none"},
+		{name: "admin-tls-cert", value: text("path", &c.AdminTLSCert),
+			summary: "File with the certificate of the --admin port and the chain behind it, in PEM.",
+			details: []string{
+				"With the flag, the port speaks HTTPS only. Leash reads the file again as that of `--tls-cert`.",
+			},
+			defaultIs: "none: the port speaks HTTP"},
+		{name: "admin-tls-key", value: text("path", &c.AdminTLSKey),
+			summary:   "File with the key of --admin-tls-cert, in PEM.",
+			defaultIs: "none"},
+		{name: "admin-token-file", value: text("path", &c.AdminTokenFile),
+			summary: "File with the token that --admin asks for before it shows metrics and profiles.",
+			details: []string{
+				"A client sends it as `Authorization: Bearer <token>`. The health checks ask for no token. " +
+					"There are no profiles without a token.",
+				"The file holds the token and nothing else. Leash ignores a line end after it. " +
+					"Leash reads the file once, at its start.",
+			},
+			defaultIs: "none",
+			limits:    "at most 64KiB, without spaces"},
+	}
+}
+
+// AdminAddr is the address of the admin port. Without a host it is on this machine only.
+func (c Config) AdminAddr() string {
+	if port, ok := strings.CutPrefix(c.Admin, ":"); ok {
+		return net.JoinHostPort("127.0.0.1", port)
+	}
+	return c.Admin
+}
+
+// validateAdmin checks the flags about the admin port.
+func (c Config) validateAdmin() error {
+	if c.Admin == "" {
+		if c.AdminTLSCert != "" || c.AdminTLSKey != "" || c.AdminToken != "" {
+			return errors.New("--admin-tls-cert, --admin-tls-key and --admin-token-file are for --admin: give it, or remove them")
+		}
+		return nil
+	}
+	var errs []error
+	host, port, err := net.SplitHostPort(c.Admin)
+	switch {
+	case err != nil || strings.ContainsFunc(host, unfitForHost) || !validPort(port, 0):
+		errs = append(errs, fmt.Errorf("--admin %q is not an address: give host:port, [ipv6]:port or :port", c.Admin))
+	case port != "0" && slices.Contains(slices.Concat(c.Listen, c.TLSListen), c.AdminAddr()):
+		errs = append(errs, fmt.Errorf("--admin %q is an address for clients as well: give each its own port", c.Admin))
+	}
+	if (c.AdminTLSCert == "") != (c.AdminTLSKey == "") {
+		errs = append(errs, errors.New("--admin-tls-cert and --admin-tls-key belong together: give both"))
+	}
+	if strings.ContainsFunc(string(c.AdminToken), unicode.IsSpace) { // the token itself is not shown
+		errs = append(errs, errors.New("--admin-token-file has white space within the token: give a token without any"))
+	}
+	return errors.Join(errs...)
+}
+
+// readAdminToken puts the content of the token file in AdminToken.
+func (c *Config) readAdminToken() error {
+	if c.AdminTokenFile == "" {
+		return nil
+	}
+	token, err := readLine(c.AdminTokenFile)
+	if err != nil {
+		return fmt.Errorf("--admin-token-file: %w", err)
+	}
+	if strings.TrimSpace(token) == "" {
+		return fmt.Errorf("--admin-token-file %q is empty: put the token in it", c.AdminTokenFile)
+	}
+	c.AdminToken = Secret(token)
+	return nil
+}
