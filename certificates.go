@@ -17,6 +17,7 @@ type certificates struct {
 	clients *tlsfiles.Source
 	redis   *tlsfiles.Source // and sentinels
 	admin   *tlsfiles.Source
+	users   *tlsfiles.Users // of clients' certificates; nil: these name no users
 }
 
 // loadCertificates reads the files of certificates and keys.
@@ -28,6 +29,12 @@ func loadCertificates(cfg config.Config, log *slog.Logger) (c certificates, err 
 		}
 		files := tlsfiles.Files{Cert: cfg.TLSCert, Key: cfg.TLSKey, CA: cfg.TLSClientCA}
 		c.clients, err = tlsfiles.Server(files, tlsfiles.Flags{Cert: "tls-cert", CA: "tls-client-ca"}, auth, log)
+		if err != nil {
+			return c, err
+		}
+	}
+	if cfg.TLSUserFrom != tlsfiles.UserFromNone {
+		c.users, err = tlsfiles.NewUsers(cfg.TLSUsersFile, cfg.TLSUserFrom, log)
 		if err != nil {
 			return c, err
 		}
@@ -47,7 +54,7 @@ func loadCertificates(cfg config.Config, log *slog.Logger) (c certificates, err 
 	return c, err
 }
 
-// all returns those that exist.
+// all returns the certificates that exist.
 func (c certificates) all() (sources []*tlsfiles.Source) {
 	for _, s := range []*tlsfiles.Source{c.clients, c.redis, c.admin} {
 		if s != nil {
@@ -57,15 +64,29 @@ func (c certificates) all() (sources []*tlsfiles.Source) {
 	return sources
 }
 
+// userOf returns what proxy.Config wants for its field of that name.
+func (c certificates) userOf() func(tls.ConnectionState) (user, password string, ok bool) {
+	if c.users == nil {
+		return nil
+	}
+	return c.users.Of
+}
+
 // follow reads changed files until stop is called. While there are such files, SIGHUP makes it read
 // them at once.
 func (c certificates) follow() (stop func()) {
 	var stops []func()
-	for _, s := range c.all() {
+	follow := func(run func(context.Context, <-chan os.Signal)) {
 		wake := make(chan os.Signal, 1)
 		signal.Notify(wake, syscall.SIGHUP)
-		end := background(func(ctx context.Context) error { s.Run(ctx, wake); return nil }, nil)
+		end := background(func(ctx context.Context) error { run(ctx, wake); return nil }, nil)
 		stops = append(stops, func() { signal.Stop(wake); _ = end() })
+	}
+	for _, s := range c.all() {
+		follow(s.Run)
+	}
+	if c.users != nil {
+		follow(c.users.Run)
 	}
 	return func() {
 		for _, stop := range stops {

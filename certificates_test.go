@@ -3,6 +3,8 @@ package main
 import (
 	"crypto/tls"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -84,6 +86,32 @@ func TestTLSAtBothSides(t *testing.T) {
 		t.Error(err)
 	}
 	if strings.Contains(log.String(), "cret") {
+		t.Errorf("the log has the password:\n%s", log.String())
+	}
+}
+
+// TestTLSUserFromCertificate checks the flags that make a certificate's name the ACL user.
+func TestTLSUserFromCertificate(t *testing.T) {
+	ca := certtest.NewAuthority(t)
+	ours, listen := ca.Issue(t, nil, "leash"), redistest.FreeAddr(t)
+	redis := redistest.Start(t, "--user", "app", "on", ">secret", "~*", "&*", "+@all")
+	users := filepath.Join(t.TempDir(), "users")
+	if err := os.WriteFile(users, []byte("app secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var log logFile
+	end := begin(t, &log, "--listen", "127.0.0.1:0", "--drain-timeout", "0", "--upstream", redis.Addr,
+		"--tls-listen", listen, "--tls-cert", ours.Cert, "--tls-key", ours.Key, "--tls-client-ca", ca.CA,
+		"--tls-user-from", "cn", "--tls-users-file", users)
+	eventually(t, "it is ready", func() bool { return strings.Contains(log.String(), "leash is ready") })
+	c, _ := connectTLS(t, listen, &tls.Config{
+		RootCAs: ca.Pool, ServerName: "leash", Certificates: []tls.Certificate{ca.Issue(t, nil, "app").Load(t)},
+	})
+	wantReply(t, c, "$3\r\napp\r\n", "ACL", "WHOAMI")
+	if err := end(); err != nil {
+		t.Error(err)
+	}
+	if strings.Contains(log.String(), "secret") {
 		t.Errorf("the log has the password:\n%s", log.String())
 	}
 }

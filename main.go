@@ -134,6 +134,9 @@ func serve(ctx context.Context, cfg config.Config, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("--upstream: %w", err)
 	}
+	if certificates.users != nil && !up.HasUsers() {
+		return fmt.Errorf("--tls-user-from needs a Redis with users, which is 6.0 or later, but the one at --upstream is %s", up.Version())
+	}
 	exchange := pubsub.New(up, log)
 	locks, err := lockcmd.New(lockConfig(cfg, up), up.Client(), exchange, log)
 	if err != nil {
@@ -286,6 +289,6 @@ func proxyConfig(cfg config.Config, c certificates) proxy.Config {
 		Listen: cfg.Listen, MaxClients: cfg.MaxClients, MaxBulk: cfg.MaxBulk, MaxArgs: cfg.MaxArgs,
 		MaxClientOutput: cfg.MaxClientOutput, PeerTimeout: cfg.PeerTimeout, DrainTimeout: cfg.DrainTimeout,
 		OnDisconnect: cfg.OnDisconnect, ProxyProtocol: cfg.ProxyProtocol, TrustClients: cfg.TrustClients, Version: config.Version(), Announce: cfg.Announce,
-		Certificates: c.all(),
+		Certificates: c.all(), UserOf: c.userOf(),
 	}
 }

@@ -94,6 +94,9 @@ func (s *session) reset(c *command.Command, cmd resp.Command) bool {
 	lane := s.server.startLane()
 	s.server.up.Join(lane)
 	s.changeLane(lane)
+	if !s.enterByCertificate() {
+		return false
+	}
 	return s.answer([]byte("+RESET\r\n"))
 }
 

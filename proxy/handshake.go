@@ -13,7 +13,7 @@ import (
 const tlsWarnInterval = time.Minute
 
 // tlsWarnLimiters limit the warnings about TLS.
-type tlsWarnLimiters struct{ plain, tls, handshake intervalLimiter }
+type tlsWarnLimiters struct{ plain, tls, handshake, user intervalLimiter }
 
 // shakeHands does the TLS handshake of a client at a port for TLS. It blocks. An error ends the
 // session.

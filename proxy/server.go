@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -38,6 +39,9 @@ type Config struct {
 	Version         string        // Leash's version, for INFO
 	// host:port that Leash shows to cluster clients; if empty, the address that they connected to
 	Announce string
+	// UserOf returns the ACL user whom a client's certificate names, and the password for Redis. It
+	// does not block. nil: certificates name no users.
+	UserOf func(tls.ConnectionState) (user, password string, ok bool)
 	// Certificates are those that INFO tells about.
 	Certificates []*tlsfiles.Source
 }

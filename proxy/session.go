@@ -122,6 +122,10 @@ func (s *session) live() {
 		s.refuseHandshake(err)
 		return
 	}
+	if !s.enterByCertificate() {
+		s.readRefused()
+		return
+	}
 	s.serve()
 }
 

@@ -48,6 +48,10 @@ type Config struct {
 	TLSClientCA string
 	// TLSClientAuth is require or request: whether a client must show a certificate.
 	TLSClientAuth string
+	// TLSUserFrom is none, cn or san-uri: which name of a client's certificate is its ACL user.
+	TLSUserFrom string
+	// TLSUsersFile is the file with the passwords of those users.
+	TLSUsersFile string
 
 	// Upstream is the "host:port" of the Redis, or of some nodes of the cluster. If it is empty, or
 	// only "embedded", Leash uses an embedded Redis.
@@ -141,6 +145,7 @@ func Default() Config {
 		DrainTimeout:    10 * time.Second,
 
 		TLSClientAuth: "require",
+		TLSUserFrom:   "none",
 
 		UpstreamMode:    "auto",
 		ReadFrom:        "master",

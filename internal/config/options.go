@@ -304,6 +304,7 @@ var (
 	onDisconnects = []string{"auto", "release", "expire"}
 	lockPublishes = []string{"both", "sharded", "plain"}
 	clientAuths   = []string{"require", "request"}
+	userFroms     = []string{"none", "cn", "san-uri"}
 	logFormats    = []string{"text", "json"}
 	logLevels     = []string{"debug", "info", "warn", "error"}
 )

@@ -5,6 +5,10 @@ func tlsOptions(c *Config) []option {
 }
 
 func clientTLSOptions(c *Config) []option {
+	return append(serverTLSOptions(c), clientCertificateOptions(c)...)
+}
+
+func serverTLSOptions(c *Config) []option {
 	return []option{
 		{name: "tls-listen", value: list("address", &c.TLSListen),
 			summary: "Where clients connect with TLS: host:port, or :port for every interface.",
@@ -26,16 +30,38 @@ func clientTLSOptions(c *Config) []option {
 		{name: "tls-key", value: text("path", &c.TLSKey),
 			summary:   "File with the key of --tls-cert, in PEM.",
 			defaultIs: "none"},
+	}
+}
+
+func clientCertificateOptions(c *Config) []option {
+	return []option{
 		{name: "tls-client-ca", value: text("path", &c.TLSClientCA),
 			summary: "File with the authorities that sign the certificates of clients, in PEM.",
 			details: []string{
-				"With the flag, a client shows a certificate. Its user and its rights do not change: " +
-					"it still sends `AUTH` if Redis wants a password.",
+				"With the flag, a client shows a certificate. Its user and its rights do not change, except with " +
+					"`--tls-user-from`: it still sends `AUTH` if Redis wants a password.",
 			},
 			defaultIs: "none: clients need no certificate"},
 		{name: "tls-client-auth", value: choice(&c.TLSClientAuth, clientAuths...),
 			summary: "Whether a client must show a certificate, with --tls-client-ca.",
 			details: []string{"`request` also serves clients that show none. A certificate that is shown must be valid."}},
+		{name: "tls-user-from", value: choice(&c.TLSUserFrom, userFroms...),
+			summary: "Which name of a client's certificate is its ACL user, who then needs no AUTH.",
+			details: []string{
+				"`cn` is the common name, and `san-uri` the first URI among the alternative names that is a user. " +
+					"Redis demands a password for each user, and Leash takes it from `--tls-users-file`.",
+				"A client starts as usual if it shows no certificate, or if the file has none of its names. " +
+					"Leash refuses the connection if Redis does not accept the user.",
+			},
+			limits: "needs `--tls-users-file`; not with `--trust-clients`"},
+		{name: "tls-users-file", value: text("path", &c.TLSUsersFile),
+			summary: "File with the users that certificates name, and their passwords in Redis.",
+			details: []string{
+				"Each line is a user, a space and the user's password. Lines that begin with `#` mean nothing. " +
+					"Leash reads the file again within 5 s of a change, and on SIGHUP.",
+			},
+			defaultIs: "none",
+			limits:    "needs `--tls-user-from`"},
 	}
 }
 

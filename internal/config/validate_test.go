@@ -73,6 +73,21 @@ func TestValidate(t *testing.T) {
 		{"TLS for all in front of an embedded Redis", func(c *Config) { c.TLSListen, c.TLSCert, c.TLSKey = []string{":6381"}, "a", "b" },
 			`--upstream names no Redis, but --listen ":6381" serves other machines: name the Redis, ` +
 				"or give --upstream embedded to try Leash with locks in this process only"},
+		{"users of certificates", func(c *Config) { setTLSUsers(c) }, ""},
+		{"users of certificates that are not verified", func(c *Config) { setTLSUsers(c); c.TLSClientCA = "" },
+			"--tls-user-from needs verified certificates: give --tls-client-ca"},
+		{"users of certificates without passwords", func(c *Config) { setTLSUsers(c); c.TLSUsersFile = "" },
+			"--tls-user-from needs the passwords of the users, because Redis demands one: give --tls-users-file"},
+		{"passwords for no users", func(c *Config) { setTLSUsers(c); c.TLSUserFrom = "none" },
+			"--tls-users-file is for --tls-user-from: give it, or remove the file"},
+		{"users of certificates beside trusted clients",
+			func(c *Config) { setTLSUsers(c); c.TrustClients, c.UpstreamPassword = true, "x" },
+			"--tls-user-from and --trust-clients contradict each other: a certificate without a user " +
+				"would have the rights of Leash's own user, so remove one of them"},
+		{"users of certificates in an embedded Redis", func(c *Config) { setTLSUsers(c); c.Upstream = nil },
+			"--tls-user-from needs --upstream: the embedded Redis has no users"},
+		{"users from elsewhere", func(c *Config) { setTLSUsers(c); c.TLSUserFrom = "dn" },
+			`--tls-user-from "dn" is not one of none, cn, san-uri`},
 		{"TLS with an embedded Redis", func(c *Config) { c.UpstreamTLS = true },
 			"--upstream-tls needs --upstream: the embedded Redis does not speak TLS"},
 		{"a certificate without its key", func(c *Config) {
@@ -175,4 +190,11 @@ func TestValidate(t *testing.T) {
 			t.Errorf("%s:\ngot  %s\nwant %s", c.name, got, c.want)
 		}
 	}
+}
+
+// setTLSUsers makes certificates name users.
+func setTLSUsers(c *Config) {
+	c.Upstream = []string{"a:1"}
+	c.TLSListen, c.TLSCert, c.TLSKey, c.TLSClientCA = []string{"127.0.0.1:6381"}, "a", "b", "c"
+	c.TLSUserFrom, c.TLSUsersFile = "cn", "d"
 }

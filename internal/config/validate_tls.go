@@ -29,7 +29,30 @@ func (c Config) validateTLS() error {
 	case !served && (c.TLSCert != "" || c.TLSKey != "" || c.TLSClientCA != ""):
 		errs = append(errs, errors.New("--tls-cert, --tls-key and --tls-client-ca are for --tls-listen: give it, or remove them"))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.validateTLSUsers())...)
+}
+
+// validateTLSUsers checks the flags about users that certificates name.
+func (c Config) validateTLSUsers() error {
+	if err := word("tls-user-from", c.TLSUserFrom, userFroms); err != nil {
+		return err
+	}
+	switch on := c.TLSUserFrom != "none"; {
+	case !on && c.TLSUsersFile != "":
+		return errors.New("--tls-users-file is for --tls-user-from: give it, or remove the file")
+	case !on:
+		return nil
+	case c.TLSClientCA == "":
+		return errors.New("--tls-user-from needs verified certificates: give --tls-client-ca")
+	case c.TLSUsersFile == "":
+		return errors.New("--tls-user-from needs the passwords of the users, because Redis demands one: give --tls-users-file")
+	case c.TrustClients:
+		return errors.New("--tls-user-from and --trust-clients contradict each other: a certificate without a user " +
+			"would have the rights of Leash's own user, so remove one of them")
+	case c.Embedded():
+		return errors.New("--tls-user-from needs --upstream: the embedded Redis has no users")
+	}
+	return nil
 }
 
 // validateUpstreamTLS checks the flags about TLS with Redis and its sentinels.

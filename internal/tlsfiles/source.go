@@ -94,7 +94,10 @@ func (s *Source) Failures() int64 { return s.failures.Load() }
 const rereadInterval = 5 * time.Second
 
 // Run reads the files again, every few seconds and when wake gets a value, until ctx is done.
-func (s *Source) Run(ctx context.Context, wake <-chan os.Signal) {
+func (s *Source) Run(ctx context.Context, wake <-chan os.Signal) { follow(ctx, wake, s.Reread) }
+
+// follow calls reread every rereadInterval and when wake gets a value, until ctx is done.
+func follow(ctx context.Context, wake <-chan os.Signal, reread func()) {
 	tick := time.NewTicker(rereadInterval)
 	defer tick.Stop()
 	for {
@@ -104,7 +107,7 @@ func (s *Source) Run(ctx context.Context, wake <-chan os.Signal) {
 		case <-tick.C:
 		case <-wake:
 		}
-		s.Reread()
+		reread()
 	}
 }
 

@@ -76,6 +76,15 @@ func (t *transport) SetWriteDeadline(time.Time) error { return nil }
 // Secure reports whether the client speaks TLS.
 func (c *Conn) Secure() bool { return c.secure != nil }
 
+// TLSState returns what the handshake has told about the client. It is empty if the client speaks
+// plain. Call it after Handshake.
+func (c *Conn) TLSState() (state tls.ConnectionState) {
+	if c.secure != nil {
+		state = c.secure.tls.ConnectionState()
+	}
+	return state
+}
+
 // ErrPlain means that a client does not speak TLS on a port for TLS.
 var ErrPlain = errors.New("the client does not speak TLS, but the port is for TLS")
 

@@ -280,6 +280,9 @@ func (u *Upstream) SpeaksRESP3() bool {
 	return err != nil || n >= 6
 }
 
+// HasUsers reports whether the upstream has ACL users: Redis 6 and later.
+func (u *Upstream) HasUsers() bool { return u.SpeaksRESP3() }
+
 // MaxBulk is the largest argument that Redis accepts, in bytes. A longer one is a protocol error,
 // which would end the link for all its sessions.
 func (u *Upstream) MaxBulk() int64 { return u.maxBulk }
