@@ -34,8 +34,8 @@ type holder interface {
 	lost() <-chan struct{}
 	lossReason() string
 	// release gives it back and ends all that belongs to the holder. It takes as long as Leash
-	// needs, but not longer than answerTime.
-	release() error
+	// needs, but hardly longer than limit.
+	release(limit time.Duration) error
 }
 
 // errTaken is the error when somebody else has the lock.

@@ -95,7 +95,11 @@ func runUnder(c *cobra.Command, servers *serverList, t terms, o runOptions, argv
 		return err
 	}
 	runErr := runHolding(c, h, o, argv, signals)
-	if err := h.release(); err != nil && !errors.Is(runErr, errLost) {
+	lost, limit := errors.Is(runErr, errLost), answerTime
+	if lost { // often because Redis is silent, and then it runs out by itself
+		limit = connectTime
+	}
+	if err := h.release(limit); err != nil && !lost {
 		fmt.Fprintf(c.ErrOrStderr(), "leash: the lock %s was not released and runs out by itself: %v\n", t.key, err)
 	}
 	return runErr

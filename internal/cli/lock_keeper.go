@@ -127,10 +127,10 @@ func (k *lockKeeper) watch(ctx context.Context) {
 }
 
 // release also ends both goroutines.
-func (k *lockKeeper) release() error {
+func (k *lockKeeper) release(limit time.Duration) error {
 	k.stop()
 	k.tasks.Wait()
-	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	for x, err := k.x, error(nil); ; x, err = k.servers.open(ctx) {
 		if err == nil {

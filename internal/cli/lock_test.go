@@ -167,3 +167,19 @@ func TestPermits(t *testing.T) {
 	l.Kill()
 	r.want(exitLost, "held\n")
 }
+
+// TestProgramEndsWhileRedisIsSilent: Leash lives, but Redis says nothing, so the lock is not renewed.
+func TestProgramEndsWhileRedisIsSilent(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	l := startLeash(t, redis, "--watchdog-timeout", "4s")
+	r := start(t, l.Addr, "lock", "k", "--", "sh", "-c", `trap 'echo ends; exit 0' TERM; echo runs; while :; do sleep 0.05; done`)
+	r.says()
+	if err := redis.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	r.want(exitLost, "runs\nends\n")
+	if err := redis.Resume(); err != nil {
+		t.Fatal(err)
+	}
+}

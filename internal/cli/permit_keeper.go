@@ -47,10 +47,10 @@ func (k *permitKeeper) keep(ctx context.Context) {
 	}
 }
 
-func (k *permitKeeper) release() error {
+func (k *permitKeeper) release(limit time.Duration) error {
 	k.stop()
 	k.task.Wait()
 	defer k.x.close()
-	_, err := k.x.do(context.Background(), answerTime, append([]any{"SEM.RELEASE", k.key}, k.permits...)...)
+	_, err := k.x.do(context.Background(), limit, append([]any{"SEM.RELEASE", k.key}, k.permits...)...)
 	return err
 }

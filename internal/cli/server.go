@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/spf13/cobra"
 )
 
 // answerTime is how long a Leash may take for an answer that does not wait for a lock.
@@ -140,4 +141,18 @@ func (x *session) do(ctx context.Context, limit time.Duration, args ...any) (any
 func (x *session) close() {
 	x.conn.Close()
 	x.client.Close()
+}
+
+// ask sends one command to the first Leash that answers.
+func ask(c *cobra.Command, servers *serverList, args ...any) (any, error) {
+	x, err := servers.open(c.Context())
+	if err != nil {
+		return nil, err
+	}
+	defer x.close()
+	reply, err := x.do(c.Context(), answerTime, args...)
+	if err != nil {
+		return nil, &exitError{exitFailed, errors.New(err.Error())}
+	}
+	return reply, nil
 }
