@@ -168,7 +168,8 @@ func TestPermits(t *testing.T) {
 	r.want(exitLost, "held\n")
 }
 
-// TestProgramEndsWhileRedisIsSilent: Leash lives, but Redis says nothing, so the lock is not renewed.
+// TestProgramEndsWhileRedisIsSilent: Leash lives, but Redis says nothing. So the lock is not
+// renewed, and the program ends.
 func TestProgramEndsWhileRedisIsSilent(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
