@@ -1,8 +1,6 @@
 package proxy
 
 import (
-	"bytes"
-
 	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
@@ -39,16 +37,16 @@ func (s *session) eval(c *command.Command, cmd resp.Command) bool {
 	return s.relay(c, cmd)
 }
 
-// scriptLoad loads a script on every master.
+// scriptLoad loads a script on every master. Leash keeps the script before Redis has answered: two
+// replies may be merged at the same time, and a SCRIPT FLUSH that was sent later removes the script.
 func (s *session) scriptLoad(c *command.Command, cmd resp.Command) bool {
 	if !c.ArityOK(cmd.Args) {
 		return s.wrongArity(c)
 	}
-	text := bytes.Clone(cmd.Args[2])
-	return s.everywhere(cmd, func(replies []*merge.Reply) (merge.Reply, bool) {
-		s.server.scripts.loaded.add(text)
-		return merge.First(replies)
-	})
+	if s.authenticated() {
+		s.server.scripts.loaded.add(cmd.Args[2])
+	}
+	return s.everywhere(cmd, merge.First)
 }
 
 // scriptFlush removes the scripts, also from Leash's cache. No later command is sent before its

@@ -194,6 +194,15 @@ func TestMissingScriptIsReloaded(t *testing.T) {
 	if got != ":22\r\n+OK\r\n-NOSCRIPT No matching script. Please use EVAL.\r\n" {
 		t.Errorf("behind SCRIPT FLUSH: %q", got)
 	}
+	// Each round loads another script: the cache of Leash adds a known one only once.
+	for i := range 200 {
+		text := fmt.Sprintf("return %d", i)
+		got := exchange(t, l.addr, redistest.Command("SCRIPT", "LOAD", text)+redistest.Command("SCRIPT", "FLUSH")+
+			redistest.Command("EVALSHA", digest(text), "1", "k"))
+		if !strings.HasSuffix(got, "\r\n+OK\r\n-NOSCRIPT No matching script. Please use EVAL.\r\n") {
+			t.Fatalf("SCRIPT FLUSH right behind SCRIPT LOAD, round %d: %q", i, got)
+		}
+	}
 }
 
 // TestScriptReloadKeepsOrder checks that an EVALSHA does not run behind a later command on its
