@@ -119,11 +119,10 @@ func TestR2RestoreBesideAnotherHoldWritesNothing(t *testing.T) {
 		rdb.HDel(t.Context(), key, "me") // the new master does not know it
 		rdb.HSet(t.Context(), script.RecordsKey(key), "me:write", before)
 		s.putOther(h, h.token+1)
-		call := s.restoreRequest(m, []*hold{h})
-		reply, err := s.redis.Ask(call, s.deadline())
-		if after := writeRecord(t, rdb, key); err != nil || script.IntegersOf(reply)[0] != heldByOther ||
+		results, _, err := s.redis.Restore(s.restoreArgs(m, h), s.deadline())
+		if after := writeRecord(t, rdb, key); err != nil || results[0].Outcome != script.RestoreHeldByOther ||
 			before != after {
-			t.Errorf("answered %v %v, the write hold was %q and is %q", reply, err, before, after)
+			t.Errorf("answered %v %v, the write hold was %q and is %q", results, err, before, after)
 		}
 	})
 }

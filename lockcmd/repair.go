@@ -52,40 +52,38 @@ func (s *store) repairBatch(ctx context.Context, all []*renewal.Hold, some []int
 	if len(holds) == 0 {
 		return
 	}
-	call := s.restoreRequest(m, holds)
-	reply, err := call.Script.Run(ctx, s.redis.Database(call.DB), call.Keys, call.Args)
-	if err != nil {
-		v := script.Judge(err)
-		s.redis.RefreshTopologyAfter(v)
+	results, unknown, err := s.redis.RestoreOnce(ctx, s.restoreArgs(m, holds...))
+	if unknown {
 		for _, h := range holds {
-			if v == script.Ambiguous {
-				h.noteRestorePending()
-			}
+			h.noteRestorePending()
 		}
+	}
+	if err != nil {
 		return
 	}
-	for k := range min(len(positions), len(script.IntegersOf(reply))) {
-		out[positions[k]] = s.repairOutcome(m, holds[k], reply, k, out[positions[k]], deadline)
+	for k, position := range positions {
+		out[position] = s.repairOutcome(m, holds[k], results[k], out[position], deadline)
 	}
 }
 
-// repairOutcome returns the outcome for a hold by the k-th answer. before is its outcome so far.
-func (s *store) repairOutcome(m failover.Master, h *hold, reply any, k int, before renewal.Outcome,
+// repairOutcome returns the outcome for a hold by the result of its restore. before is its outcome
+// so far.
+func (s *store) repairOutcome(m failover.Master, h *hold, r script.RestoreResult, before renewal.Outcome,
 	deadline time.Time) renewal.Outcome {
-	code := script.IntegersOf(reply)[k]
-	if text := script.TextAt(reply, k); text != "" {
-		if how := s.restoreOutcome(m, h, reply, k); how != renewal.Unknown {
-			return how
+	how := s.restoreOutcome(m, h, r)
+	switch r.Outcome {
+	case script.RestoreMoved:
+		if how == renewal.Unknown {
+			s.moveAgain(h, r.Record, deadline) // the next round finds it and corrects the rest
 		}
-		s.moveAgain(h, text, deadline) // the next round finds it and corrects the rest
-		return renewal.Unknown
-	}
-	switch how := s.restoreOutcome(m, h, reply, k); {
-	case how == renewal.Renewed, code == heldByOther:
 		return how
-	case code == hasTombstone && before == renewal.Renewed:
-		// It was extended by another way. Its lease is what the master says.
-		s.watchdog.Check(&h.watch)
+	case script.Restored, script.RestoreAlreadyThere, script.RestoreHeldByOther:
+		return how
+	case script.RestoreTombstone:
+		if before == renewal.Renewed {
+			// It was extended by another way. Its lease is what the master says.
+			s.watchdog.Check(&h.watch)
+		}
 	}
 	return before
 }

@@ -3,8 +3,6 @@ package lockcmd
 import (
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"leash/lockcmd/failover"
@@ -42,70 +40,35 @@ func (s *Service) seek(lock lockID, o options, until time.Time) (info script.Ins
 	}
 }
 
-// Answers of the restore scripts. With the negative ones nothing was done.
-const (
-	alreadyThere = 2  // the master has it
-	restored     = 1  // it was written back
-	heldByOther  = 0  // somebody else has the lock
-	otherMaster  = -1 // it runs on another master
-	hasTombstone = -2 // the hold was ended or extended by another way
-	// by the master's clock, which may have been set forward, the grace period is over
-	graceOver = -3
-)
-
-// recordText is the hold's record for a request with that number.
-func (h *hold) recordText(number int64) string {
-	client := script.RecordClient(h.carrier.host.Client()) // first, because a host has its own mutex
-	h.carrier.mu.Lock()
-	defer h.carrier.mu.Unlock()
-	x := h.readExtra()
-	t := script.Terms{Flags: h.Flags, MaxHold: x.maxHold, Idle: x.idle}
-	more := t.Ext()
-	if x.moves > 0 {
-		more = strings.TrimPrefix(more+",moves="+strconv.FormatInt(x.moves, 10), "-,")
-	}
-	since := h.token / 1000 // a token is Redis's clock at the grant in µs, or a bit more
-	if h.mode() == script.Permit {
-		since = time.Now().UnixMilli()
-	}
-	return script.RecordPrefix(h.token, h.carrier.name) + strconv.FormatInt(number, 10) + " " +
-		strconv.FormatInt(h.token, 10) + " " +
-		strconv.FormatInt(since, 10) + " " + strconv.FormatInt(h.ttl.Milliseconds(), 10) + " " + t.OptionLetters() +
-		" " + more + " " +
-		script.RecordID(x.lastID) + " " + client
-}
-
-// restoreTTL is how long the restored hold is to last. For a lease it is the time left.
-func (h *hold) restoreTTL() time.Duration {
+// toRestore is the hold for a restore. The caller has locked its requests.
+func (h *hold) toRestore() script.RestoredHold {
+	client := h.carrier.host.Client() // first, because a host has its own mutex
 	until := h.carrier.service.watchdog.Until(&h.watch)
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
+	x, lasts := h.readExtra(), h.ttl
 	if h.Lease && h.state != releasing {
 		// the watchdog subtracts a margin
-		return time.Until(until) + h.ttl/50 + 20*time.Millisecond
+		lasts = time.Until(until) + h.ttl/50 + 20*time.Millisecond
 	}
-	return h.ttl
+	return script.RestoredHold{
+		Key: h.key(), Owner: h.owner(), Carrier: h.carrier.name, Token: h.token, Request: h.carrier.requests.Add(1),
+		Count: int64(h.count), Lasts: lasts, TTL: h.ttl,
+		Terms: script.Terms{Flags: h.Flags, MaxHold: x.maxHold, Idle: x.idle}, Moves: x.moves, LastID: x.lastID,
+		Client: client,
+	}
 }
 
-// restoreRequest makes the call for holds of one slot and mode, whose requests the caller has
-// locked.
-func (s *Service) restoreRequest(m failover.Master, holds []*hold) *script.Call {
-	call := &script.Call{Script: holds[0].mode().Restore, DB: int(holds[0].db),
-		Args: script.Args(m.ReplID, m.ClockGraceEnd, s.cfg.TokenTTL.Milliseconds())}
-	for _, h := range holds {
-		number := h.carrier.requests.Add(1)
-		h.carrier.mu.Lock()
-		count := h.count
-		h.carrier.mu.Unlock()
-		call.Keys = append(call.Keys, h.mode().Keys(h.key(), h.owner())...)
-		if h.mode() != script.Permit {
-			call.Keys = append(call.Keys, script.TokenKey(h.key()))
-		}
-		call.Keys = append(call.Keys, script.TombstoneKey(h.key(), h.token, h.carrier.name))
-		call.Args = append(call.Args, script.Args(h.owner(), int64(count), max(h.restoreTTL().Milliseconds(), 1),
-			h.recordText(number))...)
+// restoreArgs say how to restore holds of one slot and mode, whose requests the caller has locked.
+func (s *Service) restoreArgs(m failover.Master, holds ...*hold) *script.RestoreArgs {
+	args := &script.RestoreArgs{
+		DB: int(holds[0].db), Mode: holds[0].mode(), Master: m.ReplID, GraceEnd: m.ClockGraceEnd,
+		TokenTTL: s.cfg.TokenTTL,
 	}
-	return call
+	for _, h := range holds {
+		args.Holds = append(args.Holds, h.toRestore())
+	}
+	return args
 }
 
 // restore restores one hold, whose requests the caller has locked, if its master is in the grace
@@ -123,50 +86,45 @@ func (s *Service) restore(h *hold, until time.Time) (renewal.Outcome, error) {
 		return renewal.Gone, nil
 	}
 	for range maxGraceRetries {
-		call := s.restoreRequest(m, []*hold{h})
-		reply, err := s.redis.Ask(call, until)
-		if call.OutcomeUnknown {
+		results, unknown, err := s.redis.Restore(s.restoreArgs(m, h), until)
+		if unknown {
 			h.noteRestorePending()
 		}
 		if err != nil {
 			return renewal.Unknown, errors.Join(script.ErrRefused, err)
 		}
-		how := s.restoreOutcome(m, h, reply, 0)
-		if how != renewal.Unknown {
+		r := results[0]
+		if how := s.restoreOutcome(m, h, r); how != renewal.Unknown {
 			return how, nil
 		}
-		if text := script.TextAt(reply, 0); text == "" || !s.moveAgain(h, text, until) {
+		if r.Outcome != script.RestoreMoved || !s.moveAgain(h, r.Record, until) {
 			break
 		}
 	}
 	return renewal.Unknown, script.ErrRefused
 }
 
-// restoreOutcome is what the i-th answer of a restore says of h. Unknown means that an earlier
-// carrier has it, or that nothing was done.
-func (s *Service) restoreOutcome(m failover.Master, h *hold, reply any, i int) renewal.Outcome {
-	if r, ok := script.ParseRecord(script.TextAt(reply, i)); ok {
+// restoreOutcome is what a restore says of h. Unknown means that an earlier carrier has it, or that
+// nothing was done.
+func (s *Service) restoreOutcome(m failover.Master, h *hold, r script.RestoreResult) renewal.Outcome {
+	switch r.Outcome {
+	case script.RestoreMoved:
 		// an equal number: moved without a count, or in the grace period
-		if r.Moves() >= h.moves() {
+		if r.Record.Moves() >= h.moves() {
 			return renewal.Moved
 		}
 		return renewal.Unknown
-	}
-	codes := script.IntegersOf(reply)
-	if i >= len(codes) {
-		return renewal.Unknown
-	}
-	switch code := codes[i]; code {
-	case restored, alreadyThere:
-		s.stats.restored.Add(code & 1)
+	case script.Restored:
+		s.stats.restored.Add(1)
+		fallthrough
+	case script.RestoreAlreadyThere:
 		s.graces.MarkRepaired(m.ReplID, &h.watch)
 		return renewal.Renewed
-	case otherMaster: // another master serves the slot now
-		s.redis.RefreshTopologyAfter(script.Refused)
+	case script.RestoreOtherMaster:
 		return renewal.Unknown
-	case hasTombstone:
+	case script.RestoreTombstone:
 		s.graces.MarkRepaired(m.ReplID, &h.watch)
-	case graceOver:
+	case script.RestoreGraceOver:
 		s.graces.StopRestores(m.ReplID)
 	}
 	return renewal.Gone
@@ -181,11 +139,7 @@ func (h *hold) moves() int64 {
 
 // moveAgain repeats the move of h from the earlier carrier in that record, because a new master
 // lacks the move. The caller has locked the requests of h.
-func (s *Service) moveAgain(h *hold, text string, until time.Time) bool {
-	r, ok := script.ParseRecord(text)
-	if !ok {
-		return false
-	}
+func (s *Service) moveAgain(h *hold, r script.Record, until time.Time) bool {
 	opts := acquireOptions{db: int(h.db), key: h.key(), mode: h.mode(), owner: h.owner(), token: h.token,
 		ttl: s.cfg.WatchdogTimeout}
 	m := h.carrier.newAcquisition(opts, nil).newMove(h.token, r.Carrier, r.Request)

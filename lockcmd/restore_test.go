@@ -320,12 +320,13 @@ func TestR2NothingIsRestoredOutOfGrace(t *testing.T) {
 		}
 		end()
 		now := time.Now().UnixMilli()
-		for want, late := range map[int64]failover.Master{graceOver: {ReplID: m.ReplID, ClockGraceEnd: now - 1},
-			otherMaster: {ReplID: "another", ClockGraceEnd: now + 60_000}} {
+		for want, late := range map[script.RestoreOutcome]failover.Master{
+			script.RestoreGraceOver:   {ReplID: m.ReplID, ClockGraceEnd: now - 1},
+			script.RestoreOtherMaster: {ReplID: "another", ClockGraceEnd: now + 60_000}} {
 			forget(t, rdb, key)
-			reply, err := s.redis.Ask(s.restoreRequest(late, []*hold{h}), s.deadline())
-			if err != nil || script.IntegersOf(reply)[0] != want || exists(t, rdb, key) {
-				t.Errorf("a late copy was answered %v %v", reply, err)
+			results, _, err := s.redis.Restore(s.restoreArgs(late, h), s.deadline())
+			if err != nil || results[0].Outcome != want || exists(t, rdb, key) {
+				t.Errorf("a late copy was answered %v %v", results, err)
 			}
 		}
 		s.watchdog.CheckAll()

@@ -12,6 +12,7 @@
 //	record.go    the record of a hold and the options in it
 //	inspect.go   read a lock, and list locks
 //	hold.go      extend and break a hold; tombstones
+//	restore.go   write holds back on a new master
 //	undo.go      take an acquire or a FAIR waiter back
 //	counter.go   counters, latches and the totals of semaphores
 //	probe.go     which master is it, and since when?

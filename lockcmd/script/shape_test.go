@@ -39,6 +39,11 @@ func TestRepliesOfOtherScriptsAreRefused(t *testing.T) {
 			[]any{nil, n(-1), n(1), text, list(n(1)), list(n(0)), list(n(1), n(7), n(100), n(1), n(0)),
 				list(n(-1), n(1))},
 		},
+		"restore": {
+			func(reply any) bool { _, ok := restoreResults(reply); return ok },
+			[]any{[]int64{1, 2, 0}, list(n(-3)), list(n(-1), "L1 7 u:1 1 7 1 30000 w - - c"), list(text)},
+			[]any{nil, n(1), text, list(), []int64{}, list(n(3)), list(n(1), n(-4))},
+		},
 		"revoke a permit": {
 			func(reply any) bool { _, ok := permitRevokeResult(reply, Lock{}); return ok },
 			[]any{list(n(1)), []int64{-1}, list(n(-2), text, text, n(5)), list(n(-2), "", "", n(0))},
@@ -93,6 +98,10 @@ func TestRepliesOfAnotherShapeAreErrShape(t *testing.T) {
 		"renew": {"*2\r\n:1\r\n:1\r\n", func(c *Client, until time.Time) (bool, error) {
 			_, _, err := c.RenewHold(Ref{Lock: Lock{Key: "k"}}, Plain, "me", time.Second, until)
 			return true, err
+		}},
+		"restore": {"*2\r\n:1\r\n:1\r\n", func(c *Client, until time.Time) (bool, error) {
+			_, unknown, err := c.Restore(&RestoreArgs{Mode: Plain, Holds: make([]RestoredHold, 1)}, until)
+			return unknown, err
 		}},
 		"handover": {":1\r\n", func(c *Client, until time.Time) (bool, error) {
 			end := EndArgs{Mode: Plain, Hold: Ref{Lock: Lock{Key: "k"}}}
