@@ -38,7 +38,8 @@ func (s *session) eval(c *command.Command, cmd resp.Command) bool {
 }
 
 // scriptLoad loads a script on every master. Leash keeps the script before Redis has answered: two
-// replies may be merged at the same time, and a SCRIPT FLUSH that was sent later removes the script.
+// replies may be merged at the same time, and a SCRIPT FLUSH that was sent later removes the
+// script.
 func (s *session) scriptLoad(c *command.Command, cmd resp.Command) bool {
 	if !c.ArityOK(cmd.Args) {
 		return s.wrongArity(c)
