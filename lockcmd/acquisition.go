@@ -50,9 +50,9 @@ type result struct {
 	copyPending bool // at the end of a wait: a copy of a hand-over may still be on its way
 
 	// For permits and latches:
-	permitsLeft int64   // granted: permits left for others
-	grants      []int64 // granted, for each permit: its token, and the ms its lease lasts
-	forAll      bool    // granted: to all waiters of a latch
+	permitsLeft int64                // granted: permits left for others
+	grants      []script.PermitGrant // granted: each permit
+	forAll      bool                 // granted: to all waiters of a latch
 
 	// For a hold that was moved here:
 	count  int64

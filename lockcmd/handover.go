@@ -73,27 +73,10 @@ func (a *acquisition) undoHandover(r *result, copyPending bool) {
 	}
 }
 
-func (a *permitAcquisition) takeOver(rel *releaseRequest, at position, until time.Time) (o handover, err error) {
-	call := a.handoverCall(rel, at)
-	reply, err := rel.service.redis.Ask(call, until)
-	n := script.IntegersOf(reply)
-	o.answer, o.unknown = n[0], call.OutcomeUnknown
-	if o.given = err == nil && n[0] == script.HoldEnded && len(n) == 3+2*len(a.permits); o.given {
-		o.grant = result{others: n[1], permitsLeft: n[2], grants: n[3:], sent: call.Sent}
-	}
-	return o, err
-}
-
-// handoverCall is the script that ends the hold of rel and takes the permits.
-func (a *permitAcquisition) handoverCall(rel *releaseRequest, at position) *script.Call {
-	s, h, key := rel.service, rel.hold, rel.hold.key()
-	args := append(script.Args(h.owner(), h.token, h.carrier.name), a.call.Args[:permitMasterArg]...)
-	event, own := turnEventText(h.lock(), script.Permit), script.SemaphoreKeys(key)
-	args = append(args, s.graces.GrantingMaster(key), s.turnEntry(script.Permit), at.behind, event)
-	return &script.Call{
-		Script: h.mode().Handover, DB: int(h.db), Keys: append(own, script.TurnsKey(key)), MinKeys: len(own),
-		Args: append(args, a.call.Args[permitsArg:]...),
-	}
+func (a *permitAcquisition) takeOver(rel *releaseRequest, at position, until time.Time) (handover, error) {
+	r, unknown, err := rel.service.redis.HandOverPermit(rel.hold.owner(), rel.hold.ref(), a.request(at), until)
+	grant := result{others: r.Others, permitsLeft: r.Available, grants: r.Grants, sent: r.Sent}
+	return handover{answer: r.Answer, unknown: unknown, given: r.Granted, grant: grant}, err
 }
 
 // undoHandover gives the permits back, now and once more a TTL later.

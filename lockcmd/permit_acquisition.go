@@ -2,7 +2,6 @@ package lockcmd
 
 import (
 	"context"
-	"strconv"
 	"time"
 
 	"leash/lockcmd/script"
@@ -15,66 +14,56 @@ type permitAcquisition struct {
 	carrier     *Carrier
 	options     acquireOptions // without an owner
 	permits     []string       // acquired all or none
+	firstToken  int64          // of the hold of the first permit; the others follow
 	number      int64
-	copyPending bool // a copy of it may reach Redis later
-	call        *script.Call
+	copyPending bool    // a copy of it may reach Redis later
 	moved       []*hold // from other connections, by the ID
 }
 
 func (c *Carrier) newPermitAcquisition(opts acquireOptions, count int64) *permitAcquisition {
-	s := c.service
-	a := &permitAcquisition{carrier: c, options: opts, permits: newPermits(opts.key, opts.id, count),
-		number: c.requests.Add(1)}
-	args := script.Args(
-		c.name, a.number, opts.ttl.Milliseconds(), opts.OptionLetters(), script.RecordID(opts.id),
-		script.RecordClient(c.host.Client()), script.PermitChannel(opts.key),
-		s.cfg.publishMode(), s.graces.GrantingMaster(opts.key), s.turnEntry(script.Permit), "", behindNone,
-		turnEventText(opts.lock(), script.Permit),
-	)
-	for _, p := range a.permits {
-		args = append(args, p, script.Decimal(s.owners.Add(1)))
+	return &permitAcquisition{
+		carrier: c, options: opts, permits: newPermits(opts.key, opts.id, count), number: c.requests.Add(1),
+		firstToken: c.service.owners.Add(count) - count + 1,
 	}
-	a.call = &script.Call{Script: script.PermitAcquireScript, DB: opts.db,
-		Keys: append(script.SemaphoreKeys(opts.key), script.TurnsKey(opts.key)), Args: args}
-	return a
 }
 
-// These are indexes in the arguments: the master that may grant, what the script needs to know of
-// the turns, and the first permit.
-const permitMasterArg, permitEntryArg, permitWaitsArg, permitBehindArg, permitsArg = 8, 9, 10, 11, 13
+// request is the request for a script.
+func (a *permitAcquisition) request(at position) *script.PermitRequest {
+	s, opts := a.carrier.service, &a.options
+	return &script.PermitRequest{
+		Lock: opts.lock().inRedis(),
+		Grant: script.GrantTerms{
+			Carrier: a.carrier.name, Request: a.number, Master: s.graces.GrantingMaster(opts.key), TTL: opts.ttl,
+			Options: opts.OptionLetters(), ID: opts.id, Client: a.carrier.host.Client(),
+		},
+		Permits: a.permits, FirstToken: a.firstToken, Turn: s.turnEntry(script.Permit), Waits: opts.wait,
+		Behind: at.behind, TurnEvent: turnEventText(opts.lock(), script.Permit),
+	}
+}
 
 // attempt makes one attempt. It first moves permits of the same ID here that are on another
 // connection. An outcome that is not known at until is unknown.
 func (a *permitAcquisition) attempt(until time.Time, at position) result {
-	a.call.Args[permitEntryArg], a.call.Args[permitBehindArg] = a.carrier.service.turnEntry(script.Permit), at.behind
-	if a.options.wait {
-		a.call.Args[permitWaitsArg] = "1"
-	}
+	s := a.carrier.service
 	for range len(a.permits) + 1 + maxGraceRetries {
-		a.call.Args[permitMasterArg] = a.carrier.service.graces.GrantingMaster(a.options.key)
-		reply, err := a.carrier.service.redis.Ask(a.call, until)
-		a.copyPending = a.copyPending || a.call.OutcomeUnknown
-		a.call.OutcomeUnknown = false
+		r, copyPending, err := s.redis.AcquirePermits(a.request(at), until)
+		a.copyPending = a.copyPending || copyPending
 		if err != nil {
 			return failure(err)
 		}
-		n := script.IntegersOf(reply)
-		switch {
-		case n[0] == 0 && len(n) > 1:
-			return result{kind: taken, left: script.Millis(n[1])}
-		case n[0] == 1 && len(n) == 2+2*len(a.permits):
-			return result{kind: granted, permitsLeft: n[1], grants: n[2:], sent: a.call.Sent}
-		case n[0] == 6:
-			if r, again := a.carrier.service.refusedInGrace(a.options.key, script.TextAt(reply, 1), until); !again {
-				return r
+		switch r.Outcome {
+		case script.AcquireGranted:
+			return result{kind: granted, permitsLeft: r.Available, grants: r.Grants, sent: r.Sent}
+		case script.AcquireInGrace:
+			if refused, again := s.refusedInGrace(a.options.key, r.Master, until); !again {
+				return refused
 			}
-			continue
-		case n[0] != 2:
-			return result{kind: unknown}
-		}
-		if r := a.fetch(script.TextAt(reply, 1), script.TextAt(reply, 2), script.TextAt(reply, 3),
-			until); r.kind != moved {
-			return r
+		case script.AcquireElsewhere:
+			if fetched := a.fetch(r.Permit, r.Token, r.Carrier, until); fetched.kind != moved {
+				return fetched
+			}
+		default:
+			return result{kind: taken, left: r.Left}
 		}
 	}
 	return result{kind: failed, text: msgElsewhere}
@@ -91,16 +80,15 @@ func leavesPermits(r result, woken bool) bool { return r.kind != granted || r.pe
 
 // fetch moves a permit from another carrier here. The permit is a hold of this connection
 // afterwards.
-func (a *permitAcquisition) fetch(id, token, carrier string, until time.Time) result {
-	n, err := strconv.ParseInt(token, 10, 64)
-	if err != nil || a.options.id == "" {
+func (a *permitAcquisition) fetch(id string, token int64, carrier string, until time.Time) result {
+	if token == 0 || a.options.id == "" {
 		return result{kind: failed, text: msgElsewhere}
 	}
-	if msg := a.superseded(id, n, until); msg != "" {
+	if msg := a.superseded(id, token, until); msg != "" {
 		return result{kind: failed, text: msg}
 	}
 	one := &acquisition{carrier: a.carrier, options: a.options, owner: id, number: a.carrier.requests.Add(1)}
-	m := one.newMove(n, carrier, "")
+	m := one.newMove(token, carrier, "")
 	r := m.send(until)
 	if r.kind == unknown {
 		a.undoMove(m)
@@ -171,7 +159,7 @@ func (a *permitAcquisition) accept(ctx context.Context, r result) (msg string) {
 // newHolds returns the holds that are new by the grant, and until when they are safe.
 func (a *permitAcquisition) newHolds(r result) (holds []*hold, until []time.Time, msg string) {
 	for i, p := range a.permits {
-		token, end := r.grants[2*i], renewal.Until(r.sent, script.Millis(r.grants[2*i+1]))
+		token, end := r.grants[i].Token, renewal.Until(r.sent, r.grants[i].Left)
 		if renewal.Left(end) <= 0 {
 			return nil, nil, msgShort
 		}
@@ -245,8 +233,8 @@ func (a *permitAcquisition) beginMoves() (moveDone func()) {
 
 // largestToken is the largest token of the grant.
 func (r result) largestToken() (token int64) {
-	for i := 0; i+1 < len(r.grants); i += 2 {
-		token = max(token, r.grants[i])
+	for _, g := range r.grants {
+		token = max(token, g.Token)
 	}
 	return token
 }

@@ -85,8 +85,7 @@ func (a *permitAcquisition) mayExist(ctx context.Context) bool {
 	s := a.carrier.service
 	ctx, cancel := context.WithDeadline(ctx, s.deadline())
 	defer cancel()
-	has, err := s.redis.Database(a.options.db).HExists(ctx, script.SemaphoreKeys(a.options.key)[2],
-		a.permits[0]).Result()
+	has, err := s.redis.HasPermit(ctx, a.options.lock().inRedis(), a.permits[0])
 	return err != nil || has
 }
 

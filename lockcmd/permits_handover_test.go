@@ -2,7 +2,6 @@ package lockcmd
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -98,19 +97,20 @@ func TestR7PermitHandoverActsOnce(t *testing.T) {
 		next := b.carrier.newPermitAcquisition(acquireOptions{mode: script.Permit, key: key, ttl: time.Minute}, 1)
 		ask := func(h *hold, answer string) {
 			t.Helper()
-			reply, err := s.redis.Ask(next.handoverCall(&releaseRequest{service: s, hold: h}, position{}), s.deadline())
-			if got := fmt.Sprint(reply); err != nil || !strings.HasPrefix(got, answer) {
+			o, err := next.takeOver(&releaseRequest{service: s, hold: h}, position{}, s.deadline())
+			got := fmt.Sprint(o.answer, o.given, o.grant.others, o.grant.permitsLeft)
+			if err != nil || got != answer {
 				t.Errorf("got %s, %v, want %s", got, err, answer)
 			}
 		}
-		ask(all[0], "[1 0 0 ")
-		ask(all[0], "[1 0 0 ") // done before
+		ask(all[0], "1 true 0 0")
+		ask(all[0], "1 true 0 0") // done before
 		a.wantSemaphoreInfo(key, 2, 0, 2)
-		ask(all[1], "[1]") // the waiter has its permit
+		ask(all[1], "1 false 0 0") // the waiter has its permit
 		a.wantSemaphoreInfo(key, 2, 1, 1)
 		next.takeBack(next.permits, 0)
-		ask(all[0], "[-1]")
-		ask(all[1], "[-1]")
+		ask(all[0], "-1 false 0 0")
+		ask(all[1], "-1 false 0 0")
 		a.wantSemaphoreInfo(key, 2, 2, 0)
 	})
 }

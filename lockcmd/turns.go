@@ -13,13 +13,6 @@ import (
 // began.
 // So distance to Redis costs a Leash none of its grants.
 
-// The waiters behind a waiter for permits on this Leash.
-const (
-	behindNone  = ""
-	behindLater = "0" // not those that the turn of this Leash lasts for
-	behindTurn  = "1"
-)
-
 const (
 	minReservation = 250 * time.Millisecond // how long a free lock is reserved for a Leash, at least
 	maxReservation = 8 * time.Second

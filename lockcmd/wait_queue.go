@@ -139,16 +139,16 @@ func (q *waitQueues) beginAttempt(w *waiter) (at position, ok bool) {
 
 // position is where the head stands. The caller holds mu.
 func (queue *waitQueue) position() position {
-	w, at := queue.waiters[0], position{place: script.PlaceTurn, behind: behindLater}
+	w, at := queue.waiters[0], position{place: script.PlaceTurn, behind: script.BehindLater}
 	newTurn := w.arrival > queue.turnEnd // if it gets the lock
 	if newTurn {
 		at.place = script.PlaceFirst
 	}
 	switch {
 	case len(queue.waiters) < 2:
-		at.behind = behindNone
+		at.behind = script.BehindNobody
 	case newTurn, queue.waiters[1].arrival <= queue.turnEnd: // a new turn lasts for all of them
-		at.behind = behindTurn
+		at.behind = script.BehindTurn
 	}
 	return at
 }

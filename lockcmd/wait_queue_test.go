@@ -75,8 +75,8 @@ func TestR21TurnLastsForThoseThatWaitedAtItsBegin(t *testing.T) {
 		w    *waiter
 		want position
 	}{
-		{first, position{script.PlaceFirst, behindTurn}},
-		{second, position{script.PlaceTurn, behindLater}},
+		{first, position{script.PlaceFirst, script.BehindTurn}},
+		{second, position{script.PlaceTurn, script.BehindLater}},
 	} {
 		if at, ok := q.beginAttempt(row.w); !ok || at != row.want {
 			t.Errorf("waiter %d: got %v, %v, want %v", row.w.arrival, at, ok, row.want)
@@ -85,7 +85,7 @@ func TestR21TurnLastsForThoseThatWaitedAtItsBegin(t *testing.T) {
 		q.join(id, fakeRequest{}, false) // after the turn has begun
 	}
 	third := q.byID[id].waiters[0]
-	if at, _ := q.beginAttempt(third); at != (position{script.PlaceFirst, behindTurn}) {
+	if at, _ := q.beginAttempt(third); at != (position{script.PlaceFirst, script.BehindTurn}) {
 		t.Errorf("after the turn: got %v", at)
 	}
 }

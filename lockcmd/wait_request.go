@@ -22,7 +22,7 @@ type waitRequest interface {
 // position is where the head of a queue stands when it attempts.
 type position struct {
 	place  script.Place // PlaceFirst or PlaceTurn
-	behind string       // who waits behind it
+	behind script.Behind
 }
 
 func (a *acquisition) attempt(until time.Time, at position) result {

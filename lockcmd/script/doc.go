@@ -12,6 +12,7 @@
 //	record.go    the record of a hold and the options in it
 //	inspect.go   read a lock, and list locks
 //	hold.go      extend and break a hold; tombstones
+//	permit.go    acquire and hand over permits of a semaphore
 //	restore.go   write holds back on a new master
 //	undo.go      take an acquire or a FAIR waiter back
 //	counter.go   counters, latches and the totals of semaphores

@@ -118,17 +118,7 @@ func TestRepliesOfGrants(t *testing.T) {
 	for _, m := range []*script.Mode{script.Plain, script.Fair, script.Read, script.Write} {
 		maps.Copy(tests, grantCases(m))
 	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			c := script.New(server.Client())
-			c.Timeout, c.Publish = 10*time.Second, "ps"
-			key := strings.ReplaceAll(name, " ", "-")
-			s := &stage{T: t, Client: c, lock: script.Lock{Key: key}, until: time.Now().Add(10 * time.Second)}
-			if got := test.run(s); got != test.want {
-				t.Errorf("got %s, want %s", got, test.want)
-			}
-		})
-	}
+	play(t, server, tests)
 }
 
 // revokePermit revokes a permit with a wrong carrier, with the right one, and again.

@@ -53,6 +53,22 @@ type replyCase struct {
 	want string
 }
 
+// play makes the calls, each with a lock of its own.
+func play(t *testing.T, server *redistest.Server, tests map[string]replyCase) {
+	t.Helper()
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := script.New(server.Client())
+			c.Timeout, c.Publish = 10*time.Second, "ps"
+			s := &stage{T: t, Client: c, lock: script.Lock{Key: strings.ReplaceAll(name, " ", "-")},
+				until: time.Now().Add(10 * time.Second)}
+			if got := test.run(s); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
 // free is a lock that nobody holds, as the scripts see it.
 var free = script.Hold{Mode: script.Plain, Owner: "me", Record: script.Record{Token: 7, Carrier: "u:1"},
 	Text: "L1 7 u:1 1 7 1 30000 l - - c"}
@@ -171,17 +187,7 @@ func TestReplies(t *testing.T) {
 			return say(done, info.Owner == "", err)
 		}, "true true <nil>"}
 	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			c := script.New(server.Client())
-			c.Timeout, c.Publish = 10*time.Second, "ps"
-			s := &stage{T: t, Client: c, lock: script.Lock{Key: strings.ReplaceAll(name, " ", "-")},
-				until: time.Now().Add(10 * time.Second)}
-			if got := test.run(s); got != test.want {
-				t.Errorf("got %s, want %s", got, test.want)
-			}
-		})
-	}
+	play(t, server, tests)
 }
 
 func TestProbeOfAReplica(t *testing.T) {

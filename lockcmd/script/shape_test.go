@@ -44,6 +44,17 @@ func TestRepliesOfOtherScriptsAreRefused(t *testing.T) {
 			[]any{[]int64{1, 2, 0}, list(n(-3)), list(n(-1), "L1 7 u:1 1 7 1 30000 w - - c"), list(text)},
 			[]any{nil, n(1), text, list(), []int64{}, list(n(3)), list(n(1), n(-4))},
 		},
+		"acquire permits": {
+			func(reply any) bool { _, ok := permitAcquireResult(reply, 1); return ok },
+			[]any{[]int64{0, -1}, []int64{1, 0, 7, 100}, list(n(2), text, "", ""), list(n(6), text)},
+			[]any{nil, n(1), text, list(), list(n(0)), list(n(1), n(0)), []int64{1, 0, 7, 100, 8, 100}, list(n(2)),
+				list(n(3), n(1)), []int64{}},
+		},
+		"hand over a permit": {
+			func(reply any) bool { _, ok := permitHandoverResult(reply, 1); return ok },
+			[]any{[]int64{1}, []int64{-1}, []int64{1, 0, 0, 7, 100}},
+			[]any{nil, n(1), text, list(), list(n(0)), []int64{1, 0, 0}, []int64{-1, 0, 0, 7, 100}, []int64{}},
+		},
 		"revoke a permit": {
 			func(reply any) bool { _, ok := permitRevokeResult(reply, Lock{}); return ok },
 			[]any{list(n(1)), []int64{-1}, list(n(-2), text, text, n(5)), list(n(-2), "", "", n(0))},
@@ -101,6 +112,15 @@ func TestRepliesOfAnotherShapeAreErrShape(t *testing.T) {
 		}},
 		"restore": {"*2\r\n:1\r\n:1\r\n", func(c *Client, until time.Time) (bool, error) {
 			_, unknown, err := c.Restore(&RestoreArgs{Mode: Plain, Holds: make([]RestoredHold, 1)}, until)
+			return unknown, err
+		}},
+		"acquire permits": {"*2\r\n:1\r\n:1\r\n", func(c *Client, until time.Time) (bool, error) {
+			_, unknown, err := c.AcquirePermits(&PermitRequest{Lock: Lock{Key: "k"}, Permits: []string{"p"}}, until)
+			return unknown, err
+		}},
+		"hand over a permit": {"*2\r\n:1\r\n:1\r\n", func(c *Client, until time.Time) (bool, error) {
+			r := &PermitRequest{Lock: Lock{Key: "k"}, Permits: []string{"p"}}
+			_, unknown, err := c.HandOverPermit("q", Ref{Lock: r.Lock}, r, until)
 			return unknown, err
 		}},
 		"handover": {":1\r\n", func(c *Client, until time.Time) (bool, error) {

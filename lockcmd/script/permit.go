@@ -1,0 +1,181 @@
+package script
+
+import (
+	"context"
+	"strconv"
+	"time"
+)
+
+// PermitRequest says who wants permits of a semaphore, and which. It gets all or none.
+type PermitRequest struct {
+	Lock       Lock
+	Grant      GrantTerms // without an owner, a token counter and pairs of the record
+	Permits    []string   // 32 hex digits each
+	FirstToken int64      // of the hold of the first permit; the others follow
+	Turn       string     // the entry of this Leash in the list of turns
+	Waits      bool       // if there are too few
+	Behind     Behind
+	TurnEvent  string // for the Leash whose turn it is
+}
+
+// Behind says who waits for permits on this Leash behind the request.
+type Behind string
+
+// The values of Behind.
+const (
+	BehindNobody Behind = ""
+	BehindLater  Behind = "0" // waiters that the turn of this Leash does not last for
+	BehindTurn   Behind = "1" // a waiter that it lasts for
+)
+
+// PermitGrant is a permit that was granted.
+type PermitGrant struct {
+	Token int64
+	Left  time.Duration // from Sent on
+}
+
+// PermitAcquireResult is what the acquire of permits did.
+type PermitAcquireResult struct {
+	Outcome   AcquireOutcome // AcquireTaken, AcquireGranted, AcquireElsewhere or AcquireInGrace
+	Available int64          // after the grant
+	Grants    []PermitGrant  // in the order of the request
+	Sent      time.Time
+	// If too few are available: how long until some may be, negative if nobody knows.
+	Left time.Duration
+	// The permit that another carrier has. Its token is 0 if its record is unreadable.
+	Permit, Carrier string
+	Token           int64
+	Master          string // replication id of the master that may not grant
+}
+
+// AcquirePermits tries once to take permits. It blocks until Redis answers, or until the given
+// time. It may be called several times with the same permits, and acts once. unknown tells that a
+// copy may still be on its way, also without an error.
+func (c *Client) AcquirePermits(r *PermitRequest, until time.Time) (
+	result PermitAcquireResult, unknown bool, err error,
+) {
+	waits := ""
+	if r.Waits {
+		waits = "1"
+	}
+	args := append(r.appendGrant(c, make([]string, 0, 13+2*len(r.Permits))), waits, string(r.Behind), r.TurnEvent)
+	call := &Call{
+		Script: PermitAcquireScript, DB: r.Lock.DB, Keys: append(SemaphoreKeys(r.Lock.Key), TurnsKey(r.Lock.Key)),
+		Args: r.appendPermits(args),
+	}
+	reply, err := c.Ask(call, until)
+	if err != nil {
+		return result, call.OutcomeUnknown, err
+	}
+	result, ok := permitAcquireResult(reply, len(r.Permits))
+	if !ok {
+		return result, true, c.badShape(call)
+	}
+	result.Sent = call.Sent
+	return result, call.OutcomeUnknown, nil
+}
+
+// appendGrant appends what the grant writes, up to the entry in the list of turns.
+func (r *PermitRequest) appendGrant(c *Client, args []string) []string {
+	g := &r.Grant
+	return append(args, g.Carrier, Decimal(g.Request), MillisText(g.TTL), g.Options, RecordID(g.ID),
+		RecordClient(g.Client), PermitChannel(r.Lock.Key), c.Publish, g.Master, r.Turn)
+}
+
+// appendPermits appends the permits with their tokens.
+func (r *PermitRequest) appendPermits(args []string) []string {
+	for i, permit := range r.Permits {
+		args = append(args, permit, Decimal(r.FirstToken+int64(i)))
+	}
+	return args
+}
+
+// permitAcquireResult reads the reply about so many permits. ok is false if the script has no such
+// reply.
+func permitAcquireResult(reply any, permits int) (r PermitAcquireResult, ok bool) {
+	n, ok := listOf(reply)
+	switch {
+	case !ok:
+		return r, false
+	case n[0] == 0 && len(n) == 2:
+		r.Left = Millis(n[1])
+	case n[0] == 1 && len(n) == 2+2*permits:
+		r.Outcome, r.Available, r.Grants = AcquireGranted, n[1], permitGrants(n[2:])
+	case n[0] == 2 && len(n) == 4:
+		r.Outcome, r.Permit, r.Carrier = AcquireElsewhere, TextAt(reply, 1), TextAt(reply, 3)
+		r.Token, _ = strconv.ParseInt(TextAt(reply, 2), 10, 64)
+	case n[0] == 6 && len(n) == 2:
+		r.Outcome, r.Master = AcquireInGrace, TextAt(reply, 1)
+	default:
+		return r, false
+	}
+	return r, true
+}
+
+// permitGrants reads pairs of a token and ms.
+func permitGrants(n []int64) []PermitGrant {
+	grants := make([]PermitGrant, len(n)/2)
+	for i := range grants {
+		grants[i] = PermitGrant{Token: n[2*i], Left: Millis(n[2*i+1])}
+	}
+	return grants
+}
+
+// PermitHandoverResult is what the hand-over of a permit did.
+type PermitHandoverResult struct {
+	Answer    int64 // HoldEnded or NoSuchHold
+	Granted   bool
+	Others    int64         // other Leashes that wait
+	Available int64         // after the grant
+	Grants    []PermitGrant // in the order of the request
+	Sent      time.Time
+}
+
+// HandOverPermit gives a permit back and grants a waiter its request in one step. It blocks until
+// Redis answers, or until the given time. It may be called several times, and acts once. unknown
+// tells that a copy may still be on its way, also without an error.
+func (c *Client) HandOverPermit(permit string, hold Ref, r *PermitRequest, until time.Time) (
+	result PermitHandoverResult, unknown bool, err error,
+) {
+	args := append(make([]string, 0, 15+2*len(r.Permits)), permit, Decimal(hold.Token), hold.Carrier)
+	args = append(r.appendGrant(c, args), string(r.Behind), r.TurnEvent)
+	keys := SemaphoreKeys(r.Lock.Key)
+	call := &Call{
+		Script: PermitHandoverScript, DB: r.Lock.DB, Keys: append(keys, TurnsKey(r.Lock.Key)), MinKeys: len(keys),
+		Args: r.appendPermits(args),
+	}
+	reply, err := c.Ask(call, until)
+	if err != nil {
+		return result, call.OutcomeUnknown, err
+	}
+	result, ok := permitHandoverResult(reply, len(r.Permits))
+	if !ok {
+		return result, true, c.badShape(call)
+	}
+	result.Sent = call.Sent
+	return result, call.OutcomeUnknown, nil
+}
+
+// permitHandoverResult reads the reply about so many permits. ok is false if the script has no such
+// reply.
+func permitHandoverResult(reply any, permits int) (r PermitHandoverResult, ok bool) {
+	n, ok := listOf(reply)
+	switch {
+	case !ok:
+		return r, false
+	case len(n) == 1 && (n[0] == HoldEnded || n[0] == NoSuchHold):
+		r.Answer = n[0]
+	case len(n) == 3+2*permits && n[0] == HoldEnded:
+		r = PermitHandoverResult{
+			Answer: HoldEnded, Granted: true, Others: n[1], Available: n[2], Grants: permitGrants(n[3:]),
+		}
+	default:
+		return r, false
+	}
+	return r, true
+}
+
+// HasPermit reports whether Redis has a record of the permit.
+func (c *Client) HasPermit(ctx context.Context, lock Lock, permit string) (bool, error) {
+	return c.Database(lock.DB).HExists(ctx, SemaphoreKeys(lock.Key)[2], permit).Result()
+}
