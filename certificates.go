@@ -1,12 +1,8 @@
 package main
 
 import (
-	"context"
 	"crypto/tls"
 	"log/slog"
-	"os"
-	"os/signal"
-	"syscall"
 
 	"leash/internal/config"
 	"leash/internal/tlsfiles"
@@ -70,27 +66,4 @@ func (c certificates) userOf() func(tls.ConnectionState) (user, password string,
 		return nil
 	}
 	return c.users.Of
-}
-
-// follow reads changed files until stop is called. While there are such files, SIGHUP makes it read
-// them at once.
-func (c certificates) follow() (stop func()) {
-	var stops []func()
-	follow := func(run func(context.Context, <-chan os.Signal)) {
-		wake := make(chan os.Signal, 1)
-		signal.Notify(wake, syscall.SIGHUP)
-		end := background(func(ctx context.Context) error { run(ctx, wake); return nil }, nil)
-		stops = append(stops, func() { signal.Stop(wake); _ = end() })
-	}
-	for _, s := range c.all() {
-		follow(s.Run)
-	}
-	if c.users != nil {
-		follow(c.users.Run)
-	}
-	return func() {
-		for _, stop := range stops {
-			stop()
-		}
-	}
 }

@@ -78,6 +78,8 @@ func exitCode(err error) int {
 
 // run is the whole program. It returns when ctx has ended and every part has stopped.
 func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) error {
+	hangups := takeHangups()
+	defer signal.Stop(hangups)
 	cfg, err := config.Parse(args, environ)
 	var info *config.Info
 	if errors.As(err, &info) {
@@ -100,17 +102,17 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 		cfg.Upstream, cfg.UpstreamMode = []string{redis.Addr()}, "standalone"
 		log.Warn("an embedded Redis serves: its data and locks exist only in this process")
 	}
-	return serve(ctx, cfg, log)
+	return serve(ctx, cfg, hangups, log)
 }
 
 // serve makes the parts, runs them until ctx ends, and stops them from front to back. The sessions
 // end first, while the watchdog still renews. The watchdog ends next, while Redis is connected.
-func serve(ctx context.Context, cfg config.Config, log *slog.Logger) error {
+func serve(ctx context.Context, cfg config.Config, hangups <-chan os.Signal, log *slog.Logger) error {
 	certificates, err := loadCertificates(cfg, log)
 	if err != nil {
 		return err
 	}
-	defer certificates.follow()()
+	defer certificates.follow(hangups, log)()
 	admin, err := startAdmin(ctx, cfg, certificates, log)
 	if err != nil {
 		return err

@@ -59,7 +59,7 @@ func BuildWith(ctx context.Context, dir string, opt BuildOptions) (binary string
 }
 
 // Leash is one Leash, running or not. Its methods are safe for concurrent use, but Kill, Stop,
-// Pause, Resume and Restart wait for one another.
+// Pause, Resume, Hangup and Restart wait for one another.
 type Leash struct {
 	Addr string // restarts keep it
 	Log  string // the file that has its output, of all its runs
@@ -233,6 +233,13 @@ func (l *Leash) Resume() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.signalLocked(syscall.SIGCONT)
+}
+
+// Hangup sends SIGHUP, after which Leash reads its files again.
+func (l *Leash) Hangup() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.signalLocked(syscall.SIGHUP)
 }
 
 func (l *Leash) signalLocked(sig syscall.Signal) error {
