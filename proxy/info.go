@@ -94,6 +94,7 @@ func (s *Server) infoSection() []byte {
 	line("uptime_in_seconds", strconv.Itoa(int(s.uptime().Seconds())))
 	line("upstream_mode", s.up.Mode())
 	line("upstream_masters", len(s.up.Topology().Masters()))
+	line("upstream_logins_refused", s.up.LoginsRefused())
 	line("goroutines", runtime.NumGoroutine())
 	line("sessions", s.sessionCount())
 	line("pinned_connections", s.up.Pinned())

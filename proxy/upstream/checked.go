@@ -22,7 +22,17 @@ func (u *Upstream) dialChecked(ctx context.Context, _, addr string) (net.Conn, e
 	if err != nil {
 		return nil, err
 	}
-	return newCheckedConn(conn), nil
+	return u.newOwnConn(conn), nil
+}
+
+// newOwnConn is newCheckedConn for a connection on which go-redis authenticates as Leash's own
+// user. It notes whether Redis accepts the password.
+func (u *Upstream) newOwnConn(conn net.Conn) *checkedConn {
+	c := newCheckedConn(conn)
+	if u.isOwn(u.serviceUser()) {
+		c.login = func(reply []byte) { u.noteOwnLogin(conn, reply) }
+	}
+	return c
 }
 
 // dialSentinel dials a sentinel for go-redis.
@@ -39,6 +49,10 @@ func (u *Upstream) dialSentinel(ctx context.Context, _, addr string) (net.Conn, 
 // end of the reply. A connection with other bytes ends with resp.ErrFrame.
 type checkedConn struct {
 	net.Conn
+
+	// login gets the first reply that shows whether the login was accepted. It is then nil. It
+	// belongs to the goroutine that reads.
+	login func(reply []byte)
 
 	// The fields below belong to the goroutine that reads.
 	scan  resp.Scanner
@@ -102,8 +116,18 @@ func (c *checkedConn) fill() error {
 		case !done && c.seen-c.whole > maxControlReply, done && !resp.Plain(c.buf[c.whole:c.seen]):
 			return resp.ErrFrame
 		case done:
+			c.noteLogin(c.buf[c.whole:c.seen])
 			c.whole = c.seen
 		}
 	}
 	return nil
+}
+
+// noteLogin passes on the reply to the login. Errors about other things, such as HELLO at an old
+// Redis, do not show whether the password is right.
+func (c *checkedConn) noteLogin(reply []byte) {
+	if c.login != nil && (reply[0] != '-' || refusesCredential(reply)) {
+		c.login(reply)
+		c.login = nil
+	}
 }

@@ -20,7 +20,8 @@ var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interv
 // Redis has answered a PING. dial blocks for at most the redirect time-out to connect, and as long
 // again for the set-up. If patient is set, the set-up may take the upstream time-out, because a
 // script may keep Redis from answering for some seconds. The error is ErrRefused if Redis refuses
-// the lane's credential. Each call resolves the host name again.
+// the lane's credential, but errOwnPassword if that is the one of Leash's own user. Each call
+// resolves the host name again.
 func (u *Upstream) dial(ctx context.Context, addr string, lane Lane, patient bool) (net.Conn, error) {
 	timeout := max(u.cfg.RedirectTimeout, time.Second)
 	connecting, cancel := context.WithTimeout(ctx, timeout)
@@ -142,7 +143,7 @@ func (u *Upstream) logIn(conn net.Conn, user string) error {
 	if user == "" {
 		return nil
 	}
-	if user == u.serviceUser() {
+	if u.isOwn(user) {
 		u.readPassword()
 	}
 	password := u.credentials.get(user)
@@ -155,10 +156,16 @@ func (u *Upstream) logIn(conn net.Conn, user string) error {
 		return err
 	case refusesCredential(reply) && u.hasOther(user, password):
 		return errOldPassword
+	case refusesCredential(reply) && u.isOwn(user):
+		u.noteOwnLogin(conn, reply)
+		return fmt.Errorf("%w: %s", errOwnPassword, strings.TrimSpace(string(reply)))
 	case refusesCredential(reply):
 		return fmt.Errorf("%w: %s", ErrRefused, strings.TrimSpace(string(reply)))
 	case reply[0] == '-':
 		return errors.New(strings.TrimSpace(string(reply[1:])))
+	}
+	if u.isOwn(user) {
+		u.noteOwnLogin(conn, reply)
 	}
 	return nil
 }
@@ -172,7 +179,7 @@ func (u *Upstream) hasOther(user string, refused []byte) bool {
 	if !bytes.Equal(u.credentials.get(user), refused) {
 		return true
 	}
-	if user != u.serviceUser() {
+	if !u.isOwn(user) {
 		return false
 	}
 	own := u.readPassword()

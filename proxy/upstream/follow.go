@@ -25,7 +25,7 @@ func (u *Upstream) dialMaster(ctx context.Context, _, _ string) (net.Conn, error
 			return nil, err
 		}
 	}
-	b := &boundConn{checkedConn: newCheckedConn(conn)}
+	b := &boundConn{checkedConn: u.newOwnConn(conn)}
 	b.unbind = context.AfterFunc(n.ctx, guard.Func(u.log, "end of a node", func() { conn.Close() }))
 	return b, nil
 }

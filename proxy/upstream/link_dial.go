@@ -19,10 +19,10 @@ const (
 )
 
 // logRefusal logs why there is no connection, if Redis gave a reason. If the node does not answer,
-// the node's watch logs it once for all links.
+// the node's watch logs it once for all links. noteOwnLogin logs a refusal of Leash's own password.
 func (l *Link) logRefusal(err error) {
 	level := slog.LevelWarn
-	if _, ok := errors.AsType[net.Error](err); ok || errors.Is(err, io.EOF) {
+	if _, ok := errors.AsType[net.Error](err); ok || errors.Is(err, io.EOF) || errors.Is(err, errOwnPassword) {
 		level = slog.LevelDebug
 	}
 	l.node.up.log.Log(context.Background(), level, "no connection to redis", "node", l.node.Addr, "user",
@@ -65,8 +65,11 @@ func (l *Link) mayBeRefused() bool {
 // the master can serve them.
 func (l *Link) backOff(ctx context.Context, downSince time.Time, d time.Duration, err error) {
 	cause := error(ErrUnreachable)
-	if isRedisFull(err) {
+	switch {
+	case isRedisFull(err):
 		cause = errRedisFull
+	case errors.Is(err, errOwnPassword):
+		cause = errOwnPassword
 	}
 	d = d/2 + rand.N(d)
 	timer := time.NewTimer(d)

@@ -2,15 +2,17 @@ package upstream
 
 import (
 	"context"
+	"net"
+	"strings"
 	"sync"
 )
 
-// ownPassword is the newest password of Leash's own user that Config.ReadPassword returned. Safe
-// for concurrent use.
+// ownPassword is what is known of the password of Leash's own user. Safe for concurrent use.
 type ownPassword struct {
-	mu      sync.Mutex // never held while the password is read
-	newest  string
-	failing bool // the last reading failed
+	mu       sync.Mutex      // never held while the password is read
+	newest   string          // what Config.ReadPassword returned last
+	failing  bool            // the last reading failed
+	refusers map[string]bool // addresses of nodes that refused the last login
 }
 
 // set notes a password. It reports whether it differs from the one before.
@@ -30,6 +32,24 @@ func (p *ownPassword) fail() (newest string, first bool) {
 	first = !p.failing
 	p.failing = true
 	return p.newest, first
+}
+
+// noteLogin notes whether a node has refused a password. It reports whether that is another answer
+// of the node than before.
+func (p *ownPassword) noteLogin(node string, refused bool) (changed bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	changed = p.refusers[node] != refused
+	switch {
+	case changed && refused:
+		if p.refusers == nil {
+			p.refusers = make(map[string]bool)
+		}
+		p.refusers[node] = true
+	case changed:
+		delete(p.refusers, node)
+	}
+	return changed
 }
 
 // readPassword returns the password of Leash's own user as it is now, and lets later dials use it
@@ -57,4 +77,32 @@ func (u *Upstream) readPassword() string {
 // always nil.
 func (u *Upstream) ownCredentials(context.Context) (user, password string, err error) {
 	return u.cfg.User, u.readPassword(), nil
+}
+
+// errOwnPassword is for calls of Leash's own user while Redis refuses its password. A password that
+// rotates is old for a moment, so this does not mean that the user was revoked: sessions and holds
+// stay, and Leash dials again with the password that it reads then. A user that was deleted loses
+// its connections and its locks, because Redis takes no more commands from it.
+var errOwnPassword = &Refusal{"Redis refuses the password of Leash's own user"}
+
+// isOwn reports whether a user is Leash's own, with a password that Leash was given.
+func (u *Upstream) isOwn(user string) bool {
+	return user == u.serviceUser() && (u.cfg.User != "" || u.cfg.Password != "")
+}
+
+// noteOwnLogin counts an answer of a node to a login of Leash's own user. It logs the first of the
+// node's refusals, and their end.
+func (u *Upstream) noteOwnLogin(conn net.Conn, reply []byte) {
+	node := conn.RemoteAddr().String()
+	refused := refusesCredential(reply)
+	if refused {
+		u.stats.loginsRefused.Add(1)
+	}
+	switch changed := u.own.noteLogin(node, refused); {
+	case changed && refused:
+		u.log.Warn("redis refuses the password of Leash's own user: trying again with the newest one",
+			"node", node, "user", u.serviceUser(), "err", strings.TrimSpace(string(reply[1:])))
+	case changed:
+		u.log.Info("redis accepts the password of Leash's own user again", "node", node, "user", u.serviceUser())
+	}
 }

@@ -94,7 +94,8 @@ func (u *Upstream) Refusal(ctx context.Context, lane Lane, name string, args [][
 	answer, err := u.Client().Do(ctx, question...).Text()
 	var reply redis.Error
 	switch {
-	case errors.As(err, &reply): // an older Redis, or one that does not let Leash ask
+	case errors.As(err, &reply) && !hasErrorCode(err, "WRONGPASS"):
+		// an older Redis, or one that does not let Leash ask
 		answer = "OK"
 	case err != nil && own:
 		return u.refusals.last(key), nil

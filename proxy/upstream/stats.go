@@ -9,6 +9,7 @@ import (
 // counters are the live figures for Stats, since the start. Safe for concurrent use.
 type counters struct {
 	connectionsLost atomic.Int64
+	loginsRefused   atomic.Int64
 	pinsRefused     atomic.Int64
 	roundTrips      histogram.Histogram
 }
@@ -24,6 +25,7 @@ type Stats struct {
 	PinnedLimit     int   // how many pinned links a node may have
 	PinsRefused     int64 // pinned links that were refused because of the limit
 	ConnectionsLost int64 // connections that Redis or the network has ended
+	LoginsRefused   int64 // logins of Leash's own user whose password Redis refused
 	// the times of the PINGs, one a second to each node
 	RoundTrips histogram.Snapshot
 }
@@ -32,7 +34,8 @@ type Stats struct {
 func (u *Upstream) Stats() Stats {
 	s := Stats{
 		Busy: int(u.busy.Load()), PinnedLimit: u.maxPinned(), PinsRefused: u.stats.pinsRefused.Load(),
-		ConnectionsLost: u.stats.connectionsLost.Load(), RoundTrips: u.stats.roundTrips.Snapshot(),
+		ConnectionsLost: u.stats.connectionsLost.Load(), LoginsRefused: u.LoginsRefused(),
+		RoundTrips: u.stats.roundTrips.Snapshot(),
 	}
 	if t := u.Topology(); t != nil {
 		s.Masters, s.Usable = len(t.Masters()), t.usable()
@@ -45,6 +48,9 @@ func (u *Upstream) Stats() Stats {
 	}
 	return s
 }
+
+// LoginsRefused is Stats.LoginsRefused alone. It does not block.
+func (u *Upstream) LoginsRefused() int64 { return u.stats.loginsRefused.Load() }
 
 // count counts the link if it is connected.
 func (l *Link) count(s *Stats) {
