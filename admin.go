@@ -16,8 +16,10 @@ import (
 
 	"leash/internal/admin"
 	"leash/internal/config"
+	"leash/internal/console"
 	"leash/internal/metrics"
 	"leash/internal/tlsfiles"
+	"leash/lockcmd"
 	"leash/proxy"
 )
 
@@ -27,6 +29,9 @@ type adminPort struct {
 	ctx    context.Context // done once Leash begins to stop
 	server atomic.Pointer[proxy.Server]
 	stop   func()
+
+	console *console.Console // nil without --admin
+	backend atomic.Pointer[console.Backend]
 }
 
 // startAdmin opens the port and serves it until stop is called.
@@ -39,12 +44,15 @@ func startAdmin(ctx context.Context, cfg config.Config, c certificates, log *slo
 	if err != nil {
 		return nil, fmt.Errorf("--admin: %w", err)
 	}
-	log.Info("admin port is open", "address", ln.Addr(), "tls", c.admin != nil, "token", cfg.AdminToken != "")
+	addr := ln.Addr()
+	log.Info("admin port is open", "address", addr, "tls", c.admin != nil, "token", cfg.AdminToken != "")
 	if c.admin != nil {
 		ln = tls.NewListener(ln, followed(c.admin))
 	}
+	a.console = console.New(console.Config{Version: config.Version(), Backend: a.backend.Load, Ready: a.ready, Log: log})
 	port := admin.New(admin.Config{
-		Token: string(cfg.AdminToken), Metrics: a.metrics(c), Ready: a.ready, Log: log,
+		Token: string(cfg.AdminToken), WriteToken: string(cfg.AdminWriteToken), Exposed: !admin.IsLoopback(addr),
+		Metrics: a.metrics(c), Ready: a.ready, API: a.console.API(), OnStop: a.console.Close, Log: log,
 	})
 	end := background(func(ctx context.Context) error {
 		if err := port.Run(ctx, ln); err != nil { // the locks are more important than this port
@@ -61,8 +69,14 @@ func followed(source *tlsfiles.Source) *tls.Config {
 	return &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return source.Config(), nil }}
 }
 
-// show makes the figures of the server visible.
-func (a *adminPort) show(server *proxy.Server) { a.server.Store(server) }
+// show makes the figures of the server and the locks visible.
+func (a *adminPort) show(server *proxy.Server, locks *lockcmd.Service) {
+	a.server.Store(server)
+	if a.console != nil {
+		locks.SetObserver(a.console.Observer())
+		a.backend.Store(&console.Backend{Server: server, Locks: locks})
+	}
+}
 
 // ready reports whether clients can work now.
 func (a *adminPort) ready() bool {

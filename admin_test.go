@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -131,5 +133,70 @@ func TestAdminPort(t *testing.T) {
 	}
 	if status, _ := admin.get("/livez"); status != 0 {
 		t.Errorf("the port answers after the end: %d", status)
+	}
+}
+
+// TestConsole reads a lock with a binary name by the API, and follows its events until the end of
+// Leash, which waits for no reader.
+func TestConsole(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	socket := filepath.Join(t.TempDir(), "leash.sock")
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var out safeBuffer
+	ended := make(chan error, 1)
+	go func() {
+		ended <- run(ctx, []string{"--listen", "unix:" + socket, "--upstream", redis.Addr, "--admin", "127.0.0.1:0"}, nil, &out, &out)
+	}()
+	admin := dialAdmin(t, &out)
+	eventually(t, "it is ready", admin.is("/api/overview", 200))
+	client, key := dialUnix(t, socket), "a\x00\xff b"
+	if got, err := client.Do("LOCK.ACQUIRE", key, "OWNER", "me"); err != nil || got[0] != ':' {
+		t.Fatalf("got %q, %v", got, err)
+	}
+	for path, part := range map[string]string{
+		"/api/holds?search=me":                           `"key":"a\\x00\\xff b","link":"key=a%00%FF+b\u0026db=0"`,
+		"/api/holds?search=nobody":                       `"found":0`,
+		"/api/lock?key=a%00%FF+b":                        `"owner":"me"`,
+		"/api/lock?key=free":                             `"state":"free"`,
+		"/api/lock?" + url.Values{"key": {"{"}}.Encode(): `"state":"free"`,
+		"/api/clients?search=lock.acquire":               `"holds":1`,
+		"/api/overview":                                  redis.Addr,
+	} {
+		if status, text := admin.get(path); status != 200 || !strings.Contains(text, part) {
+			t.Errorf("%s: got %d %s", path, status, text)
+		}
+	}
+
+	answer, err := http.Get("http://" + admin.addr + "/api/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	events := bufio.NewScanner(answer.Body)
+	says := func(part string) bool {
+		for events.Scan() {
+			if strings.Contains(events.Text(), part) {
+				return true
+			}
+		}
+		return false
+	}
+	if !says("overview") {
+		t.Error("no overview")
+	}
+	if got, err := dialUnix(t, socket).Do("LOCK.BREAK", key); err != nil || got != ":1\r\n" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if !says(`"reason":"broken"`) {
+		t.Error("the loss is not told")
+	}
+	stop()
+	if says("nothing says this") {
+		t.Error("the stream goes on")
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }

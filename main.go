@@ -8,7 +8,7 @@
 //	exchange  proxy/pubsub: subscriptions, shared among sessions
 //	locks     lockcmd: LOCK.*, SEM.*, LATCH.*
 //	server    proxy: clients and their sessions
-//	admin     internal/admin: metrics and health checks, over HTTP
+//	admin     internal/admin: metrics, health checks and the console, over HTTP
 //
 // With the name of a command as first argument (leash lock, leash status, …) it runs that command
 // of internal/cli instead.
@@ -149,7 +149,7 @@ func serve(ctx context.Context, cfg config.Config, hangups <-chan os.Signal, log
 	if err != nil {
 		return err
 	}
-	admin.show(server)
+	admin.show(server, locks)
 	if up.AuthRequired() && !cfg.TrustClients {
 		log.Info("redis wants a password: clients must send AUTH, or start Leash with --trust-clients")
 	}

@@ -87,9 +87,9 @@ func (c *Carrier) attachHolds(ctx context.Context, holds []*hold, id string, unt
 	for i, h := range holds {
 		h.applyLocked(attached, "")
 		h.setLastIDLocked(id)
+		h.since = s.now() // before SearchHolds can find h
 		c.addHoldLocked(h)
 		s.stats.holds.add(h.kind, 1)
-		h.since = s.now()
 		h.startTimerLocked()
 		c.watchIdleLocked(h)
 		c.holdBackPushesLocked(h)
@@ -98,6 +98,7 @@ func (c *Carrier) attachHolds(ctx context.Context, holds []*hold, id string, unt
 	}
 	c.mu.Unlock()
 	for _, h := range holds {
+		s.observe(Granted, h)
 		s.events.deliverPending(h)
 		h.checkWanted()
 	}

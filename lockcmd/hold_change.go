@@ -71,6 +71,7 @@ func (s *Service) follow(unsure time.Time, changes ...change) (released <-chan s
 			s.stats.holds.add(h.kind, -1)
 			s.stats.holdTimes.Observe(h.age())
 			h.carrier.guard(-1)
+			s.observeEnd(ch)
 		}
 		if ch.has(tellMove) {
 			h.carrier.host.End([]byte(h.key()), ReasonMoved)

@@ -71,6 +71,7 @@ func (r *lossReport) tell() {
 // log must not delay the reports of other losses.
 func (s *Service) recordLoss(h *hold, reason string) {
 	s.stats.lost(reason)
+	s.observeLoss(h, reason)
 	if !s.losses.add(loss{h, reason, h.carrier.host.Client()}) {
 		s.stats.unlogged.Add(1)
 	}

@@ -89,3 +89,20 @@ func (p *presentHolds) ofLock(lock lockID) (holds []*hold) {
 	}
 	return holds
 }
+
+// part copies holds with entries above after to into, in the order of their entries. It returns how
+// many there are, and the last entry that it looked at; more is false at the end of the table. The
+// mutex is held for len(into) entries.
+func (p *presentHolds) part(after uint32, into []*hold) (n int, last uint32, more bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	end := p.holds.table.Last()
+	for last = after; last < end && last-after < uint32(len(into)); {
+		last++
+		if h := p.holds.table.At(last); h != nil {
+			into[n] = h
+			n++
+		}
+	}
+	return n, last, last < end
+}

@@ -37,6 +37,7 @@ type Service struct {
 	limits   *limits
 	losses   *lossLog
 	stats    counters
+	observer atomic.Pointer[Observer] // nil without
 
 	presentHolds
 	tasks    tasks

@@ -4,9 +4,10 @@
 //	/livez         200 while the process works; it asks nobody
 //	/readyz        200 if clients can work, 503 otherwise
 //	/debug/pprof/  profiles of Go, only with a token
+//	/api/          what the console reads
 //
-// If there is a token, /metrics and /debug/pprof/ want it as "Authorization: Bearer <token>". The
-// health checks never want it, because orchestrators cannot send it.
+// If there is a token, all but the health checks want it as "Authorization: Bearer <token>".
+// Orchestrators cannot send it with health checks. access.go says who may read and change what.
 //
 // A [Server] serves one listener. It limits the time of each request and the number of connections.
 // When there are too many, the oldest connection without a running request makes room, so idle

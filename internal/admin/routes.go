@@ -1,12 +1,9 @@
 package admin
 
 import (
-	"crypto/sha256"
-	"crypto/subtle"
 	"io"
 	"net/http"
 	"net/http/pprof"
-	"strings"
 	"time"
 )
 
@@ -18,6 +15,9 @@ func (s *Server) routes() http.Handler {
 	mux.Handle("GET /metrics", s.authorized(s.cfg.Metrics))
 	if s.cfg.Token != "" {
 		mux.Handle("/debug/pprof/", s.authorized(profiles()))
+	}
+	if s.cfg.API != nil {
+		mux.Handle("/api/", s.private(s.cfg.API))
 	}
 	return mux
 }
@@ -56,22 +56,4 @@ func unhurried(next http.HandlerFunc) http.HandlerFunc {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 		next(w, r)
 	}
-}
-
-// authorized asks for the token, if there is one.
-func (s *Server) authorized(next http.Handler) http.Handler {
-	if s.cfg.Token == "" {
-		return next
-	}
-	want := sha256.Sum256([]byte(s.cfg.Token))
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-		got := sha256.Sum256([]byte(strings.TrimSpace(token))) // as long as want, whatever was sent
-		if !strings.EqualFold(scheme, "Bearer") || subtle.ConstantTimeCompare(got[:], want[:]) != 1 {
-			w.Header().Set("WWW-Authenticate", "Bearer")
-			say(w, http.StatusUnauthorized, "give the token: Authorization: Bearer <token>\n")
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
 }

@@ -24,10 +24,15 @@ const (
 
 // Config says what a Server serves.
 type Config struct {
-	Token   string       // for /metrics and /debug/pprof/; empty: none, and no profiles
+	Token   string       // for all but the health checks; empty: none, and no profiles
 	Metrics http.Handler // of /metrics
-	Ready   func() bool  // must not block
-	Log     *slog.Logger
+	// WriteToken allows the same as Token, and what changes something; empty: nobody may do that.
+	WriteToken string
+	Exposed    bool         // other machines reach the port; then there is no API without a token
+	API        http.Handler // of /api/; nil: there is none
+	OnStop     func()       // called when the port begins to stop, to end long requests; may be nil
+	Ready      func() bool  // must not block
+	Log        *slog.Logger
 }
 
 // Server is the HTTP port. Make one with New and run it once with Run.
@@ -48,6 +53,9 @@ func New(cfg Config) *Server {
 		ConnState:   s.connections.changed,
 		ConnContext: withConn,
 		ErrorLog:    slog.NewLogLogger(cfg.Log.Handler(), slog.LevelDebug),
+	}
+	if cfg.OnStop != nil {
+		s.http.RegisterOnShutdown(guard.Func(cfg.Log, "admin stop", cfg.OnStop))
 	}
 	return s
 }

@@ -12,11 +12,12 @@ import (
 func adminOptions(c *Config) []option {
 	return []option{
 		{name: "admin", value: text("host:port", &c.Admin),
-			summary: "Where metrics, health checks and profiles are served, by HTTP.",
+			summary: "Where metrics, health checks, the console and profiles are served, by HTTP.",
 			details: []string{
 				"`:port` is the port on this machine only. Port 0 is any free port. " +
 					"To serve other machines, give the host, such as `0.0.0.0:9121`.",
-				"[metrics](metrics.md) describes the paths `/metrics`, `/livez`, `/readyz` and `/debug/pprof/`. " +
+				"[metrics](metrics.md) describes the paths `/metrics`, `/livez`, `/readyz` and `/debug/pprof/`, " +
+					"[console](console.md) all others. " +
 					"Without `--admin-token-file`, everybody who reaches the port can read the metrics.",
 			},
 			defaultIs: "none"},
@@ -30,12 +31,21 @@ func adminOptions(c *Config) []option {
 			summary:   "File with the key of --admin-tls-cert, in PEM.",
 			defaultIs: "none"},
 		{name: "admin-token-file", value: text("path", &c.AdminTokenFile),
-			summary: "File with the token that --admin asks for before it shows metrics and profiles.",
+			summary: "File with the token that --admin asks for before it shows anything.",
 			details: []string{
 				"A client sends it as `Authorization: Bearer <token>`. The health checks ask for no token. " +
-					"There are no profiles without a token.",
+					"There are no profiles without a token, and the console serves only this machine.",
 				"The file holds the token and nothing else. Leash ignores a line end after it. " +
 					"Leash reads the file once, at its start.",
+			},
+			defaultIs: "none",
+			limits:    "at most 64KiB, without spaces"},
+		{name: "admin-write-token-file", value: text("path", &c.AdminWriteTokenFile),
+			summary: "File with the token that allows to break locks and to kill clients at --admin.",
+			details: []string{
+				"The token allows what the one of `--admin-token-file` allows as well. " +
+					"Without the flag, nobody can change anything at the port. " +
+					"The format of the file is that of `--admin-token-file`.",
 			},
 			defaultIs: "none",
 			limits:    "at most 64KiB, without spaces"},
@@ -53,8 +63,9 @@ func (c Config) AdminAddr() string {
 // validateAdmin checks the flags about the admin port.
 func (c Config) validateAdmin() error {
 	if c.Admin == "" {
-		if c.AdminTLSCert != "" || c.AdminTLSKey != "" || c.AdminToken != "" {
-			return errors.New("--admin-tls-cert, --admin-tls-key and --admin-token-file are for --admin: give it, or remove them")
+		if c.AdminTLSCert != "" || c.AdminTLSKey != "" || c.AdminToken != "" || c.AdminWriteToken != "" {
+			return errors.New("--admin-tls-cert, --admin-tls-key, --admin-token-file and --admin-write-token-file " +
+				"are for --admin: give it, or remove them")
 		}
 		return nil
 	}
@@ -69,24 +80,43 @@ func (c Config) validateAdmin() error {
 	if (c.AdminTLSCert == "") != (c.AdminTLSKey == "") {
 		errs = append(errs, errors.New("--admin-tls-cert and --admin-tls-key belong together: give both"))
 	}
-	if strings.ContainsFunc(string(c.AdminToken), unicode.IsSpace) { // the token itself is not shown
-		errs = append(errs, errors.New("--admin-token-file has white space within the token: give a token without any"))
-	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.validateAdminTokens())...)
 }
 
-// readAdminToken puts the content of the token file in AdminToken.
-func (c *Config) readAdminToken() error {
-	if c.AdminTokenFile == "" {
+// validateAdminTokens does not show the tokens themselves.
+func (c Config) validateAdminTokens() error {
+	switch {
+	case strings.ContainsFunc(string(c.AdminToken), unicode.IsSpace):
+		return errors.New("--admin-token-file has white space within the token: give a token without any")
+	case strings.ContainsFunc(string(c.AdminWriteToken), unicode.IsSpace):
+		return errors.New("--admin-write-token-file has white space within the token: give a token without any")
+	case c.AdminWriteToken != "" && c.AdminToken == "":
+		return errors.New("--admin-write-token-file needs --admin-token-file: give it as well")
+	case c.AdminWriteToken != "" && c.AdminToken == c.AdminWriteToken:
+		return errors.New("--admin-write-token-file has the token of --admin-token-file: give another one")
+	}
+	return nil
+}
+
+// readAdminTokens puts the contents of the token files in AdminToken and AdminWriteToken.
+func (c *Config) readAdminTokens() error {
+	return errors.Join(
+		readToken("--admin-token-file", c.AdminTokenFile, &c.AdminToken),
+		readToken("--admin-write-token-file", c.AdminWriteTokenFile, &c.AdminWriteToken),
+	)
+}
+
+func readToken(flag, path string, into *Secret) error {
+	if path == "" {
 		return nil
 	}
-	token, err := readLine(c.AdminTokenFile)
+	token, err := readLine(path)
 	if err != nil {
-		return fmt.Errorf("--admin-token-file: %w", err)
+		return fmt.Errorf("%s: %w", flag, err)
 	}
 	if strings.TrimSpace(token) == "" {
-		return fmt.Errorf("--admin-token-file %q is empty: put the token in it", c.AdminTokenFile)
+		return fmt.Errorf("%s %q is empty: put the token in it", flag, path)
 	}
-	c.AdminToken = Secret(token)
+	*into = Secret(token)
 	return nil
 }

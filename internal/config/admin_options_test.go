@@ -11,8 +11,8 @@ func TestValidateAdmin(t *testing.T) {
 		`--admin "127.0.0.1:6380" is an address for clients as well: give each its own port`: {"--admin", "127.0.0.1:6380"},
 		`--admin ":6380" is an address for clients as well: give each its own port`:          {"--admin", ":6380"},
 		"--admin-tls-cert and --admin-tls-key belong together: give both":                    {"--admin", ":1", "--admin-tls-cert", "a"},
-		"--admin-tls-cert, --admin-tls-key and --admin-token-file are for --admin: give it, or remove them": {
-			"--admin-tls-cert", "a", "--admin-tls-key", "b"},
+		"--admin-tls-cert, --admin-tls-key, --admin-token-file and --admin-write-token-file are for --admin: " +
+			"give it, or remove them": {"--admin-tls-cert", "a", "--admin-tls-key", "b"},
 	} {
 		if got := mustRefuse(t, nil, args...); got != want {
 			t.Errorf("%q: got %s, want %s", args, got, want)
@@ -42,4 +42,25 @@ func TestAdminTokenFile(t *testing.T) {
 		}
 	}
 	mustRefuse(t, nil, "--admin-token-file", writeFile(t, "x"))
+}
+
+func TestAdminWriteTokenFile(t *testing.T) {
+	read, write := writeFile(t, "read"), writeFile(t, "write\n")
+	c := mustParse(t, nil, "--admin", ":1", "--admin-token-file", read, "--admin-write-token-file", write)
+	if c.AdminToken != "read" || c.AdminWriteToken != "write" {
+		t.Errorf("got %q and %q", string(c.AdminToken), string(c.AdminWriteToken))
+	}
+	for want, args := range map[string][]string{
+		"--admin-write-token-file needs --admin-token-file: give it as well": {
+			"--admin", ":1", "--admin-write-token-file", write},
+		"--admin-write-token-file has the token of --admin-token-file: give another one": {
+			"--admin", ":1", "--admin-write-token-file", read, "--admin-token-file", read},
+		"--admin-write-token-file has white space within the token: give a token without any": {
+			"--admin", ":1", "--admin-token-file", read, "--admin-write-token-file", writeFile(t, "a b")},
+	} {
+		if got := mustRefuse(t, nil, args...); got != want {
+			t.Errorf("%q: got %s, want %s", args, got, want)
+		}
+	}
+	mustRefuse(t, nil, "--admin-write-token-file", write)
 }

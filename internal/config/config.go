@@ -119,11 +119,16 @@ type Config struct {
 	// AdminTLSCert and AdminTLSKey are the files of the certificate of the admin port, and of its
 	// key; empty: it speaks plain HTTP.
 	AdminTLSCert, AdminTLSKey string
-	// AdminToken is what metrics and profiles ask for, from AdminTokenFile; empty: metrics ask for
-	// nothing, and there are no profiles.
+	// AdminToken is what metrics, profiles and the console ask for, from AdminTokenFile; empty:
+	// metrics ask for nothing, there are no profiles, and the console serves only this machine.
 	AdminToken Secret
 	// AdminTokenFile is the file that Parse read AdminToken from; empty: none.
 	AdminTokenFile string
+	// AdminWriteToken allows to break locks and to kill clients, from AdminWriteTokenFile; empty:
+	// nobody may do that at the admin port.
+	AdminWriteToken Secret
+	// AdminWriteTokenFile is the file that Parse read AdminWriteToken from; empty: none.
+	AdminWriteTokenFile string
 
 	// Threads is how many threads run Go code at once (GOMAXPROCS).
 	Threads int

@@ -63,7 +63,7 @@ func Parse(args, environ []string) (Config, error) {
 	if err := errors.Join(setFromEnv(gs, fs, environ)...); err != nil {
 		return Config{}, &UsageError{err}
 	}
-	if err := errors.Join(c.readURLs(), c.readPassword(), c.readAdminToken()); err != nil {
+	if err := errors.Join(c.readURLs(), c.readPassword(), c.readAdminTokens()); err != nil {
 		return Config{}, &UsageError{err}
 	}
 	if err := c.Validate(); err != nil {

@@ -188,7 +188,8 @@ func TestParseEveryVariable(t *testing.T) {
 // TestEverythingIsComplete checks that the table above has every flag.
 func TestEverythingIsComplete(t *testing.T) {
 	// upstream-password-file excludes upstream-password; both files have tests of their own
-	listed := map[string]bool{"upstream-password-file": true, "admin-token-file": true}
+	listed := map[string]bool{"upstream-password-file": true, "admin-token-file": true,
+		"admin-write-token-file": true}
 	for _, e := range everything {
 		listed[e.flag] = true
 	}

@@ -37,6 +37,9 @@ func (t *Table[T]) Add(p *T) (number uint32) {
 // uses the number again.
 func (t *Table[T]) At(number uint32) *T { return *t.slot(number) }
 
+// Last is the highest number that Add has ever returned, 0 for none.
+func (t *Table[T]) Last() uint32 { return t.given }
+
 // Remove removes the entry with that number, which must exist. Add may use the number again.
 func (t *Table[T]) Remove(number uint32) {
 	*t.slot(number) = nil

@@ -1,0 +1,84 @@
+package console
+
+import (
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"leash/lockcmd"
+	"leash/proxy"
+	"leash/proxy/upstream"
+)
+
+// Server is what the console reads of the clients. *proxy.Server is one.
+type Server interface {
+	Figures() proxy.Figures
+	SearchClients(text string, first, count int) (found int, clients []proxy.ClientView)
+	Nodes() []upstream.NodeView
+}
+
+// Locks is what the console reads of the locks. *lockcmd.Service is one.
+type Locks interface {
+	SearchHolds(lockcmd.HoldSearch) lockcmd.HoldList
+	ViewLock(db int, key string, until time.Time) (lockcmd.LockView, error)
+}
+
+// Backend is what the console reads from.
+type Backend struct {
+	Server Server
+	Locks  Locks
+}
+
+// Config configures a Console.
+type Config struct {
+	Version string
+	// Backend returns nil before Redis is connected. It does not block.
+	Backend func() *Backend
+	Ready   func() bool // whether /readyz answers 200
+	Log     *slog.Logger
+}
+
+// Limits of what runs at once. A request above them gets 503.
+const (
+	maxStreams  = 16
+	maxRequests = 32
+)
+
+// Console answers the paths of the API. Make one with New.
+type Console struct {
+	cfg      Config
+	feed     *feed
+	requests chan struct{} // one element for each that runs, except readers of events
+	search   chan struct{} // size 1: a search of holds runs
+
+	// mu guards the fields below. It is held while figures are read, which does no I/O.
+	mu       sync.Mutex
+	overview []byte // JSON
+	read     time.Time
+}
+
+// New makes a Console. It starts nothing.
+func New(cfg Config) *Console {
+	return &Console{
+		cfg: cfg, feed: newFeed(),
+		requests: make(chan struct{}, maxRequests), search: make(chan struct{}, 1),
+	}
+}
+
+// Close ends all streams of events. No new ones begin.
+func (c *Console) Close() { c.feed.close() }
+
+// Observer is to be told of the changes of holds.
+func (c *Console) Observer() lockcmd.Observer { return c.feed }
+
+// API answers the paths under /api/.
+func (c *Console) API() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /api/overview", c.answer(c.showOverview))
+	mux.HandleFunc("GET /api/holds", c.answer(c.showHolds, "search", "sort", "page"))
+	mux.HandleFunc("GET /api/lock", c.answer(c.showLock, "key", "db"))
+	mux.HandleFunc("GET /api/clients", c.answer(c.showClients, "search", "page"))
+	mux.HandleFunc("GET /api/events", c.stream)
+	return mux
+}

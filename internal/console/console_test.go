@@ -1,0 +1,361 @@
+package console
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"leash/lockcmd"
+	"leash/proxy"
+	"leash/proxy/upstream"
+)
+
+// fake is a Server and Locks with answers of the test.
+type fake struct {
+	holds  lockcmd.HoldList
+	search lockcmd.HoldSearch // the last one
+	lock   lockcmd.LockView
+	err    error
+	block  chan struct{} // ViewLock waits for it, if not nil
+	asked  chan struct{} // gets an element when ViewLock waits
+}
+
+func (f *fake) Figures() proxy.Figures { return proxy.Figures{Clients: 7} }
+
+func (f *fake) Nodes() []upstream.NodeView {
+	return []upstream.NodeView{{Addr: "10.0.0.1:6379", Role: "master", Usable: true, SharedLinks: 2}}
+}
+
+func (f *fake) SearchClients(text string, first, count int) (int, []proxy.ClientView) {
+	return 1, []proxy.ClientView{{ID: 5, Name: text + fmt.Sprint(first, count), Age: time.Second}}
+}
+
+func (f *fake) SearchHolds(search lockcmd.HoldSearch) lockcmd.HoldList {
+	f.search = search
+	return f.holds
+}
+
+func (f *fake) ViewLock(int, string, time.Time) (lockcmd.LockView, error) {
+	if f.block != nil {
+		f.asked <- struct{}{}
+		<-f.block
+	}
+	return f.lock, f.err
+}
+
+// serve runs a Console until the test ends.
+func serve(t *testing.T, f *fake) (*Console, *httptest.Server) {
+	t.Helper()
+	backend := &Backend{f, f}
+	if f == nil {
+		backend = nil
+	}
+	c := New(Config{
+		Version: "v1", Backend: func() *Backend { return backend }, Ready: func() bool { return true },
+		Log: slog.New(slog.DiscardHandler),
+	})
+	s := httptest.NewServer(c.API())
+	t.Cleanup(func() { c.Close(); s.Close() })
+	return c, s
+}
+
+// get returns the status and the text of an answer.
+func get(t *testing.T, s *httptest.Server, path string) (int, string) {
+	t.Helper()
+	answer, err := s.Client().Get(s.URL + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	b, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(b)
+}
+
+func TestBadInput(t *testing.T) {
+	_, s := serve(t, &fake{})
+	for path, says := range map[string]string{
+		"/api/holds?page=0":                                     "page is a number from 1 to 1000000",
+		"/api/holds?page=x":                                     "page is a number",
+		"/api/holds?page=99999999999999999999":                  "page is a number",
+		"/api/holds?sort=size":                                  "sort is age, key, ttl, waiters or mode",
+		"/api/holds?sort=--age":                                 "sort is",
+		"/api/holds?search=a&search=b":                          "search is there twice",
+		"/api/holds?find=a":                                     `unknown parameter "find"`,
+		"/api/holds?search=%zz":                                 "the query is not valid",
+		"/api/holds?a;b":                                        "the query is not valid",
+		"/api/holds?search=" + strings.Repeat("a", maxSearch+1): "search has more than 1024 bytes",
+		"/api/lock":                                             "give the key of the lock",
+		"/api/lock?key=a&db=-1":                                 "db is a number",
+		"/api/lock?key=a&db=%00%1b[m":                           `not "\\x00\\x1b[m"`,
+		"/api/lock?key=" + strings.Repeat("a", maxKey+1):        "the key has more than 4096 bytes",
+		"/api/clients?page=-1":                                  "page is a number",
+		"/api/events?from=1":                                    "unknown parameter",
+		"/api/overview?x=%E2%80%AE":                             "unknown parameter",
+	} {
+		if status, text := get(t, s, path); status != 400 || !strings.Contains(text, says) {
+			t.Errorf("%.60s: got %d %s", path, status, text)
+		}
+	}
+	for _, path := range []string{"/api/", "/api/holds/", "/api/nothing"} {
+		if status, _ := get(t, s, path); status != 404 {
+			t.Errorf("%s: got %d", path, status)
+		}
+	}
+	_, s = serve(t, nil)
+	for _, path := range []string{"/api/overview", "/api/holds", "/api/lock?key=a", "/api/clients", "/api/events"} {
+		if status, text := get(t, s, path); status != 503 || !strings.Contains(text, "not connected") {
+			t.Errorf("%s before Redis: got %d %s", path, status, text)
+		}
+	}
+}
+
+// TestNames checks that names of any bytes are shown readably, and that their links mean them
+// exactly.
+func TestNames(t *testing.T) {
+	for name, want := range map[string]string{
+		"order:42": "order:42", "日本": "日本", "a b": "a b", "": "",
+		"a\x00\xff\n": `a\x00\xff\n`, "\u202egpj": `\u202egpj`, "<b>": "<b>", "\u00a0": `\u00a0`,
+		strings.Repeat("é", 300):    strings.Repeat("é", 128) + "… and 344 bytes",
+		strings.Repeat("\xbf", 300): strings.Repeat(`\xbf`, 252) + "… and 48 bytes",
+	} {
+		if got := shown(name); got != want {
+			t.Errorf("%q: got %s, want %s", name, got, want)
+		}
+		values, err := url.ParseQuery(linkOf(3, name))
+		if err != nil || values.Get("key") != name || values.Get("db") != "3" {
+			t.Errorf("the link of %q: got %q, %v", name, values, err)
+		}
+	}
+	if linkOf(0, strings.Repeat("k", maxKey+1)) != "" {
+		t.Error("a link for a key that the API refuses")
+	}
+}
+
+func TestHoldsAndClients(t *testing.T) {
+	f := &fake{holds: lockcmd.HoldList{Found: 120, Holds: []lockcmd.HoldView{{
+		Key: "a\x00", DB: 2, Mode: "plain", Owner: "me", Token: 1795602726208790, Age: 3 * time.Second, Left: -time.Second,
+	}}}}
+	_, s := serve(t, f)
+	status, text := get(t, s, "/api/holds?search=order&sort=-waiters&page=3")
+	for _, part := range []string{`"found":120`, `"page_size":50`, `"key":"a\\x00"`, `"link":"key=a%00\u0026db=2"`,
+		`"token":1795602726208790`, `"age_ms":3000`, `"left_ms":0`} {
+		if status != 200 || !strings.Contains(text, part) {
+			t.Errorf("got %d %s, want %s", status, text, part)
+		}
+	}
+	want := lockcmd.HoldSearch{Text: "order", By: lockcmd.ByWaiters, Reverse: true, First: 100, Count: pageSize}
+	if f.search != want {
+		t.Errorf("got %+v, want %+v", f.search, want)
+	}
+	if status, text = get(t, s, "/api/clients?search=x&page=2"); status != 200 || !strings.Contains(text, `"name":"x50 50"`) {
+		t.Errorf("got %d %s", status, text)
+	}
+	if status, text = get(t, s, "/api/overview"); status != 200 || !strings.Contains(text, `"shared_links":2`) {
+		t.Errorf("got %d %s", status, text)
+	}
+}
+
+func TestLock(t *testing.T) {
+	f := &fake{lock: lockcmd.LockView{State: "held", Holds: []lockcmd.HoldView{{Key: "k", Token: 9}}, Waiters: 1,
+		Queue: []lockcmd.WaiterView{{Owner: "you", Waited: time.Second}}}}
+	c, s := serve(t, f)
+	c.Observer().Observe(lockcmd.HoldChange{Kind: lockcmd.Lost, Key: "k", Reason: "broken"})
+	c.Observer().Observe(lockcmd.HoldChange{Kind: lockcmd.Lost, Key: "other", Reason: "broken"})
+	status, text := get(t, s, "/api/lock?key=k")
+	if status != 200 || !strings.Contains(text, `"waited_ms":1000`) || strings.Count(text, `"reason":"broken"`) != 1 {
+		t.Errorf("got %d %s", status, text)
+	}
+	for _, x := range []struct {
+		err    error
+		status int
+		says   string
+	}{
+		{&lockcmd.BadKeyError{Text: "ERR bad"}, 400, "ERR bad"},
+		{fmt.Errorf("asked: %w", errors.New("boom")), 502, "Redis answered"},
+	} {
+		f.err = x.err
+		if status, text := get(t, s, "/api/lock?key=k"); status != x.status || !strings.Contains(text, x.says) {
+			t.Errorf("%v: got %d %s", x.err, status, text)
+		}
+	}
+}
+
+// TestTooManyRequests fills the limit with questions that Redis does not answer.
+func TestTooManyRequests(t *testing.T) {
+	f := &fake{block: make(chan struct{}), asked: make(chan struct{})}
+	_, s := serve(t, f)
+	answers := make(chan int, maxRequests)
+	for range maxRequests {
+		go func() {
+			answer, err := http.Get(s.URL + "/api/lock?key=k")
+			if err != nil {
+				answers <- 0
+				return
+			}
+			answer.Body.Close()
+			answers <- answer.StatusCode
+		}()
+		<-f.asked
+	}
+	if status, text := get(t, s, "/api/overview"); status != 503 || !strings.Contains(text, "too many") {
+		t.Errorf("got %d %s", status, text)
+	}
+	close(f.block)
+	for range maxRequests {
+		if status := <-answers; status != 200 {
+			t.Errorf("got %d", status)
+		}
+	}
+}
+
+// reader reads a stream of events.
+type reader struct {
+	t    *testing.T
+	body io.ReadCloser
+	*bufio.Reader
+}
+
+func openStream(t *testing.T, s *httptest.Server) *reader {
+	t.Helper()
+	answer, err := http.Get(s.URL + "/api/events")
+	if err != nil || answer.StatusCode != 200 {
+		t.Fatalf("got %+v, %v", answer, err)
+	}
+	t.Cleanup(func() { answer.Body.Close() })
+	return &reader{t, answer.Body, bufio.NewReader(answer.Body)}
+}
+
+// next returns the data of the next message of that kind; false at the end of the stream.
+func (r *reader) next(kind string) (string, bool) {
+	for {
+		event, err := r.ReadString('\n')
+		data, _ := r.ReadString('\n')
+		if _, err2 := r.ReadString('\n'); err != nil || err2 != nil {
+			return "", false
+		}
+		if event == "event: "+kind+"\n" {
+			return strings.TrimPrefix(data, "data: "), true
+		}
+	}
+}
+
+func TestStream(t *testing.T) {
+	c, s := serve(t, &fake{})
+	o := c.Observer()
+	if o.Watches() {
+		t.Error("grants are wanted without a reader")
+	}
+	o.Observe(lockcmd.HoldChange{Kind: lockcmd.Lost, Key: "before"})
+	r := openStream(t, s)
+	if data, _ := r.next("locks"); !strings.Contains(data, `"before"`) {
+		t.Errorf("the first message: %s", data)
+	}
+	if data, _ := r.next("overview"); !strings.Contains(data, `"version":"v1"`) {
+		t.Errorf("the overview: %s", data)
+	}
+	if !o.Watches() {
+		t.Error("grants are not wanted with a reader")
+	}
+	o.Observe(lockcmd.HoldChange{Kind: lockcmd.Granted, Key: "after"})
+	if data, _ := r.next("locks"); !strings.Contains(data, `"after"`) || strings.Contains(data, "before") {
+		t.Errorf("the next message: %s", data)
+	}
+	r.body.Close()
+	eventually(t, "the reader is forgotten", func() bool { return !o.Watches() })
+}
+
+// TestMissedEvents checks that a reader is told how many events did not fit into its queue.
+func TestMissedEvents(t *testing.T) {
+	c, s := serve(t, &fake{})
+	r := openStream(t, s)
+	r.next("overview")
+	told, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-told:
+				return
+			default:
+				c.Observer().Observe(lockcmd.HoldChange{Kind: lockcmd.Granted, Key: "k"})
+			}
+		}
+	}()
+	missed, ok := r.next("missed")
+	close(told)
+	<-done
+	if n, err := strconv.Atoi(strings.TrimSpace(missed)); !ok || err != nil || n < 1 {
+		t.Errorf("got %q, %v", missed, err)
+	}
+	if data, _ := r.next("locks"); strings.Count(data, `"number"`) != queuedEvents {
+		t.Errorf("the message after it has %d events", strings.Count(data, `"number"`))
+	}
+}
+
+// TestTooManyStreams checks the limit, and that Close ends all.
+func TestTooManyStreams(t *testing.T) {
+	c, s := serve(t, &fake{})
+	var readers []*reader
+	for range maxStreams {
+		readers = append(readers, openStream(t, s))
+	}
+	if status, text := get(t, s, "/api/events"); status != 503 || !strings.Contains(text, "too many pages") {
+		t.Errorf("got %d %s", status, text)
+	}
+	readers[0].body.Close()
+	eventually(t, "there is room again", func() bool { return c.feed.readers.Load() < maxStreams })
+	readers[0] = openStream(t, s)
+	c.Close()
+	for _, r := range readers {
+		if _, ok := r.next("end"); ok {
+			t.Error("a stream goes on")
+		}
+	}
+	if status, _ := get(t, s, "/api/events"); status != 503 {
+		t.Errorf("after the end: got %d", status)
+	}
+}
+
+// TestKeptEvents checks that grants do not push losses out, and what is kept of long keys.
+func TestKeptEvents(t *testing.T) {
+	f := newFeed()
+	long := strings.Repeat("k", 1<<20)
+	f.Observe(lockcmd.HoldChange{Kind: lockcmd.Lost, Key: long, Reason: "gone"})
+	for range 10 * keptEvents {
+		f.Observe(lockcmd.HoldChange{Kind: lockcmd.Granted, Key: "k"})
+	}
+	if got := f.ofLock(0, long); len(got) != 1 || got[0].Reason != "gone" || got[0].Link != "" {
+		t.Errorf("the loss: got %+v", got)
+	}
+	got := f.ofLock(0, "k")
+	if len(got) != lockEvents || got[len(got)-1].Number != f.last || got[0].Number != f.last-lockEvents+1 {
+		t.Errorf("the grants: got %d", len(got))
+	}
+	if len(f.ofLock(1, "k")) != 0 {
+		t.Error("events of another database")
+	}
+	if kept := f.losses.list()[0]; len(kept.Key) != maxKeptKey {
+		t.Errorf("%d bytes of the key are kept", len(kept.Key))
+	}
+}
+
+func eventually(t *testing.T, what string, reached func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !reached(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within 30 s", what)
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package lockcmd
+
+import "time"
+
+// Observer is told what happens to the holds of a Service. Its methods must not block. They are
+// called by many goroutines at once.
+type Observer interface {
+	// Watches reports whether Observe is to be called for more than losses.
+	Watches() bool
+	Observe(HoldChange)
+}
+
+// HoldChange is something that happened to a hold.
+type HoldChange struct {
+	Kind   ChangeKind
+	DB     int
+	Key    string
+	Mode   string
+	Owner  string
+	Token  int64
+	Client string        // "addr:port name"
+	Held   time.Duration // for how long a carrier of this Leash has had it
+	Reason string        // of a loss, as in the log; empty otherwise
+}
+
+// ChangeKind says what happened to a hold.
+type ChangeKind string
+
+// The kinds of changes. After a loss, the end of the hold may follow.
+const (
+	Granted  ChangeKind = "granted"  // an owner got it, or it was moved to this Leash
+	Released ChangeKind = "released" // it has ended
+	Moved    ChangeKind = "moved"    // another connection has it now
+	Expiring ChangeKind = "expiring" // its connection has ended, and it runs out
+	Lost     ChangeKind = "lost"
+)
+
+// SetObserver sets who is told of changes. While Watches is false, it costs two loads for each
+// grant and each release.
+func (s *Service) SetObserver(o Observer) { s.observer.Store(&o) }
+
+// observe tells the observer of a change that is no loss. No mutex may be held.
+func (s *Service) observe(kind ChangeKind, h *hold) {
+	if o := s.observer.Load(); o != nil && (*o).Watches() {
+		(*o).Observe(h.changed(kind, ""))
+	}
+}
+
+// observeLoss tells the observer of a loss.
+func (s *Service) observeLoss(h *hold, reason string) {
+	if o := s.observer.Load(); o != nil {
+		(*o).Observe(h.changed(Lost, reason))
+	}
+}
+
+// observeEnd tells the observer of a hold that is over. A loss was told before.
+func (s *Service) observeEnd(ch *change) {
+	switch {
+	case ch.has(reportReleased):
+		s.observe(Released, ch.hold)
+	case ch.has(reportMoved):
+		s.observe(Moved, ch.hold)
+	case ch.has(leaveToExpire):
+		s.observe(Expiring, ch.hold)
+	}
+}
+
+func (h *hold) changed(kind ChangeKind, reason string) HoldChange {
+	return HoldChange{
+		Kind: kind, DB: int(h.db), Key: h.key(), Mode: h.mode().Name, Owner: h.owner(), Token: h.token,
+		Client: h.carrier.host.Client(), Held: h.age(), Reason: reason,
+	}
+}
