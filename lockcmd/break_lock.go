@@ -68,6 +68,8 @@ type breakRequest struct {
 	// record prefixes of the holds that are marked; a hold that moves is marked again
 	marked     map[string]bool
 	forceAfter time.Time // until then the Leashes of the holds have time
+	// tokens of the holds that may be ended; nil: whichever there are
+	confirmed []int64
 
 	begun       bool
 	unconfirmed bool // nobody reported how one of them ended
@@ -99,6 +101,9 @@ func (b *breakRequest) run() error {
 	if err == nil && len(info.Holds) == 0 && (info.Owner == "" || info.Mode != script.Plain.Name) {
 		info, _, _, err = b.service.seek(b.lock, options{}, b.until)
 	}
+	if err == nil && !b.isConfirmed(info) {
+		err = ErrOtherHolder
+	}
 	for _, f := range info.Others {
 		if err == nil {
 			err = b.forceOther(f)
@@ -122,6 +127,44 @@ func (b *breakRequest) run() error {
 		b.awaitReports()
 	}
 	return err
+}
+
+// ErrOtherHolder is the error of Break when a hold is there that was not confirmed.
+var ErrOtherHolder = errors.New("lockcmd: another holder has the lock")
+
+// isConfirmed reports whether all holds may be ended. A hold of Redisson has the token 0.
+func (b *breakRequest) isConfirmed(info script.Inspection) bool {
+	if b.confirmed == nil {
+		return true
+	}
+	return !slices.ContainsFunc(slices.Concat(info.Holds, info.Others), func(f script.Hold) bool {
+		return !slices.Contains(b.confirmed, f.Record.Token)
+	})
+}
+
+// BreakOutcome says how Break ended. Its values are the replies of LOCK.BREAK.
+type BreakOutcome int64
+
+// The outcomes of Break.
+const (
+	WasFree   BreakOutcome = wasFree
+	WasTold   BreakOutcome = wasTold
+	WasForced BreakOutcome = wasForced
+)
+
+// Break ends all holds of a lock against their owners' will, like LOCK.BREAK, if it has none but
+// those with the confirmed tokens. A hold of Redisson has the token 0. It blocks until Redis has
+// answered or Config.UpstreamTimeout is over. The error is ErrOtherHolder before anything was done,
+// a *BadKeyError, or one of Redis; after an error of Redis the outcome is unknown. Safe for
+// concurrent use.
+func (s *Service) Break(db int, key string, confirmed []int64) (BreakOutcome, error) {
+	if msg := s.keyError(key); msg != "" {
+		return WasFree, &BadKeyError{msg}
+	}
+	b := s.newBreakRequest(lockID{db, key}, s.deadline())
+	b.confirmed = append([]int64{}, confirmed...)
+	err := b.run()
+	return BreakOutcome(b.answer()), err
 }
 
 // step does what the inspection requires. It reports whether all targets are over.

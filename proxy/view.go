@@ -58,3 +58,15 @@ func (v *ClientView) contains(text string) bool {
 
 // Nodes shows the nodes of Redis. It visits every link, and does not block.
 func (s *Server) Nodes() []upstream.NodeView { return s.up.NodeViews() }
+
+// KillClient ends the connection of a client, like CLIENT KILL ID. Its locks expire (rule R28). It
+// returns false if there is no such client. It does not block.
+func (s *Server) KillClient(id int64) bool {
+	for _, one := range s.all() {
+		if one.id == id && !one.isCut() {
+			one.kill("client kill", true)
+			return true
+		}
+	}
+	return false
+}

@@ -68,7 +68,7 @@ func (c *Console) question(r *http.Request, allowed []string) (question, error) 
 		switch {
 		case !slices.Contains(allowed, name):
 			return question{}, badInput("unknown parameter %q", name)
-		case len(list) > 1:
+		case len(list) > 1 && name != "token":
 			return question{}, badInput("%s is there twice", name)
 		}
 	}

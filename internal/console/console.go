@@ -16,12 +16,14 @@ type Server interface {
 	Figures() proxy.Figures
 	SearchClients(text string, first, count int) (found int, clients []proxy.ClientView)
 	Nodes() []upstream.NodeView
+	KillClient(id int64) bool
 }
 
 // Locks is what the console reads of the locks. *lockcmd.Service is one.
 type Locks interface {
 	SearchHolds(lockcmd.HoldSearch) lockcmd.HoldList
 	ViewLock(db int, key string, until time.Time) (lockcmd.LockView, error)
+	Break(db int, key string, confirmed []int64) (lockcmd.BreakOutcome, error)
 }
 
 // Backend is what the console reads from.
@@ -80,5 +82,7 @@ func (c *Console) API() http.Handler {
 	mux.HandleFunc("GET /api/lock", c.answer(c.showLock, "key", "db"))
 	mux.HandleFunc("GET /api/clients", c.answer(c.showClients, "search", "page"))
 	mux.HandleFunc("GET /api/events", c.stream)
+	mux.HandleFunc("POST /api/break", c.answer(c.breakLock, "key", "db", "token"))
+	mux.HandleFunc("POST /api/kill", c.answer(c.killClient, "id"))
 	return mux
 }

@@ -27,6 +27,15 @@ type fake struct {
 	err    error
 	block  chan struct{} // ViewLock waits for it, if not nil
 	asked  chan struct{} // gets an element when ViewLock waits
+	broken string        // what the last Break was asked for
+	how    lockcmd.BreakOutcome
+}
+
+func (f *fake) KillClient(id int64) bool { return id == 5 }
+
+func (f *fake) Break(db int, key string, confirmed []int64) (lockcmd.BreakOutcome, error) {
+	f.broken = fmt.Sprintf("%d %s %d", db, key, confirmed)
+	return f.how, f.err
 }
 
 func (f *fake) Figures() proxy.Figures { return proxy.Figures{Clients: 7} }
@@ -356,6 +365,60 @@ func eventually(t *testing.T, what string, reached func() bool) {
 	for deadline := time.Now().Add(30 * time.Second); !reached(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s: not within 30 s", what)
+		}
+	}
+}
+
+// post returns the status and the text of an answer.
+func post(t *testing.T, s *httptest.Server, path string) (int, string) {
+	t.Helper()
+	answer, err := s.Client().Post(s.URL+path, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	b, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(b)
+}
+
+func TestBreakAndKill(t *testing.T) {
+	f := &fake{how: lockcmd.WasTold}
+	_, s := serve(t, f)
+	for _, x := range []struct {
+		path   string
+		err    error
+		status int
+		says   string
+	}{
+		{"/api/break?key=k&db=1&token=7&token=8", nil, 200, "Its holder was told"},
+		{"/api/break?key=k&token=7", lockcmd.ErrOtherHolder, 409, "another holder"},
+		{"/api/break?key=k&token=7", &lockcmd.BadKeyError{Text: "ERR bad"}, 400, "ERR bad"},
+		{"/api/break?key=k", nil, 400, "give the token"},
+		{"/api/break?key=k&token=x", nil, 400, "token is a number"},
+		{"/api/break?token=7", nil, 400, "give the key"},
+		{"/api/break?key=k&key=l&token=7", nil, 400, "key is there twice"},
+		{"/api/kill?id=5", nil, 200, "closed"},
+		{"/api/kill?id=6", nil, 404, "no such client"},
+		{"/api/kill", nil, 400, "give the id"},
+		{"/api/kill?id=-1", nil, 400, "id is a number"},
+		{"/api/holds", nil, 405, ""},
+	} {
+		f.err = x.err
+		if status, text := post(t, s, x.path); status != x.status || !strings.Contains(text, x.says) {
+			t.Errorf("%s: got %d %s", x.path, status, text)
+		}
+	}
+	f.err = nil
+	post(t, s, "/api/break?key=%FF&db=1&token=7&token=8")
+	if f.broken != "1 \xff [7 8]" {
+		t.Errorf("broke %q", f.broken)
+	}
+	for _, path := range []string{"/api/break?key=k&token=7", "/api/kill?id=5"} {
+		if status, _ := get(t, s, path); status != 405 {
+			t.Errorf("GET %s: got %d", path, status)
 		}
 	}
 }

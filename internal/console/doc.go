@@ -6,6 +6,8 @@
 //	GET  /api/lock       one lock: who holds it, who waits, what happened last
 //	GET  /api/clients    clients of this Leash: search, page
 //	GET  /api/events     the overview every two seconds and changes of locks, as a stream
+//	POST /api/break      ends a lock, if its holders are those that the request names
+//	POST /api/kill       ends the connection of a client
 //
 // A [Console] reads from a [Backend], which exists once Redis is connected. It keeps the last
 // events of locks, as a lockcmd.Observer. Losses are always kept. Grants and releases are kept only

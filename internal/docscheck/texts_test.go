@@ -58,6 +58,7 @@ var internalTexts = map[string]bool{
 	"lockcmd: outcome unknown":                true,
 	"lockcmd: Redis did not take the request": true,
 	"lockcmd: no such hold":                   true,
+	"lockcmd: another holder has the lock":    true,
 	"lockcmd: the hold is renewed":            true,
 	"…: the hold had to be put back":          true,
 	"tombstone of …: …":                       true,
