@@ -34,6 +34,7 @@ import (
 	"leash/internal/config"
 	"leash/internal/embedded"
 	"leash/internal/guard"
+	"leash/internal/password"
 	"leash/lockcmd"
 	"leash/lockcmd/failover"
 	"leash/proxy"
@@ -123,7 +124,15 @@ func serve(ctx context.Context, cfg config.Config, hangups <-chan os.Signal, log
 		return err
 	}
 	defer closeAll(listeners)
-	up, err := upstream.New(upstreamConfig(cfg, certificates), log)
+	password := cfg.PasswordSource()
+	if len(cfg.UpstreamPasswordCommand) > 0 {
+		text, err := password.First()
+		if err != nil {
+			return err
+		}
+		cfg.UpstreamPassword = config.Secret(text)
+	}
+	up, err := upstream.New(upstreamConfig(cfg, certificates, password), log)
 	if err != nil {
 		return err
 	}
@@ -246,7 +255,7 @@ func newLogger(cfg config.Config, w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, opts))
 }
 
-func upstreamConfig(cfg config.Config, c certificates) upstream.Config {
+func upstreamConfig(cfg config.Config, c certificates, password *password.Source) upstream.Config {
 	if cfg.RedirectTimeout == 0 {
 		cfg.RedirectTimeout = -1 // no retries; upstream takes zero for its default
 	}
@@ -257,8 +266,8 @@ func upstreamConfig(cfg config.Config, c certificates) upstream.Config {
 		User:     cfg.UpstreamUser, Password: string(cfg.UpstreamPassword),
 		MaxPinned: cfg.MaxPinned, Wait: cfg.WaitForUpstream, RedirectTimeout: cfg.RedirectTimeout, UpstreamTimeout: cfg.UpstreamTimeout,
 	}
-	if cfg.UpstreamPasswordFile != "" {
-		up.ReadPassword = cfg.ReadPasswordFile
+	if password != nil {
+		up.ReadPassword = password.Read
 	}
 	if cfg.UpstreamTLS {
 		up.TLS = c.redis.Config

@@ -26,7 +26,7 @@ func startRotated(t *testing.T) *rotated {
 	r.password.Store("secret1")
 	r.leash = startLeash(t, []string{r.redis.Addr}, func(o *options) {
 		o.up.User, o.up.Password, o.front.TrustClients = "leash", "secret1", true
-		o.up.ReadPassword = func() (string, error) { return r.password.Load().(string), nil }
+		o.up.ReadPassword = func(string) (string, error) { return r.password.Load().(string), nil }
 		o.up.RedirectTimeout = 100 * time.Millisecond // commands wait as long for a connection
 	})
 	return r

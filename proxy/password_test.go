@@ -20,7 +20,7 @@ func TestPasswordChanges(t *testing.T) {
 	password.Store("secret1")
 	l := startLeash(t, []string{s.Addr}, func(o *options) {
 		o.up.User, o.up.Password = "leash", "secret1"
-		o.up.ReadPassword = func() (string, error) {
+		o.up.ReadPassword = func(string) (string, error) {
 			if now := password.Load().(string); now != "" {
 				return now, nil
 			}
@@ -60,7 +60,7 @@ func TestPasswordChanges(t *testing.T) {
 	eventually(t, "commands run with the last password", func() bool {
 		return do(t, holder, "SET", "k", "v") == "+OK\r\n"
 	})
-	if !strings.Contains(l.logs.tail(1000), "cannot read the password file again") {
-		t.Error("the log does not say that the file cannot be read")
+	if !strings.Contains(l.logs.tail(1000), "cannot read the password of Leash's own user again") {
+		t.Error("the log does not say that the password cannot be read")
 	}
 }

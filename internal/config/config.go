@@ -71,6 +71,11 @@ type Config struct {
 	UpstreamPassword Secret
 	// UpstreamPasswordFile is the file that Parse read UpstreamPassword from; empty: none.
 	UpstreamPasswordFile string
+	// UpstreamPasswordCommand is the program, with its arguments, whose output is the password;
+	// empty: none. Parse does not run it.
+	UpstreamPasswordCommand []string
+	// UpstreamPasswordTTL is how long a password of the command is used.
+	UpstreamPasswordTTL time.Duration
 	// UpstreamTLS makes all connections to Redis with TLS, and SentinelTLS those to sentinels.
 	UpstreamTLS, SentinelTLS bool
 	// UpstreamTLSCA is the file of the authorities that sign Redis's certificates; empty: those
@@ -151,6 +156,8 @@ func Default() Config {
 
 		TLSClientAuth: "require",
 		TLSUserFrom:   "none",
+
+		UpstreamPasswordTTL: 10 * time.Minute,
 
 		UpstreamMode:    "auto",
 		ReadFrom:        "master",

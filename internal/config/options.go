@@ -174,6 +174,22 @@ func upstreamOptions(c *Config) []option {
 			},
 			defaultIs: "none",
 			limits:    "at most 64KiB; not together with `--upstream-password`"},
+		{name: "upstream-password-command", value: words("command", &c.UpstreamPasswordCommand),
+			summary: "Program that writes the password, such as a token, to its output.",
+			details: []string{
+				"Leash runs the program without a shell. Spaces separate its arguments, and quotes mean nothing: " +
+					"write a script for anything else. The output is the password; Leash ignores a line end after it.",
+				"Leash runs it again after `--upstream-password-ttl`, and when Redis refuses the password. " +
+					"It may take 10 s. If it fails, Leash uses the last password.",
+				"Leash shows nothing of what the program writes, not even its errors, because these may contain secrets. " +
+					"Other users of the machine can read its arguments.",
+			},
+			defaultIs: "none",
+			limits:    "not together with another password"},
+		{name: "upstream-password-ttl", value: duration("duration", &c.UpstreamPasswordTTL),
+			summary: "How long Leash uses a password of --upstream-password-command.",
+			details: []string{"Give less than the time for which a token is valid."},
+			limits:  "1s to 24h"},
 		{name: "read-from", value: choice(&c.ReadFrom, readFroms...),
 			summary: "Where commands that only read are executed.",
 			details: []string{
@@ -189,7 +205,7 @@ func upstreamOptions(c *Config) []option {
 				"Without the flag, such a client has the rights that Redis gives to a client without a password. " +
 					"With the flag, everybody who reaches the port has the rights of Leash's own user.",
 			},
-			limits: "needs `--upstream-password-file` or `--upstream-password`"},
+			limits: "needs a password of Leash's own user"},
 		{name: "max-pinned", value: count("n", &c.MaxPinned), defaultIs: "0: three quarters of Redis's maxclients",
 			summary: "How many connections to one Redis node can be reserved for single clients.",
 			details: []string{

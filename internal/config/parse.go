@@ -110,13 +110,16 @@ const maxPassword = 64 * kib
 
 // readPassword puts the password file's content in UpstreamPassword.
 func (c *Config) readPassword() error {
+	if len(c.UpstreamPasswordCommand) > 0 {
+		return c.checkPasswordCommand()
+	}
 	if c.UpstreamPasswordFile == "" {
 		return nil
 	}
 	if c.UpstreamPassword != "" {
 		return errors.New("--upstream-password and --upstream-password-file are both set: give one of them")
 	}
-	password, err := c.ReadPasswordFile()
+	password, err := c.PasswordSource().First()
 	if err != nil {
 		return err
 	}

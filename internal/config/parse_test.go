@@ -84,6 +84,7 @@ var everything = []struct{ flag, text string }{
 	{"sentinel-password", "quiet"},
 	{"upstream-user", "leash"},
 	{"upstream-password", "secret"},
+	{"upstream-password-ttl", "5m"},
 	{"upstream-tls", "true"},
 	{"upstream-tls-ca", "redis.pem"},
 	{"upstream-tls-cert", "client.crt"},
@@ -143,11 +144,14 @@ var everythingParsed = Config{
 	SentinelPassword: "quiet",
 	UpstreamUser:     "leash",
 	UpstreamPassword: "secret",
-	ReadFrom:         "nearest",
-	MaxPinned:        50,
-	WaitForUpstream:  5 * time.Second,
-	RedirectTimeout:  1500 * time.Millisecond,
-	UpstreamTimeout:  time.Minute,
+
+	UpstreamPasswordTTL: 5 * time.Minute,
+
+	ReadFrom:        "nearest",
+	MaxPinned:       50,
+	WaitForUpstream: 5 * time.Second,
+	RedirectTimeout: 1500 * time.Millisecond,
+	UpstreamTimeout: time.Minute,
 
 	WatchdogTimeout: 3 * time.Second,
 	OnDisconnect:    "expire",
@@ -188,7 +192,7 @@ func TestParseEveryVariable(t *testing.T) {
 // TestEverythingIsComplete checks that the table above has every flag.
 func TestEverythingIsComplete(t *testing.T) {
 	// upstream-password-file excludes upstream-password; both files have tests of their own
-	listed := map[string]bool{"upstream-password-file": true, "admin-token-file": true,
+	listed := map[string]bool{"upstream-password-command": true, "upstream-password-file": true, "admin-token-file": true,
 		"admin-write-token-file": true}
 	for _, e := range everything {
 		listed[e.flag] = true
@@ -388,6 +392,38 @@ func TestPasswordFile(t *testing.T) {
 		if c.UpstreamPassword != want {
 			t.Errorf("%q: got %q, want %q", content, string(c.UpstreamPassword), string(want))
 		}
+	}
+}
+
+func TestPasswordCommand(t *testing.T) {
+	c := mustParse(t, nil, "--upstream", "a:1", "--upstream-user", "leash", "--trust-clients",
+		"--upstream-password-command", "  /bin/echo a  'b c' ")
+	if got, err := c.PasswordSource().First(); got != "a 'b c'" || err != nil {
+		t.Errorf("got %q, %v", got, err)
+	}
+	for _, row := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--upstream-password", "x"}, "--upstream-password are both set: give one of them"},
+		{[]string{"--upstream-password-file", writeFile(t, "a")}, "--upstream-password-file are both set: give one of them"},
+		{[]string{"--upstream-password-ttl", "10ms"}, "--upstream-password-ttl 10ms is too small: give 1s or more"},
+		{[]string{"--upstream", "redis://leash:pw@a:1"}, "--upstream"},
+	} {
+		args := append([]string{"--upstream-password-command", "/bin/echo x"}, row.args...)
+		if row.args[0] != "--upstream" {
+			args = append(args, "--upstream", "a:1")
+		}
+		if got := mustRefuse(t, nil, args...); !strings.Contains(got, row.want) {
+			t.Errorf("%q: got %s, want %s", row.args, got, row.want)
+		}
+	}
+	if got := mustRefuse(t, nil, "--upstream", "a:1", "--upstream-password-command", "/no/such/program"); !strings.Contains(got, "no such file") {
+		t.Error(got)
+	}
+	failing := mustParse(t, nil, "--upstream", "a:1", "--upstream-password-command", "/bin/false")
+	if _, err := failing.PasswordSource().First(); err == nil || err.Error() != "--upstream-password-command: exit status 1" {
+		t.Error(err)
 	}
 }
 

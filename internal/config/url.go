@@ -59,7 +59,7 @@ func (c *Config) setUser(user *url.Userinfo) error {
 	switch {
 	case name != "" && c.UpstreamUser != "" && name != c.UpstreamUser,
 		password != "" && c.UpstreamPassword != "" && Secret(password) != c.UpstreamPassword,
-		password != "" && c.UpstreamPasswordFile != "":
+		password != "" && (c.UpstreamPasswordFile != "" || len(c.UpstreamPasswordCommand) > 0):
 		return errURLPassword
 	}
 	if name != "" {

@@ -42,6 +42,7 @@ func (c Config) Validate() error {
 		c.validateReadFrom(),
 		within("max-pinned", c.MaxPinned, 0, 1000000, strconv.Itoa),
 		within("wait-for-upstream", c.WaitForUpstream, Forever, 24*time.Hour, formatDuration),
+		within("upstream-password-ttl", c.UpstreamPasswordTTL, time.Second, 24*time.Hour, formatDuration),
 		within("redirect-timeout", c.RedirectTimeout, 0, time.Minute, formatDuration),
 		// Leash checks a node once a second, so a silence under 2 s means nothing.
 		within("upstream-timeout", c.UpstreamTimeout, 2*time.Second, 10*time.Minute, formatDuration),
@@ -244,13 +245,13 @@ func (c Config) validateCredentials() error {
 	errs := []error{
 		noSpace("upstream-user", c.UpstreamUser), noSpace("sentinel-user", c.SentinelUser), noSpace("sentinel-master", c.SentinelMaster),
 	}
-	if c.UpstreamUser != "" && c.UpstreamPassword == "" {
+	if c.UpstreamUser != "" && !c.hasPassword() {
 		errs = append(errs, errors.New("--upstream-user needs a password: give --upstream-password-file, or LEASH_UPSTREAM_PASSWORD"))
 	}
-	if c.UpstreamPassword != "" && c.Embedded() {
+	if c.hasPassword() && c.Embedded() {
 		errs = append(errs, errors.New("--upstream-password needs --upstream: the embedded Redis has no password"))
 	}
-	if c.TrustClients && c.UpstreamPassword == "" {
+	if c.TrustClients && !c.hasPassword() {
 		errs = append(errs, errors.New("--trust-clients gives clients the rights of the upstream user: give that user's password, or remove the flag"))
 	}
 	return errors.Join(errs...)

@@ -53,6 +53,12 @@ func text(kind string, p *string) value {
 	return bind(kind, p, keep, func(s string) string { return s })
 }
 
+// words is a list of words with spaces between them.
+func words(kind string, p *[]string) value {
+	parse := func(s string) ([]string, error) { return strings.Fields(s), nil }
+	return bind(kind, p, parse, func(list []string) string { return strings.Join(list, " ") })
+}
+
 func secret(kind string, p *Secret) value {
 	keep := func(s string) (Secret, error) { return Secret(s), nil }
 	v := bind(kind, p, keep, Secret.String)

@@ -144,7 +144,7 @@ func (u *Upstream) logIn(conn net.Conn, user string) error {
 		return nil
 	}
 	if u.isOwn(user) {
-		u.readPassword()
+		u.readPassword("")
 	}
 	password := u.credentials.get(user)
 	if password == nil { // the user's last session has left
@@ -182,7 +182,7 @@ func (u *Upstream) hasOther(user string, refused []byte) bool {
 	if !u.isOwn(user) {
 		return false
 	}
-	own := u.readPassword()
+	own := u.readPassword(string(refused))
 	if own == "" || own == string(refused) {
 		return false
 	}

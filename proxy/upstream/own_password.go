@@ -54,16 +54,16 @@ func (p *ownPassword) noteLogin(node string, refused bool) (changed bool) {
 
 // readPassword returns the password of Leash's own user as it is now, and lets later dials use it
 // if it is new. If it cannot be read, the last one stays, and the log says so once. It blocks as
-// long as Config.ReadPassword does.
-func (u *Upstream) readPassword() string {
+// long as Config.ReadPassword does. refused is a password that Redis has just refused, or empty.
+func (u *Upstream) readPassword(refused string) string {
 	if u.cfg.ReadPassword == nil {
 		return u.cfg.Password
 	}
-	password, err := u.cfg.ReadPassword()
+	password, err := u.cfg.ReadPassword(refused)
 	if err != nil {
 		newest, first := u.own.fail()
 		if first {
-			u.log.Warn("cannot read the password file again: using the last password", "err", err)
+			u.log.Warn("cannot read the password of Leash's own user again: using the last one", "err", err)
 		}
 		return newest
 	}
@@ -76,7 +76,7 @@ func (u *Upstream) readPassword() string {
 // ownCredentials returns the name and the password for a connection of go-redis. The error is
 // always nil.
 func (u *Upstream) ownCredentials(context.Context) (user, password string, err error) {
-	return u.cfg.User, u.readPassword(), nil
+	return u.cfg.User, u.readPassword(""), nil
 }
 
 // errOwnPassword is for calls of Leash's own user while Redis refuses its password. A password that

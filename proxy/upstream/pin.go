@@ -181,7 +181,7 @@ func (u *Upstream) Pinned() int64 { return u.pinnedOut.Load() }
 func (u *Upstream) Adapt(from, to Lane) (commands [][]byte) {
 	if to.User != from.User {
 		if to.User == u.serviceUser() {
-			u.readPassword()
+			u.readPassword("")
 		}
 		commands = append(commands, authCommand(to.User, u.credentials.get(to.User)))
 	}

@@ -59,8 +59,9 @@ type Config struct {
 	// says so.
 	User, Password string
 	// ReadPassword returns the password of User as it is now; nil: Password stays. It is called
-	// before each AUTH of User, also concurrently. Password is its first result.
-	ReadPassword func() (string, error)
+	// before each AUTH of User, also concurrently. refused is a password that Redis has just
+	// refused, or empty. It must not block for longer than a second. Password is its first result.
+	ReadPassword func(refused string) (string, error)
 
 	// TLS and SentinelTLS return the TLS settings of the next connection to Redis and to a
 	// sentinel; nil: without TLS. A ServerName in them is for Redis only.
