@@ -52,7 +52,7 @@ func startAdmin(ctx context.Context, cfg config.Config, c certificates, log *slo
 	a.console = console.New(console.Config{Version: config.Version(), Backend: a.backend.Load, Ready: a.ready, Log: log})
 	port := admin.New(admin.Config{
 		Token: string(cfg.AdminToken), WriteToken: string(cfg.AdminWriteToken), Exposed: !admin.IsLoopback(addr),
-		Metrics: a.metrics(c), Ready: a.ready, API: a.console.API(), OnStop: a.console.Close, Log: log,
+		Metrics: a.metrics(c), Ready: a.ready, API: a.console.API(), Page: a.console.Page(), OnStop: a.console.Close, Log: log,
 	})
 	end := background(func(ctx context.Context) error {
 		if err := port.Run(ctx, ln); err != nil { // the locks are more important than this port

@@ -19,6 +19,10 @@ func (s *Server) routes() http.Handler {
 	if s.cfg.API != nil {
 		mux.Handle("/api/", s.private(s.cfg.API))
 	}
+	if s.cfg.Page != nil {
+		mux.Handle("GET /{$}", s.cfg.Page)
+		mux.Handle("GET /console/", s.cfg.Page)
+	}
 	return mux
 }
 

@@ -30,6 +30,7 @@ type Config struct {
 	WriteToken string
 	Exposed    bool         // other machines reach the port; then there is no API without a token
 	API        http.Handler // of /api/; nil: there is none
+	Page       http.Handler // of / and /console/, for everybody; nil: there is none
 	OnStop     func()       // called when the port begins to stop, to end long requests; may be nil
 	Ready      func() bool  // must not block
 	Log        *slog.Logger

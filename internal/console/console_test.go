@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -308,8 +309,8 @@ func TestMissedEvents(t *testing.T) {
 	if n, err := strconv.Atoi(strings.TrimSpace(missed)); !ok || err != nil || n < 1 {
 		t.Errorf("got %q, %v", missed, err)
 	}
-	if data, _ := r.next("locks"); strings.Count(data, `"number"`) != queuedEvents {
-		t.Errorf("the message after it has %d events", strings.Count(data, `"number"`))
+	if data, _ := r.next("locks"); strings.Count(data, `"number"`) < 1 {
+		t.Errorf("the message after it: %s", data)
 	}
 }
 
@@ -420,5 +421,65 @@ func TestBreakAndKill(t *testing.T) {
 		if status, _ := get(t, s, path); status != 405 {
 			t.Errorf("GET %s: got %d", path, status)
 		}
+	}
+}
+
+// TestPage checks that each file that the page names is there, and that browsers let it load
+// nothing else.
+func TestPage(t *testing.T) {
+	c, _ := serve(t, &fake{})
+	s := httptest.NewServer(c.Page())
+	defer s.Close()
+	files, err := page.ReadDir("page")
+	if err != nil || len(files) < 5 {
+		t.Fatalf("got %v, %v", files, err)
+	}
+	for _, f := range files {
+		path := "/console/" + f.Name()
+		answer, err := s.Client().Get(s.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if answer.StatusCode != 200 || answer.Header.Get("Content-Type") == "" ||
+			!strings.HasPrefix(answer.Header.Get("Content-Security-Policy"), "default-src 'none';") {
+			t.Errorf("%s: got %d with %v", path, answer.StatusCode, answer.Header)
+		}
+		for _, word := range []string{"innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "://"} {
+			if rest := strings.ReplaceAll(string(text), "http://www.w3.org/2000/svg", ""); strings.Contains(rest, word) {
+				t.Errorf("%s has %s", path, word)
+			}
+		}
+		for _, m := range regexp.MustCompile(`(?:from "\./|"console/)([^"]+)"`).FindAllStringSubmatch(string(text), -1) {
+			if _, err := page.ReadFile("page/" + m[1]); err != nil {
+				t.Errorf("%s names %s, which is not there", path, m[1])
+			}
+		}
+	}
+	if status, text := get(t, s, "/"); status != 200 || !strings.Contains(text, "<!doctype html>") {
+		t.Errorf("the page: got %d", status)
+	}
+	for _, path := range []string{"/console/", "/console/nothing.js", "/console/..%2Fpage.go", "/index.html"} {
+		if status, _ := get(t, s, path); status != 404 {
+			t.Errorf("%s: got %d", path, status)
+		}
+	}
+}
+
+// TestLossesAreNotPushedOut checks which changes a full queue keeps: the newest, and all losses.
+func TestLossesAreNotPushedOut(t *testing.T) {
+	f := newFeed()
+	s, _ := f.open()
+	f.Observe(lockcmd.HoldChange{Kind: lockcmd.Lost})
+	const all = 10 * queuedEvents
+	for range all {
+		f.Observe(lockcmd.HoldChange{Kind: lockcmd.Granted})
+	}
+	if n := len(s.losses); n != 1 {
+		t.Errorf("%d losses wait", n)
+	}
+	if first := <-s.others; first.number != 2+all-queuedEvents || s.missed.Load() != all-queuedEvents {
+		t.Errorf("the oldest is number %d, %d are missed", first.number, s.missed.Load())
 	}
 }

@@ -12,7 +12,7 @@ import (
 // Sizes of what is kept of events.
 const (
 	keptEvents   = 500  // of losses, and as many of the others
-	queuedEvents = 256  // that wait for one reader
+	queuedEvents = 256  // losses that wait for one reader, and as many others
 	maxKeptKey   = 1024 // bytes; of longer keys the start is kept
 	lockEvents   = 50   // that a lock's page shows
 )
@@ -59,10 +59,32 @@ func newFeed() *feed {
 	return &feed{streams: make(map[*stream]struct{}), closed: make(chan struct{})}
 }
 
-// stream is one reader's queue.
+// stream has the queues of one reader. Losses have their own, so that many grants cannot push them
+// out.
 type stream struct {
-	changes chan change
-	missed  atomic.Int64 // changes that did not fit into the queue
+	losses, others chan change
+	missed         atomic.Int64 // changes that were pushed out
+}
+
+// add appends a change to its queue. If that is full, the oldest one makes room. The caller holds
+// feed.mu, so nobody else appends.
+func (s *stream) add(c change) {
+	queue := s.others
+	if c.Kind == lockcmd.Lost {
+		queue = s.losses
+	}
+	for {
+		select {
+		case queue <- c:
+			return
+		default:
+		}
+		select {
+		case <-queue:
+			s.missed.Add(1)
+		default: // the reader has just taken it
+		}
+	}
 }
 
 // Watches implements lockcmd.Observer.
@@ -83,11 +105,7 @@ func (f *feed) Observe(c lockcmd.HoldChange) {
 		f.others.add(kept)
 	}
 	for s := range f.streams {
-		select {
-		case s.changes <- kept:
-		default:
-			s.missed.Add(1)
-		}
+		s.add(kept)
 	}
 }
 
@@ -99,7 +117,7 @@ func (f *feed) open() (s *stream, recent []change) {
 	if f.ended || len(f.streams) >= maxStreams {
 		return nil, nil
 	}
-	s = &stream{changes: make(chan change, queuedEvents)}
+	s = &stream{losses: make(chan change, queuedEvents), others: make(chan change, queuedEvents)}
 	f.streams[s] = struct{}{}
 	f.readers.Add(1)
 	return s, f.recentLocked(func(change) bool { return true }, queuedEvents)

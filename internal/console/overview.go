@@ -52,8 +52,16 @@ func locksOf(s lockcmd.Stats) map[string]any {
 		"holds": s.Holds, "by_mode": s.HoldsByMode, "waiters": s.Waiters, "acquires": s.Acquires,
 		"releases": s.Releases, "handovers": s.Handovers, "taken": s.Taken, "timeouts": s.Timeouts,
 		"limited": s.Limited, "losses": s.Losses, "unrenewed": s.Unrenewed, "lag_ms": s.RenewalLag.Milliseconds(),
-		"margin_ms": s.RenewalMargin.Milliseconds(), "grace_ms": s.GraceLeft.Milliseconds(),
+		"margin_ms": marginMillis(s.RenewalMargin), "grace_ms": s.GraceLeft.Milliseconds(),
 	}
+}
+
+// marginMillis is -1 if there is no hold.
+func marginMillis(margin time.Duration) int64 {
+	if margin < 0 {
+		return -1
+	}
+	return margin.Milliseconds()
 }
 
 // node is a node of Redis in JSON.

@@ -2,8 +2,10 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -56,16 +58,20 @@ func (c *Console) follow(r *http.Request, out *sender, queue *stream) {
 	defer ticker.Stop()
 	pause := time.NewTimer(0)
 	defer pause.Stop()
-	var changes <-chan change // nil during a pause
+	var losses, others <-chan change // nil during a pause
 	ok := out.send("overview", json.RawMessage(c.figures(c.cfg.Backend())))
 	for ok {
 		select {
-		case first := <-changes:
+		case first := <-losses:
 			ok = out.changes(first, queue)
-			changes = nil
+			losses, others = nil, nil
+			pause.Reset(eventsEvery)
+		case first := <-others:
+			ok = out.changes(first, queue)
+			losses, others = nil, nil
 			pause.Reset(eventsEvery)
 		case <-pause.C:
-			changes = queue.changes
+			losses, others = queue.losses, queue.others
 		case <-ticker.C:
 			ok = out.send("overview", json.RawMessage(c.figures(c.cfg.Backend())))
 		case <-r.Context().Done():
@@ -86,14 +92,17 @@ type sender struct {
 // changes sends a change and all that wait behind it.
 func (s *sender) changes(first change, queue *stream) bool {
 	list := []change{first}
-	for more := true; more && len(list) < queuedEvents; {
+	for more := true; more && len(list) < 2*queuedEvents; {
 		select {
-		case c := <-queue.changes:
+		case c := <-queue.losses:
+			list = append(list, c)
+		case c := <-queue.others:
 			list = append(list, c)
 		default:
 			more = false
 		}
 	}
+	slices.SortFunc(list, func(a, b change) int { return cmp.Compare(a.number, b.number) })
 	if missed := queue.missed.Swap(0); missed > 0 && !s.send("missed", json.RawMessage(strconv.FormatInt(missed, 10))) {
 		return false
 	}
