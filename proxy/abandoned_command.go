@@ -7,6 +7,7 @@ import (
 
 	"leash/lockcmd"
 	"leash/proxy/resp"
+	"leash/proxy/route"
 	"leash/proxy/upstream"
 )
 
@@ -19,12 +20,12 @@ const abandonedTimeout = 2 * time.Second
 // later effect. Then the client's locks need not expire (R16). So awaitAbandoned sets the time of
 // the last loss back to before, the value from before the command. It waits at most
 // abandonedTimeout.
-func (s *session) awaitAbandoned(own *pin, before time.Time) {
+func (s *session) awaitAbandoned(own *route.Pin, before time.Time) {
 	carrier := s.carrier()
 	if carrier == nil || carrier.Holds() == 0 || s.isCut() || s.ending() != lockcmd.Release {
 		return
 	}
-	n, id := own.connectionID()
+	n, id := own.ConnectionID()
 	if n == nil || !s.connectionGone(n, id) {
 		return
 	}

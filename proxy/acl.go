@@ -26,7 +26,7 @@ func (s *session) aclLog(c *command.Command, cmd resp.Command) bool {
 	limit := int64(aclLogLength)
 	if len(cmd.Args) > 2 {
 		if resp.IsWord(cmd.Args[2], "RESET") {
-			return s.everywhere(cmd, merge.First)
+			return s.router.Everywhere(cmd, merge.First)
 		}
 		limit, _ = resp.ParseInt(cmd.Args[2]) // Redis reports a wrong number
 	}

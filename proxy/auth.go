@@ -12,9 +12,9 @@ import (
 func (s *session) auth(c *command.Command, cmd resp.Command) bool {
 	switch len(cmd.Args) {
 	case 2:
-		return s.authenticate(cmd.Raw, s.lane.As("default"), cmd.Args[1], nil)
+		return s.authenticate(cmd.Raw, s.router.Lane.As("default"), cmd.Args[1], nil)
 	case 3:
-		return s.authenticate(cmd.Raw, s.lane.As(string(cmd.Args[1])), cmd.Args[2], nil)
+		return s.authenticate(cmd.Raw, s.router.Lane.As(string(cmd.Args[1])), cmd.Args[2], nil)
 	case 1:
 		return s.wrongArity(c)
 	}
@@ -25,7 +25,7 @@ func (s *session) auth(c *command.Command, cmd resp.Command) bool {
 // answers with Redis's reply to command. If Redis accepts and accepted is not nil, accepted answers
 // instead.
 func (s *session) authenticate(command []byte, lane upstream.Lane, password []byte, accepted func()) bool {
-	if !s.barrier() {
+	if !s.router.Barrier() {
 		return false
 	}
 	s.server.up.Join(lane)

@@ -6,6 +6,7 @@ import (
 	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
+	"leash/proxy/route"
 	"leash/proxy/upstream"
 )
 
@@ -25,14 +26,14 @@ func blockingHandlers() handlers {
 // blocked is the state of a session that waits. pins are the connections on which Redis runs its
 // blocking command. There are none when it waits for something else, such as the end of CLIENT
 // PAUSE.
-type blocked struct{ pins []*pin }
+type blocked struct{ pins []*route.Pin }
 
 // block runs a command that may block on a pinned connection, so that no other session waits behind
 // it. It is a barrier in both directions.
 func (s *session) block(c *command.Command, cmd resp.Command) bool {
 	i := c.FirstKey(cmd.Args)
 	if i == 0 {
-		return s.relayAny(c, cmd) // Redis reports what is wrong
+		return s.router.RelayAny(cmd) // Redis reports what is wrong
 	}
 	return s.blockOn(cmd, int(upstream.Slot(cmd.Args[i])))
 }
@@ -40,12 +41,12 @@ func (s *session) block(c *command.Command, cmd resp.Command) bool {
 // blockOn sends a command to the owner of slot and waits for its reply or for the client to leave.
 // When the client leaves, the connection is closed, so no element is taken for it.
 func (s *session) blockOn(cmd resp.Command, slot int) bool {
-	if !s.adoptTopology() || !s.barrier() {
+	if !s.router.AdoptTopology() || !s.router.Barrier() {
 		return false
 	}
 	s.out.Flush()
 	ok := s.behindInvalidations(func() bool { return s.blockPinned(cmd, slot) })
-	if t := s.tracking.Load(); t != nil && !s.current.Write {
+	if t := s.tracking.Load(); t != nil && !s.router.Command.Write {
 		t.forgetAll() // Redis records the reads for another connection
 	}
 	return ok
@@ -53,28 +54,28 @@ func (s *session) blockOn(cmd resp.Command, slot int) bool {
 
 // blockPinned is blockOn while no call is in flight.
 func (s *session) blockPinned(cmd resp.Command, slot int) bool {
-	p := s.push(cmd, slot)
+	p := s.router.Push(cmd, slot)
 	if p == nil {
 		return false
 	}
-	own := &pin{session: s}
+	own := s.router.Pin()
 	p.Via(own)
-	if n := s.topology.Node(uint16(slot)); n != nil {
-		s.written.add(n)
+	if n := s.router.Topology().Node(uint16(slot)); n != nil {
+		s.router.Wrote(n)
 		p.Send(n)
 	} else {
 		p.Unserved()
 	}
 	open, lostAt := true, s.lastLoss()
-	ok := s.whileWatched(&blocked{[]*pin{own}}, own.abort, func() {
-		if open = s.barrier(); !open {
-			own.abort()
+	ok := s.whileWatched(&blocked{[]*route.Pin{own}}, own.Abort, func() {
+		if open = s.router.Barrier(); !open {
+			own.Abort()
 		}
 	})
 	if !ok && s.lastLoss() != lostAt {
 		s.awaitAbandoned(own, lostAt)
 	}
-	own.release()
+	own.Release()
 	return ok && open
 }
 
@@ -101,11 +102,11 @@ func (s *session) streamRead(c *command.Command, cmd resp.Command) bool {
 	streams, blocks := parseStreamRead(cmd.Args)
 	switch {
 	case streams <= 0 || streams >= len(cmd.Args):
-		return s.relayAny(c, cmd) // Redis reports what is wrong
+		return s.router.RelayAny(cmd) // Redis reports what is wrong
 	case blocks:
 		return s.blockOn(cmd, int(upstream.Slot(cmd.Args[streams])))
 	}
-	return s.relayKeys(cmd, int(upstream.Slot(cmd.Args[streams])), c.ManyKeys)
+	return s.router.RelayKeys(cmd, int(upstream.Slot(cmd.Args[streams])), c.ManyKeys)
 }
 
 // parseStreamRead reads the options of XREAD and XREADGROUP one after the other, as Redis does. It
@@ -158,7 +159,7 @@ func (s *session) unblock(c *command.Command, cmd resp.Command) bool {
 	var parts []*call.Part
 	var to []*upstream.Node
 	for _, own := range one.blockedPins() {
-		n, client := own.target()
+		n, client := own.Target()
 		if n == nil {
 			continue
 		}
@@ -169,12 +170,12 @@ func (s *session) unblock(c *command.Command, cmd resp.Command) bool {
 	if len(parts) == 0 {
 		return s.answer([]byte(":0\r\n"))
 	}
-	return s.calls.Admit(len(cmd.Raw)) && s.fanOut(parts, to, len(cmd.Raw), merge.Most)
+	return s.calls.Admit(len(cmd.Raw)) && s.router.FanOut(parts, to, len(cmd.Raw), merge.Most)
 }
 
 // blockedPins returns the connections on which the session waits. Goroutines of other sessions call
 // it.
-func (s *session) blockedPins() []*pin {
+func (s *session) blockedPins() []*route.Pin {
 	if b := s.blocked.Load(); b != nil {
 		return b.pins
 	}

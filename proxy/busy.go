@@ -22,7 +22,7 @@ func (s *session) busyReply(c *command.Command, cmd resp.Command) []byte {
 	if node == nil || !s.authenticated() {
 		return nil
 	}
-	if s.tx != nil || !s.barrier() { // a transaction has a pinned connection
+	if s.tx != nil || !s.router.Barrier() { // a transaction has a pinned connection
 		return nil
 	}
 	return node.BusyReply(s.ctx)

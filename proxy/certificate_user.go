@@ -24,7 +24,7 @@ func (s *session) enterByCertificate() bool {
 	if !ok {
 		return true
 	}
-	lane := s.lane.As(user)
+	lane := s.router.Lane.As(user)
 	s.server.up.Join(lane)
 	request := resp.AppendCommand(nil, "AUTH", user, password)
 	reply, ok, err := s.server.up.Authenticate(s.ctx, request, user, []byte(password))

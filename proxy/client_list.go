@@ -124,11 +124,11 @@ func (s *session) describe() *description {
 		d.labels = *s.labels
 	}
 	d.requests, d.output = s.calls.SizesLocked()
-	d.db = s.lane.DB
-	if s.lane.User != "" {
-		d.user = s.lane.User
+	d.db = s.router.Lane.DB
+	if s.router.Lane.User != "" {
+		d.user = s.router.Lane.User
 	}
-	if s.lane.RESP3 {
+	if s.router.Lane.RESP3 {
 		d.protocol = 3
 	}
 	return d

@@ -39,7 +39,7 @@ func (s *session) permitted(args ...string) bool {
 	s.out.Flush()
 	ctx, cancel := context.WithTimeout(s.ctx, permitTimeout)
 	defer cancel()
-	reply, err := n.Link(s.lane).Ask(ctx, resp.AppendCommand(nil, args...))
+	reply, err := n.Link(s.router.Lane).Ask(ctx, resp.AppendCommand(nil, args...))
 	switch {
 	case err != nil:
 		return !s.fail(merge.NotSent)
@@ -103,8 +103,8 @@ type activity struct {
 // the time of its last bytes, and the length of its transaction. It is not called for every
 // command. A call before each wait of the session's loop is enough.
 func (s *session) updateDescription() {
-	if s.current != nil && s.current != s.activity.command.Load() { // a load costs less than a store
-		s.activity.command.Store(s.current)
+	if s.router.Command != nil && s.router.Command != s.activity.command.Load() { // a load costs less than a store
+		s.activity.command.Store(s.router.Command)
 	}
 	if now := s.server.clock.Load(); now != s.activity.seen.Load() {
 		s.activity.seen.Store(now)

@@ -82,7 +82,7 @@ func (s *session) clusterSlots(*command.Command, resp.Command) bool {
 	b = resp.AppendBulk(b, a.host)
 	b = resp.AppendInt(b, int64(a.port))
 	b = resp.AppendBulk(b, a.id())
-	s.scratch = resp.AppendPairs(b, s.lane.RESP3, 0)
+	s.scratch = resp.AppendPairs(b, s.router.Lane.RESP3, 0)
 	return s.answer(s.scratch)
 }
 
@@ -93,10 +93,10 @@ func (s *session) clusterShards(*command.Command, resp.Command) bool {
 	if a.isName() {
 		fields++
 	}
-	b := resp.AppendPairs(append(s.scratch[:0], "*1\r\n"...), s.lane.RESP3, 2)
+	b := resp.AppendPairs(append(s.scratch[:0], "*1\r\n"...), s.router.Lane.RESP3, 2)
 	b = append(resp.AppendBulk(b, "slots"), "*2\r\n:0\r\n:16383\r\n"...)
 	b = append(resp.AppendBulk(b, "nodes"), "*1\r\n"...)
-	b = resp.AppendPairs(b, s.lane.RESP3, fields)
+	b = resp.AppendPairs(b, s.router.Lane.RESP3, fields)
 	b = resp.AppendBulk(resp.AppendBulk(b, "id"), a.id())
 	b = resp.AppendInt(resp.AppendBulk(b, "port"), int64(a.port))
 	b = resp.AppendBulk(resp.AppendBulk(b, "ip"), a.host)
@@ -167,7 +167,7 @@ func (s *session) clusterCountKeys(_ *command.Command, cmd resp.Command) bool {
 	case slot < 0 || slot >= upstream.SlotCount:
 		return s.fail(msgInvalidSlot)
 	}
-	return s.everywhere(cmd, merge.Sum)
+	return s.router.Everywhere(cmd, merge.Sum)
 }
 
 // clusterGetKeys asks as clusterCountKeys does.
@@ -180,5 +180,5 @@ func (s *session) clusterGetKeys(_ *command.Command, cmd resp.Command) bool {
 	case slot < 0 || slot >= upstream.SlotCount || limit < 0:
 		return s.fail(msgInvalidKeys)
 	}
-	return s.everywhere(cmd, merge.AtMost(limit))
+	return s.router.Everywhere(cmd, merge.AtMost(limit))
 }

@@ -9,7 +9,6 @@ import (
 	"leash/proxy/merge"
 	"leash/proxy/pubsub"
 	"leash/proxy/resp"
-	"leash/proxy/upstream"
 )
 
 // msgCommandArity is Redis's error for COMMAND GETKEYS when the given command has a wrong number of
@@ -33,23 +32,17 @@ func commandInfoHandlers() handlers {
 // relayMerged relays a command to the session's usual node. m turns Redis's reply into the client's
 // reply.
 func (s *session) relayMerged(c *command.Command, cmd resp.Command, m func(reply []byte) []byte) bool {
-	switch {
-	case !s.ready(c, cmd):
+	if !s.ready(c, cmd) {
 		return true
-	case !s.adoptTopology() || !s.calls.Admit(len(cmd.Raw)):
-		return false
-	case s.keyless < 0:
-		return s.fail(call.ErrorUnserved)
 	}
 	p := call.NewPart(nil, call.AnySlot)
 	p.Request = bytes.Clone(cmd.Raw)
-	to := []*upstream.Node{s.topology.Masters()[s.keyless]}
-	return s.fanOut([]*call.Part{p}, to, len(cmd.Raw), merge.Rewritten(m))
+	return s.router.RelayPart(p, len(cmd.Raw), merge.Rewritten(m))
 }
 
 // commandInfo answers COMMAND and COMMAND INFO [name …].
 func (s *session) commandInfo(c *command.Command, cmd resp.Command) bool {
-	resp3 := s.lane.RESP3
+	resp3 := s.router.Lane.RESP3
 	names := s.server.commands.OwnNames(cmd.Args)
 	return s.relayMerged(c, cmd, func(reply []byte) []byte {
 		all, ok := resp.Elements(reply)
@@ -108,7 +101,7 @@ func (s *session) commandList(c *command.Command, cmd resp.Command) bool {
 
 // commandDocs answers COMMAND DOCS [name …]. The reply is a map of the commands that exist.
 func (s *session) commandDocs(c *command.Command, cmd resp.Command) bool {
-	resp3 := s.lane.RESP3
+	resp3 := s.router.Lane.RESP3
 	var docs [][]byte
 	names := s.server.commands.OwnNames(cmd.Args)
 	for i := range command.AllOwn {
@@ -141,11 +134,11 @@ func contains(names []*command.Own, o *command.Own) bool {
 // commandGetKeys answers COMMAND GETKEYS and COMMAND GETKEYSANDFLAGS for Leash's own commands.
 func (s *session) commandGetKeys(c *command.Command, cmd resp.Command) bool {
 	if len(cmd.Args) < 3 {
-		return s.relayAny(c, cmd)
+		return s.router.RelayAny(cmd)
 	}
 	o := s.server.commands.Own(cmd.Args[2])
 	if o == nil {
-		return s.relayAny(c, cmd)
+		return s.router.RelayAny(cmd)
 	}
 	keys := o.KeysOf(cmd.Args[2:])
 	switch {
@@ -163,7 +156,7 @@ func (s *session) commandGetKeys(c *command.Command, cmd resp.Command) bool {
 		if c.Name == "command|getkeys" {
 			b = resp.AppendBulk(b, key)
 		} else {
-			b = resp.AppendSet(resp.AppendBulk(resp.AppendArray(b, 2), key), s.lane.RESP3, o.Use.KeyFlags...)
+			b = resp.AppendSet(resp.AppendBulk(resp.AppendArray(b, 2), key), s.router.Lane.RESP3, o.Use.KeyFlags...)
 		}
 	}
 	s.scratch = b

@@ -36,7 +36,7 @@ func (s *session) configSet(c *command.Command, cmd resp.Command) bool {
 	case reason != "":
 		return s.fail(reason)
 	}
-	return s.everywhere(cmd, merge.First)
+	return s.router.Everywhere(cmd, merge.First)
 }
 
 func configRefusal(args [][]byte) string {

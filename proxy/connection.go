@@ -79,7 +79,7 @@ func (s *session) reset(c *command.Command, cmd resp.Command) bool {
 	if !c.ArityOK(cmd.Args) {
 		return s.wrongArity(c)
 	}
-	if !s.barrier() {
+	if !s.router.Barrier() {
 		return false
 	}
 	s.out.Flush()
@@ -129,7 +129,7 @@ func (s *session) getName(c *command.Command, cmd resp.Command) bool {
 	case name != "":
 		s.scratch = resp.AppendBulk(s.scratch[:0], name)
 		return s.answer(s.scratch)
-	case s.lane.RESP3:
+	case s.router.Lane.RESP3:
 		return s.answer([]byte(resp.Null))
 	}
 	return s.answer([]byte(resp.NilBulk))

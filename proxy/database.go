@@ -22,12 +22,12 @@ func (s *session) selectDB(c *command.Command, cmd resp.Command) bool {
 		return s.relaySelect("x")
 	case db < math.MinInt32 || db > math.MaxInt32:
 		return s.relaySelect("2147483648")
-	case int(db) == s.lane.DB:
-		return s.relayAny(c, cmd)
+	case int(db) == s.router.Lane.DB:
+		return s.router.RelayAny(cmd)
 	case db < 0 && !s.server.up.Topology().Cluster():
-		return s.relayAny(c, cmd)
+		return s.router.RelayAny(cmd)
 	}
-	lane := s.lane
+	lane := s.router.Lane
 	lane.DB = int(db)
 	return s.enterDatabase(lane)
 }
@@ -36,16 +36,9 @@ func (s *session) selectDB(c *command.Command, cmd resp.Command) bool {
 // own text, because older servers are less strict about numbers. They could change the database of
 // all users of the link.
 func (s *session) relaySelect(argument string) bool {
-	if !s.adoptTopology() || !s.calls.Admit(selectBytes) {
-		return false
-	}
-	if s.keyless < 0 {
-		return s.fail(call.ErrorUnserved)
-	}
 	p := call.NewPart(nil, call.AnySlot)
 	p.Request = resp.AppendCommand(nil, "SELECT", argument)
-	to := []*upstream.Node{s.topology.Masters()[s.keyless]}
-	return s.fanOut([]*call.Part{p}, to, selectBytes, merge.First)
+	return s.router.RelayPart(p, selectBytes, merge.First)
 }
 
 // selectBytes is how many bytes a SELECT from relaySelect counts in the window.
@@ -53,7 +46,7 @@ const selectBytes = 32
 
 // enterDatabase moves the session to a lane that differs in its database.
 func (s *session) enterDatabase(lane upstream.Lane) bool {
-	if !s.barrier() {
+	if !s.router.Barrier() {
 		return false
 	}
 	s.out.Flush()

@@ -13,11 +13,11 @@
 //
 //	session.go, handlers.go               a session: dispatch, the function of each command
 //	package command                       the command table
-//	relay.go, detour.go, replica.go       relaying: which node, which link
+//	package route                         relaying: which node, which link; several nodes
 //	package call, owner.go                calls in flight: order of the replies, redirects
-//	split.go, fan_out.go, package merge   commands whose keys lie on several nodes
+//	package merge                         one reply of several nodes' replies
 //	input.go, package client              what comes from the client and goes to it
-//	pin.go, blocking.go, transaction.go   commands that need a connection of their own
+//	blocking.go, transaction.go           commands that need a connection of their own
 //	subscribe.go, publish.go, tracking.go pub/sub and client-side caching
 //	locks.go, lock_list.go                LOCK.*, SEM.*, LATCH.*: the way to package lockcmd
 //	ending.go, drain.go, session_check.go how sessions end

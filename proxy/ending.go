@@ -24,7 +24,7 @@ func (s *session) close() {
 		s.endMonitor,
 		s.releaseLocks,
 		s.calls.DrainOutput, // runSessionChecks cuts off a client that does not read
-		func() { s.server.up.Leave(s.lane) },
+		func() { s.server.up.Leave(s.router.Lane) },
 		s.logEnd,
 	} {
 		s.guard("end of a session", step)

@@ -7,13 +7,15 @@ import (
 	"leash/proxy/call"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
+	"leash/proxy/route"
 	"leash/proxy/upstream"
 )
 
 // execution is an EXEC in progress. Its reply goes to the client as it arrives. There are two
 // exceptions: the session's loop looks at an error first, and Leash makes some elements itself.
 type execution struct {
-	answer
+	route.Answer
+	session  *session
 	call     *call.Call // gets the reply; nil: the reply is kept
 	streamed bool
 	node     *upstream.Node
@@ -24,15 +26,15 @@ var execRequest = resp.AppendCommand(nil, "EXEC")
 // Reply implements upstream.Sink.
 func (e *execution) Reply(p []byte, done bool) upstream.Flusher {
 	if e.call == nil || !e.streamed && p[0] == '-' {
-		return e.answer.Reply(p, done)
+		return e.Answer.Reply(p, done)
 	}
 	e.streamed = true
-	if t := e.of.session.tracking.Load(); t != nil {
+	if t := e.session.tracking.Load(); t != nil {
 		t.replied(e.node, e.call)
 	}
 	f := e.call.Reply(p, done)
 	if done {
-		e.of.finished()
+		e.Finish()
 	}
 	return f
 }
@@ -42,19 +44,14 @@ func (e *execution) Lost(written bool, cause error) {
 	if e.streamed {
 		e.call.Fail(call.ErrorLost)
 	}
-	e.answer.Lost(written, cause)
+	e.Answer.Lost(written, cause)
 }
 
 // submit sends EXEC behind the transaction's commands.
 func (e *execution) submit(s *session, l *upstream.Link) {
-	e.reply, e.lost, e.written = nil, false, false
-	e.of, e.node, e.Permit = newGathering(s, 1), l.Node(), (*owner)(s)
-	e.Call = upstream.Call{Request: execRequest, Sink: e}
-	l.Submit(&e.Call)
+	e.session, e.node = s, l.Node()
+	e.SendTo(e, &s.router, l, execRequest)
 }
-
-// sent reports whether EXEC has been sent.
-func (e *execution) sent() bool { return e.of != nil }
 
 // end gives the client the reply to EXEC. If the reply was streamed, there is nothing left to do.
 func (e *execution) end(s *session, reply []byte) bool {
@@ -87,21 +84,21 @@ func (t *transaction) exec() bool {
 		}
 		switch {
 		case !ok:
-			if e.sent() {
-				e.of.await(t.link)
+			if e.Sent() {
+				e.Await(t.link)
 			}
 			e.end(s, nil)
 			return false
-		case !e.sent():
+		case !e.Sent():
 			return e.end(s, t.discard(t.unexecuted()))
 		}
-		e.of.await(t.link)
+		e.Await(t.link)
 		if moved := t.movedAtExec(e); moved == nil {
 			return t.executed(e)
 		} else if t.watched || !t.again(moved) {
 			return e.end(s, t.notExecuted(moved))
 		}
-		e.of = nil
+		e.Forget()
 	}
 }
 
@@ -122,10 +119,10 @@ func (t *transaction) movedAtExec(e *execution) []byte {
 	switch {
 	case e.streamed:
 		return nil
-	case e.lost && !e.written:
+	case e.Missing && !e.Written:
 		return resp.AppendError(nil, merge.NotSent)
-	case t.isRedirect(e.reply):
-		return e.reply
+	case t.isRedirect(e.Bytes):
+		return e.Bytes
 	}
 	return nil
 }
@@ -145,22 +142,22 @@ func (t *transaction) notExecuted(moved []byte) []byte {
 // executed ends the transaction with EXEC's own reply.
 func (t *transaction) executed(e *execution) bool {
 	s, queue := t.session, t.queue
-	if e.lost {
+	if e.Missing {
 		t.end(false)
 		s.setLastLoss(time.Now())
 		return e.end(s, resp.AppendError(nil, call.ErrorLost))
 	}
-	s.written.add(t.node)
+	s.router.Wrote(t.node)
 	own, untracked := t.hasOwn(), !t.tracked
 	t.end(true)
 	if own {
-		ok := s.runQueued(t.node, queue, e.reply)
+		ok := s.runQueued(t.node, queue, e.Bytes)
 		if tr := s.tracking.Load(); tr != nil {
 			tr.forgetAll() // an invalidation may have come before EXEC was answered
 		}
 		return ok
 	}
-	ok := e.end(s, e.reply)
+	ok := e.end(s, e.Bytes)
 	if tr := s.tracking.Load(); tr != nil && untracked {
 		tr.forgetAll() // Redis does not track what its connection read
 	}

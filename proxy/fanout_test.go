@@ -15,7 +15,7 @@ func startMerging(t *testing.T, m merge.Func) *leash {
 	t.Helper()
 	l := startLeash(t, []string{redistest.Start(t).Addr})
 	l.handlers[l.commands["DBSIZE"].Index] = func(s *session, _ *command.Command, cmd resp.Command) bool {
-		return s.everywhere(cmd, m)
+		return s.router.Everywhere(cmd, m)
 	}
 	return l
 }

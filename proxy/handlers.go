@@ -4,6 +4,7 @@ import (
 	"maps"
 	"strings"
 
+	"leash/proxy/call"
 	"leash/proxy/command"
 	"leash/proxy/resp"
 )
@@ -16,9 +17,9 @@ type handlers map[string]handler
 
 // classHandlers run the commands that have no handler of their own, by class.
 var classHandlers = map[command.Class]handler{
-	command.Relayed:   (*session).relay,
-	command.AnyNode:   (*session).relayAny,
-	command.SplitUp:   (*session).split,
+	command.Relayed:   relay,
+	command.AnyNode:   relayAny,
+	command.SplitUp:   split,
 	command.Pinned:    (*session).block,
 	command.Refused:   (*session).refuse,
 	command.LeashOnly: (*session).lock,
@@ -60,6 +61,21 @@ func handlersOf(t command.Table) []handler {
 		}
 	}
 	return run
+}
+
+// relay sends a command to the node of its first key.
+func relay(s *session, c *command.Command, cmd resp.Command) bool { return s.router.Relay(c, cmd) }
+
+// relayAny sends a command to the node that serves the session's commands without keys.
+func relayAny(s *session, _ *command.Command, cmd resp.Command) bool { return s.router.RelayAny(cmd) }
+
+// split sends a command to the nodes of its keys.
+func split(s *session, c *command.Command, cmd resp.Command) bool {
+	how, _ := call.SplittingOf(c.Name)
+	if !c.ArityOK(cmd.Args) || !how.Complete(cmd.Args) {
+		return s.wrongArity(c)
+	}
+	return s.router.Split(how, cmd)
 }
 
 // run runs one command of a session. It returns false when the session ends.

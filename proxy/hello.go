@@ -19,7 +19,7 @@ type helloOptions struct {
 // (https://redis.io/docs/latest/commands/hello/). The session moves to the lane of the protocol
 // version and of the user.
 func (s *session) hello(_ *command.Command, cmd resp.Command) bool {
-	lane := s.lane
+	lane := s.router.Lane
 	if len(cmd.Args) >= 2 {
 		version, ok := resp.ParseInt(cmd.Args[1])
 		switch {
@@ -40,8 +40,8 @@ func (s *session) hello(_ *command.Command, cmd resp.Command) bool {
 		return s.authenticate(command, lane, opts.password, func() { s.welcome(opts) })
 	case !s.authenticated():
 		return s.fail(msgHelloNoAuth)
-	case lane != s.lane:
-		if !s.barrier() {
+	case lane != s.router.Lane:
+		if !s.router.Barrier() {
 			return false
 		}
 		s.server.up.Join(lane)
@@ -79,7 +79,7 @@ func (s *session) welcome(o helloOptions) bool {
 		version = command.BuiltinVersion
 	}
 	b, proto := resp.AppendArray(s.scratch[:0], 14), int64(2)
-	if s.lane.RESP3 {
+	if s.router.Lane.RESP3 {
 		b, proto = resp.AppendMap(s.scratch[:0], 7), 3
 	}
 	for _, pair := range [...][2]string{{"server", "redis"}, {"version", version}} {

@@ -29,20 +29,21 @@ func (s *session) info(c *command.Command, cmd resp.Command) bool {
 		return true
 	case len(cmd.Args) == 2 && resp.IsWord(cmd.Args[1], "LEASH"):
 		return s.text(string(s.server.infoSection()))
-	case !s.adoptTopology() || !s.calls.Admit(len(cmd.Raw)):
+	case !s.router.AdoptTopology() || !s.calls.Admit(len(cmd.Raw)):
 		return false
-	case s.keyless < 0:
+	case s.router.Keyless() == nil:
 		return s.fail(call.ErrorUnserved)
 	}
-	report := merge.Info{Own: s.server.ownInfo(s.announcedAddr()), RESP3: s.lane.RESP3}
+	report := merge.Info{Own: s.server.ownInfo(s.announcedAddr()), RESP3: s.router.Lane.RESP3}
 	if wantsLeash(cmd.Args[1:]) {
 		report.Section = s.server.infoSection()
 	}
-	masters, exact := s.topology.Masters(), onlyKeyspace(cmd.Args[1:])
+	masters, exact := s.router.Topology().Masters(), onlyKeyspace(cmd.Args[1:])
+	usual := slices.Index(masters, s.router.Keyless())
 	var parts []*call.Part
 	var to []*upstream.Node
 	for i := range masters { // the usual node first: its text decides the sections
-		n := masters[(s.keyless+i)%len(masters)]
+		n := masters[(usual+i)%len(masters)]
 		if n.Unresponsive() && !exact && len(masters) > 1 {
 			report.Missing++
 			continue
@@ -56,7 +57,7 @@ func (s *session) info(c *command.Command, cmd resp.Command) bool {
 	if len(parts) == 0 {
 		return s.fail(merge.NotSent)
 	}
-	return s.fanOut(parts, to, len(cmd.Raw), report.Merge)
+	return s.router.FanOut(parts, to, len(cmd.Raw), report.Merge)
 }
 
 // onlyKeyspace reports whether the sections ask only for the number of keys.

@@ -59,12 +59,12 @@ func (s *session) lockList(args [][]byte) bool {
 	if problem != "" {
 		return s.fail(problem)
 	}
-	if !s.adoptTopology() {
+	if !s.router.AdoptTopology() {
 		return false
 	}
-	if !s.topology.Cluster() {
+	if !s.router.Topology().Cluster() {
 		cursor, _ := strconv.ParseUint(string(l.cursor), 10, 64)
-		next, keys, reply := s.listNode(s.topology.Masters()[0], l, cursor)
+		next, keys, reply := s.listNode(s.router.Topology().Masters()[0], l, cursor)
 		if reply == nil {
 			reply = scanReply(next, keys)
 		}
@@ -92,7 +92,7 @@ func (s *session) lockList(args [][]byte) bool {
 func (s *session) listNode(n *upstream.Node, l lockListing, local uint64) (next uint64, names, reply []byte) {
 	command := resp.AppendCommand(nil, "SCAN", strconv.FormatUint(local, 10), "COUNT",
 		strconv.FormatInt(l.count, 10), "TYPE", "hash")
-	reply, err := n.Link(s.lane).Ask(s.ctx, command)
+	reply, err := n.Link(s.router.Lane).Ask(s.ctx, command)
 	if err != nil {
 		s.server.log.Warn("cannot list locks", "session", s.id, "err", err)
 		return 0, nil, resp.AppendError(nil, merge.NotSent)
@@ -107,7 +107,7 @@ func (s *session) listNode(n *upstream.Node, l lockListing, local uint64) (next 
 		name, _ := resp.Text(key)
 		keys[i] = string(name)
 	}
-	locks, err := s.server.locks.Locks(s.ctx, s.lane.DB, keys)
+	locks, err := s.server.locks.Locks(s.ctx, s.router.Lane.DB, keys)
 	if err != nil {
 		s.server.log.Warn("cannot list locks", "session", s.id, "err", err)
 		return 0, nil, resp.AppendError(nil, merge.NotSent)

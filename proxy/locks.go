@@ -22,7 +22,7 @@ func (s *session) lock(c *command.Command, cmd resp.Command) bool {
 	if !s.authenticated() {
 		return s.fail(msgNoAuth)
 	}
-	if !s.barrier() {
+	if !s.router.Barrier() {
 		return false
 	}
 	s.out.Flush()
@@ -48,7 +48,7 @@ func (s *session) lock(c *command.Command, cmd resp.Command) bool {
 	}
 	use := s.useLocks()
 	carrier := use.carrier.Load()
-	carrier.Select(s.lane.DB)
+	carrier.Select(s.router.Lane.DB)
 	reply, gone := s.doWatched(use, carrier, cmd.Args)
 	s.scratch = reply
 	if cap(s.scratch) > keptBatch {
@@ -58,7 +58,7 @@ func (s *session) lock(c *command.Command, cmd resp.Command) bool {
 		s.cause = s.causeOf(gone)
 		return false
 	}
-	if s.lane.RESP3 {
+	if s.router.Lane.RESP3 {
 		reply = lockReplyRESP3(reply, asMap)
 	}
 	if told := s.awaitInvalidations(); !s.answer(reply) || !told {
@@ -141,12 +141,12 @@ func (s *session) lockRefusal(o *command.Own, args [][]byte) string {
 	if len(keys) == 0 && o.Keys != command.NoKey {
 		return "" // the arguments are wrong
 	}
-	if err := s.server.up.Permit(s.ctx, s.lane, keys, o.Use.Right[0], o.Use.Right[1:]...); err != nil {
+	if err := s.server.up.Permit(s.ctx, s.router.Lane, keys, o.Use.Right[0], o.Use.Right[1:]...); err != nil {
 		return s.lockDenial(o, err)
 	}
 	// Leash's own user sends the lock scripts, so Leash must look out for a deletion of this user.
 	for _, key := range keys {
-		s.server.up.Watch(s.lane, key)
+		s.server.up.Watch(s.router.Lane, key)
 	}
 	return ""
 }
@@ -160,10 +160,10 @@ func (s *session) lockDenial(o *command.Own, err error) string {
 		return o.Denial(denied.Key)
 	case errors.Is(err, upstream.ErrRefused):
 		// as Redis does with the connections of a deleted user
-		s.server.refuseLane(s.lane)
+		s.server.refuseLane(s.router.Lane)
 		return "NOPERM this user no longer exists"
 	}
-	s.server.log.Warn("cannot check the rights of a user: no lock for it", "user", s.lane.User, "err", err)
+	s.server.log.Warn("cannot check the rights of a user: no lock for it", "user", s.router.Lane.User, "err", err)
 	if !errors.As(err, &refusal) {
 		return merge.NotSent
 	}
@@ -234,7 +234,7 @@ func (h *host) Push(frame []byte) bool {
 	if len(frame) == 0 {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return s.lane.RESP3
+		return s.router.Lane.RESP3
 	}
 	flush, pushes := s.notice(frame)
 	switch f := flush.(type) {

@@ -29,11 +29,11 @@ func (s *session) monitor(c *command.Command, cmd resp.Command) bool {
 	switch {
 	case !s.ready(c, cmd):
 		return true
-	case !s.adoptTopology() || !s.barrier():
+	case !s.router.AdoptTopology() || !s.router.Barrier():
 		return false
 	case s.monitoring.Load() != nil:
 		return true // Redis does not answer either
-	case len(s.topology.Masters()) == 0:
+	case len(s.router.Topology().Masters()) == 0:
 		return s.fail(call.ErrorUnserved)
 	}
 	m := &monitor{session: s}
@@ -55,14 +55,14 @@ func (s *session) monitor(c *command.Command, cmd resp.Command) bool {
 // start sends MONITOR to every master. It returns an error reply if one does not accept it.
 func (m *monitor) start(request []byte) (refusal []byte) {
 	request = bytes.Clone(request)
-	for _, n := range m.session.topology.Masters() {
-		l := n.Pin(m.session.lane, m.line)
+	for _, n := range m.session.router.Topology().Masters() {
+		l := n.Pin(m.session.router.Lane, m.line)
 		m.links = append(m.links, l)
-		switch a := m.session.gather(l, request)[0]; {
-		case a.lost:
-			refusal = resp.AppendError(nil, call.NotSent(a.cause))
-		case a.isError():
-			refusal = a.reply
+		switch a := m.session.router.Gather(l, request)[0]; {
+		case a.Missing:
+			refusal = resp.AppendError(nil, call.NotSent(a.Cause))
+		case a.IsError():
+			refusal = a.Bytes
 		}
 	}
 	return refusal

@@ -5,6 +5,7 @@ import (
 
 	"leash/proxy/call"
 	"leash/proxy/resp"
+	"leash/proxy/route"
 )
 
 // FuzzOddReplies gives replies of any shape to the code that decodes replies of ordinary commands.
@@ -26,7 +27,7 @@ func FuzzOddReplies(f *testing.F) {
 		parseScanReply(a)
 		countsReply(a, 2)
 		for _, left := range []bool{false, true} {
-			if least := leastAnswer([]*answer{{reply: a}, {reply: b}}, left); !isReply(least) {
+			if least := leastAnswer([]*route.Answer{{Bytes: a}, {Bytes: b}}, left); !isReply(least) {
 				t.Errorf("%q and %q make %q, which is no reply", a, b, least)
 			}
 		}

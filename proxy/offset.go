@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"leash/proxy/resp"
+	"leash/proxy/route"
 	"leash/proxy/upstream"
 )
 
@@ -42,22 +43,22 @@ func (s *session) offsetOf(n *upstream.Node) (o offset, ok bool) {
 	own := s.server.up.ServiceLane()
 	info, err := n.Link(own).Ask(ctx, infoServer)
 	if err == nil && movesByReading(info) {
-		return offset{node: n, lane: s.lane}, true
+		return offset{node: n, lane: s.router.Lane}, true
 	}
 	return offset{node: n, lane: own, writes: true}, err == nil
 }
 
 // moveOffset moves the replication offset of a pinned connection to the node's current one. If it
 // could not, failed is the answer with the reason.
-func (s *session) moveOffset(own *pin, o offset) (failed *answer) {
+func (s *session) moveOffset(own *route.Pin, o offset) (failed *route.Answer) {
 	for range offsetTries {
 		requests := [][]byte{ping}
 		if o.writes {
-			requests = writeNothing(s.topology, o.node)
+			requests = writeNothing(s.router.Topology(), o.node)
 		}
-		g, answers := s.submit(own.link, requests)
-		g.await(own.link)
-		if failed = firstFailure(answers); failed == nil || failed.lost {
+		g, answers := s.router.Send(own.Link(), requests)
+		g.Await(own.Link())
+		if failed = firstFailure(answers); failed == nil || failed.Missing {
 			break
 		}
 	}
@@ -65,9 +66,9 @@ func (s *session) moveOffset(own *pin, o offset) (failed *answer) {
 }
 
 // firstFailure returns the first answer that is lost or an error, or nil.
-func firstFailure(answers []*answer) *answer {
+func firstFailure(answers []*route.Answer) *route.Answer {
 	for _, a := range answers {
-		if a.lost || a.isError() {
+		if a.Missing || a.IsError() {
 			return a
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"leash/proxy/call"
 	"leash/proxy/client"
+	"leash/proxy/route"
 	"leash/proxy/upstream"
 )
 
@@ -12,8 +13,9 @@ import (
 type owner session
 
 var (
-	_ client.Owner = (*owner)(nil)
-	_ call.Session = (*owner)(nil)
+	_ client.Owner  = (*owner)(nil)
+	_ call.Session  = (*owner)(nil)
+	_ route.Session = (*owner)(nil)
 )
 
 // Go implements client.Owner and call.Session.
@@ -30,12 +32,26 @@ func (o *owner) OutputDropped(n int) { o.server.garbage.add(n + o.calls.DroppedL
 
 // Submit implements call.Session.
 func (o *owner) Submit(n *upstream.Node, replica bool, c *upstream.Call) {
-	s := (*session)(o)
-	if replica {
-		s.replicaLink(n).Submit(c)
-		return
+	o.router.Submit(n, replica, c)
+}
+
+// BeforeBarrier implements route.Session.
+func (o *owner) BeforeBarrier() { (*session)(o).updateDescription() }
+
+// Source implements route.Session.
+func (o *owner) Source() call.Source { return o.input.batch }
+
+// MayReadReplicas implements route.Session.
+func (o *owner) MayReadReplicas() bool {
+	return o.modes == 0 && o.tx == nil && o.tracking.Load() == nil && !o.conn.Guarded()
+}
+
+// Cache implements route.Session.
+func (o *owner) Cache() route.Cache {
+	if t := o.tracking.Load(); t != nil {
+		return t
 	}
-	s.linkTo(n).Submit(c)
+	return nil
 }
 
 // Replied implements call.Session.
@@ -49,8 +65,8 @@ func (o *owner) Replied(n *upstream.Node, c *call.Call) {
 func (o *owner) Redirected(n *upstream.Node, c *call.Call, uncached bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.written.addElsewhereLocked(n)
-	if uncached && o.lane.RESP3 {
+	o.router.WroteElsewhereLocked(n)
+	if uncached && o.router.Lane.RESP3 {
 		c.FollowLocked([]byte(invalidateAll))
 	}
 }

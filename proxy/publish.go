@@ -20,39 +20,24 @@ func publishHandlers() handlers {
 
 func (s *session) publishPlain(c *command.Command, cmd resp.Command) bool {
 	if len(cmd.Args) != 3 || !s.server.exchange.Listens(pubsub.Channel, cmd.Args[1]) {
-		return s.relayAny(c, cmd)
+		return s.router.RelayAny(cmd)
 	}
 	return s.publishTo(cmd, pubsub.Channel, call.AnySlot)
 }
 
 func (s *session) publishSharded(c *command.Command, cmd resp.Command) bool {
 	if len(cmd.Args) != 3 || !s.server.exchange.Listens(pubsub.Shard, cmd.Args[1]) {
-		return s.relay(c, cmd)
+		return s.router.Relay(c, cmd)
 	}
 	return s.publishTo(cmd, pubsub.Shard, int(upstream.Slot(cmd.Args[1])))
 }
 
 // publishTo sends the command as an ordinary command and corrects the count in the reply.
 func (s *session) publishTo(cmd resp.Command, kind pubsub.Kind, slot int) bool {
-	if !s.adoptTopology() || !s.calls.Admit(len(cmd.Raw)) {
-		return false
-	}
-	var node *upstream.Node
-	switch {
-	case slot != call.AnySlot:
-		node = s.topology.Node(uint16(slot))
-	case s.keyless >= 0:
-		node = s.topology.Masters()[s.keyless]
-	default:
-		return s.fail(call.ErrorUnserved)
-	}
-	if !s.awaitRoom(node) {
-		return false
-	}
 	channel := string(cmd.Args[1])
 	p := call.NewPart(nil, slot)
 	p.Request = s.input.keep(cmd.Raw)
-	return s.fanOut([]*call.Part{p}, []*upstream.Node{node}, len(cmd.Raw), merge.Rewritten(func(reply []byte) []byte {
+	return s.router.RelayPart(p, len(cmd.Raw), merge.Rewritten(func(reply []byte) []byte {
 		return s.server.published(p.Node(), kind, channel, reply)
 	}))
 }

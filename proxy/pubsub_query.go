@@ -34,12 +34,12 @@ func activeChannels(kind pubsub.Kind) handler {
 		if !c.ArityOK(cmd.Args) {
 			return s.wrongArity(c)
 		}
-		if !s.adoptTopology() || !s.calls.Admit(len(cmd.Raw)) {
+		if !s.router.AdoptTopology() || !s.calls.Admit(len(cmd.Raw)) {
 			return false
 		}
 		q := newChannelQuery(s.ctx, s.server.exchange, kind, cmd)
-		for _, n := range s.topology.Masters() {
-			if !s.awaitRoom(n) {
+		for _, n := range s.router.Topology().Masters() {
+			if !s.router.AwaitRoom(n) {
 				return false
 			}
 			q.add(n, cmd)
@@ -47,7 +47,7 @@ func activeChannels(kind pubsub.Kind) handler {
 		if len(q.parts) == 0 {
 			return s.fail(call.ErrorUnserved)
 		}
-		return s.fanOut(q.parts, q.to, len(cmd.Raw), q.merge)
+		return s.router.FanOut(q.parts, q.to, len(cmd.Raw), q.merge)
 	}
 }
 
@@ -184,7 +184,7 @@ func subscriberCounts(kind pubsub.Kind) handler {
 			names[i] = string(arg)
 		}
 		others := s.server.exchange.Others(s.ctx, kind, names, "")
-		return s.toEvery(cmd, func(parts []*call.Part) merge.Func {
+		return s.router.ToEvery(cmd, func(parts []*call.Part) merge.Func {
 			return s.server.mergeCounts(parts, kind, names, others)
 		})
 	}
@@ -241,7 +241,7 @@ func (s *session) patternCount(c *command.Command, cmd resp.Command) bool {
 		}
 		return merge.Of(resp.AppendInt(nil, others+int64(len(ours)))), true
 	}
-	return s.toEvery(cmd, func(parts []*call.Part) merge.Func {
+	return s.router.ToEvery(cmd, func(parts []*call.Part) merge.Func {
 		return func(replies []*merge.Reply) (merge.Reply, bool) { return count(parts, replies) }
 	})
 }

@@ -16,9 +16,9 @@ import (
 // are equally likely.
 func (s *session) randomKey(c *command.Command, cmd resp.Command) bool {
 	if !s.server.up.Topology().Cluster() || !c.ArityOK(cmd.Args) {
-		return s.relayAny(c, cmd)
+		return s.router.RelayAny(cmd)
 	}
-	masters, ok := s.allMasters(len(cmd.Raw))
+	masters, ok := s.router.AllMasters(len(cmd.Raw))
 	if !ok || len(masters) == 0 {
 		return ok && s.fail(call.ErrorUnserved)
 	}
@@ -29,5 +29,5 @@ func (s *session) randomKey(c *command.Command, cmd resp.Command) bool {
 		size := call.SparePart(resp.AppendCommand(nil, "DBSIZE"))
 		parts, to = append(parts, key, size), append(to, n, n)
 	}
-	return s.fanOut(parts, to, len(cmd.Raw), merge.RandomKey(rand.Int64N))
+	return s.router.FanOut(parts, to, len(cmd.Raw), merge.RandomKey(rand.Int64N))
 }

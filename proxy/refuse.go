@@ -33,10 +33,10 @@ func (s *session) ready(c *command.Command, cmd resp.Command) bool {
 // mayRun checks the user's right to a command that Leash answers itself. If it returns false, it
 // has answered.
 func (s *session) mayRun(c *command.Command, cmd resp.Command) bool {
-	refusal, err := s.server.up.Refusal(s.ctx, s.lane, c.Name, cmd.Args)
+	refusal, err := s.server.up.Refusal(s.ctx, s.router.Lane, c.Name, cmd.Args)
 	switch {
 	case err != nil:
-		s.server.log.Warn("cannot check the rights of a user", "user", s.lane.User, "err", err)
+		s.server.log.Warn("cannot check the rights of a user", "user", s.router.Lane.User, "err", err)
 		s.fail(merge.NotSent)
 	case refusal != "" && c.Name == "exec":
 		s.fail("EXECABORT Transaction discarded because of: " + refusal)

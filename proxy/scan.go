@@ -7,6 +7,7 @@ import (
 	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
+	"leash/proxy/route"
 	"leash/proxy/upstream"
 )
 
@@ -43,11 +44,11 @@ const (
 // node.
 func (s *session) scan(c *command.Command, cmd resp.Command) bool {
 	if !s.server.up.Topology().Cluster() || !c.ArityOK(cmd.Args) || !s.authenticated() {
-		return s.relayAny(c, cmd)
+		return s.router.RelayAny(cmd)
 	}
 	cursor, ok := parseScanCursor(cmd.Args[1])
 	if !ok {
-		return s.relayAny(c, cmd) // Redis reports what is wrong
+		return s.router.RelayAny(cmd) // Redis reports what is wrong
 	}
 	return s.scanFrom(cursor, func(order *scanOrder, stop int, from scanCursor) bool {
 		return s.scanNode(cmd, order, stop, from)
@@ -68,10 +69,10 @@ func (s *session) scanFrom(cursor scanCursor, v visit) bool {
 		return s.beginPass(v, scanSecond)
 	case cursor.pass == scanBetween:
 		return s.confirmScan(v, cursor)
-	case !s.adoptTopology():
+	case !s.router.AdoptTopology():
 		return false
 	}
-	order := s.server.scanOrder(s.topology)
+	order := s.server.scanOrder(s.router.Topology())
 	stop := order.find(cursor)
 	switch {
 	case stop >= 0:
@@ -85,14 +86,14 @@ func (s *session) scanFrom(cursor scanCursor, v visit) bool {
 // beginPass scans the first node of a pass. It makes sure that the topology is recent.
 func (s *session) beginPass(v visit, pass scanPass) bool {
 	if pass == scanOnce {
-		s.server.up.RefreshTopology(s.ctx, maxAge) // the check at the end notices if it failed
+		s.server.up.RefreshTopology(s.ctx, route.MaxAge) // the check at the end notices if it failed
 	} else if !s.server.up.RefreshTopology(s.ctx, 0) {
 		return s.fail(merge.NotSent)
 	}
-	if !s.adoptTopology() {
+	if !s.router.AdoptTopology() {
 		return false
 	}
-	order := s.server.scanOrder(s.topology)
+	order := s.server.scanOrder(s.router.Topology())
 	stop := order.next(-1, pass)
 	if stop < 0 {
 		return s.fail(call.ErrorUnserved)
@@ -103,7 +104,7 @@ func (s *session) beginPass(v visit, pass scanPass) bool {
 // scanNode is SCAN's visit.
 func (s *session) scanNode(cmd resp.Command, order *scanOrder, stop int, from scanCursor) bool {
 	node := order.stops[stop].node
-	if !s.calls.Admit(len(cmd.Raw)) || !s.awaitRoom(node) {
+	if !s.calls.Admit(len(cmd.Raw)) || !s.router.AwaitRoom(node) {
 		return false
 	}
 	args := append([][]byte(nil), cmd.Args...)
@@ -120,20 +121,20 @@ func (s *session) scanNode(cmd resp.Command, order *scanOrder, stop int, from sc
 		return scanReply(next, keys)
 	}
 	parts, to := []*call.Part{call.FixedPart(resp.AppendCommand(nil, args...))}, []*upstream.Node{node}
-	return s.fanOut(parts, to, len(cmd.Raw), merge.Rewritten(rename))
+	return s.router.FanOut(parts, to, len(cmd.Raw), merge.Rewritten(rename))
 }
 
 // confirmScan ends a scan if no slot has moved since it began. It waits for an answer from every
 // master.
 func (s *session) confirmScan(v visit, c scanCursor) bool {
-	if !s.adoptTopology() {
+	if !s.router.AdoptTopology() {
 		return false
 	}
-	settled := c.name == s.server.scanOrder(s.topology).check
+	settled := c.name == s.server.scanOrder(s.router.Topology()).check
 	if settled {
 		s.out.Flush()
 		var err error
-		if settled, err = s.server.up.SlotsStable(s.ctx, s.topology); err != nil {
+		if settled, err = s.server.up.SlotsStable(s.ctx, s.router.Topology()); err != nil {
 			s.server.log.Warn("cannot end a scan", "session", s.id, "err", err)
 			return s.fail(merge.NotSent)
 		}

@@ -20,11 +20,11 @@ func (s *session) killScript(c *command.Command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
 	}
-	if !s.adoptTopology() || !s.barrier() {
+	if !s.router.AdoptTopology() || !s.router.Barrier() {
 		return false
 	}
 	s.out.Flush()
-	masters := s.topology.Masters()
+	masters := s.router.Topology().Masters()
 	replies := make([][]byte, len(masters))
 	var asking sync.WaitGroup
 	for i, n := range masters {
@@ -37,7 +37,7 @@ func (s *session) killScript(c *command.Command, cmd resp.Command) bool {
 
 // urgent sends a command to one node and returns its reply.
 func (s *session) urgent(n *upstream.Node, command []byte) []byte {
-	reply, err := n.Urgent(s.ctx, s.lane, command)
+	reply, err := n.Urgent(s.ctx, s.router.Lane, command)
 	if err != nil {
 		s.server.log.Warn("cannot kill a script", "session", s.id, "err", err)
 		return resp.AppendError(nil, merge.NotSent)

@@ -34,7 +34,7 @@ func (s *session) eval(c *command.Command, cmd resp.Command) bool {
 			s.server.scripts.run.add(cmd.Args[1])
 		}
 	}
-	return s.relay(c, cmd)
+	return s.router.Relay(c, cmd)
 }
 
 // scriptLoad loads a script on every master. Leash keeps the script before Redis has answered: two
@@ -47,15 +47,15 @@ func (s *session) scriptLoad(c *command.Command, cmd resp.Command) bool {
 	if s.authenticated() {
 		s.server.scripts.loaded.add(cmd.Args[2])
 	}
-	return s.everywhere(cmd, merge.First)
+	return s.router.Everywhere(cmd, merge.First)
 }
 
 // scriptFlush removes the scripts, also from Leash's cache. No later command is sent before its
 // reply, so a later EVALSHA finds no script.
 func (s *session) scriptFlush(_ *command.Command, cmd resp.Command) bool {
-	ok := s.everywhere(cmd, func(replies []*merge.Reply) (merge.Reply, bool) {
+	ok := s.router.Everywhere(cmd, func(replies []*merge.Reply) (merge.Reply, bool) {
 		s.server.scripts.clear()
 		return merge.First(replies)
 	})
-	return ok && s.barrier()
+	return ok && s.router.Barrier()
 }

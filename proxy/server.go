@@ -203,7 +203,7 @@ func (s *Server) add(one *session) bool {
 	}
 	s.lastID++
 	one.id = s.lastID
-	one.calls.ID = one.id
+	one.calls.ID, one.router.ID = one.id, one.id
 	s.sessions[one] = struct{}{}
 	s.stats.accepted.Add(1)
 	return true
@@ -248,7 +248,7 @@ func (s *Server) startLane() upstream.Lane {
 func (s *Server) refuseLane(lane upstream.Lane) {
 	for _, one := range s.all() {
 		one.mu.Lock()
-		same := one.lane.User == lane.User
+		same := one.router.Lane.User == lane.User
 		one.mu.Unlock()
 		if same {
 			one.kill("credential refused", true)

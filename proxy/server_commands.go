@@ -50,9 +50,9 @@ func (s *session) debug(c *command.Command, cmd resp.Command) bool {
 	case reason != "":
 		return s.fail(reason)
 	case resp.IsWord(cmd.Args[1], "HELP"):
-		return s.relayAny(c, cmd)
+		return s.router.RelayAny(cmd)
 	}
-	return s.relayKeys(cmd, int(upstream.Slot(cmd.Args[2])), false)
+	return s.router.RelayKeys(cmd, int(upstream.Slot(cmd.Args[2])), false)
 }
 
 // reasonShared is why Leash refuses most of DEBUG.

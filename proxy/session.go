@@ -11,6 +11,7 @@ import (
 	"leash/proxy/command"
 	"leash/proxy/pubsub"
 	"leash/proxy/resp"
+	"leash/proxy/route"
 	"leash/proxy/upstream"
 )
 
@@ -30,20 +31,14 @@ type session struct {
 
 	// Used by the loop's goroutine only.
 	input    input
-	topology *upstream.Topology
-	links    []*upstream.Link // by index of the master; nil until used
-	reads    reads            // reads from replicas
-	keyless  int              // index of the master that serves commands without keys
-	scratch  []byte           // buffer for replies that Leash makes
-	cause    endCause         // why the loop ended
-	wasReset bool             // a read failed, and the client had not closed
-	tx       *transaction     // from MULTI or WATCH on; otherwise nil
-	modes    modes            // the states in which commands are treated differently
-	lane     upstream.Lane    // changed only while no call is in flight
-	written  writtenNodes     // for WAIT
-	current  *command.Command // the running command; nil if it is in no table
-	counts   commandCounts    // of commands since the last read
-	replyOff bool             // the client gets no replies of later commands either
+	router   route.Router
+	scratch  []byte        // buffer for replies that Leash makes
+	cause    endCause      // why the loop ended
+	wasReset bool          // a read failed, and the client had not closed
+	tx       *transaction  // from MULTI or WATCH on; otherwise nil
+	modes    modes         // the states in which commands are treated differently
+	counts   commandCounts // of commands since the last read
+	replyOff bool          // the client gets no replies of later commands either
 
 	ctx  context.Context // done when the session has ended or is ended from outside
 	stop context.CancelFunc
@@ -90,7 +85,7 @@ func newSession(srv *Server, c *client.Conn) *session {
 	s.out.Init(c, (*owner)(s), &s.mu)
 	s.calls.Init(&srv.relaying, (*owner)(s), &s.out, &s.mu)
 	s.ctx, s.stop = context.WithCancel(srv.ctx)
-	s.reads.wanted = srv.up.ReadsReplicas()
+	s.router.Init(s.ctx, srv.up, &srv.relaying.Resharding, (*owner)(s), &s.calls, &s.out, &s.mu)
 	maxBulk := min(srv.cfg.MaxBulk, srv.up.MaxBulk())
 	s.input.mu, s.input.garbage = &s.mu, &srv.garbage
 	s.input.parser.Limits = resp.Limits{MaxBulk: maxBulk, MaxArgs: srv.cfg.MaxArgs,
@@ -110,9 +105,7 @@ func (s *session) Run() {
 func (s *session) live() {
 	lane := s.server.startLane()
 	s.server.up.Join(lane)
-	s.mu.Lock()
-	s.lane = lane
-	s.mu.Unlock()
+	s.router.Start(lane)
 	s.refreshLimits()
 	if err := s.readOrigin(); err != nil {
 		s.refuseOrigin(err)
@@ -165,7 +158,9 @@ func (s *session) process() bool {
 		}
 		if n == 0 {
 			// the rest of the pipeline comes with the rest of this command
-			s.reads.wrote = s.reads.wrote && len(s.input.batch.unparsed()) > 0
+			if len(s.input.batch.unparsed()) == 0 {
+				s.router.EndPipeline()
+			}
 			s.updateDescription()
 			return s.tx == nil || s.tx.awaitQueued()
 		}
@@ -179,13 +174,9 @@ func (s *session) process() bool {
 // dispatch runs one command. It returns false when the session ends.
 func (s *session) dispatch(cmd resp.Command) bool {
 	c := s.server.commands.Lookup(cmd.Args)
-	s.current = c
 	s.calls.Class = s.counts.add(c)
-	if reads := c != nil && c.Readable; !reads {
-		s.reads.wrote = true
-		if s.reads.replicas && !s.leaveReplicas() {
-			return false
-		}
+	if !s.router.Begin(c) {
+		return false
 	}
 	if s.server.pauses.current.Load() != nil && !s.awaitUnpaused(c, cmd) {
 		return false
@@ -194,7 +185,7 @@ func (s *session) dispatch(cmd resp.Command) bool {
 		return false
 	}
 	if t := s.tracking.Load(); t != nil && t.stale.Load() && t.redirect.Load() != nil && s.tx == nil {
-		if !s.barrier() {
+		if !s.router.Barrier() {
 			return false
 		}
 		t.reconnect()
@@ -223,16 +214,27 @@ func (s *session) refreshLimits() {
 	s.input.parser.Limits.Unauthenticated = !s.authenticated()
 }
 
+// changeLane changes the session's lane to one that it has joined. It may be called only while no
+// call is in flight.
+func (s *session) changeLane(lane upstream.Lane) {
+	s.router.ChangeLane(lane)
+	s.refreshLimits()
+	s.enterSubscribed()
+	if carrier := s.carrier(); carrier != nil && !lane.RESP3 {
+		carrier.StopPushes()
+	}
+	if t := s.tracking.Load(); t != nil {
+		t.Restart()
+	}
+}
+
 // authenticated reports whether Redis would serve this session's commands.
 func (s *session) authenticated() bool {
-	return s.lane.User != "" || !s.server.up.AuthRequired()
+	return s.router.Lane.User != "" || !s.server.up.AuthRequired()
 }
 
 // answer queues a reply from Leash after the calls in flight.
 func (s *session) answer(reply []byte) bool {
-	if len(reply) > 0 && reply[0] == '-' {
-		s.server.stats.errors[s.calls.Class].Add(1)
-	}
 	return s.calls.Answer(reply)
 }
 

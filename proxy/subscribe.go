@@ -42,7 +42,7 @@ func subscriptions(kind pubsub.Kind, join bool) handler {
 		if kind == pubsub.Shard && join && s.calls.SendsElsewhere() {
 			return s.fail(msgShardInMulti)
 		}
-		if !s.barrier() {
+		if !s.router.Barrier() {
 			return false
 		}
 		s.out.Flush()
@@ -81,7 +81,7 @@ func (s *session) subscription(kind pubsub.Kind, join bool, args [][]byte) (fram
 	if !join {
 		return s.unsubscribe(listener, kind, names), true
 	}
-	counts, refusal, err := listener.Subscribe(s.ctx, s.lane.User, kind, names)
+	counts, refusal, err := listener.Subscribe(s.ctx, s.router.Lane.User, kind, names)
 	s.enterSubscribed()
 	switch {
 	case refusal != nil:
@@ -122,7 +122,7 @@ func (s *session) appendConfirmation(dst []byte, word string, name *string, coun
 	dst = resp.AppendArray(dst, 3)
 	dst = resp.AppendBulk(dst, word)
 	null := resp.NilBulk
-	if s.lane.RESP3 {
+	if s.router.Lane.RESP3 {
 		dst[start], null = '>', resp.Null
 	}
 	if name == nil {
@@ -146,7 +146,7 @@ func (s *session) subscribedTo() (channels, patterns, shards int) {
 func (s *session) enterSubscribed() {
 	channels, patterns, shards := s.subscribedTo()
 	s.modes &^= modeSubscribed
-	if channels+patterns+shards > 0 && !s.lane.RESP3 {
+	if channels+patterns+shards > 0 && !s.router.Lane.RESP3 {
 		s.modes |= modeSubscribed
 	}
 }

@@ -35,7 +35,7 @@ func (c *subscriber) Message(frame []byte) upstream.Flusher {
 func (s *session) notice(frame []byte) (flush upstream.Flusher, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.lane.RESP3 {
+	if !s.router.Lane.RESP3 {
 		return nil, false
 	}
 	return s.messageLocked(frame), true
@@ -49,7 +49,7 @@ func (s *session) messageLocked(frame []byte) upstream.Flusher {
 		s.out.DropLocked() // no more output is kept for it
 		return (*slowSubscriber)(s)
 	}
-	return s.calls.MessageLocked(frame, s.lane.RESP3)
+	return s.calls.MessageLocked(frame, s.router.Lane.RESP3)
 }
 
 // Close implements pubsub.Client.

@@ -7,6 +7,7 @@ import (
 
 	"leash/proxy/call"
 	"leash/proxy/resp"
+	"leash/proxy/route"
 	"leash/proxy/upstream"
 )
 
@@ -63,7 +64,7 @@ func (t *tracked) Forget(c *call.Call) {
 
 // ask sends options to a node on the session's connection. Only the loop calls it, while no call is
 // in flight.
-func (t *tracking) ask(n *upstream.Node, args [][]byte, redirected bool) *answer {
+func (t *tracking) ask(n *upstream.Node, args [][]byte, redirected bool) *route.Answer {
 	link := t.open(n)
 	if redirected {
 		id, refusal := t.listen(n)
@@ -72,7 +73,7 @@ func (t *tracking) ask(n *upstream.Node, args [][]byte, redirected bool) *answer
 		}
 		args = append(slices.Clone(args), []byte("REDIRECT"), resp.AppendDecimal(nil, id))
 	}
-	return t.session.gather(link, resp.AppendCommand(nil, args...))[0]
+	return t.session.router.Gather(link, resp.AppendCommand(nil, args...))[0]
 }
 
 // note records the options that matter to Leash.
@@ -98,7 +99,7 @@ func (t *tracking) note(args [][]byte) {
 func (t *tracking) accept(primary *upstream.Node, args [][]byte, redirect *redirection) {
 	s := t.session
 	t.note(args)
-	t.seen.Store(s.topology)
+	t.seen.Store(s.router.Topology())
 	s.mu.Lock()
 	t.accepted = append(t.accepted, cloneArgs(args))
 	var others []*upstream.Node
@@ -123,7 +124,7 @@ func (t *tracking) accept(primary *upstream.Node, args [][]byte, redirect *redir
 	}
 	t.closeListeners()
 	for _, l := range t.everywhere() {
-		s.gather(l, ping) // from now on, invalidations may come
+		s.router.Gather(l, ping) // from now on, invalidations may come
 	}
 }
 
@@ -145,7 +146,7 @@ func (t *tracking) everywhere() (links []*upstream.Link) {
 		return nil
 	}
 	for _, n := range t.session.server.up.Topology().Masters() {
-		links = append(links, t.link(n))
+		links = append(links, t.Link(n))
 	}
 	return links
 }
@@ -173,17 +174,18 @@ func (t *tracking) stop() {
 	t.close()
 }
 
-// takeCaching returns CLIENT CACHING if it is to be sent before the current command.
-func (s *session) takeCaching() (request []byte) {
-	if t := s.tracking.Load(); t != nil {
-		request, t.caching = t.caching, nil
-	}
+// HasPrefix implements route.Cache. The request is CLIENT CACHING.
+func (t *tracking) HasPrefix() bool { return t.caching != nil }
+
+// TakePrefix implements route.Cache.
+func (t *tracking) TakePrefix() []byte {
+	request := t.caching
+	t.caching = nil
 	return request
 }
 
-// restart gives up all connections because the session's lane or the topology has changed. Callers
-// make sure that no call is in flight.
-func (t *tracking) restart() {
+// Restart implements route.Cache. The session's lane or the topology has changed.
+func (t *tracking) Restart() {
 	t.seen.Store(t.session.server.up.Topology())
 	t.close()
 	if t.redirect.Load() != nil {
@@ -215,7 +217,7 @@ func (t *tracking) forgetAll() {
 	s := t.session
 	s.mu.Lock()
 	var f upstream.Flusher
-	if s.lane.RESP3 && !t.stopped {
+	if s.router.Lane.RESP3 && !t.stopped {
 		f = s.calls.DeliverBehindLocked(s.calls.YoungestLocked(), []byte(invalidateAll))
 	}
 	s.mu.Unlock()
@@ -247,14 +249,13 @@ func (t *tracking) close() {
 	}
 }
 
-// link returns the session's connection to a node, and makes it if there is none. Safe for
-// concurrent use.
-func (t *tracking) link(n *upstream.Node) *upstream.Link {
+// Link implements route.Cache. It makes the connection if there is none.
+func (t *tracking) Link(n *upstream.Node) *upstream.Link {
 	s := t.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t.stopped { // the session check may come after the end
-		return n.Link(s.lane)
+		return n.Link(s.router.Lane)
 	}
 	one := t.links[n]
 	switch {
@@ -262,7 +263,7 @@ func (t *tracking) link(n *upstream.Node) *upstream.Link {
 		return one.link
 	case t.redirect.Load() != nil: // only the loop can make it
 		t.stale.Store(true)
-		return n.Link(s.lane)
+		return n.Link(s.router.Lane)
 	case one != nil:
 		t.lostLocked(n, one) // receive would notice it soon
 	}
@@ -276,7 +277,7 @@ func (t *tracking) link(n *upstream.Node) *upstream.Link {
 // pinLocked makes a connection to a node.
 func (t *tracking) pinLocked(n *upstream.Node) *tracked {
 	one := &tracked{}
-	one.link = n.Pin(t.session.lane, func(frame []byte) { t.receive(n, one, frame) })
+	one.link = n.Pin(t.session.router.Lane, func(frame []byte) { t.receive(n, one, frame) })
 	t.links[n] = one
 	return one
 }
@@ -308,7 +309,7 @@ func (t *tracking) receive(n *upstream.Node, one *tracked, frame []byte) {
 func (t *tracking) lostLocked(n *upstream.Node, one *tracked) upstream.Flusher {
 	delete(t.links, n)
 	one.link.Unpin(false)
-	if !t.session.lane.RESP3 {
+	if !t.session.router.Lane.RESP3 {
 		return nil
 	}
 	return t.session.calls.DeliverBehindLocked(one.last, []byte(invalidateAll))

@@ -37,9 +37,9 @@ func (s *session) clientTracking(c *command.Command, cmd resp.Command) bool {
 	switch {
 	case refusal != "":
 		return s.fail(refusal)
-	case !s.adoptTopology() || !s.barrier():
+	case !s.router.AdoptTopology() || !s.router.Barrier():
 		return false
-	case s.keyless < 0:
+	case s.router.Keyless() == nil:
 		return s.fail(call.ErrorUnserved)
 	}
 	on := !resp.IsWord(args[2], "OFF")
@@ -54,23 +54,23 @@ func (s *session) clientTracking(c *command.Command, cmd resp.Command) bool {
 	if before == nil {
 		t.redirect.Store(redirect) // set first: an invalidation may come before the answer
 	}
-	primary := s.topology.Masters()[s.keyless]
+	primary := s.router.Keyless()
 	a := t.ask(primary, args, redirect != nil)
-	if a.lost || a.isError() {
+	if a.Missing || a.IsError() {
 		t.redirect.Store(before)
 	}
 	switch {
-	case a.lost:
+	case a.Missing:
 		t.stop()
 		return s.fail(call.ErrorLost)
-	case !a.isError() && !on:
+	case !a.IsError() && !on:
 		t.stop()
-	case !a.isError():
+	case !a.IsError():
 		t.accept(primary, args, redirect)
 	case s.tracking.Load() == nil:
 		t.stop()
 	}
-	return s.answer(a.reply)
+	return s.answer(a.Bytes)
 }
 
 // clientCaching answers CLIENT CACHING YES|NO. Leash sends it together with the next command, to
@@ -108,24 +108,24 @@ func (s *session) clientTrackingInfo(c *command.Command, cmd resp.Command) bool 
 	if !s.ready(c, cmd) {
 		return true
 	}
-	if t := s.tracking.Load(); t != nil && s.keyless >= 0 {
-		if !s.barrier() {
+	if t := s.tracking.Load(); t != nil && s.router.Keyless() != nil {
+		if !s.router.Barrier() {
 			return false
 		}
-		a := s.gather(t.link(s.topology.Masters()[s.keyless]), bytes.Clone(cmd.Raw))[0]
-		if a.lost {
+		a := s.router.Gather(t.Link(s.router.Keyless()), bytes.Clone(cmd.Raw))[0]
+		if a.Missing {
 			return s.fail(call.ErrorLost)
 		}
 		if r := t.redirect.Load(); r != nil {
-			return s.answer(r.info(a.reply))
+			return s.answer(r.info(a.Bytes))
 		}
-		return s.answer(a.reply)
+		return s.answer(a.Bytes)
 	}
 	set := "*1\r\n"
-	if s.lane.RESP3 {
+	if s.router.Lane.RESP3 {
 		set = "~1\r\n"
 	}
-	b := resp.AppendBulk(resp.AppendPairs(s.scratch[:0], s.lane.RESP3, 3), "flags")
+	b := resp.AppendBulk(resp.AppendPairs(s.scratch[:0], s.router.Lane.RESP3, 3), "flags")
 	b = resp.AppendBulk(append(b, set...), "off")
 	b = resp.AppendInt(resp.AppendBulk(b, "redirect"), -1)
 	s.scratch = append(resp.AppendBulk(b, "prefixes"), resp.EmptyArray...)

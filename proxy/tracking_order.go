@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"leash/proxy/chunk"
+	"leash/proxy/route"
 	"leash/proxy/upstream"
 )
 
@@ -23,7 +24,7 @@ func (s *session) awaitInvalidations() bool {
 	if !s.caches() {
 		return true
 	}
-	if !s.barrier() {
+	if !s.router.Barrier() {
 		return false
 	}
 	return s.pingAll(s.invalidationLinks())
@@ -79,13 +80,13 @@ func (t *tracking) listeners() (links []*upstream.Link) {
 // pingAll waits for the reply to a PING on each of the given pinned links. It returns false when
 // the session has ended.
 func (s *session) pingAll(links []*upstream.Link) bool {
-	var waits []*gathering
+	var waits []*route.Gathering
 	for _, l := range links {
-		g, _ := s.submit(l, [][]byte{ping})
+		g, _ := s.router.Send(l, [][]byte{ping})
 		waits = append(waits, g)
 	}
 	for i, g := range waits {
-		g.await(links[i])
+		g.Await(links[i])
 	}
 	return s.ctx.Err() == nil
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"leash/proxy/resp"
+	"leash/proxy/route"
 	"leash/proxy/upstream"
 )
 
@@ -87,7 +88,7 @@ func (s *session) redirectedFrom() int64 {
 // options except REDIRECT. Only the loop calls it, while no call is in flight.
 func (t *tracking) open(n *upstream.Node) *upstream.Link {
 	if t.redirect.Load() == nil {
-		return t.link(n)
+		return t.Link(n)
 	}
 	t.session.mu.Lock()
 	defer t.session.mu.Unlock()
@@ -100,26 +101,26 @@ func (t *tracking) open(n *upstream.Node) *upstream.Link {
 // listen returns Redis's id of the connection that gets the invalidations of a node. It makes the
 // connection if there is none. If Redis refused it, refusal is the reason. Only the loop calls it,
 // after open.
-func (t *tracking) listen(n *upstream.Node) (id int64, refusal *answer) {
+func (t *tracking) listen(n *upstream.Node) (id int64, refusal *route.Answer) {
 	s := t.session
 	s.mu.Lock()
 	one := t.links[n]
 	if one == nil { // it has ended already
 		s.mu.Unlock()
-		return 0, &answer{lost: true}
+		return 0, &route.Answer{Missing: true}
 	}
 	if one.listener == nil {
-		lane := s.lane
+		lane := s.router.Lane
 		lane.RESP3 = true
 		one.listener = n.Pin(lane, func(frame []byte) { t.receiveRedirected(n, one, frame) })
 	}
 	listener := one.listener
 	s.mu.Unlock()
-	a := s.gather(listener, ping)[0]
-	if id := listener.ClientID(); !a.lost && id != 0 {
+	a := s.router.Gather(listener, ping)[0]
+	if id := listener.ClientID(); !a.Missing && id != 0 {
 		return id, nil
 	}
-	return 0, &answer{lost: true, cause: a.cause}
+	return 0, &route.Answer{Missing: true, Cause: a.Cause}
 }
 
 // connect makes the source's two connections to a node. It reports whether Redis has accepted the
@@ -135,7 +136,7 @@ func (t *tracking) connect(n *upstream.Node) bool {
 		old.link.Unpin(false)
 	}
 	for _, args := range accepted {
-		if a := t.ask(n, args, true); a.lost || a.isError() {
+		if a := t.ask(n, args, true); a.Missing || a.IsError() {
 			return false
 		}
 	}
@@ -223,7 +224,7 @@ func (r *redirection) send(keys []byte) {
 		return
 	}
 	r.to.mu.Lock()
-	resp3 := r.to.lane.RESP3
+	resp3 := r.to.router.Lane.RESP3
 	r.to.mu.Unlock()
 	var f upstream.Flusher
 	switch {
@@ -244,7 +245,7 @@ func (r *redirection) send(keys []byte) {
 func (r *redirection) sendBroken() {
 	r.broken.Store(true)
 	r.from.mu.Lock()
-	resp3 := r.from.lane.RESP3
+	resp3 := r.from.router.Lane.RESP3
 	r.from.mu.Unlock()
 	if !resp3 {
 		return

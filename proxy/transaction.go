@@ -7,6 +7,7 @@ import (
 	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
+	"leash/proxy/route"
 	"leash/proxy/upstream"
 )
 
@@ -113,14 +114,16 @@ func (s *session) multi(c *command.Command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
 	}
-	if !s.adoptTopology() || !s.barrier() {
+	if !s.router.AdoptTopology() || !s.router.Barrier() {
 		return false
 	}
 	if s.tx == nil {
 		s.tx = &transaction{session: s, slot: call.AnySlot}
 	}
 	s.modes |= modeMulti
-	s.tx.caching = s.takeCaching()
+	if t := s.tracking.Load(); t != nil {
+		s.tx.caching = t.TakePrefix()
+	}
 	s.tx.add(queued{request: s.input.keep(cmd.Raw)})
 	return true
 }
@@ -203,9 +206,9 @@ func (t *transaction) add(q queued) {
 // a reason when it queues a command.
 func (t *transaction) refusal(c *command.Command, cmd resp.Command) string {
 	s := t.session
-	refusal, err := s.server.up.Refusal(s.ctx, s.lane, c.Name, cmd.Args)
+	refusal, err := s.server.up.Refusal(s.ctx, s.router.Lane, c.Name, cmd.Args)
 	if err != nil {
-		s.server.log.Warn("cannot check the rights of a user", "user", s.lane.User, "err", err)
+		s.server.log.Warn("cannot check the rights of a user", "user", s.router.Lane.User, "err", err)
 		return merge.NotSent
 	}
 	return refusal
@@ -265,9 +268,9 @@ func (t *transaction) awaitQueued() bool {
 }
 
 // pass gives the client those of answers that it does not have yet, which are the last ones.
-func (t *transaction) pass(answers []*answer) bool {
+func (t *transaction) pass(answers []*route.Answer) bool {
 	for _, a := range t.unanswered(answers) {
-		if !t.session.answer(a.reply) {
+		if !t.session.answer(a.Bytes) {
 			return false
 		}
 	}
@@ -275,18 +278,18 @@ func (t *transaction) pass(answers []*answer) bool {
 }
 
 // join returns one piece with the replies that the client does not have yet.
-func (t *transaction) join(answers []*answer) (joined []byte) {
+func (t *transaction) join(answers []*route.Answer) (joined []byte) {
 	for _, a := range t.unanswered(answers) {
-		joined = append(joined, a.reply...)
+		joined = append(joined, a.Bytes...)
 	}
 	return joined
 }
 
 // unanswered returns the answers that the client does not have yet, and counts them as given.
-func (t *transaction) unanswered(answers []*answer) []*answer {
+func (t *transaction) unanswered(answers []*route.Answer) []*route.Answer {
 	fresh := answers[max(0, len(answers)-(len(t.queue)-t.answered)):]
 	for i, a := range fresh {
-		if a.isError() {
+		if a.IsError() {
 			t.failed(len(t.queue) - len(fresh) + i)
 		}
 	}
@@ -304,8 +307,8 @@ func (t *transaction) unanswered(answers []*answer) []*answer {
 func (t *transaction) discard(reply []byte) []byte {
 	clean := t.link != nil && t.sent == 0 && !t.watched
 	if t.link != nil && !clean {
-		a := t.session.gather(t.link, resp.AppendCommand(nil, "DISCARD"))[0]
-		clean = string(a.reply) == resp.OK
+		a := t.session.router.Gather(t.link, resp.AppendCommand(nil, "DISCARD"))[0]
+		clean = string(a.Bytes) == resp.OK
 	}
 	t.end(clean)
 	return reply
@@ -329,7 +332,7 @@ func (s *session) endTransaction() {
 
 // nilReply is what EXEC answers when a watched key has changed.
 func (s *session) nilReply() []byte {
-	if s.lane.RESP3 {
+	if s.router.Lane.RESP3 {
 		return []byte(resp.Null)
 	}
 	return []byte("*-1\r\n")

@@ -9,6 +9,7 @@ import (
 	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
+	"leash/proxy/route"
 	"leash/proxy/upstream"
 )
 
@@ -25,7 +26,7 @@ const (
 
 // executor chooses what runs a command after MULTI. The first key sets the transaction's slot.
 func (t *transaction) executor(c *command.Command, cmd resp.Command) executor {
-	cluster := t.session.topology.Cluster()
+	cluster := t.session.router.Topology().Cluster()
 	switch {
 	case c == nil || c.Class == command.LeashOnly || c.Class == command.Refused || refusalOf(c, cmd.Args) != "":
 		return byNobody
@@ -74,7 +75,7 @@ const msgQueued = "+QUEUED\r\n"
 // transmit sends all commands since MULTI that the connection has not got, in order. Then it sends
 // e, unless the transaction must not be executed. It returns the replies to the latest commands;
 // none is a redirect. It returns false when the session ends.
-func (t *transaction) transmit(e *execution) ([]*answer, bool) {
+func (t *transaction) transmit(e *execution) ([]*route.Answer, bool) {
 	for {
 		if t.cannotResend() {
 			t.drop()
@@ -94,9 +95,9 @@ func (t *transaction) transmit(e *execution) ([]*answer, bool) {
 
 // attempt sends what the connection has not got. moved is the error because of which everything
 // must be sent again, elsewhere or later. A lost connection counts as such an error.
-func (t *transaction) attempt(e *execution) (answers []*answer, moved []byte) {
+func (t *transaction) attempt(e *execution) (answers []*route.Answer, moved []byte) {
 	if e != nil {
-		e.of = nil
+		e.Forget()
 	}
 	if !t.connect() {
 		return nil, resp.AppendError(nil, call.ErrorUnserved)
@@ -106,41 +107,41 @@ func (t *transaction) attempt(e *execution) (answers []*answer, moved []byte) {
 	for i, q := range unsent {
 		requests[i] = q.request
 	}
-	g, answers := t.session.submit(t.link, requests, t.prefix()...)
+	g, answers := t.session.router.Send(t.link, requests, t.prefix()...)
 	if e != nil && !t.aborted && !t.voided && t.crossedAt == 0 {
 		e.submit(t.session, t.link)
 	}
-	g.await(t.link)
+	g.Await(t.link)
 	t.sent = len(t.queue)
 	for i, a := range answers {
-		if a.lost {
-			moved = resp.AppendError(nil, call.NotSent(a.cause))
+		if a.Missing {
+			moved = resp.AppendError(nil, call.NotSent(a.Cause))
 			break
 		}
-		if unsent[i].foreign && t.isRedirect(a.reply) {
-			a.reply = []byte(msgQueued)
+		if unsent[i].foreign && t.isRedirect(a.Bytes) {
+			a.Bytes = []byte(msgQueued)
 		}
-		if t.isRedirect(a.reply) {
-			moved = a.reply
+		if t.isRedirect(a.Bytes) {
+			moved = a.Bytes
 			break
 		}
 	}
-	if moved != nil && e != nil && e.sent() {
-		e.of.await(t.link) // Redis refuses it, or it is lost with the others
-		if e.lost && e.written && !t.isRedirect(moved) {
+	if moved != nil && e != nil && e.Sent() {
+		e.Await(t.link) // Redis refuses it, or it is lost with the others
+		if e.Missing && e.Written && !t.isRedirect(moved) {
 			return unknown(answers), nil
 		}
-		e.of = nil
+		e.Forget()
 	}
 	return answers, moved
 }
 
 // unknown returns the answers for commands that Redis may have executed, because EXEC was written
 // after them.
-func unknown(answers []*answer) []*answer {
+func unknown(answers []*route.Answer) []*route.Answer {
 	for _, a := range answers {
-		if a.lost {
-			a.reply = resp.AppendError(nil, call.ErrorLost)
+		if a.Missing {
+			a.Bytes = resp.AppendError(nil, call.ErrorLost)
 		}
 	}
 	return answers
@@ -162,7 +163,7 @@ func (t *transaction) prefix() [][]byte {
 // isRedirect reports whether Redis refused a command because of its slot. Commands are only queued,
 // so the text is Redis's own.
 func (t *transaction) isRedirect(reply []byte) bool {
-	if len(reply) == 0 || reply[0] != '-' || !t.session.topology.Cluster() {
+	if len(reply) == 0 || reply[0] != '-' || !t.session.router.Topology().Cluster() {
 		return false
 	}
 	word, _, _ := bytes.Cut(reply[1:], []byte(" "))
@@ -187,11 +188,11 @@ func (t *transaction) connect() bool {
 	if t.link != nil && t.node != node {
 		t.leave()
 	}
-	if t.link != nil && t.lane != s.lane && t.sent == 0 {
+	if t.link != nil && t.lane != s.router.Lane && t.sent == 0 {
 		t.adapt()
 	}
 	if t.link == nil {
-		t.node, t.lane, t.sent = node, s.lane, 0
+		t.node, t.lane, t.sent = node, s.router.Lane, 0
 		t.pinTo(node)
 	}
 	return true
@@ -204,8 +205,8 @@ func (t *transaction) target() *upstream.Node {
 	case t.watched:
 	case t.slot != call.AnySlot:
 		return s.server.up.Topology().Node(uint16(t.slot))
-	case t.node == nil && s.keyless >= 0:
-		return s.topology.Masters()[s.keyless]
+	case t.node == nil && s.router.Keyless() != nil:
+		return s.router.Keyless()
 	}
 	return t.node
 }
@@ -214,10 +215,10 @@ func (t *transaction) target() *upstream.Node {
 func (t *transaction) pinTo(n *upstream.Node) {
 	s := t.session
 	if tr := s.tracking.Load(); tr != nil {
-		t.link, t.tracked = tr.link(n), true
+		t.link, t.tracked = tr.Link(n), true
 		return
 	}
-	t.link, t.tracked = n.Pin(s.lane, nil), false
+	t.link, t.tracked = n.Pin(s.router.Lane, nil), false
 }
 
 // unpin gives the connection back. It is clean if it is as it was when new.
@@ -237,21 +238,21 @@ func (t *transaction) unpin(clean bool) {
 func (t *transaction) adapt() {
 	s := t.session
 	t.altered = true
-	for _, a := range s.gather(t.link, s.server.up.Adapt(t.lane, s.lane)...) {
-		if a.lost || a.isError() {
+	for _, a := range s.router.Gather(t.link, s.server.up.Adapt(t.lane, s.router.Lane)...) {
+		if a.Missing || a.IsError() {
 			t.drop()
 			return
 		}
 	}
-	t.lane = s.lane
+	t.lane = s.router.Lane
 }
 
 // leave moves the transaction away from a node where it has no key.
 func (t *transaction) leave() {
 	clean := t.sent == 0
 	if !clean {
-		a := t.session.gather(t.link, resp.AppendCommand(nil, "DISCARD"))[0]
-		clean = string(a.reply) == resp.OK
+		a := t.session.router.Gather(t.link, resp.AppendCommand(nil, "DISCARD"))[0]
+		clean = string(a.Bytes) == resp.OK
 	}
 	t.unpin(clean)
 	t.sent = 0
@@ -291,14 +292,14 @@ func (s *Server) followed(node *upstream.Node, moved []byte) {
 }
 
 // giveUp answers commands that could not be queued. Nothing will be executed.
-func (t *transaction) giveUp(answers []*answer, moved []byte) []*answer {
+func (t *transaction) giveUp(answers []*route.Answer, moved []byte) []*route.Answer {
 	t.aborted = true
-	whole := make([]*answer, len(t.queue))
+	whole := make([]*route.Answer, len(t.queue))
 	for i := range whole {
-		whole[i] = &answer{reply: clientError(moved)}
+		whole[i] = &route.Answer{Bytes: clientError(moved)}
 		j := i - (len(t.queue) - len(answers))
-		if j >= 0 && !answers[j].lost && !t.isRedirect(answers[j].reply) {
-			whole[i].reply = answers[j].reply
+		if j >= 0 && !answers[j].Missing && !t.isRedirect(answers[j].Bytes) {
+			whole[i].Bytes = answers[j].Bytes
 		}
 	}
 	return whole

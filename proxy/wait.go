@@ -2,49 +2,13 @@ package proxy
 
 import (
 	"bytes"
-	"slices"
 
 	"leash/proxy/call"
 	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
-	"leash/proxy/upstream"
+	"leash/proxy/route"
 )
-
-// writtenNodes are the nodes that a session has written to.
-type writtenNodes struct {
-	nodes     []*upstream.Node // used by the session's loop only
-	elsewhere []*upstream.Node // nodes that got a write by a redirect; guarded by session.mu
-}
-
-// add remembers a node that the session writes to.
-func (w *writtenNodes) add(n *upstream.Node) {
-	if n != nil && !slices.Contains(w.nodes, n) {
-		w.nodes = append(w.nodes, n)
-	}
-}
-
-// addElsewhereLocked remembers a node that got a write by a redirect.
-func (w *writtenNodes) addElsewhereLocked(n *upstream.Node) {
-	if !slices.Contains(w.elsewhere, n) {
-		w.elsewhere = append(w.elsewhere, n)
-	}
-}
-
-// amongLocked returns the masters that may have the session's writes, and forgets the others. left
-// reports whether one of them has stopped being a master since the last call. The state of its
-// writes is then unknown.
-func (w *writtenNodes) amongLocked(masters []*upstream.Node) (nodes []*upstream.Node, left bool) {
-	for _, n := range append(w.nodes, w.elsewhere...) {
-		if !slices.Contains(masters, n) {
-			left = true
-		} else if !slices.Contains(nodes, n) {
-			nodes = append(nodes, n)
-		}
-	}
-	w.nodes, w.elsewhere = slices.Clone(nodes), nil
-	return nodes, left
-}
 
 // wait runs WAIT and WAITAOF (https://redis.io/docs/latest/commands/wait/). Redis answers them for
 // the connection's own writes, but the session's writes went out on shared links. So Leash asks
@@ -55,18 +19,16 @@ func (s *session) wait(c *command.Command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
 	}
-	if !s.adoptTopology() || !s.barrier() {
+	if !s.router.AdoptTopology() || !s.router.Barrier() {
 		return false
 	}
 	s.out.Flush()
-	s.mu.Lock()
-	nodes, left := s.written.amongLocked(s.topology.Masters())
-	s.mu.Unlock()
+	nodes, left := s.router.Written()
 	if len(nodes) == 0 {
-		if s.keyless < 0 {
+		if s.router.Keyless() == nil {
 			return s.fail(call.ErrorUnserved)
 		}
-		nodes = append(nodes, s.topology.Masters()[s.keyless])
+		nodes = append(nodes, s.router.Keyless())
 	}
 	offsets := make([]offset, len(nodes))
 	for i, n := range nodes {
@@ -77,21 +39,21 @@ func (s *session) wait(c *command.Command, cmd resp.Command) bool {
 	}
 	b := &blocked{}
 	for _, o := range offsets {
-		b.pins = append(b.pins, &pin{session: s, link: o.node.Pin(o.lane, nil)})
+		b.pins = append(b.pins, s.router.PinTo(o.node, o.lane))
 	}
 	abort := func() {
 		for _, own := range b.pins {
-			own.abort()
+			own.Abort()
 		}
 	}
-	var answers []*answer
+	var answers []*route.Answer
 	ok := s.whileWatched(b, abort, func() {
 		var stuck bool
 		answers, stuck = s.waitOn(b.pins, offsets, bytes.Clone(cmd.Raw))
 		left = left || stuck
 	})
 	for _, own := range b.pins {
-		own.release()
+		own.Release()
 	}
 	return ok && s.awaitInvalidations() && s.answer(leastAnswer(answers, left))
 }
@@ -99,46 +61,46 @@ func (s *session) wait(c *command.Command, cmd resp.Command) bool {
 // waitOn sends request on every connection after it has moved the connection's offset, and waits
 // for the replies. stuck reports whether one offset could not be moved. The answer of that node
 // then says nothing about the session's writes.
-func (s *session) waitOn(pins []*pin, offsets []offset, request []byte) (answers []*answer, stuck bool) {
+func (s *session) waitOn(pins []*route.Pin, offsets []offset, request []byte) (answers []*route.Answer, stuck bool) {
 	for i, own := range pins {
 		switch a := s.moveOffset(own, offsets[i]); {
 		case a == nil:
-		case a.lost, bytes.HasPrefix(a.reply, []byte("-NOPERM ")), bytes.HasPrefix(a.reply, []byte("-NOAUTH ")):
-			return []*answer{a}, true
+		case a.Missing, bytes.HasPrefix(a.Bytes, []byte("-NOPERM ")), bytes.HasPrefix(a.Bytes, []byte("-NOAUTH ")):
+			return []*route.Answer{a}, true
 		default: // Redis accepts no writes there now
 			stuck = true
 		}
 	}
-	var all []*gathering
+	var all []*route.Gathering
 	for _, own := range pins {
-		g, a := s.submit(own.link, [][]byte{request})
+		g, a := s.router.Send(own.Link(), [][]byte{request})
 		all, answers = append(all, g), append(answers, a...)
 	}
 	for i, g := range all {
-		g.await(pins[i].link)
+		g.Await(pins[i].Link())
 	}
 	return answers, stuck
 }
 
 // leastAnswer merges the nodes' replies to WAIT or WAITAOF: an error if there is one, otherwise the
 // smallest of each number. All numbers are 0 if a node has left.
-func leastAnswer(answers []*answer, left bool) []byte {
+func leastAnswer(answers []*route.Answer, left bool) []byte {
 	replies := make([]*merge.Reply, len(answers))
 	for i, a := range answers {
 		switch {
-		case a.lost && !a.written:
-			return resp.AppendError(nil, call.NotSent(a.cause))
-		case a.lost:
+		case a.Missing && !a.Written:
+			return resp.AppendError(nil, call.NotSent(a.Cause))
+		case a.Missing:
 			return resp.AppendError(nil, call.ErrorLost)
-		case a.isError():
-			return a.reply
+		case a.IsError():
+			return a.Bytes
 		}
-		r := merge.Of(a.reply)
+		r := merge.Of(a.Bytes)
 		replies[i] = &r
 	}
 	if left {
 		none := merge.Of([]byte(":0\r\n"))
-		if len(answers[0].reply) > 0 && answers[0].reply[0] == '*' {
+		if len(answers[0].Bytes) > 0 && answers[0].Bytes[0] == '*' {
 			none = merge.Of([]byte("*2\r\n:0\r\n:0\r\n"))
 		}
 		replies = append(replies, &none)

@@ -15,12 +15,12 @@ func (s *session) watch(c *command.Command, cmd resp.Command) bool {
 	if !s.ready(c, cmd) {
 		return true
 	}
-	if !s.adoptTopology() || !s.barrier() {
+	if !s.router.AdoptTopology() || !s.router.Barrier() {
 		return false
 	}
 	s.out.Flush()
 	slot := call.AnySlot
-	if s.topology.Cluster() {
+	if s.router.Topology().Cluster() {
 		var one bool
 		if slot, one = call.SameSlot(cmd.Args[1:], 1); !one || s.tx != nil && s.tx.slot != slot {
 			return s.fail(msgCrossSlot)
@@ -44,13 +44,13 @@ func (t *transaction) watch(request []byte) []byte {
 		moved := resp.AppendError(nil, call.ErrorUnserved)
 		before := t.watched || t.voided
 		if t.connect() && !t.voided {
-			a := t.session.gather(t.link, request)[0]
-			if !a.lost && !t.isRedirect(a.reply) {
-				t.watched = t.watched || !a.isError()
-				return a.reply
+			a := t.session.router.Gather(t.link, request)[0]
+			if !a.Missing && !t.isRedirect(a.Bytes) {
+				t.watched = t.watched || !a.IsError()
+				return a.Bytes
 			}
-			if moved = a.reply; a.lost {
-				moved = resp.AppendError(nil, call.NotSent(a.cause))
+			if moved = a.Bytes; a.Missing {
+				moved = resp.AppendError(nil, call.NotSent(a.Cause))
 			}
 		}
 		if t.voided || before {
@@ -72,12 +72,12 @@ func (s *session) unwatch(c *command.Command, cmd resp.Command) bool {
 	if s.tx == nil {
 		return s.ok()
 	}
-	if !s.barrier() {
+	if !s.router.Barrier() {
 		return false
 	}
 	clean := false
 	if t := s.tx; t.link != nil {
-		clean = string(s.gather(t.link, bytes.Clone(cmd.Raw))[0].reply) == resp.OK
+		clean = string(s.router.Gather(t.link, bytes.Clone(cmd.Raw))[0].Bytes) == resp.OK
 	}
 	s.tx.end(clean)
 	return s.ok()

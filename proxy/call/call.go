@@ -73,8 +73,12 @@ func (q *Queue) Push(r *Request) *Part {
 	return p
 }
 
-// Answer adds a reply of Leash behind the calls in flight. It returns false when the session ends.
+// Answer adds a reply of Leash behind the calls in flight, and counts an error. It returns false
+// when the session ends.
 func (q *Queue) Answer(reply []byte) bool {
+	if len(reply) > 0 && reply[0] == '-' {
+		q.session.Failed(q.Class)
+	}
 	if q.Muted {
 		return true
 	}

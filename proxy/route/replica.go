@@ -1,4 +1,4 @@
-package proxy
+package route
 
 import (
 	"time"
@@ -37,72 +37,71 @@ func (r *reads) forget() { r.links, r.replicas = nil, false }
 
 // readLink returns the link for the current command on the slots of a master: a replica's or the
 // master's. It returns false when the session ends.
-func (s *session) readLink(owner int) (*upstream.Link, bool) {
-	may := s.mayReadReplicas()
+func (r *Router) readLink(owner int) (*upstream.Link, bool) {
+	may := r.mayReadReplicas()
 	switch {
-	case !may && s.reads.replicas && !s.leaveReplicas():
+	case !may && r.reads.replicas && !r.leaveReplicas():
 		return nil, false
-	case (!may || !s.reads.replicas) && !s.takePath(owner):
+	case (!may || !r.reads.replicas) && !r.takePath(owner):
 		return nil, false
-	case !may, !s.reads.replicas && !s.takeReplicas():
-		return s.link(owner), true
+	case !may, !r.reads.replicas && !r.takeReplicas():
+		return r.link(owner), true
 	}
-	if s.reads.links[owner] == nil {
-		n := s.server.up.Reader(s.topology, owner, s.id)
-		if n == s.topology.Masters()[owner] {
-			s.reads.links[owner] = s.link(owner)
+	if r.reads.links[owner] == nil {
+		n := r.up.Reader(r.topology, owner, r.ID)
+		if n == r.topology.Masters()[owner] {
+			r.reads.links[owner] = r.link(owner)
 		} else {
-			s.reads.links[owner] = s.replicaLink(n)
+			r.reads.links[owner] = r.replicaLink(n)
 		}
 	}
-	if l := s.reads.links[owner]; l.HasDetour() && !s.changePath(&s.reads.links[owner], false) {
+	if l := r.reads.links[owner]; l.HasDetour() && !r.changePath(&r.reads.links[owner], false) {
 		return nil, false
 	}
-	return s.reads.links[owner], true
+	return r.reads.links[owner], true
 }
 
 // replicaLink returns the link for reads from a replica. Safe for concurrent use.
-func (s *session) replicaLink(n *upstream.Node) *upstream.Link {
-	lane := s.lane
+func (r *Router) replicaLink(n *upstream.Node) *upstream.Link {
+	lane := r.Lane
 	lane.Replica = true
 	return n.Link(lane)
 }
 
 // mayReadReplicas reports whether a replica may serve the current command, in the session's present
 // state.
-func (s *session) mayReadReplicas() bool {
-	return s.current != nil && s.current.Readable && s.modes == 0 && s.tx == nil &&
-		s.tracking.Load() == nil && !s.conn.Guarded() &&
-		!s.server.relaying.Resharding.Is() && !s.server.up.SlotsMoving()
+func (r *Router) mayReadReplicas() bool {
+	return r.Command != nil && r.Command.Readable && r.session.MayReadReplicas() &&
+		!r.moving.Is() && !r.up.SlotsMoving()
 }
 
 // linkOf returns the link for a part on a slot. It is nil if no node serves the slot. ok is false
 // when the session ends.
-func (s *session) linkOf(slot int) (*upstream.Link, bool) {
-	owner := s.topology.Owner(uint16(slot))
+func (r *Router) linkOf(slot int) (*upstream.Link, bool) {
+	owner := r.topology.Owner(uint16(slot))
 	switch {
 	case owner < 0:
 		return nil, true
-	case s.reads.wanted:
-		return s.readLink(owner)
+	case r.reads.wanted:
+		return r.readLink(owner)
 	}
-	if !s.takePath(owner) {
+	if !r.takePath(owner) {
 		return nil, false
 	}
-	return s.link(owner), true
+	return r.link(owner), true
 }
 
 // takeReplicas changes to the replicas if nothing is in flight.
-func (s *session) takeReplicas() bool {
-	s.mu.Lock()
-	busy := s.calls.LenLocked() > 0
-	s.mu.Unlock()
-	if busy || s.reads.wrote {
+func (r *Router) takeReplicas() bool {
+	r.mu.Lock()
+	busy := r.calls.LenLocked() > 0
+	r.mu.Unlock()
+	if busy || r.reads.wrote {
 		return false
 	}
-	s.reads.replicas = true
-	if now := time.Now(); s.reads.links == nil || now.Sub(s.reads.chosen) > chooseAfter || s.reads.unfit() {
-		s.reads.links, s.reads.chosen = make([]*upstream.Link, len(s.topology.Masters())), now
+	r.reads.replicas = true
+	if now := time.Now(); r.reads.links == nil || now.Sub(r.reads.chosen) > chooseAfter || r.reads.unfit() {
+		r.reads.links, r.reads.chosen = make([]*upstream.Link, len(r.topology.Masters())), now
 	}
 	return true
 }
@@ -118,10 +117,10 @@ func (r *reads) unfit() bool {
 }
 
 // leaveReplicas changes to the masters. It returns false when the session ends.
-func (s *session) leaveReplicas() bool {
-	if !s.barrier() {
+func (r *Router) leaveReplicas() bool {
+	if !r.Barrier() {
 		return false
 	}
-	s.reads.replicas = false
+	r.reads.replicas = false
 	return true
 }

@@ -1,4 +1,4 @@
-package proxy
+package route
 
 import (
 	"slices"
@@ -10,23 +10,23 @@ import (
 // session's later commands take another link of the same lane (upstream.Link.Path). So they do not
 // wait, as with one connection for each client.
 
-// takePath sets s.link(owner) to the link that the current command should take. A change of the
+// takePath sets r.link(owner) to the link that the current command should take. A change of the
 // link is a barrier. It returns false when the session ends.
-func (s *session) takePath(owner int) bool {
-	link := s.link(owner)
+func (r *Router) takePath(owner int) bool {
+	link := r.link(owner)
 	if !link.HasDetour() {
 		return true
 	}
-	return s.changePath(&s.links[owner], s.current == nil || s.current.MayPropagate())
+	return r.changePath(&r.links[owner], r.Command == nil || r.Command.MayPropagate())
 }
 
 // changePath sets *link to the link that the next command should take. This may be the link itself,
 // or its detour. write means that the command may write. It returns false when the session ends.
-func (s *session) changePath(link **upstream.Link, write bool) bool {
+func (r *Router) changePath(link **upstream.Link, write bool) bool {
 	if (*link).Path(write) == *link {
 		return true
 	}
-	if !s.barrier() {
+	if !r.Barrier() {
 		return false
 	}
 	*link = (*link).Path(write)
@@ -35,25 +35,33 @@ func (s *session) changePath(link **upstream.Link, write bool) bool {
 
 // takePathTo is takePath for a node. link is nil if the node is not a master of the session's
 // topology, or if the session uses client-side caching.
-func (s *session) takePathTo(n *upstream.Node) (link *upstream.Link, ok bool) {
-	if n == nil || s.topology == nil || s.tracking.Load() != nil {
+func (r *Router) takePathTo(n *upstream.Node) (link *upstream.Link, ok bool) {
+	if n == nil || r.topology == nil || r.session.Cache() != nil {
 		return nil, true
 	}
-	owner := slices.Index(s.topology.Masters(), n)
+	owner := slices.Index(r.topology.Masters(), n)
 	if owner < 0 {
 		return nil, true
 	}
-	if !s.takePath(owner) {
+	if !r.takePath(owner) {
 		return nil, false
 	}
-	return s.link(owner), true
+	return r.link(owner), true
 }
 
 // onlyReads reports whether the current command only reads and may run twice. A command after
 // CLIENT CACHING may not.
-func (s *session) onlyReads() bool {
-	if t := s.tracking.Load(); t != nil && t.caching != nil {
+func (r *Router) onlyReads() bool {
+	if cache := r.session.Cache(); cache != nil && cache.HasPrefix() {
 		return false
 	}
-	return s.current != nil && s.current.Repeatable
+	return r.Command != nil && r.Command.Repeatable
+}
+
+// takePrefix returns the request that is to be sent before the current command, or nil.
+func (r *Router) takePrefix() []byte {
+	if cache := r.session.Cache(); cache != nil {
+		return cache.TakePrefix()
+	}
+	return nil
 }

@@ -1,4 +1,4 @@
-package proxy
+package route
 
 import (
 	"sync"
@@ -7,10 +7,10 @@ import (
 	"leash/proxy/upstream"
 )
 
-// pin is a connection that a session has to itself for one blocking command,
+// Pin is a connection that a session has to itself for one blocking command,
 // which may move to another node when it is redirected. Safe for concurrent use.
-type pin struct {
-	session *session
+type Pin struct {
+	router *Router
 
 	// mu guards the fields below. Never held across I/O.
 	mu    sync.Mutex
@@ -19,10 +19,25 @@ type pin struct {
 	over  bool // nothing more is sent
 }
 
-var _ call.Path = (*pin)(nil)
+var _ call.Path = (*Pin)(nil)
+
+// Pin returns a connection for one blocking command. It is made when the command is sent.
+func (r *Router) Pin() *Pin { return &Pin{router: r} }
+
+// PinTo returns a connection to a node, for commands of that lane.
+func (r *Router) PinTo(n *upstream.Node, lane upstream.Lane) *Pin {
+	return &Pin{router: r, link: n.Pin(lane, nil)}
+}
+
+// Link is the current connection, or nil. Only PinTo has one before a command is sent.
+func (p *Pin) Link() *upstream.Link {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.link
+}
 
 // Submit implements call.Path. It uses the current connection if that leads to the node.
-func (p *pin) Submit(n *upstream.Node, c *upstream.Call) {
+func (p *Pin) Submit(n *upstream.Node, c *upstream.Call) {
 	p.mu.Lock()
 	if p.over {
 		p.mu.Unlock()
@@ -31,7 +46,7 @@ func (p *pin) Submit(n *upstream.Node, c *upstream.Call) {
 	}
 	old := p.link
 	if old == nil || old.Node() != n || old.Ended() {
-		p.link = n.Pin(p.session.lane, nil)
+		p.link = n.Pin(p.router.Lane, nil)
 	}
 	link, clean := p.link, !p.dirty
 	p.mu.Unlock()
@@ -41,8 +56,8 @@ func (p *pin) Submit(n *upstream.Node, c *upstream.Call) {
 	link.Submit(c)
 }
 
-// abort ends the connection, so that Redis sends nothing more. The call is lost.
-func (p *pin) abort() {
+// Abort ends the connection, so that Redis sends nothing more. The call is lost.
+func (p *Pin) Abort() {
 	p.mu.Lock()
 	p.over = true
 	link := p.link
@@ -52,15 +67,15 @@ func (p *pin) abort() {
 	}
 }
 
-// Abandoned implements call.Path. It reports whether abort has been called.
-func (p *pin) Abandoned() bool {
+// Abandoned implements call.Path. It reports whether Abort has been called.
+func (p *Pin) Abandoned() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.over
 }
 
-// release gives the connection back after the call has been answered.
-func (p *pin) release() {
+// Release gives the connection back after the call has been answered.
+func (p *Pin) Release() {
 	p.mu.Lock()
 	link, clean := p.link, !p.dirty && !p.over
 	p.link, p.over = nil, true
@@ -70,9 +85,9 @@ func (p *pin) release() {
 	}
 }
 
-// target returns the node and Redis's id of the connection that a call uses. The connection will
+// Target returns the node and Redis's id of the connection that a call uses. The connection will
 // not be reused, because a command about that id may arrive late.
-func (p *pin) target() (n *upstream.Node, id int64) {
+func (p *Pin) Target() (n *upstream.Node, id int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.link == nil || p.over || p.link.ClientID() == 0 {
@@ -82,9 +97,9 @@ func (p *pin) target() (n *upstream.Node, id int64) {
 	return p.link.Node(), p.link.ClientID()
 }
 
-// connectionID returns the node and Redis's id of the connection, which may have ended. It returns
+// ConnectionID returns the node and Redis's id of the connection, which may have ended. It returns
 // nil if there was none.
-func (p *pin) connectionID() (n *upstream.Node, id int64) {
+func (p *Pin) ConnectionID() (n *upstream.Node, id int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.link == nil || p.link.ClientID() == 0 {

@@ -1,0 +1,116 @@
+package route
+
+import (
+	"sync/atomic"
+
+	"leash/proxy/upstream"
+)
+
+// Answer is one command on a private link, and its whole reply.
+type Answer struct {
+	upstream.Call
+	upstream.Permit
+	of *Gathering // nil: it has not been sent
+
+	Bytes   []byte // the reply
+	Missing bool   // there is no reply
+	Written bool   // there is no reply, but Redis may have executed the command
+	Cause   error  // why there is no reply
+}
+
+// Gathering waits for the replies of several commands. The session's loop then looks at them
+// together.
+type Gathering struct {
+	router *Router
+	left   atomic.Int64
+	done   chan struct{} // closed when all have a reply or are lost
+}
+
+var _ upstream.Sink = (*Answer)(nil)
+
+func newGathering(r *Router, n int) *Gathering {
+	g := &Gathering{router: r, done: make(chan struct{})}
+	g.left.Store(int64(n))
+	if n == 0 {
+		close(g.done)
+	}
+	return g
+}
+
+// Gather sends requests on a private link, in order, and waits for the replies. It always returns,
+// because it breaks the link when the session ends.
+func (r *Router) Gather(l *upstream.Link, requests ...[]byte) []*Answer {
+	g, answers := r.Send(l, requests)
+	g.Await(l)
+	return answers
+}
+
+// Send sends requests on a private link. prefixes[i] goes before requests[i].
+func (r *Router) Send(l *upstream.Link, requests [][]byte, prefixes ...[]byte) (*Gathering, []*Answer) {
+	g := newGathering(r, len(requests))
+	answers := make([]*Answer, len(requests))
+	for i, request := range requests {
+		a := &Answer{of: g, Permit: r.session}
+		a.Request, a.Sink = request, a
+		if i < len(prefixes) {
+			a.Prefix = prefixes[i]
+		}
+		answers[i] = a
+	}
+	for _, a := range answers {
+		l.Submit(&a.Call)
+	}
+	return g, answers
+}
+
+// SendTo sends one request on a private link and gives the reply to sink. The sink passes on to a
+// what it does not use. It calls Finish when it has used the whole reply.
+func (a *Answer) SendTo(sink upstream.Sink, r *Router, l *upstream.Link, request []byte) {
+	*a = Answer{of: newGathering(r, 1), Permit: r.session}
+	a.Call = upstream.Call{Request: request, Sink: sink}
+	l.Submit(&a.Call)
+}
+
+// Sent reports whether the command has been sent.
+func (a *Answer) Sent() bool { return a.of != nil }
+
+// Forget makes a as if it had not been sent. Its reply has come or is lost.
+func (a *Answer) Forget() { a.of = nil }
+
+// Await waits for the reply. It breaks the link when the session ends first.
+func (a *Answer) Await(l *upstream.Link) { a.of.Await(l) }
+
+// Await waits for the replies. It breaks the link when the session ends first.
+func (g *Gathering) Await(l *upstream.Link) {
+	select {
+	case <-g.done:
+	case <-g.router.ctx.Done():
+		l.Break()
+		<-g.done
+	}
+}
+
+// Reply implements upstream.Sink.
+func (a *Answer) Reply(p []byte, done bool) upstream.Flusher {
+	a.Bytes = append(a.Bytes, p...)
+	if done {
+		a.Finish()
+	}
+	return nil
+}
+
+// Lost implements upstream.Sink.
+func (a *Answer) Lost(written bool, cause error) {
+	a.Missing, a.Written, a.Bytes, a.Cause = true, written, nil, cause
+	a.Finish()
+}
+
+// Finish reports that nothing more comes. Safe for concurrent use.
+func (a *Answer) Finish() {
+	if a.of.left.Add(-1) == 0 {
+		close(a.of.done)
+	}
+}
+
+// IsError reports whether the reply is an error.
+func (a *Answer) IsError() bool { return len(a.Bytes) > 0 && a.Bytes[0] == '-' }

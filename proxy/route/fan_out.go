@@ -1,0 +1,41 @@
+package route
+
+import (
+	"leash/proxy/call"
+	"leash/proxy/merge"
+	"leash/proxy/upstream"
+)
+
+// FanOut sends the parts of one call. Part i goes to node to[i]. The call gets its place in the
+// order of the session's calls. bytes is the size of the request.
+func (r *Router) FanOut(parts []*call.Part, to []*upstream.Node, bytes int, m merge.Func) bool {
+	links := make([]*upstream.Link, len(to))
+	for i, n := range to {
+		var ok bool
+		if !parts[i].UsesLink() {
+			continue
+		}
+		if links[i], ok = r.takePathTo(n); !ok {
+			return false
+		}
+	}
+	shares := call.Shares{Parts: parts, Bytes: bytes, Reads: r.onlyReads(), Merge: m}
+	shares.Prefix = r.takePrefix()
+	if !r.calls.PushShares(&shares) {
+		return false
+	}
+	for i, p := range parts {
+		if to[i] != nil && r.Command != nil && r.Command.Write {
+			r.written.add(to[i])
+		}
+		switch {
+		case to[i] == nil:
+			p.Unserved()
+		case links[i] != nil:
+			p.SendOn(links[i])
+		default:
+			p.Send(to[i])
+		}
+	}
+	return true
+}

@@ -1,0 +1,54 @@
+package route
+
+import "leash/proxy/upstream"
+
+func (r *Router) link(owner int) *upstream.Link {
+	if cache := r.session.Cache(); cache != nil {
+		return cache.Link(r.topology.Masters()[owner])
+	}
+	if r.links[owner] == nil {
+		r.links[owner] = r.topology.Masters()[owner].Link(r.Lane)
+	}
+	return r.links[owner]
+}
+
+// linkTo returns the link to a node that need not be in the session's topology. Safe for concurrent
+// use.
+func (r *Router) linkTo(n *upstream.Node) *upstream.Link {
+	if cache := r.session.Cache(); cache != nil {
+		return cache.Link(n)
+	}
+	return n.Link(r.Lane)
+}
+
+// Submit sends a call on the session's link to a node: to a replica or to a master. It does not
+// block. Safe for concurrent use while a call is in flight.
+func (r *Router) Submit(n *upstream.Node, replica bool, c *upstream.Call) {
+	if replica {
+		r.replicaLink(n).Submit(c)
+		return
+	}
+	r.linkTo(n).Submit(c)
+}
+
+// AwaitRoom waits while too much is pending for a node.
+func (r *Router) AwaitRoom(n *upstream.Node) bool {
+	return n == nil || r.awaitLink(r.linkTo(n))
+}
+
+func (r *Router) awaitLink(l *upstream.Link) bool {
+	room := l.Room()
+	if room == nil {
+		return true
+	}
+	r.out.Flush()
+	for room != nil {
+		select {
+		case <-room:
+		case <-r.ctx.Done():
+			return false
+		}
+		room = l.Room()
+	}
+	return true
+}

@@ -1,0 +1,94 @@
+package route
+
+import (
+	"leash/proxy/call"
+	"leash/proxy/command"
+	"leash/proxy/merge"
+	"leash/proxy/resp"
+	"leash/proxy/upstream"
+)
+
+// Relay sends a command to the node of its first key.
+func (r *Router) Relay(c *command.Command, cmd resp.Command) bool {
+	i := c.FirstKey(cmd.Args)
+	if i == 0 {
+		return r.RelayAny(cmd)
+	}
+	return r.RelayKeys(cmd, int(upstream.Slot(cmd.Args[i])), c.ManyKeys)
+}
+
+// RelayAny sends a command that any node can serve. A session uses the same node for all of them
+// until the topology changes, so they keep their order.
+func (r *Router) RelayAny(cmd resp.Command) bool {
+	return r.RelayKeys(cmd, call.AnySlot, false)
+}
+
+// RelayKeys sends one whole command to one node. many means that the command may have several keys
+// of the slot.
+func (r *Router) RelayKeys(cmd resp.Command, slot int, many bool) bool {
+	if !r.AdoptTopology() || !r.calls.Admit(len(cmd.Raw)) {
+		return false
+	}
+	owner := r.keyless
+	if slot != call.AnySlot {
+		owner = r.topology.Owner(uint16(slot))
+	}
+	var link *upstream.Link
+	if owner >= 0 {
+		if !r.takePath(owner) {
+			return false
+		}
+		link = r.link(owner)
+		if r.reads.wanted && slot != call.AnySlot {
+			var ok bool
+			if link, ok = r.readLink(owner); !ok {
+				return false
+			}
+		}
+		if !r.awaitLink(link) {
+			return false
+		}
+	}
+	p := r.Push(cmd, slot)
+	switch {
+	case p == nil:
+		return false
+	case link != nil:
+		if r.Command.Write {
+			r.written.add(link.Node())
+		}
+		p.SendOn(link)
+	default:
+		p.Unserved()
+	}
+	if many && r.topology.Cluster() && r.moving.Is() {
+		return r.Barrier() // it may have to be split by key
+	}
+	return true
+}
+
+// RelayPart sends one part to the node of its slot. The request has size bytes. m turns Redis's
+// reply into the client's reply.
+func (r *Router) RelayPart(p *call.Part, size int, m merge.Func) bool {
+	if !r.AdoptTopology() || !r.calls.Admit(size) {
+		return false
+	}
+	node := r.Keyless()
+	if p.Slot() != call.AnySlot {
+		node = r.topology.Node(uint16(p.Slot()))
+	} else if node == nil {
+		return r.fail(call.ErrorUnserved)
+	}
+	return r.AwaitRoom(node) && r.FanOut([]*call.Part{p}, []*upstream.Node{node}, size, m)
+}
+
+// Push makes a call of cmd and adds it to the session's calls. It returns nil when the session
+// ends.
+func (r *Router) Push(cmd resp.Command, slot int) *call.Part {
+	request := call.Request{
+		Bytes: cmd.Raw, Source: r.session.Source(), Slot: slot,
+		Reads: r.onlyReads(), Script: r.Command != nil && r.Command.Script,
+	}
+	request.Prefix = r.takePrefix()
+	return r.calls.Push(&request)
+}

@@ -1,0 +1,150 @@
+package route
+
+import (
+	"context"
+	"sync"
+
+	"leash/proxy/call"
+	"leash/proxy/command"
+	"leash/proxy/resp"
+	"leash/proxy/upstream"
+)
+
+// Session is what a router needs of its session. Only the router's own goroutine calls its methods,
+// except for Cache.
+type Session interface {
+	upstream.Permit
+	// BeforeBarrier is called before the session waits for its calls.
+	BeforeBarrier()
+	// Source has the bytes of the current command.
+	Source() call.Source
+	// MayReadReplicas reports whether the state of the session allows reads from replicas.
+	MayReadReplicas() bool
+	// Cache is the session's client-side caching, or nil. Safe for concurrent use.
+	Cache() Cache
+}
+
+// Cache is client-side caching, for which a session uses connections of its own.
+type Cache interface {
+	// Link returns the session's own connection to a node. Safe for concurrent use.
+	Link(n *upstream.Node) *upstream.Link
+	// Restart gives up all connections. No call is in flight.
+	Restart()
+	// HasPrefix reports whether a request is to be sent before the current command.
+	HasPrefix() bool
+	// TakePrefix returns that request, only once. It is nil if there is none.
+	TakePrefix() []byte
+}
+
+// Router decides where the commands of one session go.
+type Router struct {
+	// ID is that of the session.
+	ID int64
+	// Command is the command that the session runs. It is nil if it is in no table.
+	Command *command.Command
+	// Lane is the session's lane. Only ChangeLane changes it.
+	Lane upstream.Lane
+
+	up      *upstream.Upstream
+	moving  *call.Resharding
+	session Session
+	calls   *call.Queue
+	out     upstream.Flusher
+	ctx     context.Context // done when the session ends
+	mu      *sync.Mutex     // the session's
+
+	topology *upstream.Topology
+	links    []*upstream.Link // by index of the master; nil until used
+	reads    reads            // reads from replicas
+	keyless  int              // index of the master that serves commands without keys; -1: none
+	written  writtenNodes     // for WAIT
+}
+
+// Init prepares the router of a session that ends with ctx. The mutex is the session's.
+func (r *Router) Init(ctx context.Context, up *upstream.Upstream, moving *call.Resharding, session Session,
+	calls *call.Queue, out upstream.Flusher, mu *sync.Mutex) {
+	r.ctx, r.up, r.moving, r.session, r.calls, r.out, r.mu = ctx, up, moving, session, calls, out, mu
+	r.reads.wanted = up.ReadsReplicas()
+}
+
+// Begin makes c the command that the session runs. c is nil for a command in no table.
+func (r *Router) Begin(c *command.Command) bool {
+	r.Command = c
+	if c != nil && c.Readable {
+		return true
+	}
+	r.reads.wrote = true
+	return !r.reads.replicas || r.leaveReplicas()
+}
+
+// EndPipeline records that all commands which arrived together have been run.
+func (r *Router) EndPipeline() { r.reads.wrote = false }
+
+// Barrier waits until every earlier call has its reply, so that the next call may use another
+// connection.
+func (r *Router) Barrier() bool {
+	r.session.BeforeBarrier()
+	return r.calls.Empty()
+}
+
+// Topology is the topology that the session uses.
+func (r *Router) Topology() *upstream.Topology { return r.topology }
+
+// Keyless is the master that serves the session's commands without keys. It is nil if there is no
+// master.
+func (r *Router) Keyless() *upstream.Node {
+	if r.keyless < 0 {
+		return nil
+	}
+	return r.topology.Masters()[r.keyless]
+}
+
+// AdoptTopology changes to a new topology, after a barrier. All commands that were sent by the old
+// topology have their replies before one is sent by the new topology, so their order is kept.
+func (r *Router) AdoptTopology() bool {
+	t := r.up.Topology()
+	if t == r.topology {
+		return true
+	}
+	if !r.Barrier() {
+		return false
+	}
+	r.setTopology(r.up.Topology())
+	return true
+}
+
+// setTopology sets the topology and forgets the links used so far. No call is in flight.
+func (r *Router) setTopology(t *upstream.Topology) {
+	r.topology = t
+	r.reads.forget()
+	r.links = make([]*upstream.Link, len(t.Masters()))
+	r.keyless = -1
+	if n := len(t.Masters()); n > 0 {
+		r.keyless = int(r.ID % int64(n))
+	}
+	if cache := r.session.Cache(); cache != nil {
+		cache.Restart()
+	}
+}
+
+// ChangeLane changes the session's lane to one that it has joined, and leaves the old lane. No call
+// is in flight.
+func (r *Router) ChangeLane(lane upstream.Lane) {
+	old := r.Lane
+	r.Start(lane)
+	clear(r.links)
+	r.reads.forget()
+	r.up.Leave(old)
+}
+
+// Start sets the first lane, which the session has joined.
+func (r *Router) Start(lane upstream.Lane) {
+	r.mu.Lock()
+	r.Lane = lane
+	r.mu.Unlock()
+}
+
+// fail answers the current command with an error.
+func (r *Router) fail(message string) bool {
+	return r.calls.Answer(resp.AppendError(nil, message))
+}
