@@ -49,8 +49,7 @@ func (h *hangupReader) run(ctx context.Context, hangups <-chan os.Signal) {
 }
 
 // follow reads changed files until stop is called. A value in hangups makes it read them at once.
-func (c certificates) follow(hangups <-chan os.Signal, log *slog.Logger) (stop func()) {
-	h := &hangupReader{log: log}
+func (c certificates) follow(h *hangupReader, hangups <-chan os.Signal) (stop func()) {
 	var stops []func() error
 	start := func(run func(context.Context, <-chan os.Signal), wake <-chan os.Signal) {
 		stops = append(stops, background(func(ctx context.Context) error { run(ctx, wake); return nil }, nil))

@@ -113,7 +113,12 @@ func serve(ctx context.Context, cfg config.Config, hangups <-chan os.Signal, log
 	if err != nil {
 		return err
 	}
-	defer certificates.follow(hangups, log)()
+	h, password := &hangupReader{log: log}, cfg.PasswordSource()
+	var reread <-chan os.Signal
+	if password != nil {
+		reread = h.wake()
+	}
+	defer certificates.follow(h, hangups)()
 	admin, err := startAdmin(ctx, cfg, certificates, log)
 	if err != nil {
 		return err
@@ -124,7 +129,6 @@ func serve(ctx context.Context, cfg config.Config, hangups <-chan os.Signal, log
 		return err
 	}
 	defer closeAll(listeners)
-	password := cfg.PasswordSource()
 	if len(cfg.UpstreamPasswordCommand) > 0 {
 		text, err := password.First()
 		if err != nil {
@@ -132,7 +136,7 @@ func serve(ctx context.Context, cfg config.Config, hangups <-chan os.Signal, log
 		}
 		cfg.UpstreamPassword = config.Secret(text)
 	}
-	up, err := upstream.New(upstreamConfig(cfg, certificates, password), log)
+	up, err := upstream.New(upstreamConfig(cfg, certificates, password, reread), log)
 	if err != nil {
 		return err
 	}
@@ -255,7 +259,7 @@ func newLogger(cfg config.Config, w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, opts))
 }
 
-func upstreamConfig(cfg config.Config, c certificates, password *password.Source) upstream.Config {
+func upstreamConfig(cfg config.Config, c certificates, password *password.Source, reread <-chan os.Signal) upstream.Config {
 	if cfg.RedirectTimeout == 0 {
 		cfg.RedirectTimeout = -1 // no retries; upstream takes zero for its default
 	}
@@ -267,7 +271,7 @@ func upstreamConfig(cfg config.Config, c certificates, password *password.Source
 		MaxPinned: cfg.MaxPinned, Wait: cfg.WaitForUpstream, RedirectTimeout: cfg.RedirectTimeout, UpstreamTimeout: cfg.UpstreamTimeout,
 	}
 	if password != nil {
-		up.ReadPassword = password.Read
+		up.ReadPassword, up.Reread = password.Read, reread
 	}
 	if cfg.UpstreamTLS {
 		up.TLS = c.redis.Config

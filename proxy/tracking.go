@@ -278,6 +278,7 @@ func (t *tracking) Link(n *upstream.Node) *upstream.Link {
 func (t *tracking) pinLocked(n *upstream.Node) *tracked {
 	one := &tracked{}
 	one.link = n.Pin(t.session.router.Lane, func(frame []byte) { t.receive(n, one, frame) })
+	one.link.Steady(true)
 	t.links[n] = one
 	return one
 }

@@ -113,6 +113,7 @@ func (t *tracking) listen(n *upstream.Node) (id int64, refusal *route.Answer) {
 		lane := s.router.Lane
 		lane.RESP3 = true
 		one.listener = n.Pin(lane, func(frame []byte) { t.receiveRedirected(n, one, frame) })
+		one.listener.Steady(true)
 	}
 	listener := one.listener
 	s.mu.Unlock()

@@ -216,6 +216,7 @@ func (t *transaction) pinTo(n *upstream.Node) {
 	s := t.session
 	if tr := s.tracking.Load(); tr != nil {
 		t.link, t.tracked = tr.Link(n), true
+		t.link.Steady(false)
 		return
 	}
 	t.link, t.tracked = n.Pin(s.router.Lane, nil), false
@@ -229,6 +230,8 @@ func (t *transaction) unpin(clean bool) {
 		t.link.Unpin(clean)
 	case !clean:
 		t.link.Break()
+	default:
+		t.link.Steady(true)
 	}
 	t.link = nil
 }

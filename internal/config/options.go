@@ -168,9 +168,11 @@ func upstreamOptions(c *Config) []option {
 			summary: "File with the password of Leash's own connections to Redis.",
 			details: []string{
 				"The file holds the password and nothing else. Leash ignores a line end after it.",
-				"Leash reads the file again for each new connection to Redis, so a new password needs no restart. " +
+				"Leash reads the file again every second, for each new connection to Redis, and on SIGHUP. " +
+					"So a new password needs no restart. " +
 					"Add the new password in Redis, replace the file with `mv`, and then remove the old password. " +
 					"If Leash cannot read the file, it uses the last password.",
+				"Open connections get an `AUTH` with the new password, and none ends.",
 			},
 			defaultIs: "none",
 			limits:    "at most 64KiB; not together with `--upstream-password`"},
@@ -180,6 +182,7 @@ func upstreamOptions(c *Config) []option {
 				"Leash runs the program without a shell. Spaces separate its arguments, and quotes mean nothing: " +
 					"write a script for anything else. The output is the password; Leash ignores a line end after it.",
 				"Leash runs it again after `--upstream-password-ttl`, and when Redis refuses the password. " +
+					"Open connections then get an `AUTH` with the new password, and none ends. " +
 					"It may take 10 s. If it fails, Leash uses the last password.",
 				"Leash shows nothing of what the program writes, not even its errors, because these may contain secrets. " +
 					"Other users of the machine can read its arguments.",

@@ -60,7 +60,7 @@ type task func()
 
 func newHub(x *Exchange, user string) *hub {
 	h := &hub{
-		x: x, lane: upstream.Lane{User: user}, wake: make(chan struct{}, 1),
+		x: x, lane: x.up.SubscriberLane(user), wake: make(chan struct{}, 1),
 		lines: make(map[*upstream.Node]*line), backoff: make(map[*upstream.Node]*backoff),
 	}
 	for kind := range h.entries {

@@ -25,8 +25,9 @@ var (
 // pingEvery is how often a line sends a PING, to notice a dead node.
 const pingEvery = time.Second
 
-// line is one connection to a node, in RESP2, which every server supports. One goroutine writes
-// (run) and another reads (reader). When the connection breaks, the line ends, and the hub makes a
+// line is one connection to a node. It is in RESP2, which every server supports, or in RESP3 if the
+// password may change (Upstream.SubscriberLane). One goroutine writes (run) and another reads
+// (reader). When the connection breaks, the line ends, and the hub makes a
 // new one. Exchange.mu guards the fields without another comment.
 type line struct {
 	hub  *hub            // immutable
@@ -41,6 +42,8 @@ type line struct {
 	touched   []upstream.Flusher // clients that got something in this read; used by the reader only
 	readAt    time.Time          // when the reader last read; used by the reader only
 
+	login   upstream.Login
+	addr    net.Addr  // of the node; set before the first command is written
 	began   time.Time // immutable
 	out     []byte    // commands to write
 	waiting []*request
@@ -65,6 +68,7 @@ const (
 type request struct {
 	line    *line
 	ping    bool
+	login   []byte // an AUTH; nil: it is another command
 	join    bool
 	kind    Kind
 	names   []string
@@ -109,11 +113,14 @@ func (l *line) submitLocked(r *request) *request {
 		l.finishLocked(r, errUnused)
 		return r
 	}
-	if r.ping {
+	switch {
+	case r.login != nil:
+		l.out = append(l.out, r.login...)
+	case r.ping:
 		// not an inline command, because the embedded Redis knows none
 		l.out = resp.AppendCommand(l.out, "PING")
 		l.pings++
-	} else {
+	default:
 		l.out = r.kind.command(l.out, r.join, r.names)
 	}
 	l.waiting = append(l.waiting, r)
@@ -150,11 +157,15 @@ func (l *line) run(ctx context.Context) {
 	defer context.AfterFunc(ctx, guard.Func(log, "end of a subscriber", l.stop))()
 	wasUp := false
 	err := guard.Call(log, "subscriber", func() error {
+		login := l.hub.x.up.NewLogin()
 		conn, err := l.hub.x.up.Dial(l.ctx, l.node, l.hub.lane)
 		if err != nil {
 			return err
 		}
 		wasUp = true
+		l.hub.x.mu.Lock()
+		l.login, l.addr = login, conn.RemoteAddr()
+		l.hub.x.mu.Unlock()
 		return l.serve(conn)
 	}, "node", l.node.Addr)
 	l.end(err, wasUp)
@@ -211,11 +222,18 @@ func (l *line) take() []byte {
 	return out
 }
 
+// ping sends a PING, and an AUTH if Leash's own user has a new password.
 func (l *line) ping() {
 	l.hub.x.mu.Lock()
 	defer l.hub.x.mu.Unlock()
 	if l.pings == 0 {
 		l.submitLocked(&request{ping: true})
+	}
+	if !l.hub.lane.RESP3 { // Redis takes no AUTH from a subscriber in RESP2
+		return
+	}
+	if command := l.hub.x.up.LoginAgain(l.hub.lane, &l.login); command != nil {
+		l.submitLocked(&request{login: command})
 	}
 }
 

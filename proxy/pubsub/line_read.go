@@ -18,7 +18,7 @@ const (
 // reader hands out what Redis sends until the connection ends.
 func (l *line) reader(conn net.Conn) error {
 	defer l.flush() // also after an error, for clients that got something
-	scan := resp.Scanner{RESP2: true}
+	scan := resp.Scanner{RESP2: !l.hub.lane.RESP3}
 	most := 2 * int(l.hub.x.up.MaxBulk()) // a message has a channel and a payload
 	buf := make([]byte, readBuffer)
 	filled, scanned := 0, 0 // buf[:scanned] is the beginning of a frame
@@ -39,6 +39,9 @@ func (l *line) reader(conn net.Conn) error {
 			scanned += n
 			if !done {
 				break
+			}
+			if buf[start] == '>' { // apart from that, messages are the same in RESP2
+				buf[start] = '*'
 			}
 			f := parseFrame(buf[start:scanned])
 			if err := l.act(&f); err != nil {
@@ -93,6 +96,9 @@ func (l *line) actHeld(f *frame) (then []func(), err error) {
 	x := l.hub.x
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if len(l.waiting) > 0 && l.waiting[0].login != nil && (f.form == formPong || f.form == formError) {
+		return l.loggedInLocked(f), nil
+	}
 	switch f.form {
 	case formMessage:
 		l.fanOutLocked(f)
@@ -112,6 +118,14 @@ func (l *line) actHeld(f *frame) (then []func(), err error) {
 		err = errUnasked
 	}
 	return then, err
+}
+
+// loggedInLocked handles the reply to an AUTH.
+func (l *line) loggedInLocked(f *frame) (then []func()) {
+	reply, addr := bytes.Clone(f.raw), l.addr
+	password := l.login.Answer(reply)
+	l.answeredLocked(nil)
+	return []func(){func() { l.hub.x.up.NoteLogin(addr, reply, password) }}
 }
 
 // fanOutLocked gives a message to all receivers, if the messages of this line count. It unlocks the
@@ -204,7 +218,7 @@ func (l *line) confirmsLocked(f *frame, join bool) bool {
 		return false
 	}
 	r := l.waiting[0]
-	return !r.ping && r.join == join && r.kind == f.kind && r.names[r.had] == string(f.name)
+	return !r.ping && r.login == nil && r.join == join && r.kind == f.kind && r.names[r.had] == string(f.name)
 }
 
 // confirmedLocked counts a confirmation of the oldest request.

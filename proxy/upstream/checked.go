@@ -30,7 +30,9 @@ func (u *Upstream) dialChecked(ctx context.Context, _, addr string) (net.Conn, e
 func (u *Upstream) newOwnConn(conn net.Conn) *checkedConn {
 	c := newCheckedConn(conn)
 	if u.isOwn(u.serviceUser()) {
-		c.login = func(reply []byte) { u.noteOwnLogin(conn, reply) }
+		c.login = func(reply []byte) { u.noteOwnLogin(conn.RemoteAddr(), reply) }
+		number := u.own.number.Load()
+		c.outdated = func() bool { return u.own.number.Load() != number }
 	}
 	return c
 }
@@ -53,6 +55,9 @@ type checkedConn struct {
 	// login gets the first reply that shows whether the login was accepted. It is then nil. It
 	// belongs to the goroutine that reads.
 	login func(reply []byte)
+	// outdated reports whether there is a newer password than that of the login; nil: there is
+	// never one.
+	outdated func() bool
 
 	// The fields below belong to the goroutine that reads.
 	scan  resp.Scanner
@@ -67,8 +72,12 @@ func newCheckedConn(conn net.Conn) *checkedConn {
 }
 
 // SyscallConn returns the socket, also below TLS. go-redis looks there whether Redis has ended a
-// connection while it was idle.
+// connection while it was idle. With an error, go-redis makes a new connection instead. So no
+// connection stays for long after the password has changed.
 func (c *checkedConn) SyscallConn() (syscall.RawConn, error) {
+	if c.outdated != nil && c.outdated() {
+		return nil, errOldPassword
+	}
 	return socketOf(c.Conn).SyscallConn()
 }
 

@@ -157,7 +157,7 @@ func (u *Upstream) logIn(conn net.Conn, user string) error {
 	case refusesCredential(reply) && u.hasOther(user, password):
 		return errOldPassword
 	case refusesCredential(reply) && u.isOwn(user):
-		u.noteOwnLogin(conn, reply)
+		u.noteOwnLogin(conn.RemoteAddr(), reply)
 		return fmt.Errorf("%w: %s", errOwnPassword, strings.TrimSpace(string(reply)))
 	case refusesCredential(reply):
 		return fmt.Errorf("%w: %s", ErrRefused, strings.TrimSpace(string(reply)))
@@ -165,7 +165,7 @@ func (u *Upstream) logIn(conn net.Conn, user string) error {
 		return errors.New(strings.TrimSpace(string(reply[1:])))
 	}
 	if u.isOwn(user) {
-		u.noteOwnLogin(conn, reply)
+		u.noteOwnLogin(conn.RemoteAddr(), reply)
 	}
 	return nil
 }

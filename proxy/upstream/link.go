@@ -48,6 +48,8 @@ type Link struct {
 	broken       error         // why conn can no longer be used
 	closing      error         // set by close; the link's goroutine then ends
 	dead         bool          // the link's goroutine has ended
+	login        Login         // of conn
+	steady       bool          // on a pinned link: AUTH may be sent on it, see Steady
 }
 
 func newLink(n *Node, lane Lane) *Link {
@@ -64,14 +66,20 @@ func (l *Link) Submit(c *Call) {
 		c.lost(l, false, cause)
 		return
 	}
-	l.pending.push(c)
-	l.pendingBytes += len(c.Request)
-	idle := l.idle
-	l.idle = false
+	idle := l.submitLocked(c)
 	l.mu.Unlock()
 	if idle {
 		l.signal()
 	}
+}
+
+// submitLocked queues c. It reports whether the link's goroutine must be woken.
+func (l *Link) submitLocked(c *Call) (idle bool) {
+	l.pending.push(c)
+	l.pendingBytes += len(c.Request)
+	idle = l.idle
+	l.idle = false
+	return idle
 }
 
 // Open dials without a call if there is no connection. Redis ends the connections of a deleted
@@ -151,13 +159,14 @@ func (l *Link) run(ctx context.Context) {
 		again = false
 		start := time.Now()
 		var conn net.Conn
+		login := l.node.up.NewLogin()
 		err := guard.Call(l.node.up.log, "dial", func() (err error) {
 			conn, err = l.dial(ctx)
 			return err
 		}, "node", l.node.Addr)
 		if err == nil {
 			downSince, backoff = time.Time{}, minBackoff
-			l.serve(conn)
+			l.serve(conn, login)
 			if l.pinned {
 				if l.mayBeRefused() {
 					l.node.Link(l.lane).Open()
@@ -216,9 +225,9 @@ func (l *Link) awaitCall() bool {
 }
 
 // serve uses conn until it breaks or the link is closed.
-func (l *Link) serve(conn net.Conn) {
+func (l *Link) serve(conn net.Conn, login Login) {
 	l.mu.Lock()
-	l.conn, l.broken = conn, nil
+	l.conn, l.broken, l.login = conn, nil, login
 	l.connectedLocked()
 	closing := l.closing != nil
 	l.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // ownPassword is what is known of the password of Leash's own user. Safe for concurrent use.
@@ -12,6 +13,8 @@ type ownPassword struct {
 	mu       sync.Mutex      // never held while the password is read
 	newest   string          // what Config.ReadPassword returned last
 	failing  bool            // the last reading failed
+	number   atomic.Int64    // of newest; it rises with each new password
+	refused  chan string     // size 1: a password that Redis has refused on an open connection
 	refusers map[string]bool // addresses of nodes that refused the last login
 }
 
@@ -21,7 +24,17 @@ func (p *ownPassword) set(password string) (changed bool) {
 	defer p.mu.Unlock()
 	changed = p.newest != password
 	p.newest, p.failing = password, false
+	if changed {
+		p.number.Add(1)
+	}
 	return changed
+}
+
+// password returns the newest password.
+func (p *ownPassword) password() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.newest
 }
 
 // fail notes that a reading failed. It returns the newest password and whether this is the first
@@ -92,8 +105,8 @@ func (u *Upstream) isOwn(user string) bool {
 
 // noteOwnLogin counts an answer of a node to a login of Leash's own user. It logs the first of the
 // node's refusals, and their end.
-func (u *Upstream) noteOwnLogin(conn net.Conn, reply []byte) {
-	node := conn.RemoteAddr().String()
+func (u *Upstream) noteOwnLogin(addr net.Addr, reply []byte) {
+	node := addr.String()
 	refused := refusesCredential(reply)
 	if refused {
 		u.stats.loginsRefused.Add(1)

@@ -56,6 +56,7 @@ func (n *Node) pin(lane Lane, receivePush func(frame []byte)) (l, old *Link) {
 		last := len(n.pins.idle[lane]) - 1
 		l := n.pins.idle[lane][last].link
 		n.pins.idle[lane] = n.pins.idle[lane][:last]
+		l.Steady(false)
 		if l.usable() {
 			return l, nil
 		}
@@ -108,6 +109,7 @@ func (n *Node) keep(l *Link) bool {
 	if !l.usable() || len(n.pins.idle[l.lane]) >= idleLinks || n.up.unused(l.lane) {
 		return false
 	}
+	l.Steady(true)
 	n.pins.idle[l.lane] = append(n.pins.idle[l.lane], idleLink{l, time.Now()})
 	return true
 }
@@ -153,7 +155,17 @@ func (n *Node) idleLocked(lane Lane) (links []*Link) {
 func (l *Link) usable() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.conn != nil && l.broken == nil && l.closing == nil && !l.dead && l.pending.len() == 0
+	free := l.pending.len() == 0 || l.login.sent != 0 // an AUTH changes nothing for later calls
+	return l.conn != nil && l.broken == nil && l.closing == nil && !l.dead && free
+}
+
+// Steady says whether Leash may send AUTH on a pinned link when its own user has a new password. It
+// may not during a transaction, in which AUTH would be queued, nor while a command blocks. A link
+// that was pinned is not steady.
+func (l *Link) Steady(steady bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.steady = steady
 }
 
 // Ended reports whether a pinned link takes no more calls.

@@ -48,3 +48,9 @@ func (u *Upstream) ReceivesMessages(n *Node) bool {
 	}
 	return member
 }
+
+// SubscriberLane is the lane for a user's subscriptions. If the user's password may change while
+// Leash runs, it has RESP3. In RESP2, Redis takes no AUTH from a subscriber.
+func (u *Upstream) SubscriberLane(user string) Lane {
+	return Lane{User: user, RESP3: u.cfg.ReadPassword != nil && u.isOwn(user) && u.SpeaksRESP3()}
+}

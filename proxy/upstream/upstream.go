@@ -32,6 +32,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -62,6 +63,9 @@ type Config struct {
 	// before each AUTH of User, also concurrently. refused is a password that Redis has just
 	// refused, or empty. It must not block for longer than a second. Password is its first result.
 	ReadPassword func(refused string) (string, error)
+
+	// Reread makes Leash read the password at once when it gets a value; it may be nil.
+	Reread <-chan os.Signal
 
 	// TLS and SentinelTLS return the TLS settings of the next connection to Redis and to a
 	// sentinel; nil: without TLS. A ServerName in them is for Redis only.
@@ -160,6 +164,7 @@ func New(cfg Config, log *slog.Logger) (*Upstream, error) {
 		u.peers = nil
 	}
 	quietGoRedis(log)
+	u.own.refused = make(chan string, 1)
 	u.ctx, u.stop = context.WithCancelCause(context.Background())
 	if cfg.User != "" || cfg.Password != "" {
 		u.credentials.set(u.serviceUser(), []byte(cfg.Password))
@@ -181,6 +186,9 @@ func (u *Upstream) OnSwitch(f func()) { u.onSwitch = f }
 func (u *Upstream) Run(ctx context.Context) error {
 	defer u.end()
 	u.start("watch of authentication", u.watchAuth)
+	if u.cfg.ReadPassword != nil {
+		u.start("watch of the password", u.watchPassword)
+	}
 	if u.ReadsReplicas() && u.cfg.Mode == "cluster" {
 		u.start("watch of moving slots", u.watchMoves)
 	}
