@@ -15,12 +15,6 @@ func appendNil(dst []byte) []byte { return append(dst, resp.NilBulk...) }
 
 func appendBulk[T string | []byte](dst []byte, text T) []byte { return resp.AppendBulk(dst, text) }
 
-// appendDecimal appends an integer as a bulk string.
-func appendDecimal(dst []byte, n int64) []byte {
-	var digits [20]byte
-	return resp.AppendBulk(dst, resp.AppendDecimal(digits[:0], n))
-}
-
 func appendArray(dst []byte, n int) []byte { return resp.AppendArray(dst, n) }
 
 func appendError(dst []byte, msg string) []byte { return resp.AppendError(dst, msg) }

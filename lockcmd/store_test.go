@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -13,86 +13,77 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/lockcmd/script"
+	"leash/proxy/resp"
 	"leash/renewal"
 )
 
-// TestR25RefusedBatchesAreNotSplit: Redis refuses a batch of renewals. If the server serves nothing
-// now, the outcome is unknown. If one hold may be the cause, the holds are renewed one by one.
-func TestR25RefusedBatchesAreNotSplit(t *testing.T) {
-	t.Parallel()
-	h := &hold{kind: script.Plain.ID}
-	h.watch.Keeper = h
-	b := renewal.Batch{Holds: []*renewal.Hold{&h.watch}}
-	s := &store{Service: &Service{redis: script.New(nil)}}
-	for _, row := range []struct {
-		err    error
-		pieces bool
-	}{
-		{script.ReplyError("CLUSTERDOWN The cluster is down"), false},
-		{script.ReplyError("LOADING Redis is loading the dataset in memory"), false},
-		{script.ReplyError("READONLY You can't write against a read only replica."), false},
-		{errors.New("i/o timeout"), false},
-		// one key may exist (R14)
-		{script.ReplyError("TRYAGAIN Multiple keys request during rehashing of slot"), true},
-		{script.ReplyError("NOPERM No permissions to access a key"), true},
-		{script.ReplyError("ERR Error running script"), true},
-	} {
-		out := make([]renewal.Outcome, 1)
-		if pieces := !s.outcomes(t.Context(), b, nil, row.err, time.Now(), out); pieces != row.pieces {
-			t.Errorf("%v: in pieces: %v, want %v", row.err, pieces, row.pieces)
-		}
-		if out[0] != renewal.Unknown {
-			t.Errorf("%v: got %v, want it unknown", row.err, out)
-		}
+// plainBatch returns a batch of n holds.
+func plainBatch(s *Service, n int) (b renewal.Batch) {
+	c := s.NewCarrier(1, nil)
+	for i := range n {
+		h := &hold{carrier: c, naming: numbered("key"+strconv.Itoa(i), int64(i+1)), token: 1e15}
+		h.watch.Keeper = h
+		b.Holds = append(b.Holds, &h.watch)
+	}
+	return b
+}
+
+// TestRenewalsNameEachHold: A round names each hold as renew.lua reads it. It allocates nothing for
+// a single hold.
+func TestRenewalsNameEachHold(t *testing.T) {
+	var sent []byte
+	const many = 256
+	s := &store{Service: &Service{identity: newIdentity(), redis: &script.Client{
+		SendMany: func(_ time.Time, _, _, _ int, commands, dst []byte) ([]byte, bool, error) {
+			sent = append(sent[:0], commands...)
+			holds := bytes.Count(commands, []byte("\r\nL1 "))
+			dst = append(dst, "*"+strconv.Itoa(holds)+"\r\n"...)
+			for range holds {
+				dst = append(dst, ":1\r\n"...)
+			}
+			return dst, true, nil
+		}}}}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	batches, out := []renewal.Batch{plainBatch(s.Service, 2)}, [][]renewal.Outcome{make([]renewal.Outcome, many)}
+	batches[0].TTL = time.Minute
+	record := script.RecordPrefix(1e15, batches[0].Holds[0].Keeper.(*hold).carrier.name)
+	s.Renew(ctx, "", batches, [][]renewal.Outcome{out[0][:2]})
+	want := string(resp.AppendCommand(nil, "EVALSHA", script.RenewScript.SHA, "2", "key0", "key1", "60000",
+		s.ownerName(1), record, s.ownerName(2), record))
+	if string(sent) != want || out[0][1] != renewal.Renewed {
+		t.Errorf("got %q, want %q", sent, want)
+	}
+	batches[0] = plainBatch(s.Service, many)
+	if n := testing.AllocsPerRun(100, func() { s.Renew(ctx, "", batches, out) }); n > many/4 {
+		t.Errorf("%v allocations for %d holds, want few", n, many)
 	}
 }
 
-// TestRenewalsOnTheDirectPath: Batches that Redis certainly has not run are sent again through the
-// client library. When Redis may have run a batch, its outcome is unknown.
-func TestRenewalsOnTheDirectPath(t *testing.T) {
-	yes, broken := "*1\r\n:1\r\n", errors.New("broken")
-	for _, c := range []struct {
-		name  string
-		reply string
-		sent  bool
-		err   error
-		late  []int
-		want  [2]renewal.Outcome // of each batch that is not late
-	}{
-		{"answered", yes + "*1\r\n:0\r\n", true, nil, nil, [2]renewal.Outcome{renewal.Renewed, renewal.Gone}},
-		{"one has moved", "-MOVED 7 127.0.0.1:1\r\n" + yes, true, nil, []int{0},
-			[2]renewal.Outcome{1: renewal.Renewed}},
-		{"one is on its way", yes + "-ASK 7 127.0.0.1:1\r\n", true, nil, []int{1}, [2]renewal.Outcome{renewal.Renewed}},
-		{"no such script", strings.Repeat("-NOSCRIPT no\r\n", 2), true, nil, []int{0, 1}, [2]renewal.Outcome{}},
-		{"not served", "-CLUSTERDOWN no\r\n" + yes, true, nil, nil,
-			[2]renewal.Outcome{renewal.Unknown, renewal.Renewed}},
-		{"not sent", "", false, broken, []int{0, 1}, [2]renewal.Outcome{}},
-		{"sent and lost", "", true, broken, nil, [2]renewal.Outcome{}},
-		{"a reply too few", yes, true, nil, nil, [2]renewal.Outcome{renewal.Renewed}},
-		{"no replies of Redis", "what\r\n" + yes, true, nil, nil, [2]renewal.Outcome{}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			s := &store{Service: &Service{identity: newIdentity(),
-				redis: &script.Client{SendMany: func(_ time.Time, _, _, n int, _, dst []byte) ([]byte, bool, error) {
-					if n != 2 {
-						t.Errorf("got %d commands, want 2", n)
-					}
-					return append(dst, c.reply...), c.sent, c.err
+// BenchmarkRenewRound measures what a round of one batch costs Leash, without Redis.
+func BenchmarkRenewRound(b *testing.B) {
+	for _, m := range append(script.Modes[:], script.Permit) {
+		b.Run(m.Name, func(b *testing.B) {
+			const holds = 256
+			answer := []byte("*256\r\n" + strings.Repeat(":1\r\n", holds))
+			s := &store{Service: &Service{identity: newIdentity(), redis: &script.Client{
+				SendMany: func(_ time.Time, _, _, _ int, _, dst []byte) ([]byte, bool, error) {
+					return append(dst, answer...), true, nil
 				}}}}
-			batches := []renewal.Batch{plainBatch(s.Service, 1), plainBatch(s.Service, 1)}
-			out := [][]renewal.Outcome{make([]renewal.Outcome, 1), make([]renewal.Outcome, 1)}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			if late := s.renewDirect(ctx, batches, out); !slices.Equal(late, c.late) {
-				t.Errorf("late: got %v, want %v", late, c.late)
+			batches := []renewal.Batch{plainBatch(s.Service, holds)}
+			batches[0].TTL = time.Minute
+			for _, w := range batches[0].Holds {
+				w.Keeper.(*hold).kind = m.ID
 			}
-			for i, outcomes := range out {
-				if slices.Contains(c.late, i) {
-					continue
-				}
-				if len(outcomes) != 1 || outcomes[0] != c.want[i] {
-					t.Errorf("batch %d: got %v, want %v", i, outcomes, c.want[i])
-				}
+			out := [][]renewal.Outcome{make([]renewal.Outcome, holds)}
+			ctx, cancel := context.WithTimeout(b.Context(), time.Hour)
+			defer cancel()
+			b.ReportAllocs()
+			for b.Loop() {
+				s.Renew(ctx, "", batches, out)
+			}
+			if out[0][holds-1] != renewal.Renewed {
+				b.Errorf("got %v", out[0][holds-1])
 			}
 		})
 	}

@@ -175,6 +175,68 @@ func permitHandoverResult(reply any, permits int) (r PermitHandoverResult, ok bo
 	return r, true
 }
 
+// PermitRevokeArgs say which permit is given back by somebody else than its carrier.
+type PermitRevokeArgs struct {
+	Permit string
+	Hold   Ref // as its record says; without a token and a carrier if it has no record
+	Keep   time.Duration
+	Event  string // for the Leash of the carrier
+	// Unknown tells that a copy of the request may still be on its way. RevokePermit sets it.
+	Unknown bool
+}
+
+// PermitRevokeResult is what the revoking of a permit did.
+type PermitRevokeResult struct {
+	Given   bool
+	Changed bool          // the record says something else than Hold; nothing was done
+	Hold    Ref           // what it says then
+	TTL     time.Duration // in the record
+}
+
+// RevokePermit gives a permit back. It blocks until Redis answers, or until the given time. It may
+// be called several times with the same arguments, and acts once.
+func (c *Client) RevokePermit(args *PermitRevokeArgs, until time.Time) (PermitRevokeResult, error) {
+	lock, token, channel, event := args.Hold.Lock, "", "", ""
+	call := &Call{Script: PermitRevokeScript, DB: lock.DB, Keys: SemaphoreKeys(lock.Key), OutcomeUnknown: args.Unknown}
+	if args.Hold.Carrier != "" {
+		token, channel, event = Decimal(args.Hold.Token), CarrierChannel(args.Hold.Carrier), args.Event
+		call.Keys = append(call.Keys, args.Hold.tombstone())
+	}
+	call.Args = Args(
+		args.Permit, token, args.Hold.Carrier, PermitChannel(lock.Key), c.Publish, args.Keep.Milliseconds(),
+		channel, event,
+	)
+	reply, err := c.Ask(call, until)
+	args.Unknown = args.Unknown || call.OutcomeUnknown
+	if err != nil {
+		return PermitRevokeResult{}, err
+	}
+	r, ok := permitRevokeResult(reply, lock)
+	if !ok {
+		args.Unknown = true
+		return r, c.badShape(call)
+	}
+	return r, nil
+}
+
+// permitRevokeResult reads the reply. ok is false if the script has no such reply.
+func permitRevokeResult(reply any, lock Lock) (r PermitRevokeResult, ok bool) {
+	n, ok := listOf(reply)
+	switch {
+	case !ok:
+		return r, false
+	case len(n) == 1 && (n[0] == HoldEnded || n[0] == NoSuchHold):
+		r.Given = n[0] == HoldEnded
+		return r, true
+	case len(n) != 4 || n[0] != -2:
+		return r, false
+	}
+	r.Changed, r.TTL = true, Millis(n[3])
+	r.Hold = Ref{Lock: lock, Carrier: TextAt(reply, 2)}
+	r.Hold.Token, _ = strconv.ParseInt(TextAt(reply, 1), 10, 64)
+	return r, true
+}
+
 // HasPermit reports whether Redis has a record of the permit.
 func (c *Client) HasPermit(ctx context.Context, lock Lock, permit string) (bool, error) {
 	return c.Database(lock.DB).HExists(ctx, SemaphoreKeys(lock.Key)[2], permit).Result()

@@ -93,9 +93,16 @@ func (c *Client) askEnd(args *ReleaseArgs, call *Call, until time.Time) (answer 
 	return answer, nil
 }
 
-// CountsOf asks how many counts an owner's READ or WRITE hold has, without the other keys of it.
+// CountsOf asks how many counts an owner's READ or WRITE hold has, without the other keys of it. It
+// returns 1 at least, and not more than ReleasePart can handle.
 func (c *Client) CountsOf(lock Lock, m *Mode, owner string, until time.Time) (int64, error) {
-	return c.AskInt(&Call{Script: m.RenewKey, DB: lock.DB, Keys: []string{lock.Key}, Args: Args(0, owner, "")}, until)
+	n, err := c.AskInt(&Call{
+		Script: m.RenewKey, DB: lock.DB, Keys: []string{lock.Key}, Args: Args(0, owner, ""),
+	}, until)
+	if err != nil {
+		return 0, err
+	}
+	return max(min(n, maxPerKeyCounts), 1), nil
 }
 
 // SetTimeout sets how long the first count of an owner's READ hold lasts, in a slot migration.
@@ -105,4 +112,68 @@ func (c *Client) SetTimeout(lock Lock, owner string, left time.Duration, until t
 		Script: Read.RenewKey, DB: lock.DB, Keys: []string{TimeoutKey(lock.Key, owner, 1)},
 		Args: Args(left.Milliseconds(), "", ""),
 	}, until)
+}
+
+// RevokeArgs say which hold is released by somebody else than its carrier, or with a client's ID.
+type RevokeArgs struct {
+	Mode     *Mode
+	Owner    string
+	Hold     Ref
+	All      bool   // not just one count
+	AnswerID string // the answer is kept under this ID
+	Keep     time.Duration
+	// The events for the Leash of the carrier, when the hold ends or counts remain; "" if this
+	// Leash is it.
+	Ended, Decremented string
+	// Unknown tells that a copy of the request may still be on its way. The functions set it.
+	Unknown bool
+}
+
+func (a *RevokeArgs) call(c *Client) *Call {
+	m, all, channel := a.Mode, "", ""
+	if a.All {
+		all = "all"
+	}
+	if a.Ended != "" {
+		channel = CarrierChannel(a.Hold.Carrier)
+	}
+	return &Call{
+		Script: m.Revoke, DB: a.Hold.Lock.DB, OutcomeUnknown: a.Unknown,
+		Keys: m.EndKeys(a.Hold.Lock.Key, a.Owner, a.Hold.tombstone(), AnswerKey(a.Hold.Lock.Key, a.AnswerID)),
+		Args: Args(
+			a.Owner, a.Hold.Token, a.Hold.Carrier, all, m.Channel(a.Hold.Lock.Key), c.Publish, a.Keep.Milliseconds(),
+			channel, a.Ended, a.Decremented,
+		),
+	}
+}
+
+// Revoke takes a count of a hold back, or ends it. It keeps the answer and writes a tombstone. It
+// blocks until Redis answers, or until the given time. It may be called several times with the same
+// arguments, and acts once (R7). The answer is HoldEnded, CountsRemain or NoSuchHold.
+func (c *Client) Revoke(args *RevokeArgs, until time.Time) (answer int64, err error) {
+	call := args.call(c)
+	reply, err := c.Ask(call, until)
+	return c.revoked(args, call, reply, err)
+}
+
+// RevokeOwnKeys is Revoke for a slot migration (R14): the caller keeps the answer and writes the
+// tombstone. It waits while the migration splits the keys of the hold.
+func (c *Client) RevokeOwnKeys(args *RevokeArgs, until time.Time) (answer int64, err error) {
+	call := args.call(c)
+	call.Keys = args.Mode.Keys(args.Hold.Lock.Key, args.Owner)
+	reply, err := c.AskThroughMigration(call, until)
+	return c.revoked(args, call, reply, err)
+}
+
+func (c *Client) revoked(args *RevokeArgs, call *Call, reply any, err error) (int64, error) {
+	args.Unknown = args.Unknown || call.OutcomeUnknown
+	if err != nil {
+		return 0, err
+	}
+	answer, ok := reply.(int64)
+	if !ok || answer == StaleRequest || !isEndAnswer(answer) {
+		args.Unknown = true
+		return 0, c.badShape(call)
+	}
+	return answer, nil
 }

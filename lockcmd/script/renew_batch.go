@@ -1,0 +1,271 @@
+package script
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"leash/proxy/resp"
+)
+
+// RenewBatch is holds of one slot and mode that one call renews, or checks.
+type RenewBatch struct {
+	DB, Slot int
+	Mode     *Mode
+	Lasts    time.Duration // how long the holds last then at least, in whole ms; 0 to check only
+	Holds    RenewedHolds
+}
+
+// RenewedHolds are the holds of a batch. Nothing is copied or allocated for a single hold, because
+// a Leash may renew 100,000 holds a second.
+type RenewedHolds interface {
+	Len() int
+	// Hold names a hold. It returns no Ref, because Go copies so large a struct through memory.
+	Hold(i int) (key string, token int64, carrier string)
+	AppendOwner(i int, dst []byte) []byte
+}
+
+// RenewReply is what Redis says of one hold.
+type RenewReply int64
+
+// The replies below 2. A larger one is 1 and the ms that are left.
+const (
+	renewUnknown RenewReply = iota - 1 // Redis could not say
+	renewGone
+	renewDone
+)
+
+// Held reports whether the hold is there. It was renewed, or only checked.
+func (r RenewReply) Held() bool { return r >= renewDone }
+
+// Gone reports whether the hold is not there any more.
+func (r RenewReply) Gone() bool { return r == renewGone }
+
+// Left is how long a hold lasts that was only checked. Of a READ or WRITE hold that was renewed, it
+// is how long the lock would have lasted. known is false if Redis has not said it.
+func (r RenewReply) Left() (left time.Duration, known bool) {
+	return Millis(int64(r - 1)), r > renewDone
+}
+
+// RenewResult is what became of a batch.
+type RenewResult struct {
+	Replies []RenewReply // valid until each returns; none if nothing is known of any hold
+	Sent    time.Time
+	Refused bool // Redis refused the batch as a whole; one of its holds may be the cause
+}
+
+// RenewBatches renews or checks batches of one database, whose keys should be on one node. It calls
+// each once for each batch, in any order. It sends a batch again only if Redis has not run it. If a
+// slot migration splits the keys of holds, it renews one key a call (R14). It returns when ctx ends
+// at the latest.
+func (c *Client) RenewBatches(ctx context.Context, batches []RenewBatch, each func(i int, r RenewResult)) {
+	left := c.renewDirect(ctx, batches, each)
+	left = c.renewByClient(ctx, "EVALSHA", batches, left, each)
+	c.renewByClient(ctx, "EVAL", batches, left, each)
+}
+
+// renewDirect renews batches by SendMany. It returns the indexes of those that Redis certainly did
+// not renew, for go-redis.
+func (c *Client) renewDirect(ctx context.Context, batches []RenewBatch, each func(int, RenewResult)) (left []int) {
+	until, ok := ctx.Deadline()
+	if c.SendMany == nil || !ok {
+		return allIndexes(batches)
+	}
+	buf := newRenewBuffer()
+	defer buf.free()
+	for i := range batches {
+		buf.appendCall(&batches[i])
+	}
+	sent := time.Now()
+	text, written, err := c.SendMany(until, batches[0].DB, batches[0].Slot, len(batches), buf.commands, buf.text)
+	buf.text = text
+	if err != nil && !written && ctx.Err() == nil {
+		return allIndexes(batches)
+	}
+	for i := range batches {
+		var replies []RenewReply
+		b, failed := &batches[i], err
+		if err == nil {
+			replies, text, failed = buf.next(text)
+		}
+		if failed != nil && notRunHere(failed) {
+			left = append(left, i)
+			continue
+		}
+		if errors.Is(failed, ErrReply) || failed == nil && len(replies) != b.Holds.Len() {
+			c.DropConnection(b.DB, b.Slot)
+		}
+		each(i, c.renewResult(ctx, b, replies, failed, sent))
+	}
+	return left
+}
+
+func allIndexes(batches []RenewBatch) []int {
+	list := make([]int, len(batches))
+	for i := range list {
+		list[i] = i
+	}
+	return list
+}
+
+// notRunHere reports whether a script did not run but may run on another node or with its text.
+func notRunHere(err error) bool {
+	return redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK") ||
+		redis.HasErrorPrefix(err, "NOSCRIPT")
+}
+
+// renewByClient renews some of the batches by go-redis. It returns those whose script Redis does
+// not know.
+func (c *Client) renewByClient(ctx context.Context, verb string, batches []RenewBatch, some []int,
+	each func(int, RenewResult)) (left []int) {
+	if len(some) == 0 {
+		return nil
+	}
+	sent := time.Now()
+	pipe := c.Database(batches[0].DB).Pipeline()
+	cmds := make([]Once, len(some))
+	for k, i := range some {
+		call := batches[i].call()
+		cmds[k] = call.Script.Command(ctx, verb, call.Keys, call.Args)
+		pipe.Process(ctx, cmds[k])
+	}
+	pipe.Exec(ctx) // each command has its own error
+	for k, i := range some {
+		b := &batches[i]
+		reply, err := b.Mode.Renew.Checked(cmds[k].Result())
+		if redis.HasErrorPrefix(err, "NOSCRIPT") {
+			left = append(left, i)
+			continue
+		}
+		var replies []RenewReply
+		for _, n := range IntegersOf(reply) {
+			replies = append(replies, RenewReply(n))
+		}
+		each(i, c.renewResult(ctx, b, replies, err, sent))
+	}
+	return left
+}
+
+// call is the call that renews b.
+func (b *RenewBatch) call() *Call {
+	call := &Call{Script: b.Mode.Renew, DB: b.DB, Args: Args(b.Lasts.Milliseconds())}
+	for i := range b.Holds.Len() {
+		key, token, carrier := b.Holds.Hold(i)
+		owner := string(b.Holds.AppendOwner(i, nil))
+		call.Keys = append(call.Keys, b.Mode.Keys(key, owner)...)
+		call.Args = append(call.Args, owner, RecordPrefix(token, carrier))
+	}
+	return call
+}
+
+// renewResult is the result of a batch, by the replies of its script or its error.
+func (c *Client) renewResult(ctx context.Context, b *RenewBatch, replies []RenewReply, err error,
+	sent time.Time) RenewResult {
+	if err == nil && len(replies) != b.Holds.Len() {
+		err = ErrShape
+	}
+	if err != nil {
+		c.RefreshTopologyAfter(Judge(err))
+	}
+	several := b.Mode.RenewKey != nil
+	var answer redis.Error
+	switch {
+	case err == nil:
+	case errors.As(err, &answer) && several && Migrates(answer):
+		replies = slices.Repeat([]RenewReply{renewUnknown}, b.Holds.Len())
+	case errors.As(err, &answer) && (Judge(err) == Answered || Migrates(answer)):
+		return RenewResult{Refused: true}
+	default:
+		// Nothing is known. Asking hold by hold would add load that Redis does not take now.
+		return RenewResult{}
+	}
+	if several && slices.Contains(replies, renewUnknown) {
+		c.renewKeys(ctx, b, replies)
+	}
+	return RenewResult{Replies: replies, Sent: sent}
+}
+
+// renewBuffer has the requests and replies of one round. It is reused. With 100,000 renewals a
+// second, its garbage would make the collector scan a million holds every few seconds.
+type renewBuffer struct {
+	commands, text []byte
+	args           []byte       // of one batch
+	replies        []RenewReply // to one batch
+	word           [192]byte    // an owner or the start of a record
+}
+
+var renewBuffers = sync.Pool{New: func() any { return new(renewBuffer) }}
+
+// maxPooledRenewBuffer is the largest buffer that is kept. A round of a node that lags fits in it,
+// because garbage would make the node lag more.
+const maxPooledRenewBuffer = 1 << 20
+
+func newRenewBuffer() *renewBuffer {
+	buf := renewBuffers.Get().(*renewBuffer)
+	buf.commands, buf.text = buf.commands[:0], buf.text[:0]
+	return buf
+}
+
+func (buf *renewBuffer) free() {
+	if cap(buf.commands) <= maxPooledRenewBuffer && cap(buf.text) <= maxPooledRenewBuffer {
+		renewBuffers.Put(buf)
+	}
+}
+
+// appendCall appends the call that renews b.
+func (buf *renewBuffer) appendCall(b *RenewBatch) {
+	m, n := b.Mode, b.Holds.Len()
+	keys := n * m.MinKeys("", "")
+	dst := resp.AppendArray(buf.commands, 3+keys+1+2*n)
+	dst = buf.appendInt(resp.AppendBulk(resp.AppendBulk(dst, "EVALSHA"), m.Renew.SHA), int64(keys))
+	args := buf.args[:0]
+	for i := range n {
+		key, token, carrier := b.Holds.Hold(i)
+		dst = resp.AppendBulk(dst, key)
+		if m.Helpers != nil {
+			for _, helper := range m.Helpers(key, "") {
+				dst = resp.AppendBulk(dst, helper)
+			}
+		}
+		args = resp.AppendBulk(args, b.Holds.AppendOwner(i, buf.word[:0]))
+		args = resp.AppendBulk(args, AppendRecordPrefix(buf.word[:0], token, carrier))
+	}
+	buf.args = args
+	dst = append(buf.appendInt(dst, b.Lasts.Milliseconds()), args...)
+	buf.commands = dst
+}
+
+func (buf *renewBuffer) appendInt(dst []byte, n int64) []byte {
+	return resp.AppendBulk(dst, resp.AppendDecimal(buf.word[:0], n))
+}
+
+// next reads the next reply: an array of integers or an error. The result is valid until the next
+// call. rest is the text after the reply.
+func (buf *renewBuffer) next(text []byte) (replies []RenewReply, rest []byte, err error) {
+	line, rest := CutLine(text)
+	if len(line) > 0 && line[0] == '-' {
+		return nil, rest, ReplyError(line[1:])
+	}
+	n, ok := Integer(line, '*')
+	if !ok || n < 0 || n > int64(len(rest)) {
+		return nil, nil, ErrReply
+	}
+	buf.replies = buf.replies[:0]
+	for range n {
+		if len(rest) >= 4 && string(rest[:4]) == ":1\r\n" { // the usual case
+			buf.replies, rest = append(buf.replies, renewDone), rest[4:]
+			continue
+		}
+		line, rest = CutLine(rest)
+		one, ok := Integer(line, ':')
+		if !ok {
+			return nil, nil, ErrReply
+		}
+		buf.replies = append(buf.replies, RenewReply(one))
+	}
+	return buf.replies, rest, nil
+}
