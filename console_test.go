@@ -122,6 +122,11 @@ func TestConsoleInABrowser(t *testing.T) {
 	b.eval(`document.activeElement.value = ""`) // DevTools also type the key that the page has taken
 	b.press("o", "r", "d", "e", "r", ":", "1", "1")
 	b.shows("10 found")
+	b.press("x")
+	b.click("Ask Redis for exactly this key")
+	b.shows("order:11x", "Nobody holds this lock.")
+	b.press(escape)
+	b.shows("0 found") // the list is as it was
 	b.press(escape)
 	b.shows("123 in all")
 	b.press(down, "j", "k", enter)
@@ -147,6 +152,10 @@ func TestConsoleInABrowser(t *testing.T) {
 // brokenByHand breaks the lock that somebody waits for.
 func (l *consoleLeash) brokenByHand(b *browser, holder *redistest.Client, waits <-chan string) {
 	l.t.Helper()
+	b.click("Waiters")
+	b.until(`document.querySelector("th:last-child").ariaSort === "ascending"`)
+	b.click("Waiters")
+	b.until(`document.querySelector("th:last-child").ariaSort === "descending"`)
 	b.click("report:nightly")
 	b.shows("nightly:7", "nightly:8", "1 wait here", "change the token")
 	if strings.Contains(b.text(), "Break this lock") {

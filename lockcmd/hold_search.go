@@ -65,10 +65,10 @@ type foundHold struct {
 	value int64
 }
 
-// SearchHolds lists holds of this Leash. It reads the index in parts, so it stops no command for
-// longer than a microsecond. It needs 16 bytes for each hold that it finds, and about 15 ms of CPU
-// time for 100,000 holds. A hold that is granted or ends during the search may be missing. Safe for
-// concurrent use.
+// SearchHolds lists holds of this Leash. It reads the index in parts of 512 entries, so it stops no
+// command for longer than some microseconds (2 to 3 were measured). It needs 16 bytes for each hold
+// that it finds, and about 25 ms of CPU time for 100,000 holds. A hold that is granted or ends
+// during the search may be missing. Safe for concurrent use.
 func (s *Service) SearchHolds(search HoldSearch) HoldList {
 	found := s.findHolds(search)
 	first := min(max(search.First, 0), len(found))

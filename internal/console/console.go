@@ -53,6 +53,8 @@ type Console struct {
 	feed     *feed
 	requests chan struct{} // one element for each that runs, except readers of events
 	search   chan struct{} // size 1: a search of holds runs
+	// how long a write to a reader of events may take; tests set it
+	sendTimeout time.Duration
 
 	// mu guards the fields below. It is held while figures are read, which does no I/O.
 	mu       sync.Mutex
@@ -65,6 +67,7 @@ func New(cfg Config) *Console {
 	return &Console{
 		cfg: cfg, feed: newFeed(),
 		requests: make(chan struct{}, maxRequests), search: make(chan struct{}, 1),
+		sendTimeout: sendTimeout,
 	}
 }
 

@@ -45,7 +45,7 @@ func (c *Console) stream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("X-Accel-Buffering", "no") // nginx would hold messages back
-	out := sender{w: w, control: http.NewResponseController(w)}
+	out := sender{w: w, control: http.NewResponseController(w), timeout: c.sendTimeout}
 	_ = out.control.SetReadDeadline(time.Time{}) // the request has been read
 	if out.send("locks", eventsOf(recent)) {
 		c.follow(r, &out, queue)
@@ -86,6 +86,7 @@ func (c *Console) follow(r *http.Request, out *sender, queue *stream) {
 type sender struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
+	timeout time.Duration // of one write
 	buf     bytes.Buffer
 }
 
@@ -119,7 +120,7 @@ func (s *sender) send(event string, value any) bool {
 	s.buf.WriteString("event: " + event + "\ndata: ")
 	s.buf.Write(data)
 	s.buf.WriteString("\n\n")
-	_ = s.control.SetWriteDeadline(time.Now().Add(sendTimeout))
+	_ = s.control.SetWriteDeadline(time.Now().Add(s.timeout))
 	if _, err = s.w.Write(s.buf.Bytes()); err != nil {
 		return false
 	}

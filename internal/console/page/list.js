@@ -4,21 +4,25 @@ import { el, setText, count } from "./dom.js";
 import { table } from "./table.js";
 import { get } from "./api.js";
 
+// states are the searches of the lists, so that one is as it was after a look at a lock.
+const states = {};
+
 // listView makes a page with a search, a table and pages. path is that of the API, name the list in
-// its answers.
-export function listView({ path, name, title, columns, open, order = "", searchHint, empty }) {
-  let state = { search: "", page: 1, order };
+// its answers. lookup, if there is one, returns an address for a search that finds nothing.
+export function listView({ path, name, title, columns, open, order = "", searchHint, empty, lookup }) {
+  const state = states[path] ??= { search: "", page: 1, order };
   let found = 0, pageSize = 50, asked = 0, next = 0, stopped = false;
 
   const search = el("input", {
     type: "search", placeholder: searchHint, "aria-label": searchHint, maxlength: 256, autocomplete: "off",
-    spellcheck: "false",
+    spellcheck: "false", value: state.search,
   });
   const total = el("span", { class: "total", role: "status" });
   const where = el("span");
   const back = el("button", { class: "plain", onclick: () => turn(-1) }, "‹ Previous");
   const forth = el("button", { class: "plain", onclick: () => turn(1) }, "Next ›");
-  const nothing = el("p", { class: "empty", hidden: true }, empty);
+  const reason = el("span"), ask = el("a", {}, "Ask Redis for exactly this key");
+  const nothing = el("p", { class: "empty", hidden: true }, reason, ask);
   const problem = el("p", { class: "problem", role: "alert", hidden: true });
   const rows = table({ columns, caption: title, open, onSort: sortBy });
   const element = el("section", {},
@@ -69,7 +73,9 @@ export function listView({ path, name, title, columns, open, order = "", searchH
     rows.sorted(state.order);
     rows.element.hidden = !list.length;
     nothing.hidden = list.length > 0;
-    setText(nothing, state.search ? "Nothing fits the search." : empty);
+    setText(reason, state.search ? "Nothing fits the search. " : empty);
+    ask.hidden = !state.search || !lookup;
+    if (lookup) ask.href = lookup(state.search);
     setText(total, count(found) + (state.search ? " found" : " in all"));
     setText(where, "page " + count(state.page) + " of " + count(pages()));
     back.disabled = state.page <= 1;

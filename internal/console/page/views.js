@@ -15,7 +15,7 @@ export function holdsView() {
   return listView({
     path: "holds", name: "holds", title: "Holds", order: "-waiters",
     searchHint: "Search key, owner or client", empty: "No locks are held through this Leash.",
-    open: (row) => go(lockHref(row)),
+    open: (row) => go(lockHref(row)), lookup: (key) => "#/lock?key=" + encodeURIComponent(key),
     columns: [
       { title: "Key", sort: "key", class: "wide",
         fill: (td, row) => link(td, row.key + database(row), lockHref(row), row.link ? row.key : tooLong) },
