@@ -35,6 +35,7 @@ import (
 	"leash/internal/embedded"
 	"leash/internal/guard"
 	"leash/internal/password"
+	"leash/internal/systemd"
 	"leash/lockcmd"
 	"leash/lockcmd/failover"
 	"leash/proxy"
@@ -124,7 +125,12 @@ func serve(ctx context.Context, cfg config.Config, hangups <-chan os.Signal, log
 		return err
 	}
 	defer admin.stop()
-	listeners, err := listen(cfg, certificates)
+	sockets, err := systemd.Inherit()
+	if err != nil {
+		return err
+	}
+	defer sockets.Close()
+	listeners, err := listen(cfg, certificates, sockets)
 	if err != nil {
 		return err
 	}
@@ -168,6 +174,10 @@ func serve(ctx context.Context, cfg config.Config, hangups <-chan os.Signal, log
 	}
 	log.Info("leash is ready", "listen", addresses(listeners), "upstream", cfg.Upstream, "version", config.Version())
 
+	systemd.Ready(log)
+	defer background(func(ctx context.Context) error { systemd.Watchdog(ctx, log); return nil }, nil)()
+	ctx, release := delayed(ctx, cfg.DrainDelay, log)
+	defer release()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stopRedis := background(up.Run, cancel)
@@ -179,6 +189,30 @@ func serve(ctx context.Context, cfg config.Config, hangups <-chan os.Signal, log
 	return err
 }
 
+// delayed returns a context that ends delay after ctx. Meanwhile clients can still connect, but
+// /readyz sends new ones to another Leash. release frees what it uses.
+func delayed(ctx context.Context, delay time.Duration, log *slog.Logger) (late context.Context, release func()) {
+	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	end := background(func(over context.Context) error {
+		defer cancel()
+		select {
+		case <-ctx.Done():
+		case <-over.Done():
+			return nil
+		}
+		systemd.Stopping(log)
+		if delay > 0 {
+			log.Info("leash stops soon, and still takes new clients", "drain-delay", delay)
+		}
+		select {
+		case <-time.After(delay):
+		case <-over.Done():
+		}
+		return nil
+	}, nil)
+	return late, func() { _ = end() }
+}
+
 // connect waits for Redis. Until Redis answers, clients get an error.
 func connect(ctx context.Context, up *upstream.Upstream, listeners []net.Listener, log *slog.Logger) error {
 	stop := client.Refuse(listeners, proxy.NotReady, log)
@@ -186,18 +220,19 @@ func connect(ctx context.Context, up *upstream.Upstream, listeners []net.Listene
 	return up.Connect(ctx)
 }
 
-// listen opens the ports without TLS, and then those with TLS.
-func listen(cfg config.Config, c certificates) ([]net.Listener, error) {
-	plain, err := client.Listen(cfg.Listen)
-	if err != nil || c.clients == nil {
-		return plain, err
+// listen opens the ports without TLS, and then those with TLS. It takes systemd's sockets for them.
+func listen(cfg config.Config, c certificates, sockets *systemd.Sockets) ([]net.Listener, error) {
+	all, err := client.Listen(cfg.Listen, sockets.Listen)
+	if err == nil && c.clients != nil {
+		var secure []net.Listener
+		secure, err = client.ListenTLS(cfg.TLSListen, sockets.Listen, c.clients.Config)
+		all = append(all, secure...)
 	}
-	secure, err := client.ListenTLS(cfg.TLSListen, c.clients.Config)
-	if err != nil {
-		closeAll(plain)
+	if err = errors.Join(err, sockets.Unused()); err != nil {
+		closeAll(all)
 		return nil, err
 	}
-	return append(plain, secure...), nil
+	return all, nil
 }
 
 func closeAll(listeners []net.Listener) {

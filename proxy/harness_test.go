@@ -71,13 +71,13 @@ func startLeash(t *testing.T, addrs []string, opts ...func(*options)) *leash {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lns, err := client.Listen(o.front.Listen)
+	lns, err := client.Listen(o.front.Listen, net.Listen)
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := &leash{Server: server, addr: lns[0].Addr().String(), logs: logs}
 	if o.tls != nil {
-		secure, err := client.ListenTLS([]string{"127.0.0.1:0"}, func() *tls.Config { return o.tls })
+		secure, err := client.ListenTLS([]string{"127.0.0.1:0"}, net.Listen, func() *tls.Config { return o.tls })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -36,6 +36,8 @@ type Config struct {
 	MaxClientOutput int64
 	// PeerTimeout is how long the host of a client with holds or waiters may be silent.
 	PeerTimeout time.Duration
+	// DrainDelay is how long a stop still accepts clients before it begins.
+	DrainDelay time.Duration
 	// DrainTimeout is how long a stop waits for clients.
 	DrainTimeout time.Duration
 

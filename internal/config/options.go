@@ -108,6 +108,14 @@ func clientOptions(c *Config) []option {
 				"Leash rounds to whole seconds. Other systems than Linux always use 11 s.",
 			},
 			limits: "4s to 10m"},
+		{name: "drain-delay", value: duration("duration", &c.DrainDelay),
+			summary: "How long Leash still takes new clients after SIGTERM.",
+			details: []string{
+				"`/readyz` of `--admin` answers 503 from the first moment. " +
+					"So a load balancer can send new clients elsewhere before the port closes. " +
+					"A second signal ends the process at once.",
+			},
+			limits: "0 to 10m"},
 		{name: "drain-timeout", value: duration("duration", &c.DrainTimeout),
 			summary: "How long a stop (SIGTERM) waits for clients that run commands or hold locks.",
 			details: []string{

@@ -69,6 +69,7 @@ var everything = []struct{ flag, text string }{
 	{"max-args", "2048"},
 	{"max-client-output", "1GiB"},
 	{"peer-timeout", "20s"},
+	{"drain-delay", "5s"},
 	{"drain-timeout", "0"},
 	{"tls-listen", "0.0.0.0:7001,[::1]:7002"},
 	{"tls-cert", "leash.crt"},
@@ -120,7 +121,7 @@ var everythingParsed = Config{
 	MaxBulk:         16 << 20,
 	MaxArgs:         2048,
 	MaxClientOutput: 1 << 30,
-	PeerTimeout:     20 * time.Second,
+	PeerTimeout:     20 * time.Second, DrainDelay: 5 * time.Second,
 
 	TLSListen:     []string{"0.0.0.0:7001", "[::1]:7002"},
 	TLSCert:       "leash.crt",

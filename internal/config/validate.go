@@ -35,6 +35,7 @@ func (c Config) Validate() error {
 		within("max-client-output", c.MaxClientOutput, mib, math.MaxInt64, formatSize),
 		// TCP keepalive uses whole seconds: one idle second, then three probes.
 		within("peer-timeout", c.PeerTimeout, 4*time.Second, 10*time.Minute, formatDuration),
+		within("drain-delay", c.DrainDelay, 0, 10*time.Minute, formatDuration),
 		within("drain-timeout", c.DrainTimeout, 0, time.Hour, formatDuration),
 
 		word("upstream-mode", c.UpstreamMode, upstreamModes),

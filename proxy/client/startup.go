@@ -16,12 +16,17 @@ import (
 
 // Listen opens ports. Each address is host:port or unix:/path. The error names the address that
 // failed.
-func Listen(addrs []string) ([]net.Listener, error) { return listen("--listen", addrs) }
+func Listen(addrs []string, open Open) ([]net.Listener, error) {
+	return listen("--listen", addrs, open)
+}
+
+// Open opens a listening socket, as net.Listen does.
+type Open func(network, address string) (net.Listener, error)
 
 // ListenTLS opens ports for clients that speak TLS. Each address is host:port. config returns the
 // settings for the next client.
-func ListenTLS(addrs []string, config func() *tls.Config) ([]net.Listener, error) {
-	lns, err := listen("--tls-listen", addrs)
+func ListenTLS(addrs []string, open Open, config func() *tls.Config) ([]net.Listener, error) {
+	lns, err := listen("--tls-listen", addrs, open)
 	for i, ln := range lns {
 		lns[i] = &tlsListener{ln.(*net.TCPListener), config}
 	}
@@ -42,14 +47,14 @@ func tlsOf(ln net.Listener) func() *tls.Config {
 	return nil
 }
 
-func listen(flag string, addrs []string) ([]net.Listener, error) {
+func listen(flag string, addrs []string, open Open) ([]net.Listener, error) {
 	var lns []net.Listener
 	for _, addr := range addrs {
 		network, address := "tcp", addr
 		if path, ok := strings.CutPrefix(addr, "unix:"); ok {
 			network, address = "unix", path
 		}
-		ln, err := net.Listen(network, address)
+		ln, err := open(network, address)
 		if err != nil {
 			for _, ln := range lns {
 				ln.Close()
