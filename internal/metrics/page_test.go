@@ -68,17 +68,18 @@ func labelValues(f family) (all []string) {
 	return all
 }
 
-// TestRulesNameRealSeries checks the series in the rules on the page. promtool checks their syntax.
-func TestRulesNameRealSeries(t *testing.T) {
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
+// TestDeployNamesRealSeries checks the series in the rules of Prometheus and on the board of
+// Grafana.
+func TestDeployNamesRealSeries(t *testing.T) {
+	var text []byte
+	for _, name := range []string{"prometheus/leash.rules.yaml", "prometheus/leash.rules_test.yaml", "grafana/dashboards/leash.json"} {
+		b, err := os.ReadFile("../../deploy/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(text, b...)
 	}
-	_, rules, ok := strings.Cut(string(text), "```yaml\ngroups:")
-	if !ok {
-		t.Fatal("the page has no rules")
-	}
-	rules, _, _ = strings.Cut(rules, "```")
+	rules := string(text)
 	known := make(map[string]bool)
 	for _, f := range families {
 		known[f.name] = true

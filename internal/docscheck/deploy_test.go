@@ -1,0 +1,48 @@
+package docscheck
+
+import (
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var settingName = regexp.MustCompile(`\bLEASH_[A-Z_]*[A-Z]\b`)
+
+// TestDeployHasRealSettings checks the settings of Leash in deploy/.
+func TestDeployHasRealSettings(t *testing.T) {
+	help, err := exec.Command(build(t), "--help-all").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := make(map[string]bool)
+	for _, m := range flagOfHelp.FindAllStringSubmatch(string(help), -1) {
+		known["LEASH_"+strings.ToUpper(strings.ReplaceAll(strings.TrimPrefix(m[1], "--"), "-", "_"))] = true
+	}
+	found := 0
+	for _, path := range files(t, ".yaml", ".service", ".socket", ".env") {
+		if !strings.HasPrefix(path, "deploy/") {
+			continue
+		}
+		for _, name := range settingName.FindAllString(read(t, path), -1) {
+			found++
+			if !known[name] {
+				t.Errorf("%s: %s is not a setting", path, name)
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("found only %d settings: is the pattern still right?", found)
+	}
+}
+
+// TestAlertRules runs the tests of the alert rules.
+func TestAlertRules(t *testing.T) {
+	for _, args := range [][]string{{"check", "rules", "leash.rules.yaml"}, {"test", "rules", "leash.rules_test.yaml"}} {
+		cmd := exec.CommandContext(t.Context(), "promtool", args...)
+		cmd.Dir = "../../deploy/prometheus"
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+}
