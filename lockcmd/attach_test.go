@@ -145,18 +145,16 @@ func TestR11OldCarrierReleasesNothing(t *testing.T) {
 		// The old carrier sent a release and a renewal before ATTACH. They reach Redis after it.
 		c, key := connect(t, s), newKey()
 		token = c.token(key, "OWNER", "me")
-		renew := &script.Call{Script: script.RenewScript, Keys: []string{key},
-			Args: script.Args(90000, "me", script.RecordPrefix(token, c.carrier.name))}
-		release := &script.Call{
-			Script: script.ReleaseScript, Keys: []string{key},
-			Args: script.Args("me", token, c.carrier.name, 99, "all", script.LockChannel(key), "p"),
-		}
+		release := c.releaseOf(script.Plain, key, token, 99)
+		release.End.What = "all"
 		d := connect(t, where)
 		d.attach(key, "me", token)
-		for _, late := range []*script.Call{renew, release} {
-			if _, err := straight.redis.Ask(late, straight.deadline()); err != nil {
-				t.Fatal(err)
-			}
+		if _, _, err := straight.redis.RenewHold(release.End.Hold, script.Plain, "me", 90*time.Second,
+			straight.deadline()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := straight.redis.Release(release, straight.deadline()); err != nil {
+			t.Fatal(err)
 		}
 		want(t, count(straight.redis.Redis, key, "me"), "1")
 		if left := straight.redis.Redis.PTTL(ctx, key).Val(); left > 30*time.Second {

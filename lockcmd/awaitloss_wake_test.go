@@ -1,6 +1,7 @@
 package lockcmd
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -30,7 +31,7 @@ func TestR27AwaitLossOnAnotherLeashIsWokenByTheEnd(t *testing.T) {
 					terms = append(terms, "MAXHOLD", "2000")
 				}
 				token := a.token(terms...)
-				reply := connect(t, other).start("LOCK.AWAITLOSS", key, "TOKEN", script.Decimal(token), "BLOCK", "0")
+				reply := connect(t, other).start("LOCK.AWAITLOSS", key, "TOKEN", fmt.Sprint(token), "BLOCK", "0")
 				// The next waiter gets the lock by a hand-over. A hand-over publishes nothing on
 				// the lock's channel. Neither does the end of a READ hold while another reader
 				// holds the lock.

@@ -191,10 +191,10 @@ func TestR30BreakAndReleaseByAnotherLeash(t *testing.T) {
 			broken := b.start("LOCK.BREAK", key)
 			// a random delay, so that either can be first
 			<-time.After(time.Duration(i%15) * 100 * time.Microsecond)
-			released := c.do("LOCK.RELEASE", key, "TOKEN", script.Decimal(token))
+			released := c.do("LOCK.RELEASE", key, "TOKEN", fmt.Sprint(token))
 			how := fmt.Sprintf("RELEASE %s, BREAK %s", released, receive(t, broken, soon))
 			eventually(t, soon, "it is ended", func() bool { return a.carrier.Holds() == 0 })
-			switch how += ", " + a.do("LOCK.CHECK", key, "TOKEN", script.Decimal(token)); how {
+			switch how += ", " + a.do("LOCK.CHECK", key, "TOKEN", fmt.Sprint(token)); how {
 			case "RELEASE :1, BREAK :0, :0":
 				first++
 			case "RELEASE -" + msgNotHeld + ", BREAK :1, -" + msgLost(key, renewal.ReasonBroken):
@@ -253,7 +253,7 @@ func TestR30ReleaseOfALostHoldFreesTheLock(t *testing.T) {
 			}
 			tombstone := script.TombstoneKey(key, token, a.carrier.name)
 			rdb.Set(t.Context(), tombstone, event.Lost+" "+renewal.ReasonSilence, time.Minute)
-			want(t, connect(t, other).do("LOCK.RELEASE", key, "TOKEN", script.Decimal(token)), "-"+msgNotHeld)
+			want(t, connect(t, other).do("LOCK.RELEASE", key, "TOKEN", fmt.Sprint(token)), "-"+msgNotHeld)
 			if exists(t, rdb, key) {
 				t.Errorf("%s: the lock is still taken", mode)
 			}
@@ -273,7 +273,7 @@ func TestR30ForcedBreakIsFinal(t *testing.T) {
 				leash(t, rdb, Config{}, defaultBreakTimeout), leash(t, rdb, Config{}, slowRetries), newKey()
 			a := connect(t, s)
 			token := a.token(append([]string{key, "TTL", "600000"}, strings.Fields(mode)...)...)
-			reply := connect(t, third).start("LOCK.AWAITLOSS", key, "TOKEN", script.Decimal(token), "BLOCK", "0")
+			reply := connect(t, third).start("LOCK.AWAITLOSS", key, "TOKEN", fmt.Sprint(token), "BLOCK", "0")
 			eventually(t, soon, "it listens", func() bool {
 				return third.events.LastMessage(lockMode(mode).Channel(key)) != 0
 			})

@@ -22,7 +22,7 @@
 //	releaseRequest      a release by the hold's own carrier               release_request.go
 //	remoteRelease       a release by anybody else                         remote_release.go
 //	move                a change of the carrier                           move.go
-//	script.Call         one call of a Lua script, which can be repeated   script/call.go
+//	script.Client       runs the Lua scripts, by a typed function each       script/client.go
 //
 // # In Redis
 //

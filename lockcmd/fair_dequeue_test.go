@@ -58,7 +58,7 @@ func dequeueOwners(t *testing.T, rdb redis.UniversalClient, key string, owners .
 	t.Helper()
 	if _, err := script.ByName("dequeue").Run(context.Background(), rdb.(script.Processor),
 		script.Fair.EndKeys(key, ""),
-		append(script.Args(script.LockChannel(key), "p", 1, fairHeartbeat.Milliseconds()), owners...)); err != nil {
+		append(words(script.LockChannel(key), "p", 1, fairHeartbeat.Milliseconds()), owners...)); err != nil {
 		t.Error(err)
 	}
 }

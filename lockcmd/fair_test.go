@@ -202,13 +202,8 @@ func TestR22EveryReleaseWakesTheHead(t *testing.T) {
 				}
 			},
 			"undo": func(a *conn, key string, _ int64) {
-				call := &script.Call{
-					Script: script.ByName("undo"), Keys: script.Plain.EndKeys(key, "me"),
-					Args: script.Args("me", a.carrier.name, 1, 2, script.LockChannel(key), "ps", 0),
-				}
-				if _, err := s.redis.Ask(call, s.deadline()); err != nil {
-					t.Fatal(err)
-				}
+				s.redis.Undo(script.UndoArgs{Lock: script.Lock{Key: key}, Mode: script.Plain, Owner: "me",
+					Carrier: a.carrier.name, Acquire: 1, Number: 2})
 			},
 		}
 		for what, release := range ways {

@@ -81,9 +81,8 @@ func TestR7ScriptsAreNeverSentTwiceByTheClientLibrary(t *testing.T) {
 	counter := newKey()
 	incr := &script.Script{Source: "return redis.call('INCR', KEYS[1])",
 		SHA: "e6ffc5fb7a1c50a5b9ad9ad66e1b2fd1e2b1b0a3"}
-	cmd := incr.Command(ctx, "EVAL", []string{counter}, nil)
 	fault := p.DropAfter(faultproxy.Named("EVAL"), faultproxy.Always())
-	if err := rdb.Process(ctx, cmd); err == nil {
+	if _, err := incr.Run(ctx, rdb, []string{counter}, nil); err == nil {
 		t.Error("want an error")
 	}
 	fault.Disarm()

@@ -150,27 +150,29 @@ func TestR26BlocksNoOtherRestore(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{})
 		for _, c := range []struct {
-			there, ms, left string
-			code            int64
+			there   string
+			lasts   time.Duration
+			left    string
+			written bool
 		}{
-			{"", "60000", event.ReleasePending, 1},
-			{"extended 5", "60000", event.ReleasePending, 1},
-			{event.ReleasePending, "60000", event.ReleasePending, 1},
-			{event.Broken, "60000", event.Broken, 0},
-			{event.Moved + " other:1.1", "60000", event.Moved + " other:1.1", 0},
-			{event.ReleasePending, "0", "", 1},
-			{"", "0", "", 1},
-			{"extended 5", "0", "extended 5", 0},
-			{event.Released, "0", event.Released, 0},
+			{"", time.Minute, event.ReleasePending, true},
+			{"extended 5", time.Minute, event.ReleasePending, true},
+			{event.ReleasePending, time.Minute, event.ReleasePending, true},
+			{event.Broken, time.Minute, event.Broken, false},
+			{event.Moved + " other:1.1", time.Minute, event.Moved + " other:1.1", false},
+			{event.ReleasePending, 0, "", true},
+			{"", 0, "", true},
+			{"extended 5", 0, "extended 5", false},
+			{event.Released, 0, event.Released, false},
 		} {
-			key := newKey()
+			ref := script.Ref{Lock: script.Lock{Key: newKey()}, Token: 1, Carrier: "u:1"}
+			key := script.TombstoneKey(ref.Lock.Key, ref.Token, ref.Carrier)
 			if c.there != "" {
 				rdb.Set(t.Context(), key, c.there, 0)
 			}
-			code, err := s.redis.AskInt(&script.Call{Script: script.ByName("tombstone"), Keys: []string{key},
-				Args: script.Args(event.ReleasePending, c.ms)}, s.deadline())
-			if text := rdb.Get(t.Context(), key).Val(); err != nil || code != c.code || text != c.left {
-				t.Errorf("over %q, for %s ms: %d, %v, and it says %q", c.there, c.ms, code, err, text)
+			written, err := s.redis.WriteTombstone(ref, event.ReleasePending, c.lasts, "", s.deadline())
+			if text := rdb.Get(t.Context(), key).Val(); err != nil || written != c.written || text != c.left {
+				t.Errorf("over %q, for %v: %t, %v, and it says %q", c.there, c.lasts, written, err, text)
 			}
 		}
 	})

@@ -285,25 +285,27 @@ func TestR14PendingMoveDoesNotHideAnEnd(t *testing.T) {
 	t.Parallel()
 	rdb := dialCluster(t, sharedCluster(t).Addrs()...)
 	s := leash(t, rdb, Config{})
-	key := newKey()
-	text := event.Moved + " x:1.1" + event.PerhapsSuffix
+	ref := script.Ref{Lock: script.Lock{Key: newKey()}, Token: 1, Carrier: "u:1"}
+	key := script.TombstoneKey(ref.Lock.Key, ref.Token, ref.Carrier)
+	text, until := event.Moved+" x:1.1"+event.PerhapsSuffix, s.deadline()
 	for _, c := range []struct {
-		what *script.Call
-		says string
+		write func() (bool, error)
+		says  string
 	}{
-		{&script.Call{Script: script.ByName("shared_tombstone"), Args: script.Args("w", 60000)}, event.Released + " w"},
-		{&script.Call{Script: script.ByName("mark_broken"), Args: script.Args(60000, "channel", "news")}, event.Broken},
-		{&script.Call{Script: script.ByName("tombstone"), Args: script.Args(event.ReleasePending, 60000)},
-			event.ReleasePending},
+		{func() (bool, error) { return s.redis.WriteSharedTombstone(ref, "w", time.Minute, until) },
+			event.Released + " w"},
+		{func() (bool, error) { return s.redis.MarkBroken(ref, time.Minute, "event", until) }, event.Broken},
+		{func() (bool, error) {
+			return s.redis.WriteTombstone(ref, event.ReleasePending, time.Minute, "", until)
+		}, event.ReleasePending},
 	} {
-		c.what.Keys = []string{key}
 		for _, before := range []string{text, event.Moved + " x:1.1"} {
 			rdb.Set(t.Context(), key, before, time.Minute)
-			n, err := s.redis.AskInt(c.what, s.deadline())
+			written, err := c.write()
 			says := rdb.Get(t.Context(), key).Val()
-			if under := before == text; err != nil || (n == 1) != under || under && says != c.says || !under &&
+			if under := before == text; err != nil || written != under || under && says != c.says || !under &&
 				says != before {
-				t.Errorf("%q: got %d, %v, and it says %q", before, n, err, says)
+				t.Errorf("%q: got %t, %v, and it says %q", before, written, err, says)
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package lockcmd
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -178,25 +179,21 @@ func TestR7LateCopiesDoNothing(t *testing.T) {
 		if r := late.send(until); r.kind != unknown || count(rdb, key, "me") != "2" {
 			t.Errorf("a late acquire changed the count to %s, and said %v", count(rdb, key, "me"), r)
 		}
-		old := &script.Call{Script: script.ReleaseScript, Keys: []string{key},
-			Args: script.Args("me", token, a.carrier.name, 1, "", "c", "p")}
-		if reply, err := s.redis.Ask(old, until); err != nil || script.IntegersOf(reply)[0] != -2 ||
-			count(rdb, key, "me") != "2" {
-			t.Errorf("a late release took a count: %v %v", reply, err)
+		release := func(token, number int64) string {
+			answer, err := s.redis.Release(a.releaseOf(script.Plain, key, token, number), until)
+			return fmt.Sprint(answer, err)
+		}
+		if got := release(token, 1); got != "-2 <nil>" || count(rdb, key, "me") != "2" {
+			t.Errorf("a late release took a count: %s", got)
 		}
 		last := a.carrier.requests.Add(1)
-		again := &script.Call{Script: script.ReleaseScript, Keys: []string{key},
-			Args: script.Args("me", token, a.carrier.name, last, "", "c", "p")}
 		for range 3 {
-			if reply, err := s.redis.Ask(again, until); err != nil || script.IntegersOf(reply)[0] != 0 ||
-				count(rdb, key, "me") != "1" {
-				t.Fatalf("a repeated release: %v %v, count %s", reply, err, count(rdb, key, "me"))
+			if got := release(token, last); got != "0 <nil>" || count(rdb, key, "me") != "1" {
+				t.Fatalf("a repeated release: %s, count %s", got, count(rdb, key, "me"))
 			}
 		}
-		other := &script.Call{Script: script.ReleaseScript, Keys: []string{key},
-			Args: script.Args("me", token-1, a.carrier.name, last+9, "", "c", "p")}
-		if reply, err := s.redis.Ask(other, until); err != nil || script.IntegersOf(reply)[0] != -1 {
-			t.Errorf("a release of another token: %v %v", reply, err)
+		if got := release(token-1, last+9); got != "-1 <nil>" {
+			t.Errorf("a release of another token: %s", got)
 		}
 	})
 }
@@ -285,4 +282,10 @@ func TestR11OrphanRecordIsReplaced(t *testing.T) {
 		want(t, receive(t, a.losses, time.Second), key+" gone")
 		want(t, b.do("LOCK.RELEASE", key), ":1")
 	})
+}
+
+// releaseOf is the release of a count by the owner "me", in the name of the connection.
+func (c *conn) releaseOf(m *script.Mode, key string, token, number int64) *script.ReleaseArgs {
+	ref := script.Ref{Lock: script.Lock{Key: key}, Token: token, Carrier: c.carrier.name}
+	return &script.ReleaseArgs{End: script.EndArgs{Mode: m, Owner: "me", Hold: ref, Request: number}}
 }

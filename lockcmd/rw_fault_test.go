@@ -66,12 +66,11 @@ func TestR7LateCopiesOfReadAndWriteDoNothing(t *testing.T) {
 		if r := late.send(until); r.kind != unknown || count(rdb, key, field) != "2" {
 			t.Errorf("a late acquire changed the count to %s, and said %v", count(rdb, key, field), r)
 		}
-		release := func(token, number int64) *script.Call {
-			return &script.Call{Script: m.Release, Keys: m.Keys(key, "me"),
-				Args: script.Args("me", token, a.carrier.name, number, "", "c", "p")}
+		release := func(token, number int64) *script.ReleaseArgs {
+			return a.releaseOf(m, key, token, number)
 		}
 		for _, row := range []struct {
-			request *script.Call
+			request *script.ReleaseArgs
 			code    int64
 			left    string
 		}{
@@ -80,9 +79,9 @@ func TestR7LateCopiesOfReadAndWriteDoNothing(t *testing.T) {
 			{release(token, a.carrier.requests.Load()), script.CountsRemain, "1"},
 			{release(token, a.carrier.requests.Load()), script.CountsRemain, "1"},
 		} {
-			reply, err := s.redis.Ask(row.request, until)
-			if err != nil || script.IntegersOf(reply)[0] != row.code || count(rdb, key, field) != row.left {
-				t.Errorf("%v: got %v %v and count %s, want %d and %s", row.request.Args, reply, err,
+			answer, err := s.redis.Release(row.request, until)
+			if err != nil || answer != row.code || count(rdb, key, field) != row.left {
+				t.Errorf("%+v: got %v %v and count %s, want %d and %s", row.request.End, answer, err,
 					count(rdb, key, field), row.code, row.left)
 			}
 		}

@@ -472,7 +472,7 @@ func TestAScriptRunDirectlyWithoutARightLeavesNothing(t *testing.T) {
 		p := stage()
 		call := scene.prepare(p)
 		was := storedKeys(t, rdb, p.key)
-		reply, err := call.script.Run(t.Context(), rdb, call.keys, script.Args(call.args...))
+		reply, err := call.script.Run(t.Context(), rdb, call.keys, words(call.args...))
 		if err != nil || scene.file != "touch.lua" && maps.EqualFunc(was, storedKeys(t, rdb, p.key), storedKey.same) {
 			t.Errorf("%s, %s, with all rights: it was answered %v, %v, or changed nothing", scene.file, scene.what,
 				reply, err)
@@ -483,12 +483,12 @@ func TestAScriptRunDirectlyWithoutARightLeavesNothing(t *testing.T) {
 			call := scene.prepare(p)
 			was := storedKeys(t, rdb, p.key)
 			reply, err := call.script.Run(context.Background(), without(strings.ToLower(command)), call.keys,
-				script.Args(call.args...))
+				words(call.args...))
 			names := []string{p.key}
 			if err == nil {
 				names = nil
 				for i, name := range call.names {
-					if script.IntegersOf(reply)[i] == -1 {
+					if reply.([]any)[i] == int64(-1) {
 						names = append(names, name)
 					}
 				}

@@ -51,10 +51,19 @@ type heldBy struct {
 	last    int64 // the carrier's last request
 }
 
+// words are the arguments of a script.
+func words(args ...any) []string {
+	list := make([]string, len(args))
+	for i, arg := range args {
+		list[i] = fmt.Sprint(arg)
+	}
+	return list
+}
+
 // call runs a script and checks its reply.
 func (h *heldBy) call(want string, sc *script.Script, keys []string, args ...any) {
 	h.t.Helper()
-	reply, err := sc.Run(context.Background(), h.rdb.(script.Processor), keys, script.Args(args...))
+	reply, err := sc.Run(context.Background(), h.rdb.(script.Processor), keys, words(args...))
 	if got := fmt.Sprint(reply); err != nil || got != want {
 		h.t.Errorf("%s: got %s, %v, want %s", h.mode.Name, got, err, want)
 	}

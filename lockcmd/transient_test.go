@@ -2,6 +2,7 @@ package lockcmd
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -52,8 +53,8 @@ func TestR7NoRetriableErrorReachesClients(t *testing.T) {
 				return b.do("LOCK.ACQUIRE", key, "OWNER", "other", "LEASE", "600000")[0] == ':'
 			})
 			held := map[string]string{} // tokens and permits, by their name in the requests below
-			held["plain"] = script.Decimal(a.token("{"+key+"}plain", "OWNER", "me", "LEASE", "600000"))
-			held["read"] = script.Decimal(a.token("{"+key+"}read", "READ", "LEASE", "600000"))
+			held["plain"] = fmt.Sprint(a.token("{"+key+"}plain", "OWNER", "me", "LEASE", "600000"))
+			held["read"] = fmt.Sprint(a.token("{"+key+"}read", "READ", "LEASE", "600000"))
 			a.token("{"+key+"}several", "LEASE", "600000")
 			want(t, a.do("SEM.INIT", sem, "3"), ":1")
 			tell := func(commands [][]any) {

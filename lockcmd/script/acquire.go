@@ -18,12 +18,12 @@ type GrantTerms struct {
 
 // appendWho appends who is granted the lock.
 func (g *GrantTerms) appendWho(args []string) []string {
-	return append(args, g.Owner, g.Carrier, Decimal(g.Request))
+	return append(args, g.Owner, g.Carrier, decimal(g.Request))
 }
 
 // appendWhat appends what the grant writes.
 func (g *GrantTerms) appendWhat(args []string) []string {
-	return append(args, MillisText(g.TTL), g.Options, MillisText(g.TokenTTL), RecordID(g.ID), RecordClient(g.Client),
+	return append(args, millisText(g.TTL), g.Options, millisText(g.TokenTTL), RecordID(g.ID), RecordClient(g.Client),
 		g.Ext, g.Master)
 }
 
@@ -61,7 +61,7 @@ type AcquireArgs struct {
 type Acquisition struct {
 	// Unknown tells that a copy of the request may still be on its way. The caller resets it.
 	Unknown bool
-	call    Call
+	call    scriptCall
 }
 
 // AcquireOutcome says what an acquire found.
@@ -98,7 +98,7 @@ type AcquireResult struct {
 // error is ErrUnknown, ErrRefused, or Redis's own.
 func (c *Client) Acquire(a *Acquisition, args *AcquireArgs, until time.Time) (AcquireResult, error) {
 	a.prepare(c, args)
-	reply, err := c.Ask(&a.call, until)
+	reply, err := c.ask(&a.call, until)
 	a.Unknown = a.Unknown || a.call.OutcomeUnknown
 	a.call.OutcomeUnknown = false
 	if err != nil {
@@ -132,10 +132,10 @@ func acquireResult(reply any) (r AcquireResult, ok bool) {
 	case AcquireGranted:
 		r.Token, r.Left, r.Repeated = n[1], Millis(n[2]), len(n) > 3 && n[3] == 1
 	case AcquireElsewhere:
-		r.Token, _ = strconv.ParseInt(TextAt(reply, 1), 10, 64)
-		r.Carrier, r.ID = TextAt(reply, 2), TextAt(reply, 3)
+		r.Token, _ = strconv.ParseInt(textAt(reply, 1), 10, 64)
+		r.Carrier, r.ID = textAt(reply, 2), textAt(reply, 3)
 	case AcquireInGrace:
-		r.Master = TextAt(reply, 1)
+		r.Master = textAt(reply, 1)
 	}
 	return r, true
 }
@@ -162,12 +162,12 @@ func (a *Acquisition) prepare(c *Client, args *AcquireArgs) {
 	if call.Args == nil {
 		call.Args = make([]string, 0, 14)
 	}
-	call.Args = append(g.appendWho(call.Args[:0]), Decimal(args.Token))
+	call.Args = append(g.appendWho(call.Args[:0]), decimal(args.Token))
 	call.Args = append(g.appendWhat(call.Args), args.Turn, string(args.Place), args.TurnEvent)
 	if m.Fair {
 		alive := ""
 		if args.FairFor > 0 {
-			alive = MillisText(args.FairFor)
+			alive = millisText(args.FairFor)
 		}
 		call.Keys = append(call.Keys, m.Queue(key)...)
 		call.Args = append(call.Args, alive, m.Channel(key), c.Publish, args.FairBit)

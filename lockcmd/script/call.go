@@ -14,9 +14,9 @@ type holder interface {
 	SafeUntil() *time.Time // the time from which nothing may be written for it; nil for no limit
 }
 
-// Call is a script with all that a repetition needs. It may be sent several times and acts
+// scriptCall is a script with all that a repetition needs. It may be sent several times and acts
 // once (R7).
-type Call struct {
+type scriptCall struct {
 	Script         *Script
 	DB             int
 	Keys           []string
@@ -36,10 +36,10 @@ type Call struct {
 	GotReplicas    int64         // replicas that have it
 }
 
-// Ask sends the call until Redis answers or the time is over. The error is ErrUnknown,
+// ask sends the call until Redis answers or the time is over. The error is ErrUnknown,
 // ErrRefused, or Redis's own (a redis.Error). If a slot migration splits its keys, ask
 // returns at once, because that lasts long (R14).
-func (c *Client) Ask(call *Call, until time.Time) (any, error) {
+func (c *Client) ask(call *scriptCall, until time.Time) (any, error) {
 	pause := 2 * time.Millisecond
 	for {
 		reply, err := c.attempt(call, until)
@@ -86,27 +86,27 @@ func (c *Client) Ask(call *Call, until time.Time) (any, error) {
 // MigrationPause is the pause between two attempts while a slot migration splits the keys.
 const MigrationPause = 50 * time.Millisecond
 
-// AskThroughMigration is ask for a script that needs all its keys on one node. It repeats the call
+// askThroughMigration is ask for a script that needs all its keys on one node. It repeats the call
 // while a slot migration splits them (R14).
-func (c *Client) AskThroughMigration(call *Call, until time.Time) (any, error) {
+func (c *Client) askThroughMigration(call *scriptCall, until time.Time) (any, error) {
 	for {
-		reply, err := c.Ask(call, until)
+		reply, err := c.ask(call, until)
 		if !KeysSplit(err) || c.StoppedWithin(MigrationPause) || time.Now().After(until) {
 			return reply, err
 		}
 	}
 }
 
-// AskInt calls a script that returns an integer.
-func (c *Client) AskInt(call *Call, until time.Time) (int64, error) {
-	reply, err := c.Ask(call, until)
-	return IntegersOf(reply)[0], err
+// askInt calls a script that returns an integer.
+func (c *Client) askInt(call *scriptCall, until time.Time) (int64, error) {
+	reply, err := c.ask(call, until)
+	return integersOf(reply)[0], err
 }
 
-// AskIntThroughMigration is AskInt for a script that needs all its keys on one node (R14).
-func (c *Client) AskIntThroughMigration(call *Call, until time.Time) (int64, error) {
-	reply, err := c.AskThroughMigration(call, until)
-	return IntegersOf(reply)[0], err
+// askIntThroughMigration is askInt for a script that needs all its keys on one node (R14).
+func (c *Client) askIntThroughMigration(call *scriptCall, until time.Time) (int64, error) {
+	reply, err := c.askThroughMigration(call, until)
+	return integersOf(reply)[0], err
 }
 
 // MaxAttempt is the longest time for one attempt. The end of the Service may have to wait that
@@ -115,7 +115,7 @@ const MaxAttempt = 2 * time.Second
 
 // attempt sends the call once. It waits at most half of the upstream timeout, so that a second
 // attempt is possible.
-func (c *Client) attempt(call *Call, until time.Time) (any, error) {
+func (c *Client) attempt(call *scriptCall, until time.Time) (any, error) {
 	now := time.Now()
 	limit := now.Add(min(c.Timeout/2, MaxAttempt))
 	if until = c.CapAtStop(until); until.Before(limit) {
@@ -145,7 +145,7 @@ func (c *Client) attempt(call *Call, until time.Time) (any, error) {
 }
 
 // safeUntil is the time from which the call must not be written. It is nil if there is none.
-func (call *Call) safeUntil() *time.Time {
+func (call *scriptCall) safeUntil() *time.Time {
 	if call.Holder == nil {
 		return nil
 	}
@@ -155,19 +155,19 @@ func (call *Call) safeUntil() *time.Time {
 
 // cutOff reports whether the call's connection is at its end, so that nothing may be written for
 // it.
-func (call *Call) cutOff() bool { return call.Ctx != nil && call.Ctx.Err() != nil }
+func (call *scriptCall) cutOff() bool { return call.Ctx != nil && call.Ctx.Err() != nil }
 
-// Args converts strings and integers to arguments of a script.
-func Args(args ...any) []string {
+// words converts strings and integers to arguments of a script.
+func words(args ...any) []string {
 	list := make([]string, len(args))
 	for i, arg := range args {
 		switch arg := arg.(type) {
 		case string:
 			list[i] = arg
 		case int64:
-			list[i] = Decimal(arg)
+			list[i] = decimal(arg)
 		case int:
-			list[i] = Decimal(arg)
+			list[i] = decimal(arg)
 		default:
 			panic(fmt.Sprintf("lockcmd: a script's argument is a %T", arg))
 		}
@@ -175,14 +175,14 @@ func Args(args ...any) []string {
 	return list
 }
 
-// Decimal is an integer as text.
-func Decimal[N int | int64](n N) string { return strconv.FormatInt(int64(n), 10) }
+// decimal is an integer as text.
+func decimal[N int | int64](n N) string { return strconv.FormatInt(int64(n), 10) }
 
-// MillisText is a duration in ms as text.
-func MillisText(d time.Duration) string { return Decimal(d.Milliseconds()) }
+// millisText is a duration in ms as text.
+func millisText(d time.Duration) string { return decimal(d.Milliseconds()) }
 
-// IntegersOf reads a script's reply as integers. Other items read as 0.
-func IntegersOf(reply any) []int64 {
+// integersOf reads a script's reply as integers. Other items read as 0.
+func integersOf(reply any) []int64 {
 	if list, ok := reply.([]int64); ok {
 		return list
 	}
@@ -200,8 +200,8 @@ func IntegersOf(reply any) []int64 {
 
 // badShape is the error for a reply that the script of a call cannot give. It closes the
 // connection, as runDirect does.
-func (c *Client) badShape(call *Call) error {
-	c.DropConnection(call.DB, SlotOf(call.Keys[0]))
+func (c *Client) badShape(call *scriptCall) error {
+	c.dropConnection(call.DB, SlotOf(call.Keys[0]))
 	return errors.Join(ErrUnknown, ErrShape)
 }
 
@@ -210,13 +210,13 @@ func (c *Client) badShape(call *Call) error {
 func listOf(reply any) (list []int64, ok bool) {
 	switch reply.(type) {
 	case []int64, []any:
-		list = IntegersOf(reply)
+		list = integersOf(reply)
 	}
 	return list, len(list) > 0
 }
 
-// TextAt is the text at index i of a script's reply, "" if there is none.
-func TextAt(reply any, i int) string {
+// textAt is the text at index i of a script's reply, "" if there is none.
+func textAt(reply any, i int) string {
 	items, _ := reply.([]any)
 	if i >= len(items) {
 		return ""

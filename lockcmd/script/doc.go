@@ -45,6 +45,6 @@
 //
 // # Concurrency
 //
-// A Client is safe for concurrent use once its fields are set. A Call belongs to one goroutine.
+// A Client is safe for concurrent use once its fields are set. A call belongs to one goroutine.
 // Modes, names and records are values or immutable. No mutex is held while a script runs.
 package script

@@ -136,7 +136,7 @@ end
 return ''`)
 
 // nameMissingKey adds the key to Redis's error.
-func (c *Client) nameMissingKey(call *Call) error {
+func (c *Client) nameMissingKey(call *scriptCall) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	var args []any
@@ -153,7 +153,7 @@ func (c *Client) nameMissingKey(call *Call) error {
 
 // nameMissingRight adds the missing command or key to Redis's error, if the error is about a
 // missing right.
-func (c *Client) nameMissingRight(call *Call, err error) error {
+func (c *Client) nameMissingRight(call *scriptCall, err error) error {
 	for _, start := range msgsMissingKey {
 		if strings.HasPrefix(err.Error(), start) {
 			return c.nameMissingKey(call)

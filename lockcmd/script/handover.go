@@ -33,11 +33,11 @@ func (c *Client) Handover(args *HandoverArgs, until time.Time) (r HandoverResult
 	}
 	list := append(grant.appendWhat(grant.appendWho(end.list(16))),
 		m.Channel(key), c.Publish, args.Mode.Name, args.Turn, turnOver, args.TurnEvent)
-	call := &Call{
+	call := &scriptCall{
 		Script: m.Handover, DB: end.Hold.Lock.DB, Keys: m.EndKeys(key, end.Owner, TokenKey(key), TurnsKey(key)),
 		MinKeys: m.MinKeys(key, end.Owner) + 1, Args: list,
 	}
-	reply, err := c.Ask(call, until)
+	reply, err := c.ask(call, until)
 	if err != nil {
 		return r, call.OutcomeUnknown, err
 	}

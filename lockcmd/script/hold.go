@@ -46,11 +46,13 @@ func (c *Client) RemoveTombstone(ctx context.Context, r Ref) error {
 // nobody.
 func (c *Client) WriteTombstone(r Ref, text string, lasts time.Duration, channel string,
 	until time.Time) (written bool, err error) {
-	args := Args(text, lasts.Milliseconds())
+	args := words(text, lasts.Milliseconds())
 	if channel != "" {
 		args = append(args, channel, c.Publish)
 	}
-	n, err := c.AskInt(&Call{Script: tombstoneScript, DB: r.Lock.DB, Keys: []string{r.tombstone()}, Args: args}, until)
+	n, err := c.askInt(&scriptCall{
+		Script: tombstoneScript, DB: r.Lock.DB, Keys: []string{r.tombstone()}, Args: args,
+	}, until)
 	return n == 1, err
 }
 
@@ -58,9 +60,9 @@ func (c *Client) WriteTombstone(r Ref, text string, lasts time.Duration, channel
 // call. It removes the word with 0. written is false if another tombstone says more.
 func (c *Client) WriteSharedTombstone(r Ref, word string, lasts time.Duration, until time.Time) (written bool,
 	err error) {
-	n, err := c.AskInt(&Call{
+	n, err := c.askInt(&scriptCall{
 		Script: sharedTombstoneScript, DB: r.Lock.DB, Keys: []string{r.tombstone()},
-		Args: Args(word, lasts.Milliseconds()),
+		Args: words(word, lasts.Milliseconds()),
 	}, until)
 	return n == 1, err
 }
@@ -68,9 +70,9 @@ func (c *Client) WriteSharedTombstone(r Ref, word string, lasts time.Duration, u
 // MarkBroken tells the Leash of a hold by an event that LOCK.BREAK is about to end it. The mark is
 // a tombstone that lasts so long. marked is false if the hold was released or has another carrier.
 func (c *Client) MarkBroken(r Ref, lasts time.Duration, event string, until time.Time) (marked bool, err error) {
-	n, err := c.AskInt(&Call{
+	n, err := c.askInt(&scriptCall{
 		Script: markBrokenScript, DB: r.Lock.DB, Keys: []string{r.tombstone()},
-		Args: Args(lasts.Milliseconds(), CarrierChannel(r.Carrier), event),
+		Args: words(lasts.Milliseconds(), CarrierChannel(r.Carrier), event),
 	}, until)
 	return n == 1, err
 }
@@ -79,10 +81,10 @@ func (c *Client) MarkBroken(r Ref, lasts time.Duration, event string, until time
 // the request's ID last so long. ended is false if there is no such hold.
 func (c *Client) ForceEnd(lock Lock, h Hold, requestID string, lasts time.Duration, until time.Time) (ended bool,
 	err error) {
-	n, err := c.AskIntThroughMigration(&Call{
+	n, err := c.askIntThroughMigration(&scriptCall{
 		Script: h.Mode.Revoke, DB: lock.DB, MinKeys: h.Mode.MinKeys(lock.Key, h.Owner),
 		Keys: h.Mode.EndKeys(lock.Key, h.Owner, h.ref(lock).tombstone(), AnswerKey(lock.Key, requestID)),
-		Args: Args(
+		Args: words(
 			h.Owner, h.Record.Token, h.Record.Carrier, "all", h.Mode.Channel(lock.Key), c.Publish,
 			lasts.Milliseconds(), "", "", "", "broken",
 		),
@@ -94,10 +96,10 @@ func (c *Client) ForceEnd(lock Lock, h Hold, requestID string, lasts time.Durati
 // the request's ID lasts so long. ended is false if the owner does not hold the lock.
 func (c *Client) ForceEndOther(lock Lock, h Hold, requestID string, lasts time.Duration,
 	until time.Time) (ended bool, err error) {
-	n, err := c.AskIntThroughMigration(&Call{
+	n, err := c.askIntThroughMigration(&scriptCall{
 		Script: h.Mode.BreakOther, DB: lock.DB, MinKeys: h.Mode.MinKeys(lock.Key, h.Owner),
 		Keys: h.Mode.EndKeys(lock.Key, h.Owner, AnswerKey(lock.Key, requestID)),
-		Args: Args(h.Owner, h.Mode.Channel(lock.Key), c.Publish, lasts.Milliseconds()),
+		Args: words(h.Owner, h.Mode.Channel(lock.Key), c.Publish, lasts.Milliseconds()),
 	}, until)
 	return n == 1, err
 }
@@ -125,13 +127,13 @@ func (c *Client) Extend(args ExtendArgs, until time.Time) (ExtendResult, error) 
 	if args.Event != "" {
 		channel = CarrierChannel(h.Record.Carrier)
 	}
-	call := &Call{
+	call := &scriptCall{
 		Script: h.Mode.Extend, DB: args.Lock.DB, MinKeys: h.Mode.MinKeys(args.Lock.Key, h.Owner),
 		Keys: h.Mode.Keys(args.Lock.Key, h.Owner, h.ref(args.Lock).tombstone()),
-		Args: Args(h.Owner, h.Text, extendedRecord(h.Text, ms, args.RequestID, args.ToLease), ms, channel,
+		Args: words(h.Owner, h.Text, extendedRecord(h.Text, ms, args.RequestID, args.ToLease), ms, channel,
 			args.Event, args.Keep.Milliseconds()),
 	}
-	left, err := c.AskIntThroughMigration(call, until)
+	left, err := c.askIntThroughMigration(call, until)
 	return ExtendResult{Left: left, Sent: call.Sent}, err
 }
 

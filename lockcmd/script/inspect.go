@@ -52,16 +52,17 @@ type Hold struct {
 
 // Inspect reads a lock. The error is ErrRefused when Redis did not answer in time.
 func (c *Client) Inspect(lock Lock, until time.Time) (Inspection, error) {
-	reply, err := c.Ask(&Call{Script: inspectScript, DB: lock.DB, Keys: []string{lock.Key, QueueKeys(lock.Key)[0]},
-		MinKeys: 1}, until)
+	reply, err := c.ask(&scriptCall{
+		Script: inspectScript, DB: lock.DB, Keys: []string{lock.Key, QueueKeys(lock.Key)[0]}, MinKeys: 1,
+	}, until)
 	if err != nil {
 		return Inspection{}, errorOfRead(err)
 	}
-	n := IntegersOf(reply)
+	n := integersOf(reply)
 	info := Inspection{Mode: "plain", Left: Millis(n[0]), Now: n[1]*1000 + n[2]/1000, Queue: int(n[3])}
 	text := ""
 	for i := 4; i+1 < len(n); i += 2 {
-		field, value := TextAt(reply, i), TextAt(reply, i+1)
+		field, value := textAt(reply, i), textAt(reply, i+1)
 		switch field {
 		case RecordField:
 			if r, ok := ParseRecord(value); ok {
@@ -95,16 +96,17 @@ func (c *Client) Inspect(lock Lock, until time.Time) (Inspection, error) {
 // inspectRW reads a read-write lock. The inspection shows the writer, or the reader with the
 // longest hold and the sum of the readers' counts.
 func (c *Client) inspectRW(lock Lock, until time.Time) (Inspection, error) {
-	reply, err := c.AskThroughMigration(&Call{Script: inspectRWScript, DB: lock.DB, Keys: Read.Keys(lock.Key, "")},
-		until)
+	reply, err := c.askThroughMigration(&scriptCall{
+		Script: inspectRWScript, DB: lock.DB, Keys: Read.Keys(lock.Key, ""),
+	}, until)
 	if err != nil {
 		return Inspection{}, errorOfRead(err)
 	}
-	n := IntegersOf(reply)
+	n := integersOf(reply)
 	info := Inspection{Mode: Read.Name, Left: Millis(n[0]), Now: n[1]*1000 + n[2]/1000}
 	for i := 3; i+2 < len(n); i += 3 {
-		f := Hold{Mode: Read, Owner: TextAt(reply, i), Text: TextAt(reply, i+2)}
-		f.Count, _ = strconv.ParseInt(TextAt(reply, i+1), 10, 64)
+		f := Hold{Mode: Read, Owner: textAt(reply, i), Text: textAt(reply, i+2)}
+		f.Count, _ = strconv.ParseInt(textAt(reply, i+1), 10, 64)
 		if owner, ok := strings.CutSuffix(f.Owner, ":write"); ok {
 			f.Mode, f.Owner = Write, owner
 		}
@@ -193,7 +195,7 @@ func (c *Client) held(lock Lock) (bool, error) {
 	if c.IsCluster && !OneSlot(lock.Key) {
 		return false, nil
 	}
-	n, err := c.AskInt(&Call{
+	n, err := c.askInt(&scriptCall{
 		Script: heldScript, DB: lock.DB, Keys: []string{lock.Key, PermitsKey(lock.Key), RecordsKey(lock.Key)},
 	}, time.Now().Add(c.Timeout))
 	if KeysSplit(err) { // in a slot migration, records are enough

@@ -43,9 +43,9 @@ func (c *Client) Move(args *MoveArgs, until time.Time) (MoveResult, error) {
 	if args.Event != "" {
 		channel = CarrierChannel(from.Carrier)
 	}
-	call := &Call{
+	call := &scriptCall{
 		Script: m.Move, DB: from.Lock.DB, Keys: m.Keys(from.Lock.Key, args.Owner),
-		Args: Args(
+		Args: words(
 			args.Owner, from.Token, from.Carrier, args.Last, args.ID, args.Carrier, args.Request,
 			RecordClient(args.Client),
 			args.Tombstone, args.Keep.Milliseconds(), channel, args.Event,
@@ -55,7 +55,7 @@ func (c *Client) Move(args *MoveArgs, until time.Time) (MoveResult, error) {
 	if !args.OwnKeys {
 		call.Keys = append(call.Keys, from.tombstone(), TombstoneKey(from.Lock.Key, from.Token, args.Carrier))
 	}
-	reply, err := c.Ask(call, until)
+	reply, err := c.ask(call, until)
 	args.Unknown = args.Unknown || call.OutcomeUnknown
 	if err != nil {
 		return MoveResult{}, err
@@ -76,7 +76,7 @@ func moveResult(reply any) (r MoveResult, ok bool) {
 		return r, true
 	case list && len(n) == 6 && n[0] == 1:
 		r = MoveResult{Moved: true, Token: n[1], Left: Millis(n[2]), Count: n[3], Age: Millis(n[4])}
-		r.Record, _ = ParseRecord(TextAt(reply, 5))
+		r.Record, _ = ParseRecord(textAt(reply, 5))
 		return r, true
 	}
 	return r, false

@@ -46,10 +46,10 @@ func (buf *scriptBuffer) free() {
 // runDirect sends the call by SendScript. done is false only if Redis certainly did not run the
 // script. Then the caller uses the client, which dials, follows redirects and sends the text of
 // unknown scripts.
-func (c *Client) runDirect(until time.Time, writeBy *time.Time, call *Call) (reply any, err error, done bool) {
+func (c *Client) runDirect(until time.Time, writeBy *time.Time, call *scriptCall) (reply any, err error, done bool) {
 	buf := scriptBuffers.Get().(*scriptBuffer)
 	defer buf.free()
-	buf.command = call.Append(buf.command[:0])
+	buf.command = call.append(buf.command[:0])
 	text, sent, err := c.Send(until, writeBy, call.DB, SlotOf(call.Keys[0]), buf.command, buf.reply[:0])
 	buf.reply = text
 	switch {
@@ -58,13 +58,13 @@ func (c *Client) runDirect(until time.Time, writeBy *time.Time, call *Call) (rep
 	case err != nil:
 		return nil, err, sent
 	}
-	if n, ok := integers(text); ok && call.Script.Shape.fits(n) {
+	if n, ok := integers(text); ok && call.Script.shape.fits(n) {
 		return n, nil, true
 	}
 	reply, rest, err := decode(string(text))
 	switch {
-	case err != nil || rest != "" || !isError(reply) && !call.Script.Shape.fits(reply):
-		c.DropConnection(call.DB, SlotOf(call.Keys[0]))
+	case err != nil || rest != "" || !isError(reply) && !call.Script.shape.fits(reply):
+		c.dropConnection(call.DB, SlotOf(call.Keys[0]))
 		return nil, errors.Join(ErrUnknown, ErrShape, err), true
 	case isError(reply):
 		err := reply.(ReplyError)
@@ -73,19 +73,19 @@ func (c *Client) runDirect(until time.Time, writeBy *time.Time, call *Call) (rep
 	return reply, nil, true
 }
 
-// DropConnection closes the connection that returned a reply of a wrong shape. The replies after it
+// dropConnection closes the connection that returned a reply of a wrong shape. The replies after it
 // may belong to other commands.
-func (c *Client) DropConnection(db, slot int) {
+func (c *Client) dropConnection(db, slot int) {
 	if c.Drop != nil {
 		c.Drop(db, slot)
 	}
 }
 
-// Append writes the call as EVALSHA.
-func (call *Call) Append(dst []byte) []byte {
+// append writes the call as EVALSHA.
+func (call *scriptCall) append(dst []byte) []byte {
 	dst = resp.AppendArray(dst, 3+len(call.Keys)+len(call.Args))
 	dst = resp.AppendBulk(resp.AppendBulk(dst, "EVALSHA"), call.Script.SHA)
-	dst = resp.AppendBulk(dst, Decimal(len(call.Keys)))
+	dst = resp.AppendBulk(dst, decimal(len(call.Keys)))
 	for _, key := range call.Keys {
 		dst = resp.AppendBulk(dst, key)
 	}
@@ -98,22 +98,22 @@ func (call *Call) Append(dst []byte) []byte {
 // integers reads a reply that is an array of integers, as nearly all are. ok is false for any other
 // reply.
 func integers(text []byte) (list []int64, ok bool) {
-	line, rest := CutLine(text)
+	line, rest := cutLine(text)
 	if len(line) != 2 || line[0] != '*' || line[1] < '1' || line[1] > '9' {
 		return nil, false
 	}
 	list = make([]int64, line[1]-'0')
 	for i := range list {
-		line, rest = CutLine(rest)
-		if list[i], ok = Integer(line, ':'); !ok {
+		line, rest = cutLine(rest)
+		if list[i], ok = integer(line, ':'); !ok {
 			return nil, false
 		}
 	}
 	return list, len(rest) == 0
 }
 
-// CutLine splits text after its first line. The line is nil when it is not complete.
-func CutLine(text []byte) (line, rest []byte) {
+// cutLine splits text after its first line. The line is nil when it is not complete.
+func cutLine(text []byte) (line, rest []byte) {
 	line, rest, ok := bytes.Cut(text, []byte("\r\n"))
 	if !ok {
 		return nil, text
@@ -121,8 +121,8 @@ func CutLine(text []byte) (line, rest []byte) {
 	return line, rest
 }
 
-// Integer reads an integer or an array length: a line that begins with kind.
-func Integer(line []byte, kind byte) (int64, bool) {
+// integer reads an integer or an array length: a line that begins with kind.
+func integer(line []byte, kind byte) (int64, bool) {
 	if len(line) < 2 || line[0] != kind {
 		return 0, false
 	}
@@ -145,8 +145,8 @@ func isError(reply any) bool {
 	return ok
 }
 
-// ErrReply is the error for bytes that are no RESP2 reply.
-var ErrReply = errors.New("lockcmd: a reply that cannot be read")
+// errReply is the error for bytes that are no RESP2 reply.
+var errReply = errors.New("lockcmd: a reply that cannot be read")
 
 // maxNesting is how deep a script's reply may nest. Replies of our scripts are flat lists.
 const maxNesting = 2
@@ -157,7 +157,7 @@ func decode(text string) (reply any, rest string, err error) { return decodeWith
 func decodeWithin(depth int, text string) (reply any, rest string, err error) {
 	line, rest, ok := strings.Cut(text, "\r\n")
 	if !ok || line == "" {
-		return nil, "", ErrReply
+		return nil, "", errReply
 	}
 	switch line[0] {
 	case '+':
@@ -177,7 +177,7 @@ func decodeWithin(depth int, text string) (reply any, rest string, err error) {
 	case line[0] == '*' && n >= 0 && n <= int64(len(rest)/len("+\r\n")) && depth > 0:
 		return decodeItems(depth-1, int(n), rest)
 	}
-	return nil, "", ErrReply
+	return nil, "", errReply
 }
 
 func decodeItems(depth, n int, text string) (reply any, rest string, err error) {
@@ -237,7 +237,7 @@ func (p *waitClients) close() {
 // runReplicated runs the script on the node of its keys. After a grant it waits there until enough
 // replicas have it, or until limit is near. In a slot migration the script runs like any other,
 // without WAIT.
-func (c *Client) runReplicated(ctx context.Context, call *Call, limit time.Time) (any, error) {
+func (c *Client) runReplicated(ctx context.Context, call *scriptCall, limit time.Time) (any, error) {
 	call.GotReplicas = 0
 	rdb := c.Database(call.DB)
 	node, ok := rdb.(*redis.Client)
@@ -257,7 +257,7 @@ func (c *Client) runReplicated(ctx context.Context, call *Call, limit time.Time)
 	if redis.HasErrorPrefix(err, "ASK") {
 		return call.Script.Run(ctx, rdb, call.Keys, call.Args)
 	}
-	if err == nil && IntegersOf(reply)[0] == 1 && c.touch(ctx, conn, call.Keys[0]) {
+	if err == nil && integersOf(reply)[0] == 1 && c.touch(ctx, conn, call.Keys[0]) {
 		patience := max(min(call.ReplicaTimeout, time.Until(limit)-replicaMargin), time.Millisecond)
 		call.GotReplicas = conn.Wait(ctx, int(call.WantReplicas), patience).Val() // 0 on an error
 	}
@@ -268,5 +268,5 @@ func (c *Client) runReplicated(ctx context.Context, call *Call, limit time.Time)
 // worked.
 func (c *Client) touch(ctx context.Context, conn Processor, key string) bool {
 	reply, err := TouchScript.Run(ctx, conn, []string{key}, nil)
-	return err == nil && IntegersOf(reply)[0] == 1
+	return err == nil && integersOf(reply)[0] == 1
 }

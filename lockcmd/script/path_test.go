@@ -79,9 +79,9 @@ func TestIntegers(t *testing.T) {
 
 func TestEncode(t *testing.T) {
 	t.Parallel()
-	call := &Call{Script: &Script{SHA: "abc"}, Keys: []string{"k", "{k}:x"}, Args: Args("me", int64(-5), 7)}
+	call := &scriptCall{Script: &Script{SHA: "abc"}, Keys: []string{"k", "{k}:x"}, Args: words("me", int64(-5), 7)}
 	want := "*8\r\n$7\r\nEVALSHA\r\n$3\r\nabc\r\n$1\r\n2\r\n$1\r\nk\r\n$5\r\n{k}:x\r\n$2\r\nme\r\n$2\r\n-5\r\n$1\r\n7\r\n"
-	if got := call.Append([]byte("+OK\r\n")); string(got) != "+OK\r\n"+want {
+	if got := call.append([]byte("+OK\r\n")); string(got) != "+OK\r\n"+want {
 		t.Errorf("got %q, want %q behind what was there", got, want)
 	}
 }
@@ -117,7 +117,7 @@ func TestR7WhenTheDirectPathFallsBack(t *testing.T) {
 			client := &Client{Send: func(_ time.Time, _ *time.Time, _, _ int, _, dst []byte) ([]byte, bool, error) {
 				return append(dst, c.reply...), c.sent, c.err
 			}}
-			_, err, done := client.runDirect(c.until, nil, &Call{Script: ReleaseScript, Keys: []string{"k"}})
+			_, err, done := client.runDirect(c.until, nil, &scriptCall{Script: ReleaseScript, Keys: []string{"k"}})
 			if done != c.done || done && !errors.Is(err, c.want) {
 				t.Errorf("got %v, done %v, want %v, %v", err, done, c.want, c.done)
 			}

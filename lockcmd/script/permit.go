@@ -59,11 +59,11 @@ func (c *Client) AcquirePermits(r *PermitRequest, until time.Time) (
 		waits = "1"
 	}
 	args := append(r.appendGrant(c, make([]string, 0, 13+2*len(r.Permits))), waits, string(r.Behind), r.TurnEvent)
-	call := &Call{
+	call := &scriptCall{
 		Script: PermitAcquireScript, DB: r.Lock.DB, Keys: append(SemaphoreKeys(r.Lock.Key), TurnsKey(r.Lock.Key)),
 		Args: r.appendPermits(args),
 	}
-	reply, err := c.Ask(call, until)
+	reply, err := c.ask(call, until)
 	if err != nil {
 		return result, call.OutcomeUnknown, err
 	}
@@ -78,14 +78,14 @@ func (c *Client) AcquirePermits(r *PermitRequest, until time.Time) (
 // appendGrant appends what the grant writes, up to the entry in the list of turns.
 func (r *PermitRequest) appendGrant(c *Client, args []string) []string {
 	g := &r.Grant
-	return append(args, g.Carrier, Decimal(g.Request), MillisText(g.TTL), g.Options, RecordID(g.ID),
+	return append(args, g.Carrier, decimal(g.Request), millisText(g.TTL), g.Options, RecordID(g.ID),
 		RecordClient(g.Client), PermitChannel(r.Lock.Key), c.Publish, g.Master, r.Turn)
 }
 
 // appendPermits appends the permits with their tokens.
 func (r *PermitRequest) appendPermits(args []string) []string {
 	for i, permit := range r.Permits {
-		args = append(args, permit, Decimal(r.FirstToken+int64(i)))
+		args = append(args, permit, decimal(r.FirstToken+int64(i)))
 	}
 	return args
 }
@@ -102,10 +102,10 @@ func permitAcquireResult(reply any, permits int) (r PermitAcquireResult, ok bool
 	case n[0] == 1 && len(n) == 2+2*permits:
 		r.Outcome, r.Available, r.Grants = AcquireGranted, n[1], permitGrants(n[2:])
 	case n[0] == 2 && len(n) == 4:
-		r.Outcome, r.Permit, r.Carrier = AcquireElsewhere, TextAt(reply, 1), TextAt(reply, 3)
-		r.Token, _ = strconv.ParseInt(TextAt(reply, 2), 10, 64)
+		r.Outcome, r.Permit, r.Carrier = AcquireElsewhere, textAt(reply, 1), textAt(reply, 3)
+		r.Token, _ = strconv.ParseInt(textAt(reply, 2), 10, 64)
 	case n[0] == 6 && len(n) == 2:
-		r.Outcome, r.Master = AcquireInGrace, TextAt(reply, 1)
+		r.Outcome, r.Master = AcquireInGrace, textAt(reply, 1)
 	default:
 		return r, false
 	}
@@ -137,14 +137,14 @@ type PermitHandoverResult struct {
 func (c *Client) HandOverPermit(permit string, hold Ref, r *PermitRequest, until time.Time) (
 	result PermitHandoverResult, unknown bool, err error,
 ) {
-	args := append(make([]string, 0, 15+2*len(r.Permits)), permit, Decimal(hold.Token), hold.Carrier)
+	args := append(make([]string, 0, 15+2*len(r.Permits)), permit, decimal(hold.Token), hold.Carrier)
 	args = append(r.appendGrant(c, args), string(r.Behind), r.TurnEvent)
 	keys := SemaphoreKeys(r.Lock.Key)
-	call := &Call{
+	call := &scriptCall{
 		Script: PermitHandoverScript, DB: r.Lock.DB, Keys: append(keys, TurnsKey(r.Lock.Key)), MinKeys: len(keys),
 		Args: r.appendPermits(args),
 	}
-	reply, err := c.Ask(call, until)
+	reply, err := c.ask(call, until)
 	if err != nil {
 		return result, call.OutcomeUnknown, err
 	}
@@ -197,16 +197,18 @@ type PermitRevokeResult struct {
 // be called several times with the same arguments, and acts once.
 func (c *Client) RevokePermit(args *PermitRevokeArgs, until time.Time) (PermitRevokeResult, error) {
 	lock, token, channel, event := args.Hold.Lock, "", "", ""
-	call := &Call{Script: PermitRevokeScript, DB: lock.DB, Keys: SemaphoreKeys(lock.Key), OutcomeUnknown: args.Unknown}
+	call := &scriptCall{
+		Script: PermitRevokeScript, DB: lock.DB, Keys: SemaphoreKeys(lock.Key), OutcomeUnknown: args.Unknown,
+	}
 	if args.Hold.Carrier != "" {
-		token, channel, event = Decimal(args.Hold.Token), CarrierChannel(args.Hold.Carrier), args.Event
+		token, channel, event = decimal(args.Hold.Token), CarrierChannel(args.Hold.Carrier), args.Event
 		call.Keys = append(call.Keys, args.Hold.tombstone())
 	}
-	call.Args = Args(
+	call.Args = words(
 		args.Permit, token, args.Hold.Carrier, PermitChannel(lock.Key), c.Publish, args.Keep.Milliseconds(),
 		channel, event,
 	)
-	reply, err := c.Ask(call, until)
+	reply, err := c.ask(call, until)
 	args.Unknown = args.Unknown || call.OutcomeUnknown
 	if err != nil {
 		return PermitRevokeResult{}, err
@@ -232,8 +234,8 @@ func permitRevokeResult(reply any, lock Lock) (r PermitRevokeResult, ok bool) {
 		return r, false
 	}
 	r.Changed, r.TTL = true, Millis(n[3])
-	r.Hold = Ref{Lock: lock, Carrier: TextAt(reply, 2)}
-	r.Hold.Token, _ = strconv.ParseInt(TextAt(reply, 1), 10, 64)
+	r.Hold = Ref{Lock: lock, Carrier: textAt(reply, 2)}
+	r.Hold.Token, _ = strconv.ParseInt(textAt(reply, 1), 10, 64)
 	return r, true
 }
 

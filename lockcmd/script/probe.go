@@ -35,17 +35,17 @@ func Probe(ctx context.Context, node *redis.Client, args ProbeArgs) (ProbeResult
 		if i < len(args.Marks) {
 			mark = args.Marks[i : i+1]
 		}
-		reply, err = probeScript.Run(ctx, node, mark, Args(args.Identity, args.Since, args.Keep.Milliseconds()))
+		reply, err = probeScript.Run(ctx, node, mark, words(args.Identity, args.Since, args.Keep.Milliseconds()))
 		if err == nil || Judge(err) != Refused {
 			break
 		}
 	}
-	n := IntegersOf(reply)
+	n := integersOf(reply)
 	switch {
 	case err != nil:
 		return ProbeResult{}, err
 	case len(n) != 4:
 		return ProbeResult{}, ErrNoMaster
 	}
-	return ProbeResult{Identity: TextAt(reply, 0), ReplID: TextAt(reply, 1), Since: n[2], Now: n[3]}, nil
+	return ProbeResult{Identity: textAt(reply, 0), ReplID: textAt(reply, 1), Since: n[2], Now: n[3]}, nil
 }

@@ -57,10 +57,10 @@ const RecordField = "leash"
 
 // RecordPrefix is the start of the record of a hold.
 func RecordPrefix(token int64, carrier string) string {
-	return string(AppendRecordPrefix(nil, token, carrier))
+	return string(appendRecordPrefix(nil, token, carrier))
 }
 
-func AppendRecordPrefix(dst []byte, token int64, carrier string) []byte {
+func appendRecordPrefix(dst []byte, token int64, carrier string) []byte {
 	dst = strconv.AppendInt(append(dst, "L1 "...), token, 10)
 	return append(append(append(dst, ' '), carrier...), ' ')
 }

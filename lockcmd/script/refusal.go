@@ -25,7 +25,7 @@ type refusal struct {
 }
 
 // noteRefusal notes that the node of a call refused it for now.
-func (c *Client) noteRefusal(call *Call, err error) {
+func (c *Client) noteRefusal(call *scriptCall, err error) {
 	var reply redis.Error
 	if !errors.As(err, &reply) || Migrates(reply) {
 		return
@@ -51,7 +51,7 @@ func (c *Client) noteRefusal(call *Call, err error) {
 const quietAfterRefusal = 5 * time.Second
 
 // noteSuccess notes that the node of a call took it.
-func (c *Client) noteSuccess(call *Call) {
+func (c *Client) noteSuccess(call *scriptCall) {
 	f := &c.refusals
 	if !f.some.Load() {
 		return

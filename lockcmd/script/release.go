@@ -13,7 +13,7 @@ type EndArgs struct {
 
 // list are the arguments that all these scripts begin with. There is room for so many more.
 func (a *EndArgs) list(more int) []string {
-	return append(make([]string, 0, 5+more), a.Owner, Decimal(a.Hold.Token), a.Hold.Carrier, Decimal(a.Request), a.What)
+	return append(make([]string, 0, 5+more), a.Owner, decimal(a.Hold.Token), a.Hold.Carrier, decimal(a.Request), a.What)
 }
 
 // The answers of scripts that end holds.
@@ -44,7 +44,7 @@ func (c *Client) Release(args *ReleaseArgs, until time.Time) (answer int64, err 
 		waits = "1"
 	}
 	m, key := end.Mode, end.Hold.Lock.Key
-	call := &Call{
+	call := &scriptCall{
 		Script: m.Release, DB: end.Hold.Lock.DB, Keys: m.ReleaseKeys(key, end.Owner),
 		MinKeys:        m.MinKeys(key, end.Owner),
 		Args:           append(end.list(5), m.Channel(key), c.Publish, args.Turn, waits, args.TurnEvent),
@@ -72,15 +72,15 @@ func (c *Client) ReleasePart(
 	if part == RecordsPart {
 		key = RecordsKey(key)
 	}
-	call := &Call{
+	call := &scriptCall{
 		Script: m.ReleaseKey, DB: lock.DB, Keys: []string{key},
-		Args: append(args.End.list(4), m.Channel(lock.Key), c.Publish, Decimal(counts), string(part)),
+		Args: append(args.End.list(4), m.Channel(lock.Key), c.Publish, decimal(counts), string(part)),
 	}
 	return c.askEnd(args, call, until)
 }
 
-func (c *Client) askEnd(args *ReleaseArgs, call *Call, until time.Time) (answer int64, err error) {
-	reply, err := c.Ask(call, until)
+func (c *Client) askEnd(args *ReleaseArgs, call *scriptCall, until time.Time) (answer int64, err error) {
+	reply, err := c.ask(call, until)
 	args.Unknown = args.Unknown || call.OutcomeUnknown
 	if err != nil {
 		return 0, err
@@ -96,8 +96,8 @@ func (c *Client) askEnd(args *ReleaseArgs, call *Call, until time.Time) (answer 
 // CountsOf asks how many counts an owner's READ or WRITE hold has, without the other keys of it. It
 // returns 1 at least, and not more than ReleasePart can handle.
 func (c *Client) CountsOf(lock Lock, m *Mode, owner string, until time.Time) (int64, error) {
-	n, err := c.AskInt(&Call{
-		Script: m.RenewKey, DB: lock.DB, Keys: []string{lock.Key}, Args: Args(0, owner, ""),
+	n, err := c.askInt(&scriptCall{
+		Script: m.RenewKey, DB: lock.DB, Keys: []string{lock.Key}, Args: words(0, owner, ""),
 	}, until)
 	if err != nil {
 		return 0, err
@@ -108,9 +108,9 @@ func (c *Client) CountsOf(lock Lock, m *Mode, owner string, until time.Time) (in
 // SetTimeout sets how long the first count of an owner's READ hold lasts, in a slot migration.
 // Without an answer that count lasts as long as before.
 func (c *Client) SetTimeout(lock Lock, owner string, left time.Duration, until time.Time) {
-	_, _ = c.Ask(&Call{
+	_, _ = c.ask(&scriptCall{
 		Script: Read.RenewKey, DB: lock.DB, Keys: []string{TimeoutKey(lock.Key, owner, 1)},
-		Args: Args(left.Milliseconds(), "", ""),
+		Args: words(left.Milliseconds(), "", ""),
 	}, until)
 }
 
@@ -129,7 +129,7 @@ type RevokeArgs struct {
 	Unknown bool
 }
 
-func (a *RevokeArgs) call(c *Client) *Call {
+func (a *RevokeArgs) call(c *Client) *scriptCall {
 	m, all, channel := a.Mode, "", ""
 	if a.All {
 		all = "all"
@@ -137,10 +137,10 @@ func (a *RevokeArgs) call(c *Client) *Call {
 	if a.Ended != "" {
 		channel = CarrierChannel(a.Hold.Carrier)
 	}
-	return &Call{
+	return &scriptCall{
 		Script: m.Revoke, DB: a.Hold.Lock.DB, OutcomeUnknown: a.Unknown,
 		Keys: m.EndKeys(a.Hold.Lock.Key, a.Owner, a.Hold.tombstone(), AnswerKey(a.Hold.Lock.Key, a.AnswerID)),
-		Args: Args(
+		Args: words(
 			a.Owner, a.Hold.Token, a.Hold.Carrier, all, m.Channel(a.Hold.Lock.Key), c.Publish, a.Keep.Milliseconds(),
 			channel, a.Ended, a.Decremented,
 		),
@@ -152,7 +152,7 @@ func (a *RevokeArgs) call(c *Client) *Call {
 // arguments, and acts once (R7). The answer is HoldEnded, CountsRemain or NoSuchHold.
 func (c *Client) Revoke(args *RevokeArgs, until time.Time) (answer int64, err error) {
 	call := args.call(c)
-	reply, err := c.Ask(call, until)
+	reply, err := c.ask(call, until)
 	return c.revoked(args, call, reply, err)
 }
 
@@ -161,11 +161,11 @@ func (c *Client) Revoke(args *RevokeArgs, until time.Time) (answer int64, err er
 func (c *Client) RevokeOwnKeys(args *RevokeArgs, until time.Time) (answer int64, err error) {
 	call := args.call(c)
 	call.Keys = args.Mode.Keys(args.Hold.Lock.Key, args.Owner)
-	reply, err := c.AskThroughMigration(call, until)
+	reply, err := c.askThroughMigration(call, until)
 	return c.revoked(args, call, reply, err)
 }
 
-func (c *Client) revoked(args *RevokeArgs, call *Call, reply any, err error) (int64, error) {
+func (c *Client) revoked(args *RevokeArgs, call *scriptCall, reply any, err error) (int64, error) {
 	args.Unknown = args.Unknown || call.OutcomeUnknown
 	if err != nil {
 		return 0, err

@@ -7,7 +7,7 @@ func (c *Client) RenewHold(
 	r Ref, m *Mode, owner string, lasts time.Duration, until time.Time,
 ) (held bool, sent time.Time, err error) {
 	call := r.renewal(m, owner, lasts)
-	reply, err := c.Ask(call, until)
+	reply, err := c.ask(call, until)
 	code, err := c.renewed(call, reply, err)
 	return code > 0, call.Sent, err
 }
@@ -18,21 +18,21 @@ func (c *Client) CheckHold(
 	r Ref, m *Mode, owner string, until time.Time,
 ) (left time.Duration, sent time.Time, err error) {
 	call := r.renewal(m, owner, 0)
-	reply, err := c.AskThroughMigration(call, until)
+	reply, err := c.askThroughMigration(call, until)
 	code, err := c.renewed(call, reply, err)
 	return Millis(code - 1), call.Sent, err
 }
 
 // renewal is the call that renews or, with 0, checks one hold.
-func (r Ref) renewal(m *Mode, owner string, lasts time.Duration) *Call {
-	return &Call{
+func (r Ref) renewal(m *Mode, owner string, lasts time.Duration) *scriptCall {
+	return &scriptCall{
 		Script: m.Renew, DB: r.Lock.DB, Keys: m.Keys(r.Lock.Key, owner),
-		Args: Args(lasts.Milliseconds(), owner, RecordPrefix(r.Token, r.Carrier)),
+		Args: words(lasts.Milliseconds(), owner, RecordPrefix(r.Token, r.Carrier)),
 	}
 }
 
 // renewed reads the reply about one hold.
-func (c *Client) renewed(call *Call, reply any, err error) (int64, error) {
+func (c *Client) renewed(call *scriptCall, reply any, err error) (int64, error) {
 	n, ok := listOf(reply)
 	switch {
 	case err != nil:

@@ -96,8 +96,8 @@ func (c *Client) renewDirect(ctx context.Context, batches []RenewBatch, each fun
 			left = append(left, i)
 			continue
 		}
-		if errors.Is(failed, ErrReply) || failed == nil && len(replies) != b.Holds.Len() {
-			c.DropConnection(b.DB, b.Slot)
+		if errors.Is(failed, errReply) || failed == nil && len(replies) != b.Holds.Len() {
+			c.dropConnection(b.DB, b.Slot)
 		}
 		each(i, c.renewResult(ctx, b, replies, failed, sent))
 	}
@@ -127,22 +127,22 @@ func (c *Client) renewByClient(ctx context.Context, verb string, batches []Renew
 	}
 	sent := time.Now()
 	pipe := c.Database(batches[0].DB).Pipeline()
-	cmds := make([]Once, len(some))
+	cmds := make([]once, len(some))
 	for k, i := range some {
 		call := batches[i].call()
-		cmds[k] = call.Script.Command(ctx, verb, call.Keys, call.Args)
+		cmds[k] = call.Script.command(ctx, verb, call.Keys, call.Args)
 		pipe.Process(ctx, cmds[k])
 	}
 	pipe.Exec(ctx) // each command has its own error
 	for k, i := range some {
 		b := &batches[i]
-		reply, err := b.Mode.Renew.Checked(cmds[k].Result())
+		reply, err := b.Mode.Renew.checked(cmds[k].Result())
 		if redis.HasErrorPrefix(err, "NOSCRIPT") {
 			left = append(left, i)
 			continue
 		}
 		var replies []RenewReply
-		for _, n := range IntegersOf(reply) {
+		for _, n := range integersOf(reply) {
 			replies = append(replies, RenewReply(n))
 		}
 		each(i, c.renewResult(ctx, b, replies, err, sent))
@@ -151,8 +151,8 @@ func (c *Client) renewByClient(ctx context.Context, verb string, batches []Renew
 }
 
 // call is the call that renews b.
-func (b *RenewBatch) call() *Call {
-	call := &Call{Script: b.Mode.Renew, DB: b.DB, Args: Args(b.Lasts.Milliseconds())}
+func (b *RenewBatch) call() *scriptCall {
+	call := &scriptCall{Script: b.Mode.Renew, DB: b.DB, Args: words(b.Lasts.Milliseconds())}
 	for i := range b.Holds.Len() {
 		key, token, carrier := b.Holds.Hold(i)
 		owner := string(b.Holds.AppendOwner(i, nil))
@@ -232,7 +232,7 @@ func (buf *renewBuffer) appendCall(b *RenewBatch) {
 			}
 		}
 		args = resp.AppendBulk(args, b.Holds.AppendOwner(i, buf.word[:0]))
-		args = resp.AppendBulk(args, AppendRecordPrefix(buf.word[:0], token, carrier))
+		args = resp.AppendBulk(args, appendRecordPrefix(buf.word[:0], token, carrier))
 	}
 	buf.args = args
 	dst = append(buf.appendInt(dst, b.Lasts.Milliseconds()), args...)
@@ -246,13 +246,13 @@ func (buf *renewBuffer) appendInt(dst []byte, n int64) []byte {
 // next reads the next reply: an array of integers or an error. The result is valid until the next
 // call. rest is the text after the reply.
 func (buf *renewBuffer) next(text []byte) (replies []RenewReply, rest []byte, err error) {
-	line, rest := CutLine(text)
+	line, rest := cutLine(text)
 	if len(line) > 0 && line[0] == '-' {
 		return nil, rest, ReplyError(line[1:])
 	}
-	n, ok := Integer(line, '*')
+	n, ok := integer(line, '*')
 	if !ok || n < 0 || n > int64(len(rest)) {
-		return nil, nil, ErrReply
+		return nil, nil, errReply
 	}
 	buf.replies = buf.replies[:0]
 	for range n {
@@ -260,10 +260,10 @@ func (buf *renewBuffer) next(text []byte) (replies []RenewReply, rest []byte, er
 			buf.replies, rest = append(buf.replies, renewDone), rest[4:]
 			continue
 		}
-		line, rest = CutLine(rest)
-		one, ok := Integer(line, ':')
+		line, rest = cutLine(rest)
+		one, ok := integer(line, ':')
 		if !ok {
-			return nil, nil, ErrReply
+			return nil, nil, errReply
 		}
 		buf.replies = append(buf.replies, RenewReply(one))
 	}

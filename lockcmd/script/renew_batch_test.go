@@ -65,7 +65,7 @@ func TestRenewBufferEqualsTheClientsCommands(t *testing.T) {
 				b.Lasts = 0
 			}
 			buf.appendCall(&b)
-			want = b.call().Append(want)
+			want = b.call().append(want)
 		}
 		if string(buf.commands) != string(want) {
 			t.Errorf("%s: got %q, want %q", m.Name, buf.commands, want)

@@ -37,14 +37,14 @@ func (c *Client) renewKeys(ctx context.Context, b *RenewBatch, replies []RenewRe
 // renewFields renews the key that has the hold, which is the lock or the zset of permits, and the
 // records.
 func (k *keyRenewal) renewFields(ctx context.Context) {
-	cmds := make([][2]Once, len(k.some))
+	cmds := make([][2]once, len(k.some))
 	pipe := k.client.Database(k.batch.DB).Pipeline()
 	for j, i := range k.some {
 		key, token, carrier := k.batch.Holds.Hold(i)
 		owner := k.owner(i)
 		keys := k.batch.Mode.Keys(key, owner)
 		lock, records := keys[len(keys)-2], keys[len(keys)-1]
-		cmds[j] = [2]Once{k.send(ctx, pipe, lock, owner, ""),
+		cmds[j] = [2]once{k.send(ctx, pipe, lock, owner, ""),
 			k.send(ctx, pipe, records, owner, RecordPrefix(token, carrier))}
 	}
 	pipe.Exec(ctx) // each command has its own error
@@ -68,7 +68,7 @@ const maxPerKeyCounts = 1 << 20
 
 // renewTimeouts renews the timeout keys of the READ holds that are there.
 func (k *keyRenewal) renewTimeouts(ctx context.Context) {
-	cmds := make([][]Once, len(k.some))
+	cmds := make([][]once, len(k.some))
 	pipe := k.client.Database(k.batch.DB).Pipeline()
 	for j, i := range k.some {
 		key, _, _ := k.batch.Holds.Hold(i)
@@ -89,15 +89,15 @@ func (k *keyRenewal) renewTimeouts(ctx context.Context) {
 func (k *keyRenewal) owner(i int) string { return string(k.batch.Holds.AppendOwner(i, nil)) }
 
 // send adds the renewal of one key to a pipeline.
-func (k *keyRenewal) send(ctx context.Context, pipe redis.Pipeliner, key, owner, begins string) Once {
+func (k *keyRenewal) send(ctx context.Context, pipe redis.Pipeliner, key, owner, begins string) once {
 	ms := int64(k.batch.Lasts / time.Millisecond)
-	cmd := k.batch.Mode.RenewKey.Command(ctx, "EVAL", []string{key}, Args(ms, owner, begins))
+	cmd := k.batch.Mode.RenewKey.command(ctx, "EVAL", []string{key}, words(ms, owner, begins))
 	pipe.Process(ctx, cmd)
 	return cmd
 }
 
 // keyReply is what Redis says of one key.
-func keyReply(cmd Once) RenewReply {
+func keyReply(cmd once) RenewReply {
 	n, err := cmd.Int64()
 	var answer redis.Error
 	switch {

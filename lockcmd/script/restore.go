@@ -37,10 +37,10 @@ func (h *RestoredHold) record(m *Mode) string {
 		since = time.Now().UnixMilli()
 	}
 	if h.Moves > 0 {
-		ext = strings.TrimPrefix(ext+",moves="+Decimal(h.Moves), "-,")
+		ext = strings.TrimPrefix(ext+",moves="+decimal(h.Moves), "-,")
 	}
 	return RecordPrefix(h.Token, h.Carrier) + strings.Join([]string{
-		Decimal(h.Request), Decimal(h.Token), Decimal(since), MillisText(h.TTL), h.Terms.OptionLetters(), ext,
+		decimal(h.Request), decimal(h.Token), decimal(since), millisText(h.TTL), h.Terms.OptionLetters(), ext,
 		RecordID(h.LastID), RecordClient(h.Client),
 	}, " ")
 }
@@ -74,7 +74,7 @@ type RestoreResult struct {
 // result for each hold. unknown tells that a copy may still be on its way, also without an error.
 func (c *Client) Restore(args *RestoreArgs, until time.Time) (results []RestoreResult, unknown bool, err error) {
 	call := args.call()
-	reply, err := c.Ask(call, until)
+	reply, err := c.ask(call, until)
 	results, err = c.restored(call, args, reply, err)
 	return results, call.OutcomeUnknown, err
 }
@@ -94,10 +94,10 @@ func (c *Client) RestoreOnce(ctx context.Context, args *RestoreArgs) (results []
 }
 
 // call makes the call.
-func (args *RestoreArgs) call() *Call {
-	call := &Call{
+func (args *RestoreArgs) call() *scriptCall {
+	call := &scriptCall{
 		Script: args.Mode.Restore, DB: args.DB,
-		Args: Args(args.Master, args.GraceEnd, args.TokenTTL.Milliseconds()),
+		Args: words(args.Master, args.GraceEnd, args.TokenTTL.Milliseconds()),
 	}
 	for i := range args.Holds {
 		h := &args.Holds[i]
@@ -106,14 +106,14 @@ func (args *RestoreArgs) call() *Call {
 			call.Keys = append(call.Keys, TokenKey(h.Key))
 		}
 		call.Keys = append(call.Keys, TombstoneKey(h.Key, h.Token, h.Carrier))
-		call.Args = append(call.Args, h.Owner, Decimal(h.Count), Decimal(max(h.Lasts.Milliseconds(), 1)),
+		call.Args = append(call.Args, h.Owner, decimal(h.Count), decimal(max(h.Lasts.Milliseconds(), 1)),
 			h.record(args.Mode))
 	}
 	return call
 }
 
 // restored reads the reply.
-func (c *Client) restored(call *Call, args *RestoreArgs, reply any, err error) ([]RestoreResult, error) {
+func (c *Client) restored(call *scriptCall, args *RestoreArgs, reply any, err error) ([]RestoreResult, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func restoreResults(reply any) (results []RestoreResult, ok bool) {
 	}
 	results = make([]RestoreResult, len(n))
 	for i, code := range n {
-		if r, moved := ParseRecord(TextAt(reply, i)); moved {
+		if r, moved := ParseRecord(textAt(reply, i)); moved {
 			results[i] = RestoreResult{Outcome: RestoreMoved, Record: r}
 			continue
 		}

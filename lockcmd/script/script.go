@@ -20,7 +20,7 @@ var Files embed.FS
 // Script is one Lua script.
 type Script struct {
 	Source, SHA string
-	Shape       shape // of its replies
+	shape       shape // of its replies
 }
 
 var (
@@ -92,22 +92,22 @@ func Load(name string, parts ...string) *Script {
 	}
 	source := join(files)
 	sum := sha1.Sum([]byte(source))
-	sc := &Script{Source: source, SHA: hex.EncodeToString(sum[:]), Shape: shapeOf(name)}
+	sc := &Script{Source: source, SHA: hex.EncodeToString(sum[:]), shape: shapeOf(name)}
 	if loaded[name] == nil {
 		loaded[name] = sc
 	}
 	return sc
 }
 
-// Once is a command that go-redis must not send again. A script that ran but whose reply was lost
+// once is a command that go-redis must not send again. A script that ran but whose reply was lost
 // would run twice. Only Leash repeats a call, under the request's own number (R7).
-type Once struct{ *redis.Cmd }
+type once struct{ *redis.Cmd }
 
 // NoRetry implements redis.Cmder.
-func (Once) NoRetry() bool { return true }
+func (once) NoRetry() bool { return true }
 
-// Command is a call of the script: by its hash (EVALSHA) or by its text (EVAL).
-func (sc *Script) Command(ctx context.Context, verb string, keys, args []string) Once {
+// command is a call of the script: by its hash (EVALSHA) or by its text (EVAL).
+func (sc *Script) command(ctx context.Context, verb string, keys, args []string) once {
 	all := make([]any, 0, 3+len(keys)+len(args))
 	all = append(all, verb, sc.body(verb), len(keys))
 	for _, words := range [...][]string{keys, args} {
@@ -127,12 +127,12 @@ func (sc *Script) body(verb string) string {
 }
 
 // scriptCommand is a script call with these words.
-func scriptCommand(ctx context.Context, all []any) Once {
+func scriptCommand(ctx context.Context, all []any) once {
 	cmd := redis.NewCmd(ctx, all...)
 	cmd.SetFirstKeyPos(3)
 	// Otherwise go-redis first asks some node for COMMAND, for up to 5 s, whatever ctx says.
 	cmd.SetStepCount(1)
-	return Once{cmd}
+	return once{cmd}
 }
 
 // Processor is a client or a connection of go-redis.
@@ -142,24 +142,24 @@ type Processor interface {
 
 // Run runs a script once: by its hash, or by its text if Redis does not know it.
 func (sc *Script) Run(ctx context.Context, rdb Processor, keys, args []string) (any, error) {
-	cmd := sc.Command(ctx, "EVALSHA", keys, args)
+	cmd := sc.command(ctx, "EVALSHA", keys, args)
 	err := rdb.Process(ctx, cmd)
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		cmd = sc.Command(ctx, "EVAL", keys, args)
+		cmd = sc.command(ctx, "EVAL", keys, args)
 		err = rdb.Process(ctx, cmd)
 	}
-	return sc.Checked(cmd.Val(), err)
+	return sc.checked(cmd.Val(), err)
 }
 
-// Checked checks the shape of a reply of go-redis. go-redis returns a null as an error of Redis; no
+// checked checks the shape of a reply of go-redis. go-redis returns a null as an error of Redis; no
 // script returns one.
-func (sc *Script) Checked(reply any, err error) (any, error) {
+func (sc *Script) checked(reply any, err error) (any, error) {
 	switch {
 	case errors.Is(err, redis.Nil):
 		return nil, ErrShape
 	case err != nil:
 		return nil, err
-	case !sc.Shape.fits(reply):
+	case !sc.shape.fits(reply):
 		return nil, ErrShape
 	}
 	return reply, nil
@@ -178,13 +178,13 @@ func (sc *Script) Commands() (names []string) {
 	return names
 }
 
-// Shape describes the replies of a script: lists of integers and texts. A single integer counts as
+// shape describes the replies of a script: lists of integers and texts. A single integer counts as
 // a list of one. In kinds, 'i' is an integer and 's' a text. A reply may have more items.
 type shape struct {
 	kinds string           // the first items of every reply
 	code  map[int64]string // by the first integer: the items after it
 	// replies are lists of any length; kinds are the allowed items
-	List bool
+	list bool
 }
 
 // shapes are the shapes by script, see the head of each script. All other scripts answer an integer
@@ -201,13 +201,13 @@ var shapes = map[string]shape{
 	"semaphore_info": {kinds: "ii"},
 	"inspect":        {kinds: "iiii"},
 	"rw_inspect":     {kinds: "iii"},
-	"renew":          {kinds: "i", List: true},
-	"rw_renew":       {kinds: "i", List: true},
-	"permit_renew":   {kinds: "i", List: true},
-	"restore":        {kinds: "is", List: true},
-	"rw_restore":     {kinds: "is", List: true},
-	"permit_restore": {kinds: "is", List: true},
-	"probe":          {kinds: "is", List: true}, // the caller checks the length
+	"renew":          {kinds: "i", list: true},
+	"rw_renew":       {kinds: "i", list: true},
+	"permit_renew":   {kinds: "i", list: true},
+	"restore":        {kinds: "is", list: true},
+	"rw_restore":     {kinds: "is", list: true},
+	"permit_restore": {kinds: "is", list: true},
+	"probe":          {kinds: "is", list: true}, // the caller checks the length
 }
 
 var (
@@ -231,13 +231,13 @@ func (sh shape) fits(reply any) bool {
 	case []any:
 		return fits(sh, reply, kindOf, func(item any) int64 { n, _ := item.(int64); return n })
 	case int64:
-		return !sh.List && fits(sh, []int64{reply}, func(int64) byte { return 'i' }, func(n int64) int64 { return n })
+		return !sh.list && fits(sh, []int64{reply}, func(int64) byte { return 'i' }, func(n int64) int64 { return n })
 	}
 	return false
 }
 
 func fits[T any](sh shape, items []T, kind func(T) byte, number func(T) int64) bool {
-	if sh.List {
+	if sh.list {
 		for _, item := range items {
 			if k := kind(item); k != sh.kinds[0] && k != sh.kinds[len(sh.kinds)-1] {
 				return false

@@ -53,7 +53,7 @@ func withDirectPath(name, text string) (reply any, err error) {
 	c := &Client{Send: func(time.Time, *time.Time, int, int, []byte, []byte) ([]byte, bool, error) {
 		return []byte(text), true, nil
 	}}
-	reply, err, _ = c.runDirect(time.Now().Add(time.Minute), nil, &Call{Script: Load(name), Keys: []string{"k"}})
+	reply, err, _ = c.runDirect(time.Now().Add(time.Minute), nil, &scriptCall{Script: Load(name), Keys: []string{"k"}})
 	return reply, err
 }
 
@@ -87,7 +87,7 @@ func TestScriptReplyOfAnotherShapeClosesItsConnection(t *testing.T) {
 		Drop: func(db, slot int) { told = append(told, fmt.Sprint(db, " ", slot)) },
 	}
 	_, err, done := c.runDirect(time.Now().Add(time.Minute), nil,
-		&Call{Script: ReleaseScript, DB: 3, Keys: []string{"k"}})
+		&scriptCall{Script: ReleaseScript, DB: 3, Keys: []string{"k"}})
 	if !errors.Is(err, ErrShape) || !done {
 		t.Errorf("error %v, done %v: want errShape, and that it is not sent again on the way", err, done)
 	}
@@ -133,12 +133,12 @@ func FuzzScriptReply(f *testing.F) {
 			t.Fatalf("%q: %v, more is left than there was", text, reply)
 		}
 		if ints, ok := integers([]byte(text)); ok && (err != nil || rest != "" ||
-			fmt.Sprint(ints) != fmt.Sprint(IntegersOf(reply))) {
+			fmt.Sprint(ints) != fmt.Sprint(integersOf(reply))) {
 			t.Fatalf("%q: integers %v, decode %v %v", text, ints, reply, err)
 		}
 		for _, name := range names {
 			reply, err := withDirectPath(name, text)
-			if err == nil && len(IntegersOf(reply)) == 0 && !shapeOf(name).List {
+			if err == nil && len(integersOf(reply)) == 0 && !shapeOf(name).list {
 				t.Fatalf("%s %q: an empty reply", name, text)
 			}
 		}

@@ -19,9 +19,9 @@ type UndoArgs struct {
 // returns false if the client is stopped first.
 func (c *Client) Undo(args UndoArgs) (answered bool) {
 	m, key := args.Mode, args.Lock.Key
-	return c.askUntilAnswered(&Call{
+	return c.askUntilAnswered(&scriptCall{
 		Script: m.Undo, DB: args.Lock.DB, Keys: m.EndKeys(key, args.Owner), MinKeys: m.MinKeys(key, args.Owner),
-		Args: Args(args.Owner, args.Carrier, args.Acquire, args.Number, m.Channel(key), c.Publish, args.Keep),
+		Args: words(args.Owner, args.Carrier, args.Acquire, args.Number, m.Channel(key), c.Publish, args.Keep),
 	})
 }
 
@@ -29,9 +29,9 @@ func (c *Client) Undo(args UndoArgs) (answered bool) {
 // grant with a token up to keep stays. It sends the script until Redis answers. It returns false if
 // the client is stopped first.
 func (c *Client) UndoPermits(lock Lock, carrier string, acquire, keep int64, permits []string) (answered bool) {
-	return c.askUntilAnswered(&Call{
+	return c.askUntilAnswered(&scriptCall{
 		Script: permitUndoScript, DB: lock.DB, Keys: SemaphoreKeys(lock.Key),
-		Args: append(Args(carrier, acquire, PermitChannel(lock.Key), c.Publish, keep), permits...),
+		Args: append(words(carrier, acquire, PermitChannel(lock.Key), c.Publish, keep), permits...),
 	})
 }
 
@@ -41,9 +41,9 @@ func (c *Client) UndoPermits(lock Lock, carrier string, acquire, keep int64, per
 func (c *Client) Dequeue(
 	lock Lock, owners []string, bit string, heartbeat time.Duration, until time.Time,
 ) (stay bool, err error) {
-	n, err := c.AskInt(&Call{
+	n, err := c.askInt(&scriptCall{
 		Script: dequeueScript, DB: lock.DB, Keys: Fair.EndKeys(lock.Key, ""),
-		Args: append(Args(Fair.Channel(lock.Key), c.Publish, bit, heartbeat.Milliseconds()), owners...),
+		Args: append(words(Fair.Channel(lock.Key), c.Publish, bit, heartbeat.Milliseconds()), owners...),
 	}, until)
 	return err == nil && n == 0, err
 }
@@ -55,16 +55,16 @@ func (c *Client) LeaveTurns(lock Lock, m *Mode, entry, event string, until time.
 	if m == Permit { // how many are available
 		word = "1"
 	}
-	_, _ = c.Ask(&Call{
+	_, _ = c.ask(&scriptCall{
 		Script: leaveTurnsScript, DB: lock.DB, Keys: []string{TurnsKey(lock.Key)},
 		Args: []string{entry, event, m.Channel(lock.Key), c.Publish, word},
 	}, until)
 }
 
 // askUntilAnswered sends a call again and again, with a pause after each time-out.
-func (c *Client) askUntilAnswered(call *Call) (answered bool) {
+func (c *Client) askUntilAnswered(call *scriptCall) (answered bool) {
 	for {
-		_, err := c.Ask(call, time.Now().Add(c.Timeout))
+		_, err := c.ask(call, time.Now().Add(c.Timeout))
 		if !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrRefused) {
 			return true
 		}
