@@ -49,9 +49,10 @@
 // # Waiting
 //
 // The waiters for one lock, semaphore or latch on this Leash form a wait queue (wait_queue.go,
-// queue_wait.go). Only the first one tries to take it: after a wake-up, when the holder's lease has
-// run out, and every second. FAIR waiters are in a queue in Redis, and each tries for itself
-// (fair.go). What differs between the kinds of waiters is a waitRequest (wait_request.go).
+// queue_wait.go, queue_claim.go). Only the first one tries to take it: after a wake-up, when the
+// holder's lease has run out, and every second. FAIR waiters are in a queue in Redis, and each
+// tries for itself (fair.go). What differs between the kinds of waiters is a waitRequest
+// (wait_request.go).
 //
 // # Several keys
 //
