@@ -13,7 +13,7 @@ import (
 
 // How long one reading of the password may take.
 const (
-	passwordFileLimit    = time.Second
+	passwordFileLimit    = 5 * time.Second
 	passwordCommandLimit = 10 * time.Second
 )
 

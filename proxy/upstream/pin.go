@@ -161,11 +161,15 @@ func (l *Link) usable() bool {
 
 // Steady says whether Leash may send AUTH on a pinned link when its own user has a new password. It
 // may not during a transaction, in which AUTH would be queued, nor while a command blocks. A link
-// that was pinned is not steady.
+// that was pinned is not steady. If there has been a new password since, Steady(true) sends AUTH at
+// once: a link that is often in use may never be steady when Leash looks.
 func (l *Link) Steady(steady bool) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.steady = steady
+	l.mu.Unlock()
+	if steady {
+		l.node.up.loginAgain(l)
+	}
 }
 
 // Ended reports whether a pinned link takes no more calls.
