@@ -7,7 +7,11 @@ import (
 	"testing"
 )
 
-var settingName = regexp.MustCompile(`\bLEASH_[A-Z_]*[A-Z]\b`)
+var (
+	settingName = regexp.MustCompile(`\bLEASH_[A-Z_]*[A-Z]\b`)
+	metricName  = regexp.MustCompile(`\bleash_[a-z_]*[a-z]\b`)
+	metricRow   = regexp.MustCompile("(?m)^\\| `(leash_[a-z_]+)` \\| ([a-z]+) ")
+)
 
 // TestDeployHasRealSettings checks the settings of Leash in deploy/.
 func TestDeployHasRealSettings(t *testing.T) {
@@ -33,6 +37,41 @@ func TestDeployHasRealSettings(t *testing.T) {
 	}
 	if found < 10 {
 		t.Errorf("found only %d settings: is the pattern still right?", found)
+	}
+}
+
+// TestDeployHasRealMetrics checks the names of metrics in deploy/. A test of internal/metrics keeps
+// docs/metrics.md equal to what Leash serves.
+func TestDeployHasRealMetrics(t *testing.T) {
+	known := make(map[string]bool)
+	for _, m := range metricRow.FindAllStringSubmatch(read(t, "docs/metrics.md"), -1) {
+		known[m[1]] = true
+		if m[2] == "histogram" {
+			known[m[1]+"_bucket"], known[m[1]+"_sum"], known[m[1]+"_count"] = true, true, true
+		}
+	}
+	found := 0
+	for _, path := range files(t, ".yaml", ".json") {
+		if !strings.HasPrefix(path, "deploy/") {
+			continue
+		}
+		for _, name := range metricName.FindAllString(read(t, path), -1) {
+			found++
+			if !known[name] {
+				t.Errorf("%s: %s is not a metric", path, name)
+			}
+		}
+	}
+	if found < 20 {
+		t.Errorf("found only %d metrics: is the pattern still right?", found)
+	}
+}
+
+// TestHAProxySettings lets HAProxy check the file for it.
+func TestHAProxySettings(t *testing.T) {
+	out, err := exec.CommandContext(t.Context(), "haproxy", "-c", "-f", "../../deploy/haproxy/haproxy.cfg").CombinedOutput()
+	if err != nil {
+		t.Errorf("haproxy -c: %v\n%s", err, out)
 	}
 }
 
