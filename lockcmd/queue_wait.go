@@ -71,7 +71,7 @@ func (q *queueWait) close(ctx context.Context) {
 	s := q.service
 	s.queues.leave(q.waiter, result{}, true)
 	if !q.took && q.turns != nil && !s.queues.waiting(q.queue) {
-		awaitLeft(ctx, s.leaveTurns(q.queue.lockID, q.turns), q.end)
+		awaitLeft(ctx, s.leaveTurns(q.queue, q.turns), q.end)
 	}
 	q.timer.Stop()
 	if q.blockTimer != nil {

@@ -70,20 +70,21 @@ func (s *Service) beginTurn(lock lockID, kind string) {
 		if kind != turnKind(m) {
 			continue
 		}
-		if !s.queues.wake(queueID{lock, m.Channel(lock.key)}) {
-			s.leaveTurns(lock, m)
+		if queue := (queueID{lock, m.Channel(lock.key)}); !s.queues.wake(queue) {
+			s.leaveTurns(queue, m)
 		}
 	}
 }
 
 // leaveTurns takes this Leash out of the list of turns, because nobody waits here any more. It does
 // not block; left is closed when it is done. Without an answer the reservation of this Leash runs
-// out.
-func (s *Service) leaveTurns(lock lockID, m *script.Mode) (left <-chan struct{}) {
-	done := make(chan struct{})
+// out. A waiter that has come meanwhile may have been taken out, so it attempts again.
+func (s *Service) leaveTurns(queue queueID, m *script.Mode) (left <-chan struct{}) {
+	done, lock := make(chan struct{}), queue.lockID
 	s.spawn(func() {
 		defer close(done)
 		s.redis.LeaveTurns(lock.inRedis(), m, s.turnEntry(m), turnEventText(lock, m), s.deadline())
+		s.events.Miss(queue.channel)
 	})
 	return done
 }

@@ -162,6 +162,27 @@ func TestR21ALeashWithoutWaitersLeavesTheList(t *testing.T) {
 	})
 }
 
+// TestR21AWaiterThatComesWhileItsLeashLeaves: A Leash without waiters leaves the list, and a waiter
+// comes at that time. It enters the list again.
+func TestR21AWaiterThatComesWhileItsLeashLeaves(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}, slowRetries), newKey()
+		receiveEvents(t, rdb, s)
+		a, b := connect(t, s), connect(t, s)
+		a.token(key)
+		reply := b.await(s, 1, key, "BLOCK", "0")
+		inList := func() bool { return len(turnsOf(t, rdb, key)) == 1 }
+		eventually(t, 5*time.Second, "the Leash is in the list", inList)
+		lock := lockID{0, key}
+		<-s.leaveTurns(queueID{lock, script.Plain.Channel(key)}, script.Plain)
+		// Without that, it would attempt again only when the TTL of 30 s is over.
+		eventually(t, time.Second, "it is in the list again", inList)
+		want(t, a.do("LOCK.RELEASE", key), ":1")
+		tokenOf(t, receive(t, reply, 2*time.Second))
+	})
+}
+
 // TestR21AWriterGetsInBetweenReadersThatOverlap: Readers on two Leashes always overlap, and a
 // writer waits on one of them.
 func TestR21AWriterGetsInBetweenReadersThatOverlap(t *testing.T) {
