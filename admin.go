@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"leash/internal/admin"
+	"leash/internal/audit"
 	"leash/internal/config"
 	"leash/internal/console"
 	"leash/internal/metrics"
@@ -30,13 +31,14 @@ type adminPort struct {
 	server atomic.Pointer[proxy.Server]
 	stop   func()
 
+	audit   *audit.Log
 	console *console.Console // nil without --admin
 	backend atomic.Pointer[console.Backend]
 }
 
 // startAdmin opens the port and serves it until stop is called.
-func startAdmin(ctx context.Context, cfg config.Config, c certificates, log *slog.Logger) (*adminPort, error) {
-	a := &adminPort{ctx: ctx, stop: func() {}}
+func startAdmin(ctx context.Context, cfg config.Config, c certificates, audit *audit.Log, log *slog.Logger) (*adminPort, error) {
+	a := &adminPort{ctx: ctx, audit: audit, stop: func() {}}
 	if cfg.Admin == "" {
 		return a, nil
 	}
@@ -73,7 +75,7 @@ func followed(source *tlsfiles.Source) *tls.Config {
 func (a *adminPort) show(server *proxy.Server, locks *lockcmd.Service) {
 	a.server.Store(server)
 	if a.console != nil {
-		locks.SetObserver(a.console.Observer())
+		locks.AddObserver(a.console.Observer())
 		a.backend.Store(&console.Backend{Server: server, Locks: locks})
 	}
 }
@@ -107,7 +109,7 @@ func (a *adminPort) metrics(c certificates) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(
 		metrics.New(metrics.Source{
-			Version: config.Version(), Figures: a.figures, Ready: a.ready, Certificates: expiries,
+			Version: config.Version(), Figures: a.figures, Ready: a.ready, Certificates: expiries, AuditDropped: a.audit.Dropped,
 		}),
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),

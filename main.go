@@ -29,6 +29,7 @@ import (
 	"syscall"
 	"time"
 
+	"leash/internal/audit"
 	"leash/internal/cli"
 	"leash/internal/collector"
 	"leash/internal/config"
@@ -119,8 +120,13 @@ func serve(ctx context.Context, cfg config.Config, hangups <-chan os.Signal, log
 	if password != nil {
 		reread = h.wake()
 	}
+	records, stopAudit, err := startAudit(cfg, h, log)
+	if err != nil {
+		return err
+	}
+	defer stopAudit()
 	defer certificates.follow(h, hangups)()
-	admin, err := startAdmin(ctx, cfg, certificates, log)
+	admin, err := startAdmin(ctx, cfg, certificates, records, log)
 	if err != nil {
 		return err
 	}
@@ -162,6 +168,9 @@ func serve(ctx context.Context, cfg config.Config, hangups <-chan os.Signal, log
 	locks, err := lockcmd.New(lockConfig(cfg, up), up.Client(), exchange, log)
 	if err != nil {
 		return err
+	}
+	if records != nil {
+		locks.AddObserver(records)
 	}
 	up.OnSwitch(locks.CheckAll)
 	server, err := proxy.New(proxyConfig(cfg, certificates), up, locks, exchange, up.Commands(ctx), log)
@@ -211,6 +220,19 @@ func delayed(ctx context.Context, delay time.Duration, log *slog.Logger) (late c
 		return nil
 	}, nil)
 	return late, func() { _ = end() }
+}
+
+// startAudit opens the audit log and writes it until stop is called. Without --audit-log it is nil.
+func startAudit(cfg config.Config, h *hangupReader, log *slog.Logger) (records *audit.Log, stop func(), err error) {
+	if cfg.AuditLog == "" {
+		return nil, func() {}, nil
+	}
+	if records, err = audit.Open(cfg.AuditLog, log); err != nil {
+		return nil, nil, fmt.Errorf("--audit-log: %w", err)
+	}
+	reopen := h.wake()
+	end := background(func(ctx context.Context) error { records.Run(ctx, reopen); return nil }, nil)
+	return records, func() { _ = end() }, nil
 }
 
 // connect waits for Redis. Until Redis answers, clients get an error.

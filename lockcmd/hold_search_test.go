@@ -186,7 +186,7 @@ func TestObserver(t *testing.T) {
 	t.Parallel()
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
 	all, few := &changeLog{all: true}, &changeLog{}
-	s.SetObserver(all)
+	s.AddObserver(all)
 	a, b, key := connect(t, s), connect(t, s), newKey()
 	told := func(o *changeLog, key string, want ...ChangeKind) {
 		t.Helper()
@@ -205,7 +205,7 @@ func TestObserver(t *testing.T) {
 	a.carrier.End(Expire)
 	told(all, key+":left", Granted, Expiring)
 
-	s.SetObserver(few)
+	s.AddObserver(few)
 	b.token(key + ":few")
 	want(t, connect(t, s).do("LOCK.BREAK", key+":few"), ":1")
 	told(few, key+":few", Lost)

@@ -35,21 +35,37 @@ const (
 	Lost     ChangeKind = "lost"
 )
 
-// SetObserver sets who is told of changes. While Watches is false, it costs two loads for each
-// grant and each release.
-func (s *Service) SetObserver(o Observer) { s.observer.Store(&o) }
+// AddObserver adds one who is told of changes. While Watches is false, it costs two loads for each
+// grant and each release. It is not safe for concurrent use with itself.
+func (s *Service) AddObserver(o Observer) {
+	all := []Observer{o}
+	if before := s.observers.Load(); before != nil {
+		all = append(all, *before...)
+	}
+	s.observers.Store(&all)
+}
 
 // observe tells the observer of a change that is no loss. No mutex may be held.
 func (s *Service) observe(kind ChangeKind, h *hold) {
-	if o := s.observer.Load(); o != nil && (*o).Watches() {
-		(*o).Observe(h.changed(kind, ""))
+	all := s.observers.Load()
+	if all == nil {
+		return
+	}
+	for _, o := range *all {
+		if o.Watches() {
+			o.Observe(h.changed(kind, ""))
+		}
 	}
 }
 
 // observeLoss tells the observer of a loss.
 func (s *Service) observeLoss(h *hold, reason string) {
-	if o := s.observer.Load(); o != nil {
-		(*o).Observe(h.changed(Lost, reason))
+	all := s.observers.Load()
+	if all == nil {
+		return
+	}
+	for _, o := range *all {
+		o.Observe(h.changed(Lost, reason))
 	}
 }
 

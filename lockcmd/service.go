@@ -27,17 +27,17 @@ type Service struct {
 	began time.Time
 	identity
 	timing
-	redis    *script.Client
-	log      *slog.Logger
-	watchdog *renewal.Watchdog
-	graces   *failover.Masters // nil without Config.FailoverGrace
-	events   leashEvents
-	queues   *waitQueues
-	dequeuer dequeuer
-	limits   *limits
-	losses   *lossLog
-	stats    counters
-	observer atomic.Pointer[Observer] // nil without
+	redis     *script.Client
+	log       *slog.Logger
+	watchdog  *renewal.Watchdog
+	graces    *failover.Masters // nil without Config.FailoverGrace
+	events    leashEvents
+	queues    *waitQueues
+	dequeuer  dequeuer
+	limits    *limits
+	losses    *lossLog
+	stats     counters
+	observers atomic.Pointer[[]Observer] // nil without
 
 	presentHolds
 	tasks    tasks

@@ -141,6 +141,8 @@ type Config struct {
 	Threads int
 	// LogLevel is the lowest level that is logged.
 	LogLevel slog.Level
+	// AuditLog is the path of the audit log, or stderr. Empty: there is none.
+	AuditLog string
 	// LogFormat is text or json.
 	LogFormat string
 }

@@ -317,6 +317,13 @@ func processOptions(c *Config) []option {
 					"Leash runs up to 4 threads while Go collects a lot of garbage.",
 			},
 			limits: "1 to 1024"},
+		{name: "audit-log", value: text("path", &c.AuditLog), defaultIs: "none",
+			summary: "File with a line for each lock that is granted, released or lost; or stderr.",
+			details: []string{
+				"[Operations](operations.md#audit-log) shows the lines. " +
+					"A slow disk never delays a lock: Leash drops lines and counts them. " +
+					"SIGHUP opens the file again.",
+			}},
 		{name: "log-level", value: level(&c.LogLevel),
 			summary: "Lowest level that is logged, to standard error."},
 		{name: "log-format", value: choice(&c.LogFormat, logFormats...),

@@ -70,6 +70,7 @@ var everything = []struct{ flag, text string }{
 	{"max-client-output", "1GiB"},
 	{"peer-timeout", "20s"},
 	{"drain-delay", "5s"},
+	{"audit-log", "/var/log/leash.log"},
 	{"drain-timeout", "0"},
 	{"tls-listen", "0.0.0.0:7001,[::1]:7002"},
 	{"tls-cert", "leash.crt"},
@@ -167,7 +168,7 @@ var everythingParsed = Config{
 
 	Threads:   3,
 	LogLevel:  slog.LevelDebug,
-	LogFormat: "json",
+	LogFormat: "json", AuditLog: "/var/log/leash.log",
 }
 
 func TestParseEveryFlag(t *testing.T) {

@@ -21,6 +21,8 @@ type Source struct {
 	// Certificates return when each certificate ends; zero: it is not used. The keys are those of
 	// certificateNames. One that is missing is not used.
 	Certificates map[string]func() time.Time
+	// AuditDropped returns how many lines the audit log has dropped.
+	AuditDropped func() int64
 }
 
 // collector implements prometheus.Collector.
@@ -71,12 +73,13 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 // values are what one scrape shows.
 type values struct {
 	proxy.Figures
-	ready       bool
-	certificate map[string]time.Time // by certificateNames
+	ready        bool
+	certificate  map[string]time.Time // by certificateNames
+	auditDropped int64
 }
 
 func (c *collector) read() *values {
-	v := &values{ready: c.source.Ready(), certificate: make(map[string]time.Time)}
+	v := &values{ready: c.source.Ready(), auditDropped: c.source.AuditDropped(), certificate: make(map[string]time.Time)}
 	v.Figures, _ = c.source.Figures()
 	for name, expiry := range c.source.Certificates {
 		v.certificate[name] = expiry()

@@ -19,9 +19,10 @@ import (
 // before is a Source of a Leash that has no server yet.
 func before() Source {
 	return Source{
-		Version: "test",
-		Figures: func() (proxy.Figures, bool) { return proxy.Figures{}, false },
-		Ready:   func() bool { return false },
+		Version:      "test",
+		Figures:      func() (proxy.Figures, bool) { return proxy.Figures{}, false },
+		Ready:        func() bool { return false },
+		AuditDropped: func() int64 { return 0 },
 	}
 }
 

@@ -108,6 +108,8 @@ var families = []family{
 		help: "When a certificate of Leash ends, as Unix time; +Inf for one that is not used."},
 	single(counter, "leash_certificate_errors_total", "Changed certificates that could not be used.",
 		func(v *values) int64 { return v.CertificateErrors }),
+	single(counter, "leash_audit_dropped_lines_total", "Lines of --audit-log that could not be written in time.",
+		func(v *values) int64 { return v.auditDropped }),
 	single(gauge, buildInfo, "1, with the versions of Leash and Go.", func(*values) int { return 1 }),
 }
 

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"leash/internal/redistest"
+)
+
+// TestAuditLog follows a lock from its grant to the loss, also after the file was renamed.
+func TestAuditLog(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	path := filepath.Join(t.TempDir(), "audit.log")
+	s := newService(t, "--upstream", redis.Addr, "--audit-log", path, "--drain-timeout", "0")
+	s.start()
+	has := func(path string, parts ...string) func() bool {
+		return func() bool {
+			text, _ := os.ReadFile(path)
+			for line := range strings.Lines(string(text)) {
+				found := true
+				for _, part := range parts {
+					found = found && strings.Contains(line, part)
+				}
+				if found {
+					return true
+				}
+			}
+			return false
+		}
+	}
+	a, b := s.dial(), s.dial()
+	token := strings.TrimSpace(strings.TrimPrefix(do(t, a, "LOCK.ACQUIRE", "k", "OWNER", "billing:7"), ":"))
+	eventually(t, "the grant is written", has(path, `"event":"granted"`, `"key":"k"`, `"owner":"billing:7"`, `"token":`+token+","))
+	do(t, a, "LOCK.RELEASE", "k")
+	eventually(t, "the release is written", has(path, `"event":"released"`, `"token":`+token+","))
+	if err := os.Rename(path, path+".1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the file is opened again", func() bool { return strings.Contains(s.log.String(), "audit log opened again") })
+	do(t, a, "LOCK.ACQUIRE", "lost")
+	if got := do(t, b, "LOCK.BREAK", "lost"); got != ":1\r\n" {
+		t.Fatal(got)
+	}
+	eventually(t, "the loss is written", has(path, `"event":"lost"`, `"reason":"broken"`, `"key":"lost"`, `"client":"127.0.0.1:`))
+	do(t, b, "LOCK.ACQUIRE", "last", "OWNER", "me", "ONCLOSE", "EXPIRE")
+	s.stop()
+	if !has(path, `"event":"expiring"`, `"key":"last"`)() {
+		text, _ := os.ReadFile(path)
+		t.Errorf("the end of the last lock is missing:\n%s", text)
+	}
+}
