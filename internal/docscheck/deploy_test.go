@@ -69,15 +69,19 @@ func TestDeployHasRealMetrics(t *testing.T) {
 
 // TestHAProxySettings lets HAProxy check the file for it.
 func TestHAProxySettings(t *testing.T) {
-	out, err := exec.CommandContext(t.Context(), "haproxy", "-c", "-f", "../../deploy/haproxy/haproxy.cfg").CombinedOutput()
-	if err != nil {
+	cmd := exec.CommandContext(t.Context(), "haproxy", "-c", "-f", "haproxy.cfg")
+	cmd.Dir = "../../deploy/haproxy"
+	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("haproxy -c: %v\n%s", err, out)
 	}
 }
 
 // TestAlertRules runs the tests of the alert rules.
 func TestAlertRules(t *testing.T) {
-	for _, args := range [][]string{{"check", "rules", "leash.rules.yaml"}, {"test", "rules", "leash.rules_test.yaml"}} {
+	for _, args := range [][]string{
+		{"check", "rules", "leash.rules.yaml"},
+		{"test", "rules", "leash.rules_test.yaml"},
+	} {
 		cmd := exec.CommandContext(t.Context(), "promtool", args...)
 		cmd.Dir = "../../deploy/prometheus"
 		if out, err := cmd.CombinedOutput(); err != nil {
