@@ -20,12 +20,13 @@ import (
 type options struct {
 	length time.Duration
 	holds  int
-	ttl    string // of a token in Leash
-	dir    string // for Leash's binary and its files
+	lasts  time.Duration // how long a token is valid
+	ttl    string        // of a token in Leash
+	dir    string        // for Leash's binary and its files
 }
 
 func main() {
-	var opt options
+	opt := options{lasts: 15 * time.Second}
 	flag.DurationVar(&opt.length, "for", 10*time.Minute, "how long the run takes")
 	flag.IntVar(&opt.holds, "holds", 10_000, "how many locks are held")
 	flag.StringVar(&opt.ttl, "ttl", "5s", "the value of Leash's --upstream-password-ttl")

@@ -33,7 +33,7 @@ func run(opt options, out io.Writer) (err error) {
 		return err
 	}
 	defer admin.Close()
-	s := &tokens{redis: admin, gate: g, file: filepath.Join(opt.dir, "token")}
+	s := &tokens{redis: admin, gate: g, lasts: opt.lasts, file: filepath.Join(opt.dir, "token")}
 	if err := errors.Join(s.setUser("on", "~*", "&*", "+@all"), s.issue()); err != nil {
 		return err
 	}

@@ -12,10 +12,8 @@ import (
 	"leash/internal/redistest"
 )
 
-const (
-	tokenEvery = 5 * time.Second
-	tokenFor   = 15 * time.Second
-)
+// tokenEvery is how often a new token comes.
+const tokenEvery = 5 * time.Second
 
 // tokens are the passwords of Leash's own user in Redis. The newest is in a file. They belong to
 // one goroutine.
@@ -23,6 +21,7 @@ type tokens struct {
 	redis  *redistest.Client // as an administrator
 	gate   *gate
 	file   string
+	lasts  time.Duration
 	number int
 	valid  []token
 }
@@ -71,7 +70,7 @@ func (s *tokens) issue() error {
 	if err := s.setUser(">" + text); err != nil {
 		return err
 	}
-	s.valid = append(s.valid, token{text, s.number, time.Now().Add(tokenFor)})
+	s.valid = append(s.valid, token{text, s.number, time.Now().Add(s.lasts)})
 	next := filepath.Join(filepath.Dir(s.file), "next")
 	if err := os.WriteFile(next, []byte(text+"\n"), 0o600); err != nil {
 		return err
