@@ -62,6 +62,22 @@ func (r Rehearsal) EndAll(until time.Time) (masters int) {
 	return len(g.masters)
 }
 
+// SilenceAll lets no probe finish until end is called, even if slots move meanwhile.
+func (r Rehearsal) SilenceAll() (end func()) {
+	var locks []chan struct{}
+	for slot := range len(r.Masters.slotOwners) {
+		locks = append(locks, r.Masters.probeLock(slot))
+	}
+	for _, lock := range locks {
+		lock <- struct{}{}
+	}
+	return func() {
+		for _, lock := range locks {
+			<-lock
+		}
+	}
+}
+
 // Silence lets no probe of the master of a key finish until end is called.
 func (r Rehearsal) Silence(key string) (end func()) {
 	lock := r.Masters.probeLock(r.Masters.slotsWith(r.Masters.slot(key))[0])
