@@ -1,13 +1,17 @@
 package main
 
 import (
+	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
+	"leash/internal/config"
 	"leash/internal/redistest"
+	"leash/lockcmd"
 )
 
 // TestAuditLog follows a lock from its grant to the loss, also after the file was renamed.
@@ -55,4 +59,40 @@ func TestAuditLog(t *testing.T) {
 		text, _ := os.ReadFile(path)
 		t.Errorf("the end of the last lock is missing:\n%s", text)
 	}
+}
+
+// TestAuditLogThatHangs checks that a pipe without a reader does not keep Leash from ending.
+func TestAuditLogThatHangs(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	pipe, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log logFile
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	records, stop, err := startAudit(config.Config{AuditLog: path}, &hangupReader{log: logger}, logger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2000 { // more than a pipe takes
+		records.Observe(lockcmd.HoldChange{Key: strings.Repeat("k", 100)})
+	}
+	stop()
+	if want := "the audit log takes no bytes"; !strings.Contains(log.String(), want) {
+		t.Errorf("the log lacks %q: %s", want, log.String())
+	}
+	// the goroutine that writes can end now: it writes the rest and closes its end of the pipe
+	reader, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pipe.Close()
+	if _, err := io.Copy(io.Discard, reader); err != nil {
+		t.Error(err)
+	}
+	reader.Close()
 }

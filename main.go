@@ -131,24 +131,12 @@ func serve(ctx context.Context, cfg config.Config, hangups <-chan os.Signal, log
 		return err
 	}
 	defer admin.stop()
-	sockets, err := systemd.Inherit()
-	if err != nil {
-		return err
-	}
-	defer sockets.Close()
-	listeners, err := listen(cfg, certificates, sockets)
+	listeners, err := listen(cfg, certificates)
 	if err != nil {
 		return err
 	}
 	defer closeAll(listeners)
-	if len(cfg.UpstreamPasswordCommand) > 0 {
-		text, err := password.First()
-		if err != nil {
-			return err
-		}
-		cfg.UpstreamPassword = config.Secret(text)
-	}
-	up, err := upstream.New(upstreamConfig(cfg, certificates, password, reread), log)
+	up, err := newUpstream(cfg, certificates, password, reread, log)
 	if err != nil {
 		return err
 	}
@@ -222,6 +210,18 @@ func delayed(ctx context.Context, delay time.Duration, log *slog.Logger) (late c
 	return late, func() { _ = end() }
 }
 
+// newUpstream makes the upstream. It runs --upstream-password-command for the first password.
+func newUpstream(cfg config.Config, c certificates, p *password.Source, reread <-chan os.Signal, log *slog.Logger) (*upstream.Upstream, error) {
+	if len(cfg.UpstreamPasswordCommand) > 0 {
+		text, err := p.First()
+		if err != nil {
+			return nil, err
+		}
+		cfg.UpstreamPassword = config.Secret(text)
+	}
+	return upstream.New(upstreamConfig(cfg, c, p, reread), log)
+}
+
 // startAudit opens the audit log and writes it until stop is called. Without --audit-log it is nil.
 func startAudit(cfg config.Config, h *hangupReader, log *slog.Logger) (records *audit.Log, stop func(), err error) {
 	if cfg.AuditLog == "" {
@@ -232,7 +232,22 @@ func startAudit(cfg config.Config, h *hangupReader, log *slog.Logger) (records *
 	}
 	reopen := h.wake()
 	end := background(func(ctx context.Context) error { records.Run(ctx, reopen); return nil }, nil)
-	return records, func() { _ = end() }, nil
+	return records, func() { endAudit(end, log) }, nil
+}
+
+// auditEnd is how long a stop waits until the audit log has taken its last lines.
+const auditEnd = 2 * time.Second
+
+// endAudit ends the audit log. A disk or a pipe that takes no bytes does not keep Leash from
+// ending.
+func endAudit(end func() error, log *slog.Logger) {
+	ended := make(chan error, 1)
+	go func() { ended <- end() }()
+	select {
+	case <-ended:
+	case <-time.After(auditEnd):
+		log.Error("the audit log takes no bytes, its last lines are lost")
+	}
 }
 
 // connect waits for Redis. Until Redis answers, clients get an error.
@@ -243,7 +258,12 @@ func connect(ctx context.Context, up *upstream.Upstream, listeners []net.Listene
 }
 
 // listen opens the ports without TLS, and then those with TLS. It takes systemd's sockets for them.
-func listen(cfg config.Config, c certificates, sockets *systemd.Sockets) ([]net.Listener, error) {
+func listen(cfg config.Config, c certificates) ([]net.Listener, error) {
+	sockets, err := systemd.Inherit()
+	if err != nil {
+		return nil, err
+	}
+	defer sockets.Close()
 	all, err := client.Listen(cfg.Listen, sockets.Listen)
 	if err == nil && c.clients != nil {
 		var secure []net.Listener
