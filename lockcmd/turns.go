@@ -84,7 +84,7 @@ func (s *Service) leaveTurns(queue queueID, m *script.Mode) (left <-chan struct{
 	s.spawn(func() {
 		defer close(done)
 		s.redis.LeaveTurns(lock.inRedis(), m, s.turnEntry(m), turnEventText(lock, m), s.deadline())
-		s.events.Miss(queue.channel)
+		s.events.WakeChannel(queue.channel)
 	})
 	return done
 }

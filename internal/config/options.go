@@ -3,6 +3,7 @@ package config
 import (
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -127,6 +128,11 @@ func clientOptions(c *Config) []option {
 }
 
 func upstreamOptions(c *Config) []option {
+	return slices.Concat(redisOptions(c), passwordOptions(c), relayOptions(c))
+}
+
+// redisOptions say which Redis it is.
+func redisOptions(c *Config) []option {
 	return []option{
 		{name: "upstream", value: list("host:port,...", &c.Upstream), first: true,
 			summary: "The Redis to serve, some nodes of a cluster, or sentinels with --sentinel-master.",
@@ -160,6 +166,12 @@ func upstreamOptions(c *Config) []option {
 					"For the password of the master, use `--upstream-password-file`.",
 			},
 			defaultIs: "none: Leash sends no AUTH to the sentinels"},
+	}
+}
+
+// passwordOptions are about Leash's own user.
+func passwordOptions(c *Config) []option {
+	return []option{
 		{name: "upstream-user", value: text("name", &c.UpstreamUser), first: true,
 			summary: "ACL user of Leash's own connections to Redis; needs a password.",
 			details: []string{
@@ -201,6 +213,12 @@ func upstreamOptions(c *Config) []option {
 			summary: "How long Leash uses a password of --upstream-password-command.",
 			details: []string{"Give less than the time for which a token is valid."},
 			limits:  "1s to 24h"},
+	}
+}
+
+// relayOptions are about the commands of clients.
+func relayOptions(c *Config) []option {
+	return []option{
 		{name: "read-from", value: choice(&c.ReadFrom, readFroms...),
 			summary: "Where commands that only read are executed.",
 			details: []string{

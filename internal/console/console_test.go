@@ -75,10 +75,16 @@ func serve(t *testing.T, f *fake) (*Console, *httptest.Server) {
 	return c, s
 }
 
-// get returns the status and the text of an answer.
+// get asks for a path.
 func get(t *testing.T, s *httptest.Server, path string) (int, string) {
 	t.Helper()
 	answer, err := s.Client().Get(s.URL + path)
+	return content(t, answer, err)
+}
+
+// content returns the status and the text of an answer.
+func content(t *testing.T, answer *http.Response, err error) (int, string) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,15 +246,7 @@ func eventually(t *testing.T, what string, reached func() bool) {
 func post(t *testing.T, s *httptest.Server, path string) (int, string) {
 	t.Helper()
 	answer, err := s.Client().Post(s.URL+path, "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	b, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer.StatusCode, string(b)
+	return content(t, answer, err)
 }
 
 func TestBreakAndKill(t *testing.T) {

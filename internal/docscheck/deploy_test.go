@@ -23,21 +23,7 @@ func TestDeployHasRealSettings(t *testing.T) {
 	for _, m := range flagOfHelp.FindAllStringSubmatch(string(help), -1) {
 		known["LEASH_"+strings.ToUpper(strings.ReplaceAll(strings.TrimPrefix(m[1], "--"), "-", "_"))] = true
 	}
-	found := 0
-	for _, path := range files(t, ".yaml", ".service", ".socket", ".env") {
-		if !strings.HasPrefix(path, "deploy/") {
-			continue
-		}
-		for _, name := range settingName.FindAllString(read(t, path), -1) {
-			found++
-			if !known[name] {
-				t.Errorf("%s: %s is not a setting", path, name)
-			}
-		}
-	}
-	if found < 10 {
-		t.Errorf("found only %d settings: is the pattern still right?", found)
-	}
+	allKnown(t, settingName, known, 10, ".yaml", ".service", ".socket", ".env")
 }
 
 // TestDeployHasRealMetrics checks the names of metrics in deploy/. A test of internal/metrics keeps
@@ -50,20 +36,26 @@ func TestDeployHasRealMetrics(t *testing.T) {
 			known[m[1]+"_bucket"], known[m[1]+"_sum"], known[m[1]+"_count"] = true, true, true
 		}
 	}
+	allKnown(t, metricName, known, 20, ".yaml", ".json")
+}
+
+// allKnown checks that all names of the pattern in deploy/ are known, and that there are some.
+func allKnown(t *testing.T, pattern *regexp.Regexp, known map[string]bool, atLeast int, suffixes ...string) {
+	t.Helper()
 	found := 0
-	for _, path := range files(t, ".yaml", ".json") {
+	for _, path := range files(t, suffixes...) {
 		if !strings.HasPrefix(path, "deploy/") {
 			continue
 		}
-		for _, name := range metricName.FindAllString(read(t, path), -1) {
+		for _, name := range pattern.FindAllString(read(t, path), -1) {
 			found++
 			if !known[name] {
-				t.Errorf("%s: %s is not a metric", path, name)
+				t.Errorf("%s: Leash has no %s", path, name)
 			}
 		}
 	}
-	if found < 20 {
-		t.Errorf("found only %d metrics: is the pattern still right?", found)
+	if found < atLeast {
+		t.Errorf("found only %d names: is the pattern still right?", found)
 	}
 }
 

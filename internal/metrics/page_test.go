@@ -67,36 +67,3 @@ func labelValues(f family) (all []string) {
 	f.values(&values{}, func(label string, _ float64) { all = append(all, "`"+label+"`") })
 	return all
 }
-
-// TestDeployNamesRealSeries checks the series in the rules of Prometheus and on the board of
-// Grafana.
-func TestDeployNamesRealSeries(t *testing.T) {
-	var text []byte
-	for _, name := range []string{"prometheus/leash.rules.yaml", "prometheus/leash.rules_test.yaml", "grafana/dashboards/leash.json"} {
-		b, err := os.ReadFile("../../deploy/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text = append(text, b...)
-	}
-	rules := string(text)
-	known := make(map[string]bool)
-	for _, f := range families {
-		known[f.name] = true
-		if f.times != nil {
-			known[f.name+"_bucket"], known[f.name+"_sum"], known[f.name+"_count"] = true, true, true
-		}
-	}
-	used := 0
-	for word := range strings.FieldsFuncSeq(rules, func(r rune) bool { return r != '_' && (r < 'a' || r > 'z') }) {
-		if strings.HasPrefix(word, "leash_") {
-			used++
-			if !known[word] {
-				t.Errorf("no series is called %s", word)
-			}
-		}
-	}
-	if n := strings.Count(rules, "- alert:"); n < 5 || used < n {
-		t.Errorf("%d rules with %d series, want 5 at least", n, used)
-	}
-}

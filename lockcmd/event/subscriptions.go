@@ -183,9 +183,8 @@ func (l *Subscriptions) receive(message []byte) {
 	}
 }
 
-// Miss acts as if a message had come on a channel: something has happened that its users may have
-// to react to. It does not block.
-func (l *Subscriptions) Miss(channel string) { l.wake(channel, false) }
+// WakeChannel wakes the users of a channel, as a message does. It does not block.
+func (l *Subscriptions) WakeChannel(channel string) { l.wake(channel, false) }
 
 // wake wakes the users of a channel. A message that may have been missed counts as one.
 func (l *Subscriptions) wake(channel string, reserved bool) {
