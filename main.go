@@ -149,8 +149,8 @@ func serve(ctx context.Context, cfg config.Config, hangups <-chan os.Signal, log
 	if err != nil {
 		return fmt.Errorf("--upstream: %w", err)
 	}
-	if certificates.users != nil && !up.HasUsers() {
-		return fmt.Errorf("--tls-user-from needs a Redis with users, which is 6.0 or later, but the one at --upstream is %s", up.Version())
+	if err := checkAccess(cfg, up, log); err != nil {
+		return err
 	}
 	exchange := pubsub.New(up, log)
 	locks, err := lockcmd.New(lockConfig(cfg, up), up.Client(), exchange, log)
@@ -166,9 +166,6 @@ func serve(ctx context.Context, cfg config.Config, hangups <-chan os.Signal, log
 		return err
 	}
 	admin.show(server, locks)
-	if up.AuthRequired() && !cfg.TrustClients {
-		log.Info("redis wants a password: clients must send AUTH, or start Leash with --trust-clients")
-	}
 	log.Info("leash is ready", "listen", addresses(listeners), "upstream", cfg.Upstream, "version", config.Version())
 
 	systemd.Ready(log)
@@ -381,6 +378,7 @@ func proxyConfig(cfg config.Config, c certificates) proxy.Config {
 		Listen: cfg.Listen, MaxClients: cfg.MaxClients, MaxBulk: cfg.MaxBulk, MaxArgs: cfg.MaxArgs,
 		MaxClientOutput: cfg.MaxClientOutput, PeerTimeout: cfg.PeerTimeout, DrainTimeout: cfg.DrainTimeout,
 		OnDisconnect: cfg.OnDisconnect, ProxyProtocol: cfg.ProxyProtocol, TrustClients: cfg.TrustClients, Version: config.Version(), Announce: cfg.Announce,
+		RequireAuth: cfg.RequireAuth, ProtectedMode: cfg.ProtectedMode,
 		Certificates: c.all(), UserOf: c.userOf(),
 	}
 }

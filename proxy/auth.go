@@ -28,6 +28,10 @@ func (s *session) authenticate(command []byte, lane upstream.Lane, password []by
 	if !s.router.Barrier() {
 		return false
 	}
+	if s.server.cfg.RequireAuth && lane.User == "default" {
+		// Redis accepts any password for a default user without one, except in this form
+		command = resp.AppendCommand(nil, []byte("AUTH"), password)
+	}
 	s.server.up.Join(lane)
 	reply, ok, err := s.server.up.Authenticate(s.ctx, command, lane.User, password)
 	if ok {

@@ -49,7 +49,7 @@ func RedirectKinds() []string { return redirectKinds[:] }
 var disconnectionReasons = [...]string{
 	"client_closed", "quit", "connection_broken", "protocol_error", "client_kill", "lock_lost",
 	"lock_moved_to_another_connection", "output_limit", "output_budget", "output_limit_of_subscribers",
-	"peer_timeout", "credential_refused", "internal_error", "server_stops",
+	"peer_timeout", "credential_refused", "internal_error", "server_stops", "protected_mode",
 }
 
 // DisconnectionReasons are the keys of Figures.Disconnections.

@@ -15,6 +15,7 @@ const (
 	// In RESP2, few commands are allowed, because a client could not distinguish replies from
 	// messages.
 	modeSubscribed
+	modeRestricted // Leash refuses commands that Redis may permit (see restricted)
 )
 
 // inMode handles a command according to the session's modes. c is nil for a command in no table.
@@ -23,6 +24,13 @@ func (s *session) inMode(c *command.Command, cmd resp.Command) (handled, ok bool
 	switch {
 	case s.modes&replySkip != 0:
 		return true, s.dispatchMuted(cmd)
+	}
+	if s.modes&modeRestricted != 0 {
+		if handled, ok := s.restricted(c, cmd); handled {
+			return true, ok
+		}
+	}
+	switch {
 	case s.modes&modeMulti != 0:
 		return true, s.tx.take(c, cmd)
 	case s.modes&modeSubscribed != 0:

@@ -36,6 +36,8 @@ type Config struct {
 	ProxyProtocol   bool          // TCP connections begin with the PROXY protocol header of a balancer
 	HeaderTimeout   time.Duration // how long to wait for that header and a TLS handshake; if zero, 10 s
 	TrustClients    bool          // clients start as the upstream user
+	RequireAuth     bool          // clients must authenticate, also if Redis serves them without
+	ProtectedMode   bool          // refuse clients of other machines that need no password
 	Version         string        // Leash's version, for INFO
 	// host:port that Leash shows to cluster clients; if empty, the address that they connected to
 	Announce string
@@ -63,11 +65,14 @@ type Server struct {
 	scripts           seenScripts
 	headerWarnLimiter intervalLimiter
 	tlsWarnLimiters   tlsWarnLimiters
-	scanning          atomic.Pointer[scanOrder] // belongs to the newest topology that was scanned
-	stats             stats
-	garbage           garbage
-	clock             atomic.Int64 // seconds since started; the session check updates it
-	started           time.Time
+
+	protectedWarnLimiter intervalLimiter
+
+	scanning atomic.Pointer[scanOrder] // belongs to the newest topology that was scanned
+	stats    stats
+	garbage  garbage
+	clock    atomic.Int64 // seconds since started; the session check updates it
+	started  time.Time
 
 	ctx     context.Context // done when the server has stopped
 	cancel  context.CancelFunc

@@ -106,7 +106,7 @@ func (s *session) live() {
 	lane := s.server.startLane()
 	s.server.up.Join(lane)
 	s.router.Start(lane)
-	s.refreshLimits()
+	s.refreshAccess()
 	if err := s.readOrigin(); err != nil {
 		s.refuseOrigin(err)
 		return
@@ -117,6 +117,9 @@ func (s *session) live() {
 	}
 	if !s.enterByCertificate() {
 		s.readRefused()
+		return
+	}
+	if !s.enterProtected() {
 		return
 	}
 	s.serve()
@@ -209,16 +212,11 @@ func (s *session) dispatch(cmd resp.Command) bool {
 	return s.run(c, cmd)
 }
 
-// refreshLimits applies Redis's tighter limits until the client has authenticated.
-func (s *session) refreshLimits() {
-	s.input.parser.Limits.Unauthenticated = !s.authenticated()
-}
-
 // changeLane changes the session's lane to one that it has joined. It may be called only while no
 // call is in flight.
 func (s *session) changeLane(lane upstream.Lane) {
 	s.router.ChangeLane(lane)
-	s.refreshLimits()
+	s.refreshAccess()
 	s.enterSubscribed()
 	if carrier := s.carrier(); carrier != nil && !lane.RESP3 {
 		carrier.StopPushes()
@@ -226,11 +224,6 @@ func (s *session) changeLane(lane upstream.Lane) {
 	if t := s.tracking.Load(); t != nil {
 		t.Restart()
 	}
-}
-
-// authenticated reports whether Redis would serve this session's commands.
-func (s *session) authenticated() bool {
-	return s.router.Lane.User != "" || !s.server.up.AuthRequired()
 }
 
 // answer queues a reply from Leash after the calls in flight.

@@ -55,6 +55,11 @@ type Config struct {
 	// TLSUsersFile is the file with the passwords of those users.
 	TLSUsersFile string
 
+	// RequireAuth refuses the commands of clients that have not authenticated.
+	RequireAuth bool
+	// ProtectedMode refuses clients of other machines while clients need no password.
+	ProtectedMode bool
+
 	// Upstream is the "host:port" of the Redis, or of some nodes of the cluster. If it is empty, or
 	// only "embedded", Leash uses an embedded Redis.
 	Upstream []string

@@ -45,6 +45,7 @@ func groups(c *Config) []group {
 		{"Clients", clientOptions(c)},
 		{"Redis", upstreamOptions(c)},
 		{"TLS", tlsOptions(c)},
+		{"Access", accessOptions(c)},
 		{"Locks", lockOptions(c)},
 		{"Administration", adminOptions(c)},
 		{"Process", processOptions(c)},
@@ -58,7 +59,8 @@ func clientOptions(c *Config) []option {
 			details: []string{
 				"Repeat the flag, or separate addresses by commas, to listen on more than one. " +
 					"Port 0 is any free port. The path of a unix socket has at most 107 bytes.",
-				"Leash asks clients for a password only if Redis does. Do not expose the port to the internet.",
+				"Leash asks clients for a password only if Redis does, or with `--require-auth`. " +
+					"Do not expose the port to the internet.",
 			}},
 		{name: "announce", value: text("host:port", &c.Announce), first: true,
 			summary: "Address that Leash gives to cluster clients as the address of every slot.",

@@ -79,6 +79,8 @@ var everything = []struct{ flag, text string }{
 	{"tls-client-auth", "request"},
 	{"tls-user-from", "cn"},
 	{"tls-users-file", "users.txt"},
+	{"require-auth", "true"},
+	{"protected-mode", "true"},
 	{"upstream", "a:1,[::1]:2"},
 	{"upstream-mode", "sentinel"},
 	{"sentinel-master", "mymaster"},
@@ -131,6 +133,9 @@ var everythingParsed = Config{
 	TLSClientAuth: "request",
 	TLSUserFrom:   "cn",
 	TLSUsersFile:  "users.txt",
+
+	RequireAuth:   true,
+	ProtectedMode: true,
 
 	UpstreamTLS:           true,
 	SentinelTLS:           true,

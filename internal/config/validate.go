@@ -26,6 +26,7 @@ func (c Config) Validate() error {
 		c.validateSentinel(),
 		c.validateLoop(),
 		c.validateTLS(),
+		c.validateAccess(),
 		c.validateUpstreamTLS(),
 		c.validateAdmin(),
 

@@ -153,6 +153,11 @@ func TestValidate(t *testing.T) {
 		{"small bulk", func(c *Config) { c.MaxBulk = 1 << 10 }, "--max-bulk 1KiB is too small: give 1MiB or more"},
 		{"large bulk", func(c *Config) { c.MaxBulk = 5 << 30 }, "--max-bulk 5GiB is too large: give 4GiB or less"},
 		{"few args", func(c *Config) { c.MaxArgs = 3 }, "--max-args 3 is too small: give 1024 or more"},
+		{"auth and trust", func(c *Config) {
+			c.RequireAuth, c.TrustClients, c.Upstream, c.UpstreamPassword = true, true, []string{"a:1"}, "x"
+		}, "--require-auth and --trust-clients contradict each other: remove one of them"},
+		{"auth without users", func(c *Config) { c.RequireAuth = true },
+			"--require-auth needs --upstream: the embedded Redis has no users"},
 		{"small output", func(c *Config) { c.MaxClientOutput = 0 }, "--max-client-output 0 is too small: give 1MiB or more"},
 		{"short peer timeout", func(c *Config) { c.PeerTimeout = time.Second }, "--peer-timeout 1s is too small: give 4s or more"},
 		{"negative drain", func(c *Config) { c.DrainTimeout = -time.Second }, "--drain-timeout -1s is too small: give 0 or more"},

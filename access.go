@@ -1,0 +1,30 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+
+	"leash/internal/config"
+	"leash/proxy/upstream"
+)
+
+// checkAccess checks the flags about users against what Redis can do. It logs who gets in without a
+// password. Call it after Redis is connected.
+func checkAccess(cfg config.Config, up *upstream.Upstream, log *slog.Logger) error {
+	users, password := up.HasUsers(), up.AuthRequired()
+	if cfg.TLSUserFrom != "none" && !users {
+		return fmt.Errorf("--tls-user-from needs a Redis with users, which is 6.0 or later, but the one at --upstream is %s", up.Version())
+	}
+	if cfg.RequireAuth && !users && !password {
+		return fmt.Errorf("--require-auth needs a Redis with users or a password, but the one at --upstream is %s "+
+			"and has no requirepass", up.Version())
+	}
+	open := cfg.TrustClients || !password && !cfg.RequireAuth
+	switch {
+	case open && cfg.ServesStrangers() && !cfg.ProtectedMode && cfg.TLSClientCA == "":
+		log.Warn("other machines need no password: give --require-auth or --protected-mode")
+	case password && !cfg.TrustClients:
+		log.Info("redis wants a password: clients must send AUTH, or start Leash with --trust-clients")
+	}
+	return nil
+}
