@@ -18,7 +18,7 @@ func (s *session) auth(c *command.Command, cmd resp.Command) bool {
 	case 1:
 		return s.wrongArity(c)
 	}
-	return s.fail(msgSyntax)
+	return s.fail(command.SyntaxError)
 }
 
 // authenticate moves the session to a lane if Redis accepts the password of the lane's user. It

@@ -45,9 +45,9 @@ func (s *session) blockOn(cmd resp.Command, slot int) bool {
 		return false
 	}
 	s.out.Flush()
-	ok := s.behindInvalidations(func() bool { return s.blockPinned(cmd, slot) })
-	if t := s.tracking.Load(); t != nil && !s.router.Command.Write {
-		t.forgetAll() // Redis records the reads for another connection
+	ok := s.tracking.Load().Behind(func() bool { return s.blockPinned(cmd, slot) })
+	if !s.router.Command.Write {
+		s.tracking.Load().ForgetAll() // Redis records the reads for another connection
 	}
 	return ok
 }
@@ -147,7 +147,7 @@ func (s *session) unblock(c *command.Command, cmd resp.Command) bool {
 	}
 	id, ok := resp.ParseInt(cmd.Args[2])
 	if !ok {
-		return s.fail(msgNotInteger)
+		return s.fail(command.NotInteger)
 	}
 	one := s.server.sessionOf(id)
 	if one == nil {

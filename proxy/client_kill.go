@@ -87,7 +87,7 @@ func parseKillFilter(args [][]byte) (f killFilter, problem string) {
 	}
 	for i := 2; i < len(args); i += 2 {
 		if i+1 == len(args) {
-			return f, msgSyntax
+			return f, command.SyntaxError
 		}
 		if problem = f.set(args[i], args[i+1]); problem != "" {
 			return f, problem
@@ -124,7 +124,7 @@ func (f *killFilter) set(name, value []byte) (problem string) {
 		}
 		f.maxAge = time.Duration(seconds) * time.Second
 	default:
-		return msgSyntax
+		return command.SyntaxError
 	}
 	return ""
 }

@@ -9,6 +9,7 @@ import (
 
 	"leash/proxy/command"
 	"leash/proxy/resp"
+	"leash/proxy/tracking"
 )
 
 const (
@@ -61,7 +62,7 @@ func parseListFilter(args [][]byte) (wanted func(*description) bool, problem str
 		}
 		return func(d *description) bool { return slices.Contains(ids, d.id) }, ""
 	}
-	return nil, msgSyntax
+	return nil, command.SyntaxError
 }
 
 func (s *session) clientInfo(c *command.Command, cmd resp.Command) bool {
@@ -80,18 +81,17 @@ type description struct {
 	addr, laddr string
 	fd          int
 	labels
-	age, idle            time.Duration
-	unix, blocked        bool
-	tracking, monitoring bool
-	broadcast, broken    bool  // CLIENT TRACKING has BCAST; the client of its REDIRECT is gone
-	redirect             int64 // see redirectedFrom
-	noEvict              bool
-	db, protocol         int
-	sub, psub, ssub      int
-	multi                int // commands queued in MULTI, -1 outside of it
-	requests, output     int // bytes of commands in flight, bytes of output that waits
-	user                 string
-	command              string
+	age, idle        time.Duration
+	unix, blocked    bool
+	monitoring       bool
+	tracking         tracking.View
+	noEvict          bool
+	db, protocol     int
+	sub, psub, ssub  int
+	multi            int // commands queued in MULTI, -1 outside of it
+	requests, output int // bytes of commands in flight, bytes of output that waits
+	user             string
+	command          string
 }
 
 // describe returns the session's description. It may be called from any goroutine.
@@ -103,14 +103,7 @@ func (s *session) describe() *description {
 		multi: int(s.activity.queued.Load()) - 1, user: "default", command: "NULL", protocol: 2,
 		blocked:    s.blocked.Load() != nil || s.awaitsLock(),
 		monitoring: s.monitoring.Load() != nil,
-		redirect:   s.redirectedFrom(),
-	}
-	if t := s.tracking.Load(); t != nil {
-		d.tracking = true
-		d.broadcast = t.bcast.Load()
-		if r := t.redirect.Load(); r != nil {
-			d.broken = r.broken.Load()
-		}
+		tracking:   s.tracking.Load().View(),
 	}
 	d.unix = s.conn.LocalAddr().Network() == "unix"
 	if c := s.activity.command.Load(); c != nil {
@@ -185,7 +178,7 @@ func (d *description) flags() string {
 		letter byte
 	}{
 		{d.monitoring, 'O'}, {d.kind() == pubsubClient, 'P'}, {d.multi >= 0, 'x'}, {d.blocked, 'b'},
-		{d.tracking, 't'}, {d.broken, 'R'}, {d.broadcast, 'B'},
+		{d.tracking.On, 't'}, {d.tracking.Broken, 'R'}, {d.tracking.Broadcast, 'B'},
 		{d.unix, 'U'}, {d.noEvict, 'e'},
 	} {
 		if f.on {
@@ -207,5 +200,6 @@ func (d *description) writeTo(b *bytes.Buffer) {
 		"lib-name=%s lib-ver=%s\n",
 		d.id, d.addr, d.laddr, d.fd, d.name, int(d.age.Seconds()), int(d.idle.Seconds()), d.flags(), d.db, d.sub,
 		d.psub, d.ssub, d.multi,
-		d.requests, d.output, d.requests+d.output, d.command, d.user, d.redirect, d.protocol, d.libName, d.libVersion)
+		d.requests, d.output, d.requests+d.output, d.command, d.user, d.tracking.Redirect, d.protocol,
+		d.libName, d.libVersion)
 }

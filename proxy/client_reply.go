@@ -25,7 +25,7 @@ func (s *session) clientReply(c *command.Command, cmd resp.Command) bool {
 		}
 		return true
 	}
-	return s.fail(msgSyntax)
+	return s.fail(command.SyntaxError)
 }
 
 // unmute turns replies on again.

@@ -76,7 +76,7 @@ func (s *session) clientNoEvict(c *command.Command, cmd resp.Command) bool {
 	}
 	on := resp.IsWord(cmd.Args[2], "ON")
 	if !on && !resp.IsWord(cmd.Args[2], "OFF") {
-		return s.fail(msgSyntax)
+		return s.fail(command.SyntaxError)
 	}
 	s.activity.noEvict.Store(on)
 	return s.ok()

@@ -163,7 +163,7 @@ func (s *session) clusterCountKeys(_ *command.Command, cmd resp.Command) bool {
 	slot, ok := resp.ParseInt(cmd.Args[2])
 	switch {
 	case !ok:
-		return s.fail(msgNotInteger)
+		return s.fail(command.NotInteger)
 	case slot < 0 || slot >= upstream.SlotCount:
 		return s.fail(msgInvalidSlot)
 	}
@@ -176,7 +176,7 @@ func (s *session) clusterGetKeys(_ *command.Command, cmd resp.Command) bool {
 	limit, ok2 := resp.ParseInt(cmd.Args[3])
 	switch {
 	case !ok || !ok2:
-		return s.fail(msgNotInteger)
+		return s.fail(command.NotInteger)
 	case slot < 0 || slot >= upstream.SlotCount || limit < 0:
 		return s.fail(msgInvalidKeys)
 	}

@@ -16,11 +16,9 @@ const (
 		"<proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol " +
 		"version at the same time"
 	msgNoProto      = "NOPROTO unsupported protocol version"
-	msgNotInteger   = "ERR value is not an integer or out of range"
 	msgProtoNumber  = "ERR Protocol version is not an integer or out of range"
 	msgNoSelect     = "ERR SELECT is not allowed in cluster mode"
 	msgBadName      = "ERR Client names cannot contain spaces, newlines or special characters."
-	msgSyntax       = "ERR syntax error"
 	msgUnknownField = "ERR Unrecognized option '%s'"
 )
 
@@ -84,7 +82,7 @@ func (s *session) reset(c *command.Command, cmd resp.Command) bool {
 	}
 	s.out.Flush()
 	s.endTransaction()
-	s.endTracking()
+	s.tracking.Load().Stop()
 	s.endMonitor()
 	s.endCarrier(lockcmd.Release)
 	s.rename("")

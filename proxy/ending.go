@@ -20,7 +20,7 @@ func (s *session) close() {
 		s.endReading,
 		s.calls.Drain,
 		s.endTransaction,
-		s.endTracking,
+		func() { s.tracking.Load().Stop() },
 		s.endMonitor,
 		s.releaseLocks,
 		s.calls.DrainOutput, // runSessionChecks cuts off a client that does not read

@@ -29,9 +29,7 @@ func (e *execution) Reply(p []byte, done bool) upstream.Flusher {
 		return e.Answer.Reply(p, done)
 	}
 	e.streamed = true
-	if t := e.session.tracking.Load(); t != nil {
-		t.replied(e.node, e.call)
-	}
+	e.session.tracking.Load().Replied(e.node, e.call)
 	f := e.call.Reply(p, done)
 	if done {
 		e.Finish()
@@ -152,14 +150,12 @@ func (t *transaction) executed(e *execution) bool {
 	t.end(true)
 	if own {
 		ok := s.runQueued(t.node, queue, e.Bytes)
-		if tr := s.tracking.Load(); tr != nil {
-			tr.forgetAll() // an invalidation may have come before EXEC was answered
-		}
+		s.tracking.Load().ForgetAll() // an invalidation may have come before EXEC was answered
 		return ok
 	}
 	ok := e.end(s, e.Bytes)
-	if tr := s.tracking.Load(); tr != nil && untracked {
-		tr.forgetAll() // Redis does not track what its connection read
+	if untracked {
+		s.tracking.Load().ForgetAll() // Redis does not track what its connection read
 	}
 	return ok
 }

@@ -3,6 +3,7 @@ package proxy
 import (
 	"strconv"
 
+	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/pubsub"
 	"leash/proxy/resp"
@@ -31,7 +32,7 @@ func parseLockList(args [][]byte) (l lockListing, problem string) {
 	seen := [2]bool{}
 	for i := 2; i < len(args); i += 2 {
 		if i+1 == len(args) {
-			return l, msgSyntax
+			return l, command.SyntaxError
 		}
 		value := args[i+1]
 		switch {
@@ -41,13 +42,13 @@ func parseLockList(args [][]byte) (l lockListing, problem string) {
 			seen[1] = true
 			n, ok := resp.ParseInt(value)
 			if !ok {
-				return l, "ERR value is not an integer or out of range"
+				return l, command.NotInteger
 			}
 			if l.count = n; n < 1 {
-				return l, msgSyntax
+				return l, command.SyntaxError
 			}
 		default:
-			return l, msgSyntax
+			return l, command.SyntaxError
 		}
 	}
 	return l, ""
@@ -90,9 +91,9 @@ func (s *session) lockList(args [][]byte) bool {
 // listNode runs one SCAN on a node. names is an array of the locks among the keys. If it fails,
 // reply is the error for the client. Otherwise reply is nil.
 func (s *session) listNode(n *upstream.Node, l lockListing, local uint64) (next uint64, names, reply []byte) {
-	command := resp.AppendCommand(nil, "SCAN", strconv.FormatUint(local, 10), "COUNT",
+	request := resp.AppendCommand(nil, "SCAN", strconv.FormatUint(local, 10), "COUNT",
 		strconv.FormatInt(l.count, 10), "TYPE", "hash")
-	reply, err := n.Link(s.router.Lane).Ask(s.ctx, command)
+	reply, err := n.Link(s.router.Lane).Ask(s.ctx, request)
 	if err != nil {
 		s.server.log.Warn("cannot list locks", "session", s.id, "err", err)
 		return 0, nil, resp.AppendError(nil, merge.NotSent)

@@ -61,7 +61,7 @@ func (s *session) lock(c *command.Command, cmd resp.Command) bool {
 	if s.router.Lane.RESP3 {
 		reply = lockReplyRESP3(reply, asMap)
 	}
-	if told := s.awaitInvalidations(); !s.answer(reply) || !told {
+	if told := s.tracking.Load().Await(); !s.answer(reply) || !told {
 		return false
 	}
 	carrier.Answered()

@@ -6,6 +6,7 @@ import (
 	"leash/proxy/call"
 	"leash/proxy/client"
 	"leash/proxy/route"
+	"leash/proxy/tracking"
 	"leash/proxy/upstream"
 )
 
@@ -43,23 +44,14 @@ func (o *owner) Source() call.Source { return o.input.batch }
 
 // MayReadReplicas implements route.Session.
 func (o *owner) MayReadReplicas() bool {
-	return o.modes == 0 && o.tx == nil && o.tracking.Load() == nil && !o.conn.Guarded()
+	return o.modes == 0 && o.tx == nil && !o.tracking.Load().On() && !o.conn.Guarded()
 }
 
 // Cache implements route.Session.
-func (o *owner) Cache() route.Cache {
-	if t := o.tracking.Load(); t != nil {
-		return t
-	}
-	return nil
-}
+func (o *owner) Cache() route.Cache { return o.tracking.Load().Cache() }
 
 // Replied implements call.Session.
-func (o *owner) Replied(n *upstream.Node, c *call.Call) {
-	if t := o.tracking.Load(); t != nil {
-		t.replied(n, c)
-	}
-}
+func (o *owner) Replied(n *upstream.Node, c *call.Call) { o.tracking.Load().Replied(n, c) }
 
 // Redirected implements call.Session.
 func (o *owner) Redirected(n *upstream.Node, c *call.Call, uncached bool) {
@@ -67,7 +59,7 @@ func (o *owner) Redirected(n *upstream.Node, c *call.Call, uncached bool) {
 	defer o.mu.Unlock()
 	o.router.WroteElsewhereLocked(n)
 	if uncached && o.router.Lane.RESP3 {
-		c.FollowLocked([]byte(invalidateAll))
+		c.FollowLocked([]byte(tracking.InvalidateAll))
 	}
 }
 

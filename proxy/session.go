@@ -12,6 +12,7 @@ import (
 	"leash/proxy/pubsub"
 	"leash/proxy/resp"
 	"leash/proxy/route"
+	"leash/proxy/tracking"
 	"leash/proxy/upstream"
 )
 
@@ -43,10 +44,9 @@ type session struct {
 	ctx  context.Context // done when the session has ended or is ended from outside
 	stop context.CancelFunc
 
-	blocked      atomic.Pointer[blocked]  // the command that blocks in Redis
-	tracking     atomic.Pointer[tracking] // client-side caching; nil: off
-	redirectedTo atomic.Bool              // another session redirects or has redirected its invalidations here
-	monitoring   atomic.Pointer[monitor]  // MONITOR is on
+	blocked    atomic.Pointer[blocked]         // the command that blocks in Redis
+	tracking   atomic.Pointer[tracking.Client] // client-side caching; nil until used
+	monitoring atomic.Pointer[monitor]         // MONITOR is on
 
 	listener atomic.Pointer[pubsub.Listener] // nil until the first subscription
 
@@ -184,14 +184,8 @@ func (s *session) dispatch(cmd resp.Command) bool {
 	if s.server.pauses.current.Load() != nil && !s.awaitUnpaused(c, cmd) {
 		return false
 	}
-	if s.caches() && c != nil && c.Overtakes() && s.modes&modeMulti == 0 && !s.awaitInvalidations() {
+	if t := s.tracking.Load(); t != nil && !t.Before(c, s.modes&modeMulti != 0, s.tx != nil) {
 		return false
-	}
-	if t := s.tracking.Load(); t != nil && t.stale.Load() && t.redirect.Load() != nil && s.tx == nil {
-		if !s.router.Barrier() {
-			return false
-		}
-		t.reconnect()
 	}
 	if s.modes != 0 {
 		if handled, ok := s.inMode(c, cmd); handled {
@@ -221,9 +215,7 @@ func (s *session) changeLane(lane upstream.Lane) {
 	if carrier := s.carrier(); carrier != nil && !lane.RESP3 {
 		carrier.StopPushes()
 	}
-	if t := s.tracking.Load(); t != nil {
-		t.Restart()
-	}
+	s.tracking.Load().Restart()
 }
 
 // answer queues a reply from Leash after the calls in flight.

@@ -47,9 +47,7 @@ func (s *Server) checkSessions(now time.Time) {
 			one.closeSlowSubscriber()
 			continue
 		}
-		if t := one.tracking.Load(); t != nil {
-			t.checkTopology()
-		}
+		one.tracking.Load().CheckTopology()
 		if total += int64(size); size > most && !one.activity.noEvict.Load() {
 			largest, most = one, size
 		}

@@ -9,6 +9,13 @@ import (
 
 	"leash/internal/faultproxy"
 	"leash/internal/redistest"
+	"leash/proxy/tracking"
+)
+
+const (
+	invalidateAll = tracking.InvalidateAll
+	// the beginning of an invalidation for a subscriber in RESP2
+	invalidateMessage = "*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n"
 )
 
 func invalidation(key string) string {

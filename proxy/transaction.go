@@ -121,9 +121,7 @@ func (s *session) multi(c *command.Command, cmd resp.Command) bool {
 		s.tx = &transaction{session: s, slot: call.AnySlot}
 	}
 	s.modes |= modeMulti
-	if t := s.tracking.Load(); t != nil {
-		s.tx.caching = t.TakePrefix()
-	}
+	s.tx.caching = s.tracking.Load().TakePrefix()
 	s.tx.add(queued{request: s.input.keep(cmd.Raw)})
 	return true
 }

@@ -214,8 +214,8 @@ func (t *transaction) target() *upstream.Node {
 // pinTo takes a connection to a node. A session that caches uses its own connection.
 func (t *transaction) pinTo(n *upstream.Node) {
 	s := t.session
-	if tr := s.tracking.Load(); tr != nil {
-		t.link, t.tracked = tr.Link(n), true
+	if t.link = s.tracking.Load().Link(n); t.link != nil {
+		t.tracked = true
 		t.link.Steady(false)
 		return
 	}

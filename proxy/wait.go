@@ -55,7 +55,7 @@ func (s *session) wait(c *command.Command, cmd resp.Command) bool {
 	for _, own := range b.pins {
 		own.Release()
 	}
-	return ok && s.awaitInvalidations() && s.answer(leastAnswer(answers, left))
+	return ok && s.tracking.Load().Await() && s.answer(leastAnswer(answers, left))
 }
 
 // waitOn sends request on every connection after it has moved the connection's offset, and waits

@@ -1,4 +1,4 @@
-package proxy
+package tracking
 
 import (
 	"bytes"
@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"leash/proxy/command"
 	"leash/proxy/resp"
-	"leash/proxy/route"
 	"leash/proxy/upstream"
 )
 
@@ -30,16 +30,16 @@ const invalidatePush = ">2\r\n$10\r\ninvalidate\r\n"
 // invalidateMessage is the beginning of an invalidation for a subscriber in RESP2.
 const invalidateMessage = "*3\r\n$7\r\nmessage\r\n$20\r\n__redis__:invalidate\r\n"
 
-// redirection says to which session the invalidations of a session go. Safe for concurrent use.
+// redirection says to which client the invalidations of a client go. Safe for concurrent use.
 type redirection struct {
-	from, to *session
+	from, to *Client
 	broken   atomic.Bool // the target was gone when an invalidation came
 }
 
 // redirectOf removes REDIRECT from the arguments of CLIENT TRACKING. refusal is Redis's error for a
 // wrong REDIRECT. At an unknown argument it stops and returns no redirection, because Redis refuses
 // the command.
-func (s *session) redirectOf(args [][]byte) (rest [][]byte, to *redirection, refusal string) {
+func (c *Client) redirectOf(args [][]byte) (rest [][]byte, to *redirection, refusal string) {
 	i := min(3, len(args))
 	rest = append(rest, args[:i]...)
 	for ; i < len(args); i++ {
@@ -48,16 +48,16 @@ func (s *session) redirectOf(args [][]byte) (rest [][]byte, to *redirection, ref
 		case resp.IsWord(args[i], "REDIRECT") && more:
 			i++
 			id, ok := resp.ParseInt(args[i])
-			target := s.server.sessionOf(id)
+			target := c.session.Caching(id)
 			switch {
 			case to != nil:
 				return nil, nil, msgOneRedirect
 			case !ok:
-				return nil, nil, msgNotInteger
+				return nil, nil, command.NotInteger
 			case target == nil:
 				return nil, nil, msgNoRedirectTarget
 			}
-			to = &redirection{from: s, to: target}
+			to = &redirection{from: c, to: target}
 		case resp.IsWord(args[i], "PREFIX") && more:
 			rest = append(rest, args[i], args[i+1])
 			i++
@@ -71,77 +71,33 @@ func (s *session) redirectOf(args [][]byte) (rest [][]byte, to *redirection, ref
 	return rest, to, ""
 }
 
-// redirectedFrom returns the answer to CLIENT GETREDIR. It is the id of the client that gets the
-// invalidations, 0 for the session itself, or -1 without tracking.
-func (s *session) redirectedFrom() int64 {
-	t := s.tracking.Load()
-	if t == nil {
-		return -1
+// addSource records that the invalidations of t go to the client from now on. Safe for concurrent
+// use.
+func (c *Client) addSource(t *tracking) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sources == nil {
+		c.sources = make(map[*tracking]struct{})
 	}
-	if r := t.redirect.Load(); r != nil {
-		return r.to.id
-	}
-	return 0
+	c.sources[t] = struct{}{}
+	c.isTarget.Store(true)
 }
 
-// open returns the session's connection to a node. If there is none, it makes one and sends all
-// options except REDIRECT. Only the loop calls it, while no call is in flight.
-func (t *tracking) open(n *upstream.Node) *upstream.Link {
-	if t.redirect.Load() == nil {
-		return t.Link(n)
-	}
-	t.session.mu.Lock()
-	defer t.session.mu.Unlock()
-	if one := t.links[n]; one != nil {
-		return one.link
-	}
-	return t.pinLocked(n).link
+// allSources returns those whose invalidations go to the client, and perhaps others.
+func (c *Client) allSources() []*tracking {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Keys(c.sources))
 }
 
-// listen returns Redis's id of the connection that gets the invalidations of a node. It makes the
-// connection if there is none. If Redis refused it, refusal is the reason. Only the loop calls it,
-// after open.
-func (t *tracking) listen(n *upstream.Node) (id int64, refusal *route.Answer) {
-	s := t.session
-	s.mu.Lock()
-	one := t.links[n]
-	if one == nil { // it has ended already
-		s.mu.Unlock()
-		return 0, &route.Answer{Missing: true}
+// end records that the target gets nothing more from t. There may be no redirection.
+func (r *redirection) end(t *tracking) {
+	if r == nil {
+		return
 	}
-	if one.listener == nil {
-		lane := s.router.Lane
-		lane.RESP3 = true
-		one.listener = n.Pin(lane, func(frame []byte) { t.receiveRedirected(n, one, frame) })
-		one.listener.Steady(true)
-	}
-	listener := one.listener
-	s.mu.Unlock()
-	a := s.router.Gather(listener, ping)[0]
-	if id := listener.ClientID(); !a.Missing && id != 0 {
-		return id, nil
-	}
-	return 0, &route.Answer{Missing: true, Cause: a.Cause}
-}
-
-// connect makes the source's two connections to a node. It reports whether Redis has accepted the
-// options. Only the source's loop calls it.
-func (t *tracking) connect(n *upstream.Node) bool {
-	t.session.mu.Lock()
-	accepted := t.accepted
-	old := t.links[n]
-	delete(t.links, n)
-	t.session.mu.Unlock()
-	if old != nil {
-		old.closeListener()
-		old.link.Unpin(false)
-	}
-	for _, args := range accepted {
-		if a := t.ask(n, args, true); a.Missing || a.IsError() {
-			return false
-		}
-	}
-	return true
+	r.to.mu.Lock()
+	defer r.to.mu.Unlock()
+	delete(r.to.sources, t)
 }
 
 // reconnect calls connectAll when invalidations may have been missed. It then tells the target that
@@ -157,11 +113,11 @@ func (t *tracking) reconnect() {
 // source's loop calls it, while no call is in flight.
 func (t *tracking) connectAll() {
 	t.stale.Store(false)
-	for _, n := range t.session.server.up.Topology().Masters() {
-		t.session.mu.Lock()
+	for _, n := range t.client.up.Topology().Masters() {
+		t.client.mu.Lock()
 		one := t.links[n]
 		whole := one != nil && one.listener != nil && !one.link.Ended() && !one.listener.Ended()
-		t.session.mu.Unlock()
+		t.client.mu.Unlock()
 		if !whole && !t.connect(n) {
 			t.stale.Store(true) // try again at the next command
 		}
@@ -170,7 +126,7 @@ func (t *tracking) connectAll() {
 
 // receiveRedirected handles a frame of the connection that gets the invalidations. A nil frame
 // means that the connection has ended.
-func (t *tracking) receiveRedirected(n *upstream.Node, one *tracked, frame []byte) {
+func (t *tracking) receiveRedirected(n *upstream.Node, one *connection, frame []byte) {
 	r := t.redirect.Load()
 	keys, ok := bytes.CutPrefix(frame, []byte(invalidatePush))
 	switch {
@@ -184,43 +140,19 @@ func (t *tracking) receiveRedirected(n *upstream.Node, one *tracked, frame []byt
 
 // missed is called when one of the connections to a node has ended. Invalidations may be missing
 // for keys that were read on it. So it tells the target that all cached values are invalid.
-func (t *tracking) missed(n *upstream.Node, one *tracked) {
+func (t *tracking) missed(n *upstream.Node, one *connection) {
 	t.stale.Store(true)
-	t.session.mu.Lock()
+	t.client.mu.Lock()
 	current := t.links[n] == one && !t.stopped
-	t.session.mu.Unlock()
+	t.client.mu.Unlock()
 	if r := t.redirect.Load(); r != nil && current {
 		r.send([]byte(resp.Null))
 	}
 }
 
-// closeListeners ends the connections that get the invalidations for another client.
-func (t *tracking) closeListeners() {
-	t.session.mu.Lock()
-	all := slices.Collect(maps.Values(t.links))
-	t.session.mu.Unlock()
-	for _, one := range all {
-		t.session.mu.Lock()
-		listener := one.listener
-		one.listener = nil
-		t.session.mu.Unlock()
-		if listener != nil {
-			listener.Unpin(false)
-		}
-	}
-}
-
-// closeListener ends the connection that gets invalidations. It may be called only for a tracked
-// that is no longer in the map.
-func (one *tracked) closeListener() {
-	if one.listener != nil {
-		one.listener.Unpin(false)
-	}
-}
-
 // send sends the target an invalidation of keys, which is an array of names or null.
 func (r *redirection) send(keys []byte) {
-	if r.to.hasEnded() {
+	if r.to.session.Ended() {
 		r.sendBroken()
 		return
 	}
@@ -231,11 +163,10 @@ func (r *redirection) send(keys []byte) {
 	switch {
 	case resp3:
 		f = r.to.calls.Deliver(append([]byte(invalidatePush), keys...))
-	case !r.to.isSubscriber(): // Redis drops it too
 	case string(keys) == resp.Null:
-		f = (*subscriber)(r.to).Message([]byte(invalidateMessage + resp.NilBulk))
+		f = r.to.session.Tell([]byte(invalidateMessage + resp.NilBulk))
 	default:
-		f = (*subscriber)(r.to).Message(append([]byte(invalidateMessage), keys...))
+		f = r.to.session.Tell(append([]byte(invalidateMessage), keys...))
 	}
 	if f != nil {
 		f.Flush()
@@ -255,20 +186,6 @@ func (r *redirection) sendBroken() {
 	if f := r.from.calls.Deliver(frame); f != nil {
 		f.Flush()
 	}
-}
-
-// hasEnded reports whether the session's loop has ended or is about to end.
-func (s *session) hasEnded() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.over || s.cut
-}
-
-// isSubscriber reports whether the session has any subscription. It may be called from any
-// goroutine that does not hold mu.
-func (s *session) isSubscriber() bool {
-	channels, patterns, shards := s.subscribedTo()
-	return channels+patterns+shards > 0
 }
 
 // info returns Redis's reply to CLIENT TRACKINGINFO with the id of the target instead of the id of

@@ -1,0 +1,174 @@
+package tracking
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"leash/proxy/call"
+	"leash/proxy/command"
+	"leash/proxy/route"
+	"leash/proxy/upstream"
+)
+
+// Session is what a Client needs of its session.
+type Session interface {
+	// Caching returns the Client of the session with that ID, or nil if there is no such session.
+	// Safe for concurrent use.
+	Caching(id int64) *Client
+	// Ended reports whether the session has ended or is about to end. Safe for concurrent use.
+	Ended() bool
+	// Tell sends a frame to a client that is subscribed to any channel. The caller must flush the
+	// output that it returns, if any. Safe for concurrent use.
+	Tell(frame []byte) upstream.Flusher
+	// Keeps reports whether the session goes on using a connection, because keys are watched on it.
+	// It then ends the connection itself. Only the session's loop calls it.
+	Keeps(l *upstream.Link) bool
+}
+
+// Client is the client-side caching of one session. Only the session's loop calls its methods,
+// except for those that say otherwise. A nil Client is one without tracking, if a method says so.
+type Client struct {
+	id      int64
+	session Session
+	up      *upstream.Upstream
+	router  *route.Router
+	calls   *call.Queue
+	mu      *sync.Mutex // the session's
+
+	own      atomic.Pointer[tracking]
+	isTarget atomic.Bool // another session redirects or has redirected its invalidations here
+
+	sources map[*tracking]struct{} // those that redirect here; guarded by mu
+}
+
+// New makes the caching of a session. Tracking is off at first. The mutex, the router and the calls
+// are those of the session.
+func New(id int64, session Session, up *upstream.Upstream, router *route.Router, calls *call.Queue,
+	mu *sync.Mutex) *Client {
+	return &Client{id: id, session: session, up: up, router: router, calls: calls, mu: mu}
+}
+
+// current returns what there is while tracking is on. It is nil otherwise, and for a nil Client.
+// Safe for concurrent use.
+func (c *Client) current() *tracking {
+	if c == nil {
+		return nil
+	}
+	return c.own.Load()
+}
+
+// On reports whether tracking is on. Safe for concurrent use, and for a nil Client.
+func (c *Client) On() bool { return c.current() != nil }
+
+// Cache returns what the router needs. It is nil without tracking. Safe for concurrent use, and for
+// a nil Client.
+func (c *Client) Cache() route.Cache {
+	if t := c.current(); t != nil {
+		return t
+	}
+	return nil
+}
+
+// Replied records that a node has sent the call's reply or a part of it. Safe for concurrent use,
+// and for a nil Client.
+func (c *Client) Replied(n *upstream.Node, of *call.Call) {
+	if t := c.current(); t != nil {
+		t.replied(n, of)
+	}
+}
+
+// View is what CLIENT LIST shows of tracking.
+type View struct {
+	On        bool
+	Broadcast bool  // with BCAST
+	Broken    bool  // the client of REDIRECT has gone
+	Redirect  int64 // the client that gets the invalidations; 0: the client itself; -1: none
+}
+
+// View describes the tracking. Safe for concurrent use, and for a nil Client.
+func (c *Client) View() View {
+	t := c.current()
+	if t == nil {
+		return View{Redirect: -1}
+	}
+	v := View{On: true, Broadcast: t.bcast.Load()}
+	if r := t.redirect.Load(); r != nil {
+		v.Redirect, v.Broken = r.to.id, r.broken.Load()
+	}
+	return v
+}
+
+// Before prepares for a command of the client. next is nil for a command in no table. inMulti means
+// that Redis only queues the command, and pinned that the session has a transaction's connection.
+// It returns false when the session ends. A nil Client has nothing to prepare.
+func (c *Client) Before(next *command.Command, inMulti, pinned bool) bool {
+	if c == nil {
+		return true
+	}
+	if next != nil && next.Overtakes() && !inMulti && !c.Await() {
+		return false
+	}
+	if t := c.current(); t != nil && t.stale.Load() && t.redirect.Load() != nil && !pinned {
+		if !c.router.Barrier() {
+			return false
+		}
+		t.reconnect()
+	}
+	return true
+}
+
+// Restart makes all connections anew, after a change of the session's lane. No call is in flight. A
+// nil Client has none.
+func (c *Client) Restart() {
+	if t := c.current(); t != nil {
+		t.Restart()
+	}
+}
+
+// CheckTopology looks for moved slots for a session that sends nothing. A node sends no
+// invalidations for slots that have left it. Only one goroutine may call it, but at any time. A nil
+// Client has nothing to check.
+func (c *Client) CheckTopology() {
+	t := c.current()
+	if t == nil {
+		return
+	}
+	now := c.up.Topology()
+	if t.seen.Swap(now) != now {
+		t.forgetAll()
+	}
+	t.everywhere()
+}
+
+// ForgetAll tells the client that all its cached values are invalid, after the replies in flight.
+// It does nothing without tracking. Safe for concurrent use, and for a nil Client.
+func (c *Client) ForgetAll() {
+	if t := c.current(); t != nil {
+		t.forgetAll()
+	}
+}
+
+// TakePrefix returns the CLIENT CACHING that is to be sent before the next command, only once. It
+// is nil if there is none. A nil Client has none.
+func (c *Client) TakePrefix() []byte {
+	if t := c.current(); t != nil {
+		return t.TakePrefix()
+	}
+	return nil
+}
+
+// Link returns the session's own connection to a node, or nil without tracking. A nil Client has
+// none.
+func (c *Client) Link(n *upstream.Node) *upstream.Link {
+	if t := c.current(); t != nil {
+		return t.Link(n)
+	}
+	return nil
+}
+
+// Stop ends tracking, if it is on. A nil Client has none.
+func (c *Client) Stop() {
+	if t := c.current(); t != nil {
+		t.stop()
+	}
+}

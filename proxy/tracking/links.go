@@ -1,0 +1,220 @@
+package tracking
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+
+	"leash/proxy/call"
+	"leash/proxy/resp"
+	"leash/proxy/route"
+	"leash/proxy/upstream"
+)
+
+// connection is the session's own connection to one node.
+type connection struct {
+	link *upstream.Link
+	// gets the invalidations with REDIRECT, nil without it; guarded by mu of the session
+	listener *upstream.Link
+	// the call whose reply came last and has not reached the client; guarded by mu of the session
+	last *call.Call
+}
+
+// Forget implements call.Tracker.
+func (one *connection) Forget(c *call.Call) {
+	if one.last == c {
+		one.last = nil
+	}
+}
+
+// Link implements route.Cache. It makes the connection if there is none.
+func (t *tracking) Link(n *upstream.Node) *upstream.Link {
+	c := t.client
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if t.stopped { // the session check may come after the end
+		return n.Link(c.router.Lane)
+	}
+	one := t.links[n]
+	switch {
+	case one != nil && !one.link.Ended():
+		return one.link
+	case t.redirect.Load() != nil: // only the loop can make it
+		t.stale.Store(true)
+		return n.Link(c.router.Lane)
+	case one != nil:
+		t.lostLocked(n, one) // receive would notice it soon
+	}
+	one = t.pinLocked(n)
+	for _, args := range t.accepted {
+		one.link.Submit(&upstream.Call{Request: resp.AppendCommand(nil, args...), Sink: ignored{}})
+	}
+	return one.link
+}
+
+// pinLocked makes a connection to a node.
+func (t *tracking) pinLocked(n *upstream.Node) *connection {
+	one := &connection{}
+	one.link = n.Pin(t.client.router.Lane, func(frame []byte) { t.receive(n, one, frame) })
+	one.link.Steady(true)
+	t.links[n] = one
+	return one
+}
+
+// receive handles a frame that answers no call. It is an invalidation, or nil when the connection
+// has ended.
+func (t *tracking) receive(n *upstream.Node, one *connection, frame []byte) {
+	if t.redirect.Load() != nil && !bytes.HasPrefix(frame, []byte(invalidatePush)) {
+		t.missed(n, one)
+		return
+	}
+	c := t.client
+	c.mu.Lock()
+	var f upstream.Flusher
+	switch {
+	case t.stopped:
+	case frame != nil:
+		f = c.calls.DeliverBehindLocked(one.last, frame)
+	case t.links[n] == one:
+		f = t.lostLocked(n, one)
+	}
+	c.mu.Unlock()
+	if f != nil {
+		f.Flush()
+	}
+}
+
+// lostLocked removes a connection that has ended. All values that were read on it count as invalid.
+func (t *tracking) lostLocked(n *upstream.Node, one *connection) upstream.Flusher {
+	delete(t.links, n)
+	one.link.Unpin(false)
+	if !t.client.router.Lane.RESP3 {
+		return nil
+	}
+	return t.client.calls.DeliverBehindLocked(one.last, []byte(InvalidateAll))
+}
+
+// replied records that a node has sent the call's reply or a part of it.
+func (t *tracking) replied(n *upstream.Node, c *call.Call) {
+	t.client.mu.Lock()
+	defer t.client.mu.Unlock()
+	if one := t.links[n]; one != nil {
+		one.last = c
+		c.TrackLocked(one)
+	}
+}
+
+// ignored is the sink of commands whose replies are not needed.
+type ignored struct{ upstream.Unlimited }
+
+func (ignored) Reply([]byte, bool) upstream.Flusher { return nil }
+
+func (ignored) Lost(bool, error) {}
+
+func (ignored) Dropped() bool { return false }
+
+// open returns the session's connection to a node. If there is none, it makes one and sends all
+// options except REDIRECT. Only the loop calls it, while no call is in flight.
+func (t *tracking) open(n *upstream.Node) *upstream.Link {
+	if t.redirect.Load() == nil {
+		return t.Link(n)
+	}
+	t.client.mu.Lock()
+	defer t.client.mu.Unlock()
+	if one := t.links[n]; one != nil {
+		return one.link
+	}
+	return t.pinLocked(n).link
+}
+
+// listen returns Redis's id of the connection that gets the invalidations of a node. It makes the
+// connection if there is none. If Redis refused it, refusal is the reason. Only the loop calls it,
+// after open.
+func (t *tracking) listen(n *upstream.Node) (id int64, refusal *route.Answer) {
+	c := t.client
+	c.mu.Lock()
+	one := t.links[n]
+	if one == nil { // it has ended already
+		c.mu.Unlock()
+		return 0, &route.Answer{Missing: true}
+	}
+	if one.listener == nil {
+		lane := c.router.Lane
+		lane.RESP3 = true
+		one.listener = n.Pin(lane, func(frame []byte) { t.receiveRedirected(n, one, frame) })
+		one.listener.Steady(true)
+	}
+	listener := one.listener
+	c.mu.Unlock()
+	a := c.router.Gather(listener, ping)[0]
+	if id := listener.ClientID(); !a.Missing && id != 0 {
+		return id, nil
+	}
+	return 0, &route.Answer{Missing: true, Cause: a.Cause}
+}
+
+// connect makes the source's two connections to a node. It reports whether Redis has accepted the
+// options. Only the source's loop calls it.
+func (t *tracking) connect(n *upstream.Node) bool {
+	t.client.mu.Lock()
+	accepted := t.accepted
+	old := t.links[n]
+	delete(t.links, n)
+	t.client.mu.Unlock()
+	if old != nil {
+		old.closeListener()
+		old.link.Unpin(false)
+	}
+	for _, args := range accepted {
+		if a := t.ask(n, args, true); a.Missing || a.IsError() {
+			return false
+		}
+	}
+	return true
+}
+
+// connections returns the connections on which the session reads.
+func (t *tracking) connections() (links []*upstream.Link) {
+	t.client.mu.Lock()
+	defer t.client.mu.Unlock()
+	for _, one := range t.links {
+		links = append(links, one.link)
+	}
+	return links
+}
+
+// listeners returns the connections that get redirected invalidations.
+func (t *tracking) listeners() (links []*upstream.Link) {
+	t.client.mu.Lock()
+	defer t.client.mu.Unlock()
+	for _, one := range t.links {
+		if one.listener != nil {
+			links = append(links, one.listener)
+		}
+	}
+	return links
+}
+
+// closeListeners ends the connections that get the invalidations for another client.
+func (t *tracking) closeListeners() {
+	t.client.mu.Lock()
+	all := slices.Collect(maps.Values(t.links))
+	t.client.mu.Unlock()
+	for _, one := range all {
+		t.client.mu.Lock()
+		listener := one.listener
+		one.listener = nil
+		t.client.mu.Unlock()
+		if listener != nil {
+			listener.Unpin(false)
+		}
+	}
+}
+
+// closeListener ends the connection that gets invalidations. It may be called only for a
+// connection that is no longer in the map.
+func (one *connection) closeListener() {
+	if one.listener != nil {
+		one.listener.Unpin(false)
+	}
+}

@@ -1,0 +1,81 @@
+package tracking
+
+import (
+	"leash/proxy/chunk"
+	"leash/proxy/resp"
+	"leash/proxy/route"
+	"leash/proxy/upstream"
+)
+
+// A client with a cache relies on one rule: a reply comes after the invalidations of all earlier
+// writes. Examples of such replies are the PONG to its PING, an element from BLPOP and a lock. In
+// Redis, replies and invalidations come on one connection.
+//
+// In Leash, most replies come on the connections that bring invalidations. Other replies come on
+// other connections or from Leash itself. Leash delays them until the first connections have
+// brought everything that Redis had sent on them.
+
+// Expects reports whether invalidations go to the client. Safe for concurrent use, and for a nil
+// Client, to which none go.
+func (c *Client) Expects() bool { return c != nil && (c.own.Load() != nil || c.isTarget.Load()) }
+
+// Await waits until every connection that brings invalidations has brought what Redis has sent on
+// it so far. These are the session's own connections and those that redirect to it. It returns
+// false when the session ends. A nil Client waits for nothing.
+func (c *Client) Await() bool {
+	if !c.Expects() {
+		return true
+	}
+	if !c.router.Barrier() {
+		return false
+	}
+	return c.pingAll(c.invalidationLinks())
+}
+
+// Behind runs f, whose command gets its reply on a connection without invalidations. The client
+// gets that reply after the invalidations that Redis had sent before it. A nil Client gets it at
+// once.
+func (c *Client) Behind(f func() bool) bool {
+	if !c.Expects() {
+		return f()
+	}
+	var held chunk.List
+	c.calls.SendTo(&held)
+	ok := f() && c.Await()
+	c.calls.Restore(&held)
+	return ok
+}
+
+// invalidationLinks returns the connections that bring invalidations to the client, and those whose
+// invalidations it redirects.
+func (c *Client) invalidationLinks() (links []*upstream.Link) {
+	if t := c.own.Load(); t != nil {
+		if t.redirect.Load() != nil {
+			links = t.listeners()
+		} else {
+			links = t.connections()
+		}
+	}
+	for _, t := range c.allSources() {
+		if r := t.redirect.Load(); r != nil && r.to == c && t.client != c {
+			links = append(links, t.listeners()...)
+		}
+	}
+	return links
+}
+
+// pingAll waits for the reply to a PING on each of the given pinned links. It returns false when
+// the session has ended.
+func (c *Client) pingAll(links []*upstream.Link) bool {
+	var waits []*route.Gathering
+	for _, l := range links {
+		g, _ := c.router.Send(l, [][]byte{ping})
+		waits = append(waits, g)
+	}
+	for i, g := range waits {
+		g.Await(links[i])
+	}
+	return !c.session.Ended()
+}
+
+var ping = resp.AppendCommand(nil, "PING")
