@@ -3,7 +3,7 @@
 //
 // This file reads the settings, makes the parts, runs them and stops them:
 //
-//	config    internal/config: flags and environment variables
+//	config    internal/config: flags, environment variables and the file of settings
 //	upstream  proxy/upstream: the connections to Redis
 //	exchange  proxy/pubsub: subscriptions, shared among sessions
 //	locks     lockcmd: LOCK.*, SEM.*, LATCH.*
@@ -92,10 +92,14 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	if err != nil {
 		return err
 	}
+	if cfg.CheckOnly {
+		return checkSettings(cfg, stdout)
+	}
 	cores := runtime.GOMAXPROCS(cfg.Threads) // the number of cores before --threads limits it
 	defer background(func(ctx context.Context) error { collector.Run(ctx, cores); return nil }, nil)()
 	log := newLogger(cfg, stderr)
 	slog.SetDefault(log) // for panics in code that has no logger
+	warnOfPublicFile(cfg, log)
 	if cfg.Embedded() {
 		redis, err := embedded.Start(context.WithoutCancel(ctx))
 		if err != nil {

@@ -1,13 +1,13 @@
 // Package config reads and checks Leash's settings.
 //
-// Each setting is a flag (--max-clients) and an environment variable (LEASH_MAX_CLIENTS). The flag
-// overrides the variable, and the variable overrides the default. [Parse] reads both and returns a
-// [Config] that has passed [Config.Validate], or an error that names the wrong flag and the allowed
-// values.
+// Each setting is a flag (--max-clients), an environment variable (LEASH_MAX_CLIENTS) and a line of
+// the file of --config (max-clients = 10000). The flag overrides the variable, the variable
+// overrides the file, and the file overrides the default. [Parse] reads them and returns a [Config]
+// that has passed [Config.Validate], or an error that names the wrong flag and the allowed values.
 //
 // A Config is a plain value. Nothing in it changes after Parse, and copies may be used
-// concurrently. The package does not use the settings itself. Its only I/O is reading the password
-// file.
+// concurrently. The package does not use the settings itself. Its only I/O is reading the files of
+// settings, passwords and tokens.
 package config
 
 import (
@@ -142,6 +142,12 @@ type Config struct {
 	// AdminWriteTokenFile is the file that Parse read AdminWriteToken from; empty: none.
 	AdminWriteTokenFile string
 
+	// File is the path of the file with settings; empty: there is none.
+	File string
+	// FileIsPublic says that File has a password and that every user of the machine can read it.
+	FileIsPublic bool
+	// CheckOnly asks for a check of the settings instead of a Leash.
+	CheckOnly bool
 	// Threads is how many threads run Go code at once (GOMAXPROCS).
 	Threads int
 	// LogLevel is the lowest level that is logged.

@@ -3,11 +3,10 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/spf13/pflag"
 )
 
 // envPrefix begins the names of Leash's environment variables.
@@ -21,17 +20,18 @@ var serviceLink = regexp.MustCompile(`^([A-Z0-9_]+_)?(SERVICE_HOST|SERVICE_PORT(
 // serviceAddress matches the value of a service link that has no number in its name: LEASH_PORT.
 var serviceAddress = regexp.MustCompile(`^(tcp|udp|sctp)://`)
 
-// setFromEnv sets the options that no flag has set, from their environment variables. environ is a
-// list of NAME=value. A variable that is not a setting is an error, because it may be a mistake
-// such as LEASH_UPSTREAMS. An empty variable is an error, because it may come from a template that
-// was not filled in.
-func setFromEnv(gs []group, fs *pflag.FlagSet, environ []string) (errs []error) {
+// setFromEnv sets the options that no flag has set, from their environment variables, and adds
+// their names to given. environ is a list of NAME=value. A variable that is not a setting is an
+// error, because it may be a mistake such as LEASH_UPSTREAMS. An empty variable is an error,
+// because it may come from a template that was not filled in.
+func setFromEnv(gs []group, given map[string]bool, environ []string) (errs []error) {
 	options := make(map[string]option)
 	for _, g := range gs {
 		for _, o := range g.options {
 			options[o.env()] = o
 		}
 	}
+	flags := maps.Clone(given)
 	for _, variable := range slices.Sorted(slices.Values(environ)) {
 		name, text, _ := strings.Cut(variable, "=")
 		if len(name) < len(envPrefix) || !strings.EqualFold(name[:len(envPrefix)], envPrefix) {
@@ -44,8 +44,9 @@ func setFromEnv(gs []group, fs *pflag.FlagSet, environ []string) (errs []error) 
 			errs = append(errs, fmt.Errorf("%s is not a setting%s", name, suggest(name, keys(options))))
 		case text == "":
 			errs = append(errs, fmt.Errorf("%s is empty: give it a value, or do not set it", name))
-		case fs.Changed(o.name):
+		case flags[o.name]:
 		default:
+			given[o.name] = true
 			if err := o.value.Set(text); err != nil {
 				if mayBeURL(text) {
 					text = "(hidden)"

@@ -21,9 +21,12 @@ Other:
       Show all flags, with their limits.
   --version
       Show the version.
+  --check-config
+      Check all settings and the files that they name, and end.
 
-Each flag is also an environment variable: --max-clients is LEASH_MAX_CLIENTS. A flag beats its
-variable. A duration needs a unit (500ms, 30s, 10m, 24h). A size can have one (64kb, 16mb, 1gb).
+Each flag is also an environment variable: --max-clients is LEASH_MAX_CLIENTS. In the file of
+--config it is max-clients = 10000. A flag beats its variable, and a variable beats the file.
+A duration needs a unit (500ms, 30s, 10m, 24h). A size can have one (64kb, 16mb, 1gb).
 `
 
 // helpText is the text of --help: the most important flags, or all flags with their limits. Each

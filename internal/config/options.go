@@ -329,6 +329,11 @@ func lockOptions(c *Config) []option {
 
 func processOptions(c *Config) []option {
 	return []option{
+		{name: "config", value: text("path", &c.File), defaultIs: "none",
+			summary: "File with settings, in TOML; a flag or a variable beats its line.",
+			details: []string{
+				"[Above](#a-file-with-settings) is what the file looks like.",
+			}},
 		{name: "threads", value: count("n", &c.Threads), defaultIs: "half of the cores",
 			summary: "How many threads run at once.",
 			details: []string{
@@ -374,10 +379,10 @@ func level(p *slog.Level) value {
 	return bind(strings.Join(logLevels, "|"), p, parse, format)
 }
 
-// requests are the flags that print a text. They are not settings and have no environment
-// variables. LEASH_VERSION is left to deployments.
+// requests are the flags that end the program after a text. They are not settings and have no
+// environment variables. LEASH_VERSION is left to deployments.
 type requests struct {
-	version, helpAll bool
+	version, helpAll, check bool
 }
 
 // flagSet returns the flags of all groups, and those of the requests.
@@ -395,5 +400,6 @@ func flagSet(gs []group, ask *requests) *pflag.FlagSet {
 	}
 	fs.VarPF(boolean(&ask.version), "version", "", "").NoOptDefVal = "true"
 	fs.VarPF(boolean(&ask.helpAll), "help-all", "", "").NoOptDefVal = "true"
+	fs.VarPF(boolean(&ask.check), "check-config", "", "").NoOptDefVal = "true"
 	return fs
 }

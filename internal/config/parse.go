@@ -37,9 +37,9 @@ func (e *UsageError) Unwrap() error {
 	return e.err
 }
 
-// Parse reads the settings from the arguments, without the program's name, and from the
-// environment, a list of NAME=value. It reads the password file, if there is one. The result has
-// passed Validate. The error is always an *[Info] or a *[UsageError].
+// Parse reads the settings from the arguments, without the program's name, from the environment, a
+// list of NAME=value, and from the file of --config. It reads the password file, if there is one.
+// The result has passed Validate. The error is always an *[Info] or a *[UsageError].
 func Parse(args, environ []string) (Config, error) {
 	c := Default()
 	gs := groups(&c)
@@ -59,17 +59,41 @@ func Parse(args, environ []string) (Config, error) {
 		// The argument is not shown, because it may be the second half of a password.
 		return Config{}, &UsageError{errors.New("an argument is not a flag: write --flag value, and quote values with spaces")}
 	}
-
-	if err := errors.Join(setFromEnv(gs, fs, environ)...); err != nil {
+	given := make(map[string]bool)
+	fs.Visit(func(f *pflag.Flag) { given[f.Name] = true })
+	if err := c.complete(gs, given, environ); err != nil {
 		return Config{}, &UsageError{err}
 	}
-	if err := errors.Join(c.readURLs(), c.readPassword(), c.readAdminTokens()); err != nil {
-		return Config{}, &UsageError{err}
-	}
-	if err := c.Validate(); err != nil {
-		return Config{}, &UsageError{err}
-	}
+	c.CheckOnly = ask.check
 	return c, nil
+}
+
+// complete adds to the flags what the environment and the files say, and checks the whole. given
+// has the names of the flags that are set.
+func (c *Config) complete(gs []group, given map[string]bool, environ []string) error {
+	if err := errors.Join(setFromEnv(gs, given, environ)...); err != nil {
+		return err
+	}
+	if c.File == "" {
+		return c.check()
+	}
+	f, err := readSettingsFile(c.File)
+	if err != nil {
+		return err
+	}
+	if err := f.apply(gs, given); err != nil {
+		return err
+	}
+	c.FileIsPublic = f.public && f.hasSecret(gs)
+	return f.locate(c.check())
+}
+
+// check reads the files of passwords and tokens, and validates the whole.
+func (c *Config) check() error {
+	if err := errors.Join(c.readURLs(), c.readPassword(), c.readAdminTokens()); err != nil {
+		return err
+	}
+	return c.Validate()
 }
 
 // flagError is pflag's error in the words of this package. pflag's own text repeats the argument as

@@ -198,8 +198,8 @@ func TestParseEveryVariable(t *testing.T) {
 
 // TestEverythingIsComplete checks that the table above has every flag.
 func TestEverythingIsComplete(t *testing.T) {
-	// upstream-password-file excludes upstream-password; both files have tests of their own
-	listed := map[string]bool{"upstream-password-command": true, "upstream-password-file": true, "admin-token-file": true,
+	// upstream-password-file excludes upstream-password; the files have tests of their own
+	listed := map[string]bool{"config": true, "upstream-password-command": true, "upstream-password-file": true, "admin-token-file": true,
 		"admin-write-token-file": true}
 	for _, e := range everything {
 		listed[e.flag] = true

@@ -18,11 +18,17 @@ type value struct {
 	format func() string
 	grows  bool // a second value is appended
 	hidden bool // its text must not be shown
+	// numeric says that a file may have the value as a number, without quotes.
+	numeric bool
 }
 
+// String is the text of the value, or "(hidden)".
 func (v value) String() string {
 	if v.format == nil { // pflag calls it on the zero value
 		return ""
+	}
+	if v.hidden {
+		return Secret(v.format()).String()
 	}
 	return v.format()
 }
@@ -48,6 +54,12 @@ func bind[T any](kind string, p *T, parse func(string) (T, error), format func(T
 	}
 }
 
+// number marks a value as numeric.
+func number(v value) value {
+	v.numeric = true
+	return v
+}
+
 func text(kind string, p *string) value {
 	keep := func(s string) (string, error) { return s, nil }
 	return bind(kind, p, keep, func(s string) string { return s })
@@ -61,7 +73,7 @@ func words(kind string, p *[]string) value {
 
 func secret(kind string, p *Secret) value {
 	keep := func(s string) (Secret, error) { return Secret(s), nil }
-	v := bind(kind, p, keep, Secret.String)
+	v := bind(kind, p, keep, func(s Secret) string { return string(s) })
 	v.hidden = true
 	return v
 }
@@ -100,7 +112,7 @@ func count(kind string, p *int) value {
 		}
 		return n, nil
 	}
-	return bind(kind, p, parse, strconv.Itoa)
+	return number(bind(kind, p, parse, strconv.Itoa))
 }
 
 // list is a list separated by commas. The first value replaces the default, and later values are
@@ -128,7 +140,7 @@ func list(kind string, p *[]string) value {
 }
 
 func duration(kind string, p *time.Duration) value {
-	return bind(kind, p, parseDuration, formatDuration)
+	return number(bind(kind, p, parseDuration, formatDuration))
 }
 
 // Auto is a duration that Leash determines itself. Forever is a duration without an end.
@@ -155,7 +167,7 @@ func durationOr(word string, meaning time.Duration, p *time.Duration) value {
 		}
 		return formatDuration(d)
 	}
-	return bind(word+"|duration", p, parse, format)
+	return number(bind(word+"|duration", p, parse, format))
 }
 
 func parseDuration(s string) (time.Duration, error) {
@@ -200,7 +212,7 @@ var units = map[string]int64{
 }
 
 func size(kind string, p *int64) value {
-	return bind(kind, p, parseSize, formatSize)
+	return number(bind(kind, p, parseSize, formatSize))
 }
 
 func parseSize(s string) (int64, error) {
