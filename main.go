@@ -382,7 +382,7 @@ func proxyConfig(cfg config.Config, c certificates) proxy.Config {
 		Listen: cfg.Listen, MaxClients: cfg.MaxClients, MaxBulk: cfg.MaxBulk, MaxArgs: cfg.MaxArgs,
 		MaxClientOutput: cfg.MaxClientOutput, PeerTimeout: cfg.PeerTimeout, DrainTimeout: cfg.DrainTimeout,
 		OnDisconnect: cfg.OnDisconnect, ProxyProtocol: cfg.ProxyProtocol, TrustClients: cfg.TrustClients, Version: config.Version(), Announce: cfg.Announce,
-		RequireAuth: cfg.RequireAuth, ProtectedMode: cfg.ProtectedMode,
+		RequireAuth: cfg.RequireAuth, ProtectedMode: cfg.ProtectedMode, Deny: cfg.Deny, AllowAdmin: cfg.AllowAdmin,
 		Certificates: c.all(), UserOf: c.userOf(),
 	}
 }

@@ -1,7 +1,9 @@
 package proxy
 
 import (
+	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	"leash/proxy/command"
@@ -31,33 +33,106 @@ func (s *session) authenticated() bool {
 	return s.router.Lane.User != "" || !s.server.up.AuthRequired() && !s.server.cfg.RequireAuth
 }
 
+// permissions are what clients may not do at this Leash, whatever Redis permits.
+type permissions struct {
+	denied    command.Set     // nobody may run these
+	adminOnly command.Set     // only admins may run these; empty: all may
+	admins    map[string]bool // users
+}
+
+func permissionsOf(cfg *Config, t command.Table) (p permissions, err error) {
+	if p.denied, err = t.Select(cfg.Deny); err != nil {
+		return p, fmt.Errorf("--deny: %w", err)
+	}
+	for _, pattern := range cfg.Deny {
+		if withoutAuth[strings.ToLower(pattern)] {
+			pattern = strings.ToLower(pattern)
+			return p, fmt.Errorf("--deny: %s cannot be denied, because every client may run it", pattern)
+		}
+	}
+	if len(cfg.AllowAdmin) == 0 {
+		return p, nil
+	}
+	if p.adminOnly, err = t.Select([]string{"@admin"}); err != nil {
+		return p, fmt.Errorf("--allow-admin: %w", err)
+	}
+	p.admins = make(map[string]bool)
+	for _, user := range cfg.AllowAdmin {
+		p.admins[user] = true
+	}
+	return p, nil
+}
+
+// refusal returns the error for a user who may not run a command. It is empty if the user may.
+func (p *permissions) refusal(user string, c *command.Command) string {
+	if user == "" {
+		user = "default"
+	}
+	why := ""
+	switch {
+	case p.denied.Has(c):
+		why = "Leash denies it to everybody"
+	case p.adminOnly.Has(c) && !p.admins[user]:
+		why = "only the users of --allow-admin may"
+	default:
+		return ""
+	}
+	return "NOPERM this user has no permissions to run the '" + c.Name + "' command: " + why
+}
+
 // refreshAccess applies what changes when the session gets another user: Redis's tighter limits
 // until the client has authenticated, and the checks of restricted.
 func (s *session) refreshAccess() {
-	entered := s.authenticated()
+	entered, p := s.authenticated(), &s.server.permissions
 	s.input.parser.Limits.Unauthenticated = !entered
 	s.modes &^= modeRestricted
-	if !entered && s.server.cfg.RequireAuth {
+	if !entered && s.server.cfg.RequireAuth || !p.denied.Empty() || !p.adminOnly.Empty() {
 		s.modes |= modeRestricted
 	}
 }
 
-// restricted answers a command that Leash does not permit, though Redis may. It makes the checks
-// that come before it in Redis first. c is nil for a command in no table.
+// restricted answers a command that Leash does not permit, though Redis may. c is nil for a command
+// in no table.
 func (s *session) restricted(c *command.Command, cmd resp.Command) (handled, ok bool) {
-	switch {
-	case c == nil, withoutAuth[c.Name], s.authenticated():
+	if c == nil || withoutAuth[c.Name] {
 		return false, true
-	case c.Subs != nil && len(cmd.Args) > 1:
-		return true, s.unknownSub(c, cmd)
-	case !c.ArityOK(cmd.Args) && c.Name == "exec":
-		return true, s.fail(msgExecArity)
-	case !c.ArityOK(cmd.Args):
-		return true, s.wrongArity(c)
-	case c.Name == "exec":
-		return true, s.fail("EXECABORT Transaction discarded because of: " + msgNoAuth)
 	}
-	return true, s.fail(msgNoAuth)
+	if !s.authenticated() {
+		return true, s.demandAuth(c, cmd)
+	}
+	refusal := s.server.permissions.refusal(s.router.Lane.User, c)
+	inMulti := s.modes&modeMulti != 0
+	if refusal == "" {
+		return false, true
+	}
+	if c.Name == "exec" {
+		refusal = execRefused(refusal)
+	}
+	switch {
+	case inMulti && !s.tx.awaitQueued():
+		return true, false
+	case inMulti && c.Name == "exec":
+		return true, s.answer(s.tx.discard(resp.AppendError(nil, refusal)))
+	case inMulti:
+		return true, s.tx.refuse(refusal)
+	}
+	return true, s.fail(refusal)
+}
+
+// demandAuth answers a command of a client that has not authenticated. It makes the checks first
+// that Redis makes before this one.
+func (s *session) demandAuth(c *command.Command, cmd resp.Command) bool {
+	switch {
+	case c.Subs != nil && len(cmd.Args) > 1:
+		return s.unknownSub(c, cmd)
+	case !c.ArityOK(cmd.Args) && c.Name == "exec":
+		return s.fail(msgExecArity)
+	case !c.ArityOK(cmd.Args):
+		return s.wrongArity(c)
+	case c.Name == "exec":
+		return s.fail(execRefused(msgNoAuth))
+	}
+	return s.fail(msgNoAuth)
 }
 
 // enterProtected refuses a client of another machine that is served without having proved who it

@@ -39,13 +39,18 @@ func (s *session) mayRun(c *command.Command, cmd resp.Command) bool {
 		s.server.log.Warn("cannot check the rights of a user", "user", s.router.Lane.User, "err", err)
 		s.fail(merge.NotSent)
 	case refusal != "" && c.Name == "exec":
-		s.fail("EXECABORT Transaction discarded because of: " + refusal)
+		s.fail(execRefused(refusal))
 	case refusal != "":
 		s.fail(refusal)
 	default:
 		return true
 	}
 	return false
+}
+
+// execRefused is the error for an EXEC that is refused for a reason.
+func execRefused(reason string) string {
+	return "EXECABORT Transaction discarded because of: " + reason
 }
 
 // refusalOf returns the error for arguments that Leash refuses for a command that it otherwise

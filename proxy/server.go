@@ -38,6 +38,8 @@ type Config struct {
 	TrustClients    bool          // clients start as the upstream user
 	RequireAuth     bool          // clients must authenticate, also if Redis serves them without
 	ProtectedMode   bool          // refuse clients of other machines that need no password
+	Deny            []string      // commands that nobody may run, as Table.Select takes them
+	AllowAdmin      []string      // users who may run commands of category @admin; empty: all may
 	Version         string        // Leash's version, for INFO
 	// host:port that Leash shows to cluster clients; if empty, the address that they connected to
 	Announce string
@@ -59,6 +61,7 @@ type Server struct {
 	exchange          *pubsub.Exchange
 	subscriberLimits  subscriberLimits
 	commands          command.Table
+	permissions       permissions
 	handlers          []handler // by index of the command
 	relaying          call.Server
 	pauses            pauses
@@ -112,6 +115,9 @@ func New(cfg Config, up *upstream.Upstream, locks *lockcmd.Service, exchange *pu
 		started:  time.Now(),
 	}
 	s.relaying.Nodes, s.relaying.Commands, s.relaying.Script, s.relaying.Log = up, table, s.scripts.find, log
+	if s.permissions, err = permissionsOf(&s.cfg, table); err != nil {
+		return nil, err
+	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	up.OnRefused(s.refuseLane)
 	return s, nil

@@ -25,6 +25,23 @@ func accessOptions(c *Config) []option {
 				"The flag is off by default, other than in Redis. Leash listens on this machine only, " +
 					"unless you choose another address. Then Leash logs a warning at its start.",
 			}},
+		{name: "deny", value: list("command,...", &c.Deny),
+			summary: "Commands that no client may run: a command, config|set, or @category of Redis's ACLs.",
+			details: []string{
+				"Such a command gets `NOPERM`, also inside `MULTI`. A command includes its subcommands. " +
+					"Leash does not start if Redis has no such command or category.",
+				"Scripts and functions can still run the command, unless you deny `@scripting` as well. " +
+					"Nobody can be denied `AUTH`, `HELLO`, `QUIT` and `RESET`.",
+			},
+			defaultIs: "none"},
+		{name: "allow-admin", value: list("user,...", &c.AllowAdmin),
+			summary: "Users who may run the commands of category @admin; all others get NOPERM.",
+			details: []string{
+				"These are the commands of administrators, such as `CONFIG SET` and `CLIENT KILL`, and `LOCK.BREAK`. " +
+					"The rights that Redis gives to these users limit them as well.",
+				"`default` is a client that sends no `AUTH`.",
+			},
+			defaultIs: "all users, as far as Redis permits it"},
 	}
 }
 

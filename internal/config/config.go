@@ -59,6 +59,10 @@ type Config struct {
 	RequireAuth bool
 	// ProtectedMode refuses clients of other machines while clients need no password.
 	ProtectedMode bool
+	// Deny are commands, and categories of commands, that no client may run.
+	Deny []string
+	// AllowAdmin are the users who may run commands of category @admin; empty: all.
+	AllowAdmin []string
 
 	// Upstream is the "host:port" of the Redis, or of some nodes of the cluster. If it is empty, or
 	// only "embedded", Leash uses an embedded Redis.

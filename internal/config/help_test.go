@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -47,7 +48,7 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		helpText(false): "These 10 flags of 58 come first. leash --help-all shows all.\n\n" +
+		helpText(false): fmt.Sprintf("These 10 flags of %d come first. leash --help-all shows all.\n\n", total) +
 			"Clients:\n  --listen address (default 127.0.0.1:6380)\n      Where clients connect",
 		helpText(true): "  --peer-timeout duration (default 11s; 4s to 10m)\n      How long",
 	} {

@@ -81,6 +81,8 @@ var everything = []struct{ flag, text string }{
 	{"tls-users-file", "users.txt"},
 	{"require-auth", "true"},
 	{"protected-mode", "true"},
+	{"deny", "@dangerous,config|set"},
+	{"allow-admin", "ops"},
 	{"upstream", "a:1,[::1]:2"},
 	{"upstream-mode", "sentinel"},
 	{"sentinel-master", "mymaster"},
@@ -136,6 +138,8 @@ var everythingParsed = Config{
 
 	RequireAuth:   true,
 	ProtectedMode: true,
+	Deny:          []string{"@dangerous", "config|set"},
+	AllowAdmin:    []string{"ops"},
 
 	UpstreamTLS:           true,
 	SentinelTLS:           true,

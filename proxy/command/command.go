@@ -18,6 +18,9 @@ type Command struct {
 	Own   *Own                // nil for a command of Redis
 	Index int                 // the command's number, from 0 without gaps (see Table.All)
 
+	// Categories are those of ACLs, as in "@admin". They are empty if Redis has not told them.
+	Categories []string
+
 	ClassIndex uint8 // of Class in Classes
 
 	Blocking   bool // may block, depending on its arguments

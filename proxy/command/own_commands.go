@@ -10,8 +10,8 @@ var (
 		Flags: []string{"write", "noscript"}, Categories: []string{"@write", "@slow"},
 		KeyFlags: []string{"RW", "access", "delete"}, Right: []string{"HSET", "f", "v"},
 	}
-	deletesHash = &KeyUse{
-		Flags: []string{"write", "noscript"}, Categories: []string{"@write", "@slow"},
+	breaksHash = &KeyUse{
+		Flags: []string{"write", "noscript"}, Categories: []string{"@admin", "@write", "@slow", "@dangerous"},
 		KeyFlags: []string{"RW", "access", "delete"}, Right: []string{"DEL"},
 	}
 	readsHash = &KeyUse{
@@ -103,7 +103,7 @@ var AllOwn = []Own{
 		Arguments: []Argument{oneOf("", word("ON"), word("OFF"))},
 	},
 	{
-		Name: "lock.break", Arity: 2, Keys: FirstKey, Use: deletesHash,
+		Name: "lock.break", Arity: 2, Keys: FirstKey, Use: breaksHash,
 		Summary:   "Ends a lock against its holder's will",
 		Arguments: []Argument{keyArg},
 	},

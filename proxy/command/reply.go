@@ -33,6 +33,9 @@ func Parse(reply []any) ([]*Command, error) {
 	return commands, nil
 }
 
+// categoriesField is the index of the categories of ACLs, since Redis 6.
+const categoriesField = 6
+
 // modernFields is the number of fields of a command in COMMAND since Redis 7.
 const modernFields = 10
 
@@ -51,6 +54,9 @@ func appendCommands(commands *[]*Command, entry any, known map[string]*Command) 
 	c := &Command{Name: strings.ToLower(name), Arity: number(fields[1])}
 	flags := words(fields[2])
 	c.setFlags(flags)
+	if len(fields) > categoriesField {
+		c.Categories = words(fields[categoriesField])
+	}
 	*commands = append(*commands, c)
 	if len(fields) < modernFields {
 		c.legacy(fields, flags, known)
