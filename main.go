@@ -39,6 +39,7 @@ import (
 	"leash/internal/systemd"
 	"leash/lockcmd"
 	"leash/lockcmd/failover"
+	"leash/lockcmd/script"
 	"leash/proxy"
 	"leash/proxy/client"
 	"leash/proxy/pubsub"
@@ -345,7 +346,7 @@ func upstreamConfig(cfg config.Config, c certificates, password *password.Source
 		Addrs: cfg.Upstream, Mode: cfg.UpstreamMode,
 		SentinelMaster: cfg.SentinelMaster, SentinelUser: cfg.SentinelUser, SentinelPassword: string(cfg.SentinelPassword),
 		ReadFrom: cfg.ReadFrom,
-		User:     cfg.UpstreamUser, Password: string(cfg.UpstreamPassword),
+		User:     cfg.UpstreamUser, Password: string(cfg.UpstreamPassword), ScriptCommands: script.AllCommands(),
 		MaxPinned: cfg.MaxPinned, Wait: cfg.WaitForUpstream, RedirectTimeout: cfg.RedirectTimeout, UpstreamTimeout: cfg.UpstreamTimeout,
 	}
 	if password != nil {

@@ -1,38 +1,14 @@
 package proxy
 
 import (
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"leash/internal/redistest"
+	lockscript "leash/lockcmd/script"
 )
-
-// calledInScripts returns the commands that lock scripts run, as their sources name them.
-func calledInScripts(t *testing.T) (commands []string) {
-	t.Helper()
-	files, err := filepath.Glob("../lockcmd/script/lua/*.lua")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no scripts", err)
-	}
-	called := regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`)
-	for _, file := range files {
-		source, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range called.FindAllStringSubmatch(string(source), -1) {
-			if !slices.Contains(commands, m[1]) {
-				commands = append(commands, m[1])
-			}
-		}
-	}
-	slices.Sort(commands)
-	return commands
-}
 
 // lockScene has commands that run with all rights, and then steps that are tried with one right
 // missing. A number in front names the connection. With "&", the command waits for a lock, and the
@@ -145,7 +121,7 @@ func TestScriptWithoutARightChangesNothing(t *testing.T) {
 	}
 	rights("")
 	l := startLeash(t, []string{s.Addr}, func(o *options) { o.up.User, o.up.Password = "leash", "pw" })
-	for _, command := range calledInScripts(t) {
+	for _, command := range lockscript.AllCommands() {
 		for _, scene := range lockScenes {
 			direct.Do("FLUSHALL")
 			run, end := scene.start(t, l)

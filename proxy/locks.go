@@ -154,7 +154,6 @@ func (s *session) lockRefusal(o *command.Own, args [][]byte) string {
 // lockDenial returns the error for a right that is missing or cannot be checked.
 func (s *session) lockDenial(o *command.Own, err error) string {
 	var denied *upstream.Denied
-	var refusal redis.Error
 	switch {
 	case errors.As(err, &denied):
 		return o.Denial(denied.Key)
@@ -164,10 +163,11 @@ func (s *session) lockDenial(o *command.Own, err error) string {
 		return "NOPERM this user no longer exists"
 	}
 	s.server.log.Warn("cannot check the rights of a user: no lock for it", "user", s.router.Lane.User, "err", err)
-	if !errors.As(err, &refusal) {
+	var refusal redis.Error
+	if !errors.Is(err, upstream.ErrNoCheck) && !errors.As(err, &refusal) {
 		return merge.NotSent
 	}
-	return "NOPERM Leash cannot check the rights of this user: Leash's own user needs ACL DRYRUN"
+	return "NOPERM Leash cannot check the rights of this user: Leash's own user needs ACL DRYRUN, or this user EVAL"
 }
 
 // lockReplyRESP3 turns a RESP2 reply of lockcmd into RESP3, with nulls and maps.

@@ -6,6 +6,7 @@ import (
 	"embed"
 	"encoding/hex"
 	"errors"
+	"io/fs"
 	"regexp"
 	"slices"
 
@@ -176,6 +177,19 @@ func (sc *Script) Commands() (names []string) {
 		}
 	}
 	return names
+}
+
+// AllCommands are the names of the commands that any script calls, in order.
+func AllCommands() (names []string) {
+	files, _ := fs.Glob(Files, "lua/*.lua")
+	for _, file := range files {
+		text, _ := Files.ReadFile(file) // it is embedded
+		for _, m := range CallPattern.FindAllSubmatch(text, -1) {
+			names = append(names, string(m[1]))
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // shape describes the replies of a script: lists of integers and texts. A single integer counts as

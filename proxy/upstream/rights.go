@@ -32,9 +32,10 @@ func (d *Denied) Error() string {
 // command alone.
 //
 // nil means yes. It is also nil for Leash's own user, and for a Redis before version 7, which
-// cannot be asked. The error is a *Denied, ErrRefused if the user no longer exists, an error of
-// Redis, or one of the network. If a node cannot be reached, another node answers for it. Permit
-// blocks for a round trip.
+// cannot be asked. The error is a *Denied, ErrRefused if the user no longer exists, ErrNoCheck if
+// Redis lets nobody ask, an error of Redis, or one of the network. If a node cannot be reached,
+// another node answers for it. Permit blocks for a round trip. If Redis refuses ACL DRYRUN, a
+// script of the user asks instead: then it blocks for a round trip for each key.
 func (u *Upstream) Permit(ctx context.Context, lane Lane, keys [][]byte, command string, more ...string) error {
 	q := question{user: lane.User, command: command, more: more}
 	if q.user == "" {
@@ -46,7 +47,23 @@ func (u *Upstream) Permit(ctx context.Context, lane Lane, keys [][]byte, command
 	ctx, cancel := context.WithTimeout(ctx, u.cfg.UpstreamTimeout)
 	defer cancel()
 	if len(keys) == 0 {
-		return q.ask(ctx, u.Client(), [][]byte{nil})
+		keys = [][]byte{nil}
+	}
+	if u.dryRun.refusedLately() {
+		return u.askScript(ctx, q, lane, keys)
+	}
+	err := u.askDryRun(ctx, q, keys)
+	if !refusesDryRun(err) {
+		return err
+	}
+	u.dryRun.noteRefusal()
+	return u.askScript(ctx, q, lane, keys)
+}
+
+// askDryRun asks by ACL DRYRUN.
+func (u *Upstream) askDryRun(ctx context.Context, q question, keys [][]byte) error {
+	if keys[0] == nil {
+		return q.ask(ctx, u.Client(), keys)
 	}
 	nodes, err := u.byNode(ctx, keys)
 	if err != nil {

@@ -59,6 +59,9 @@ type Config struct {
 	// User and Password are for topology, scripts and liveness. Clients use them only if their Lane
 	// says so.
 	User, Password string
+	// ScriptCommands are the names of the commands that lock scripts run as User. Run logs those
+	// that User may not run.
+	ScriptCommands []string
 	// ReadPassword returns the password of User as it is now; nil: Password stays. It is called
 	// before each AUTH of User, also concurrently. refused is a password that Redis has just
 	// refused, or empty. It must not block for longer than a second. Password is its first result.
@@ -92,6 +95,7 @@ type Upstream struct {
 	onSwitch    func()
 	sentinels   sentinels
 	refusals    refusals
+	dryRun      dryRun
 	movingUntil atomic.Int64 // Unix nanoseconds; 0 for never
 
 	topology     atomic.Pointer[Topology]
@@ -186,6 +190,7 @@ func (u *Upstream) OnSwitch(f func()) { u.onSwitch = f }
 func (u *Upstream) Run(ctx context.Context) error {
 	defer u.end()
 	u.start("watch of authentication", u.watchAuth)
+	u.start("check of own rights", u.warnMissingRights)
 	if u.cfg.ReadPassword != nil {
 		u.start("watch of the password", u.watchPassword)
 	}

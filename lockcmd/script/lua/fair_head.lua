@@ -20,7 +20,7 @@ local function enqueue(q, owner, left, patience, bit)
     score = (before and before - now or left) + WAIT + now
     redis.call('ZADD', timeouts, score, owner)
     local reaped = (tonumber(redis.call('ZSCORE', waiters, owner)) or 0) >= now
-    redis.call(reaped and 'LPUSH' or 'RPUSH', list, owner)
+    if reaped then redis.call('LPUSH', list, owner) else redis.call('RPUSH', list, owner) end
   end
   local most = math.max(tonumber(redis.call('ZRANGE', timeouts, -1, -1, 'WITHSCORES')[2]) or 0, now) + DAY
   -- After this write, Redis allows the rest at maxmemory (R13).

@@ -1,0 +1,56 @@
+package upstream
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// ownCommands are the commands that Leash sends as its own user, beside those in lock scripts. Some
+// have arguments, because a right can depend on them.
+var ownCommands = []string{
+	"ping", "info", "role", "command", "config get maxclients", "cluster slots", "cluster nodes", "client id",
+	"select 0", "eval", "evalsha", "wait 1 0", "acl dryrun default ping",
+	"subscribe redisson_lock__channel:{k}", "subscribe leash:fleet", "ssubscribe leash:fleet",
+	"unsubscribe", "sunsubscribe",
+	"publish redisson_lock__channel:{k} 0", "publish leash:fleet 0", "spublish leash:fleet 0",
+}
+
+// missingRightsScript returns the commands in ARGV that the user who runs it may not run. A Redis
+// before version 7 cannot be asked, and does not know every command.
+const missingRightsScript = `local missing = {}
+for _, command in ipairs(ARGV) do
+  local words = {}
+  for word in string.gmatch(command, '%S+') do table.insert(words, word) end
+  if redis.acl_check_cmd then
+    local known, may = pcall(redis.acl_check_cmd, unpack(words))
+    if known and not may then table.insert(missing, command) end
+  end
+end
+return missing`
+
+// warnMissingRights logs, for each master, the commands that Leash needs and that its own user may
+// not run there. Without this, some of them would be missed only after a failover. It blocks for a
+// round trip for each master.
+func (u *Upstream) warnMissingRights() {
+	commands := slices.Concat(ownCommands, u.cfg.ScriptCommands)
+	args := make([]any, len(commands))
+	for i, command := range commands {
+		args[i] = strings.ToLower(command)
+	}
+	for _, n := range u.Topology().Masters() {
+		err := u.ask(u.ctx, n.Addr, func(ctx context.Context, c *redis.Client) error {
+			missing, err := c.Eval(ctx, missingRightsScript, nil, args...).StringSlice()
+			if len(missing) > 0 {
+				u.log.Warn("Leash's own user has not all rights that Leash needs", "node", n.Addr,
+					"missing", strings.Join(missing, ", "))
+			}
+			return err
+		})
+		if err != nil && isReply(err) {
+			u.log.Warn("cannot check the rights of Leash's own user", "node", n.Addr, "err", err)
+		}
+	}
+}

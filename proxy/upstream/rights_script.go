@@ -1,0 +1,72 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"leash/proxy/resp"
+)
+
+// ErrNoCheck means that Redis says nothing about a user's rights: Leash's own user may not send ACL
+// DRYRUN, and that user may not send EVAL.
+var ErrNoCheck = errors.New("upstream: the rights of a user cannot be checked")
+
+// askScriptFor is how long Leash asks by scripts before it tries ACL DRYRUN again.
+const askScriptFor = 10 * time.Second
+
+// dryRun remembers that Redis refuses ACL DRYRUN to Leash's own user, as some managed services do.
+// Safe for concurrent use.
+type dryRun struct{ until atomic.Int64 } // no attempt until then; in nanoseconds since 1970
+
+func (d *dryRun) noteRefusal() { d.until.Store(time.Now().Add(askScriptFor).UnixNano()) }
+
+func (d *dryRun) refusedLately() bool {
+	until := d.until.Load()
+	return until != 0 && time.Now().UnixNano() < until
+}
+
+// refusesDryRun reports whether Redis does not let Leash's own user send ACL DRYRUN.
+func refusesDryRun(err error) bool {
+	var refusal redis.Error
+	return errors.As(err, &refusal) && !errors.Is(err, ErrRefused) &&
+		(hasErrorCode(refusal, "NOPERM") || strings.HasPrefix(refusal.Error(), "ERR unknown command 'ACL'"))
+}
+
+// checkScript returns 1 if the user who runs it may run the command in ARGV, and 0 if not. It runs
+// no command. It declares no keys, because Redis would also check that the user may read and write
+// them. Redis has redis.acl_check_cmd since version 7.0.
+const checkScript = `return redis.acl_check_cmd(unpack(ARGV)) and 1 or 0`
+
+// askScript asks with a script that the lane's user runs. Any node can answer. A Denied does not
+// say whether the key or the command is denied.
+func (u *Upstream) askScript(ctx context.Context, q question, lane Lane, keys [][]byte) error {
+	n := u.AnyNode()
+	if n == nil {
+		return fmt.Errorf("acl check: %w", ErrUnreachable)
+	}
+	for _, key := range keys {
+		args := []string{"EVAL", checkScript, "0", q.command}
+		if key != nil {
+			args = append(args, string(key))
+		}
+		reply, err := n.Link(lane).Ask(ctx, resp.AppendCommand(nil, append(args, q.more...)...))
+		switch {
+		case err != nil:
+			return fmt.Errorf("acl check: %w", err)
+		case string(reply) == ":1\r\n":
+		case string(reply) == ":0\r\n":
+			return &Denied{}
+		case strings.HasPrefix(string(reply), "-NOPERM"):
+			return fmt.Errorf("acl check: %w: %s", ErrNoCheck, strings.TrimSpace(string(reply[1:])))
+		default:
+			return fmt.Errorf("acl check: unexpected reply %s", strings.TrimSpace(string(reply)))
+		}
+	}
+	return nil
+}
