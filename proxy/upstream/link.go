@@ -32,6 +32,8 @@ type Link struct {
 	receivePush func(frame []byte) // takes frames that answer no call; may be nil
 	clientID    atomic.Int64
 
+	refusesWrites atomic.Bool // a single Redis has become a replica
+
 	scripts scripts // used on a link for scripts
 	detour          // for calls that get no answer
 

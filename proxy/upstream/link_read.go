@@ -169,6 +169,9 @@ func (r *replyReader) part(p []byte, done bool) error {
 		p = r.errBuf
 		r.errBuf = nil
 	}
+	if r.kind == '-' {
+		r.link.noteError(p)
+	}
 	if done {
 		c.answers++
 		done = c.answers >= c.Replies

@@ -38,6 +38,7 @@ type Node struct {
 	busy       atomic.Bool  // the last answer was that it runs a slow script
 	unfitUntil atomic.Int64 // Unix nanoseconds; no reads from it before then
 	roundTrip  atomic.Int64 // nanoseconds of a PING; 0: unknown
+	checksRole atomic.Bool  // see Link.noteError
 
 	counts pinCounts
 

@@ -151,12 +151,12 @@ func (n *Node) idleLocked(lane Lane) (links []*Link) {
 }
 
 // usable reports whether a pinned link has no pending call and a connection that is not known to be
-// broken.
+// broken or to lead to a replica.
 func (l *Link) usable() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	free := l.pending.len() == 0 || l.login.sent != 0 // an AUTH changes nothing for later calls
-	return l.conn != nil && l.broken == nil && l.closing == nil && !l.dead && free
+	return l.conn != nil && l.broken == nil && l.closing == nil && !l.dead && free && !l.refusesWrites.Load()
 }
 
 // Steady says whether Leash may send AUTH on a pinned link when its own user has a new password. It
