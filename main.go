@@ -98,7 +98,9 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	}
 	cores := runtime.GOMAXPROCS(cfg.Threads) // the number of cores before --threads limits it
 	defer background(func(ctx context.Context) error { collector.Run(ctx, cores); return nil }, nil)()
-	log := newLogger(cfg, stderr)
+	level := new(slog.LevelVar)
+	level.Set(cfg.LogLevel)
+	log := newLogger(cfg.LogFormat, level, stderr)
 	slog.SetDefault(log) // for panics in code that has no logger
 	warnOfPublicFile(cfg, log)
 	if cfg.Embedded() {
@@ -110,12 +112,14 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 		cfg.Upstream, cfg.UpstreamMode = []string{redis.Addr()}, "standalone"
 		log.Warn("an embedded Redis serves: its data and locks exist only in this process")
 	}
-	return serve(ctx, cfg, hangups, log)
+	return serve(ctx, cfg, hangups, level, log)
 }
 
 // serve makes the parts, runs them until ctx ends, and stops them from front to back. The sessions
 // end first, while the watchdog still renews. The watchdog ends next, while Redis is connected.
-func serve(ctx context.Context, cfg config.Config, hangups <-chan os.Signal, log *slog.Logger) error {
+func serve(ctx context.Context, cfg config.Config, hangups <-chan os.Signal, level *slog.LevelVar, log *slog.Logger) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	certificates, err := loadCertificates(cfg, log)
 	if err != nil {
 		return err
@@ -166,7 +170,9 @@ func serve(ctx context.Context, cfg config.Config, hangups <-chan os.Signal, log
 		locks.AddObserver(records)
 	}
 	up.OnSwitch(locks.CheckAll)
-	server, err := proxy.New(proxyConfig(cfg, certificates), up, locks, exchange, up.Commands(ctx), log)
+	front := proxyConfig(cfg, certificates)
+	front.LogLevel, front.Stop = level, stop
+	server, err := proxy.New(front, up, locks, exchange, up.Commands(ctx), log)
 	if err != nil {
 		return err
 	}
@@ -330,9 +336,9 @@ func background(f func(context.Context) error, fail context.CancelCauseFunc) (st
 	return func() error { cancel(); return <-done }
 }
 
-func newLogger(cfg config.Config, w io.Writer) *slog.Logger {
-	opts := &slog.HandlerOptions{Level: cfg.LogLevel}
-	if cfg.LogFormat == "json" {
+func newLogger(format string, level slog.Leveler, w io.Writer) *slog.Logger {
+	opts := &slog.HandlerOptions{Level: level}
+	if format == "json" {
 		return slog.New(slog.NewJSONHandler(w, opts))
 	}
 	return slog.New(slog.NewTextHandler(w, opts))

@@ -9,6 +9,7 @@ type commandWait struct {
 	done  chan struct{} // closed when the wait is to end
 	began time.Time
 	// Guarded by the carrier's mu.
+	waiter    *waiter // the last one of the command; nil before it is in a queue
 	unblocked bool
 	failed    bool   // the answer is an error
 	onEnd     func() // called too, if not nil; does not block
@@ -41,6 +42,29 @@ func (c *Carrier) onUnblock(end func()) {
 		return
 	}
 	c.commandWait.onEnd = end
+}
+
+// noteWaiter notes where the current command waits.
+func (c *Carrier) noteWaiter(w *waiter) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.commandWait != nil {
+		c.commandWait.waiter = w
+	}
+}
+
+// Waiting shows what the current command waits for. ok is false if it does not wait for a lock, a
+// permit, a counter or a latch. A LOCK.MACQUIRE shows the key that it waits for last, and with
+// QUORUM none. It does not block and is safe for concurrent use.
+func (c *Carrier) Waiting() (v WaiterView, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.commandWait == nil || c.commandWait.waiter == nil {
+		return v, false
+	}
+	v, _ = c.commandWait.waiter.view()
+	v.Waited = time.Since(c.commandWait.began)
+	return v, true
 }
 
 // beginCommandWait and endCommandWait are for the goroutine of Do.

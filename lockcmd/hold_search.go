@@ -13,7 +13,9 @@ import (
 
 // HoldSearch says which holds of this Leash to list, and in which order.
 type HoldSearch struct {
-	Text    string // part of the key, the owner or the client; empty: all holds
+	Text string // part of the key, the owner or the client; empty: all holds
+	// Match says which keys fit too. It does not block. nil: all.
+	Match   func(key string) bool
 	By      HoldOrder
 	Reverse bool
 	// First is the position of the first hold to list, from 0 on. Count is how many to list.
@@ -30,6 +32,7 @@ const (
 	ByTTL
 	ByWaiters
 	ByMode
+	ByGrant // the oldest comes first
 )
 
 // HoldList is a part of the holds that a HoldSearch finds.
@@ -92,13 +95,14 @@ func (s *Service) SearchHolds(search HoldSearch) HoldList {
 // findHolds returns the holds that fit a search, in no order.
 func (s *Service) findHolds(search HoldSearch) (found []foundHold) {
 	var part [searchPart]*hold
+	now := s.now()                     // for all, so that they keep their order
 	clients := make(map[*Carrier]bool) // whether the text is in the name of the client
 	for after, more := uint32(0), true; more; {
 		var n int
 		n, after, more = s.part(after, part[:])
 		for _, h := range part[:n] {
-			if h.fits(search.Text, clients) {
-				found = append(found, foundHold{h, h.value(search.By)})
+			if (search.Match == nil || search.Match(h.key())) && h.fits(search.Text, clients) {
+				found = append(found, foundHold{h, h.value(search.By, now)})
 			}
 		}
 	}
@@ -117,11 +121,13 @@ func (h *hold) fits(text string, clients map[*Carrier]bool) bool {
 	return fits
 }
 
-// value is what h is ordered by; 0 if that is no number.
-func (h *hold) value(by HoldOrder) int64 {
+// value is what h is ordered by at that time of its Service; 0 if that is no number.
+func (h *hold) value(by HoldOrder, now uint32) int64 {
 	switch by {
 	case ByAge:
-		return int64(h.age())
+		return h.ageAt(now)
+	case ByGrant:
+		return -h.ageAt(now)
 	case ByTTL:
 		left, _ := h.left()
 		return int64(left)

@@ -3,6 +3,7 @@ package lockcmd
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -42,6 +43,7 @@ func TestSearchHolds(t *testing.T) {
 		"behind the end":      {HoldSearch{By: ByKey, First: 5000, Count: 50}, nil},
 		"all":                 {HoldSearch{By: ByKey, Count: 1200}, byKey},
 		"the same kind":       {HoldSearch{By: ByMode, First: 3, Count: 4}, byAge[3:7]},
+		"the oldest first":    {HoldSearch{By: ByGrant, First: 2, Count: 50}, byAge[2:52]},
 		"reversed":            {HoldSearch{By: ByMode, Reverse: true, Count: 10}, newestFirst[:10]},
 	} {
 		list := s.SearchHolds(x.search)
@@ -53,6 +55,10 @@ func TestSearchHolds(t *testing.T) {
 		if list := s.SearchHolds(HoldSearch{Text: text, Count: 5}); list.Found != n || len(list.Holds) != min(n, 5) {
 			t.Errorf("%q: found %d, want %d, and %d are listed", text, list.Found, n, len(list.Holds))
 		}
+	}
+	ends := func(key string) bool { return strings.HasSuffix(key, "7") }
+	if list := s.SearchHolds(HoldSearch{Match: ends, Text: "owner-77", Count: 50}); list.Found != 2 {
+		t.Errorf("found %d that match, want 2", list.Found)
 	}
 	waiting := other.start("LOCK.ACQUIRE", byAge[500], "BLOCK", "0")
 	eventually(t, soon, "it waits", func() bool { return s.Stats().Waiters == 1 })

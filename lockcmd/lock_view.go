@@ -26,6 +26,8 @@ type LockView struct {
 
 // WaiterView is a command that waits for a lock on this Leash.
 type WaiterView struct {
+	DB       int
+	Key      string
 	Mode     string        // as in HoldView; empty for counters and latches
 	Owner    string        // empty if it has no name
 	Client   string        // "addr:port name"; empty for counters and latches
@@ -108,14 +110,21 @@ func (q *waitQueues) ofLock(lock lockID, most int) (waiters []*waiter) {
 	return waiters[:min(len(waiters), most)]
 }
 
-func viewWaiter(w *waiter) (v WaiterView) {
-	var c *Carrier
+// view returns what is fixed of w, and its carrier; nil for counters and latches.
+func (w *waiter) view() (v WaiterView, c *Carrier) {
+	v.DB, v.Key = w.db, w.key
 	switch r := w.request.(type) {
 	case *acquisition:
 		v.Mode, v.Owner, c = r.options.mode.Name, r.options.owner, r.carrier
 	case *permitAcquisition:
 		v.Mode, c = script.Permit.Name, r.carrier
-	default:
+	}
+	return v, c
+}
+
+func viewWaiter(w *waiter) WaiterView {
+	v, c := w.view()
+	if c == nil {
 		return v
 	}
 	v.Client, v.ClientID = c.host.Client(), c.clientID()

@@ -47,6 +47,7 @@ func (c *Carrier) newQueueWait(wt wait, seen result) *queueWait {
 	s := c.service
 	q := &queueWait{wait: wt, service: s, seen: seen, known: seen.kind == taken}
 	q.waiter = s.queues.join(wt.queue, wt.request, wt.fair)
+	c.noteWaiter(q.waiter)
 	if wt.tellsHolders {
 		s.reportWanted(wt.queue.lockID)
 		q.wanted = s.newWantedNotifier(q.waiter, seen.token)

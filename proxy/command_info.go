@@ -87,8 +87,10 @@ func (s *session) commandList(c *command.Command, cmd resp.Command) bool {
 	}
 	var names [][]byte
 	for i := range command.AllOwn {
-		if filter(&command.AllOwn[i]) {
-			names = append(names, resp.AppendBulk(nil, command.AllOwn[i].Name))
+		for _, o := range command.AllOwn[i].WithSubs() {
+			if filter(o) {
+				names = append(names, resp.AppendBulk(nil, o.Name))
+			}
 		}
 	}
 	return s.relayMerged(c, cmd, func(reply []byte) []byte {
@@ -105,8 +107,10 @@ func (s *session) commandDocs(c *command.Command, cmd resp.Command) bool {
 	var docs [][]byte
 	names := s.server.commands.OwnNames(cmd.Args)
 	for i := range command.AllOwn {
-		if o := &command.AllOwn[i]; len(cmd.Args) == 2 || contains(names, o) {
-			docs = append(docs, resp.AppendBulk(nil, o.Name), o.Docs(resp3))
+		for n, o := range command.AllOwn[i].WithSubs() {
+			if len(cmd.Args) == 2 && n == 0 || contains(names, o) {
+				docs = append(docs, resp.AppendBulk(nil, o.Name), o.Docs(resp3))
+			}
 		}
 	}
 	return s.relayMerged(c, cmd, func(reply []byte) []byte {
@@ -168,9 +172,14 @@ func (s *session) lockHelp(c *command.Command, args [][]byte) bool {
 	if !c.ArityOK(args) {
 		return s.fail("ERR wrong number of arguments for 'lock.help' command")
 	}
-	lines := []string{"Leash's own commands. Options may come in any order, times are in milliseconds:"}
-	for _, o := range command.AllOwn {
-		lines = append(lines, o.Usage(), "    "+o.Summary+".")
+	return s.help("Leash's own commands. Options may come in any order, times are in milliseconds:", command.AllOwn)
+}
+
+// help answers with a title, and the usage and the purpose of each command.
+func (s *session) help(title string, commands []command.Own) bool {
+	lines := []string{title}
+	for i := range commands {
+		lines = append(lines, commands[i].Usage(), "    "+commands[i].Summary+".")
 	}
 	b := resp.AppendArray(s.scratch[:0], len(lines))
 	for _, line := range lines {

@@ -30,6 +30,7 @@ func handlersOf(t command.Table) []handler {
 	own := handlers{}
 	for _, family := range []handlers{
 		aclHandlers(),
+		adminHandlers(),
 		blockingHandlers(),
 		clientHandlers(),
 		clusterHandlers(),

@@ -90,9 +90,14 @@ func (s *Server) ownInfo(a announcedAddr) map[string]string {
 func (s *Server) infoSection() []byte {
 	var b bytes.Buffer
 	b.WriteString("# Leash\r\n")
-	line := func(name string, value any) { fmt.Fprintf(&b, "leash_%s:%v\r\n", name, value) }
+	s.infoFields(func(name string, value any) { fmt.Fprintf(&b, "leash_%s:%v\r\n", name, value) })
+	return b.Bytes()
+}
+
+// infoFields gives every field of the section to line, in order. A value is a string or an integer.
+func (s *Server) infoFields(line func(name string, value any)) {
 	line("version", s.cfg.Version)
-	line("uptime_in_seconds", strconv.Itoa(int(s.uptime().Seconds())))
+	line("uptime_in_seconds", int(s.uptime().Seconds()))
 	line("upstream_mode", s.up.Mode())
 	line("upstream_masters", len(s.up.Topology().Masters()))
 	line("upstream_logins_refused", s.up.LoginsRefused())
@@ -122,5 +127,4 @@ func (s *Server) infoSection() []byte {
 	line("subscribers", subscriptions.Listeners)
 	line("upstream_subscriptions", subscriptions.Subscriptions)
 	line("subscriber_connections", subscriptions.Connections)
-	return b.Bytes()
 }

@@ -48,6 +48,9 @@ type Config struct {
 	UserOf func(tls.ConnectionState) (user, password string, ok bool)
 	// Certificates are those that INFO tells about.
 	Certificates []*tlsfiles.Source
+	LogLevel     *slog.LevelVar // the lowest level that is logged, for LEASH LOGLEVEL; if nil, one of its own
+	// Stop makes Serve's ctx end, for LEASH DRAIN. It does not block. nil: the command is refused.
+	Stop func()
 }
 
 // Server serves clients. Make one with New and run it once with Serve.
@@ -71,6 +74,7 @@ type Server struct {
 
 	protectedWarnLimiter intervalLimiter
 
+	listing  chan struct{}             // size 1: a list of LEASH is being made
 	scanning atomic.Pointer[scanOrder] // belongs to the newest topology that was scanned
 	stats    stats
 	garbage  garbage
@@ -111,6 +115,7 @@ func New(cfg Config, up *upstream.Upstream, locks *lockcmd.Service, exchange *pu
 		commands: table, handlers: handlersOf(table),
 		sessions: make(map[*session]struct{}),
 		changed:  make(chan struct{}),
+		listing:  make(chan struct{}, 1),
 		garbage:  garbage{wake: make(chan struct{}, 1)},
 		started:  time.Now(),
 	}
@@ -130,6 +135,9 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.MaxClientOutput, 256<<20)
 	setDefault(&c.PeerTimeout, 11*time.Second)
 	setDefault(&c.HeaderTimeout, 10*time.Second)
+	if c.LogLevel == nil {
+		c.LogLevel = new(slog.LevelVar)
+	}
 	return c
 }
 

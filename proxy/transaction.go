@@ -244,6 +244,8 @@ func (t *transaction) refuseInMulti(c *command.Command, cmd resp.Command) bool {
 	case command.IsOwn(cmd.Args[0]):
 		return s.fail("ERR '" + string(quoted(cmd.Args[0], maxQuoted)) +
 			"' is not allowed inside MULTI: a lock is not part of a transaction")
+	case c != nil && c.Own != nil:
+		return s.fail("ERR '" + c.Name + "' is not allowed inside MULTI: Redis does not know it")
 	case c == nil:
 		return s.unknown(cmd)
 	case c.Class == command.Refused, refusalOf(c, cmd.Args) != "":

@@ -24,9 +24,14 @@ type ClientView struct {
 // count of them at most, after the first ones. The oldest comes first. found is how many fit in
 // all. It visits every client, and does not block. Safe for concurrent use.
 func (s *Server) SearchClients(text string, first, count int) (found int, clients []ClientView) {
+	return s.clientViews(func(v *ClientView) bool { return v.contains(text) }, first, count)
+}
+
+// clientViews is SearchClients for the clients that fit.
+func (s *Server) clientViews(fits func(*ClientView) bool, first, count int) (found int, clients []ClientView) {
 	for _, one := range s.sortedSessions() {
 		v := one.describe().view()
-		if !v.contains(text) {
+		if !fits(&v) {
 			continue
 		}
 		if found >= first && len(clients) < count {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -169,7 +170,7 @@ func TestHoldsAndClients(t *testing.T) {
 		}
 	}
 	want := lockcmd.HoldSearch{Text: "order", By: lockcmd.ByWaiters, Reverse: true, First: 100, Count: pageSize}
-	if f.search != want {
+	if !reflect.DeepEqual(f.search, want) {
 		t.Errorf("got %+v, want %+v", f.search, want)
 	}
 	if status, text = get(t, s, "/api/clients?search=x&page=2"); status != 200 || !strings.Contains(text, `"name":"x50 50"`) {

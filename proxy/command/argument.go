@@ -16,7 +16,8 @@ type Argument struct {
 // argumentKinds are the types of arguments that are not strings, by name.
 var argumentKinds = map[string]string{
 	"key": "key", "pattern": "pattern", "numkeys": "integer", "milliseconds": "integer",
-	"count": "integer", "token": "integer", "permits": "integer", "replicas": "integer", "quorum": "integer",
+	"count": "integer", "offset": "integer",
+	"token": "integer", "permits": "integer", "replicas": "integer", "quorum": "integer",
 }
 
 // arg returns an argument that is a value. token is the word before it, or "" for none.
@@ -103,7 +104,16 @@ func usageOf(all []Argument, separator string) string {
 
 // Usage returns the command as Redis writes it.
 func (o *Own) Usage() string {
-	return strings.TrimSpace(strings.ToUpper(o.Name) + " " + usageOf(o.Arguments, " "))
+	name := strings.ToUpper(strings.Replace(o.Name, "|", " ", 1))
+	if o.Subs == nil {
+		return strings.TrimSpace(name + " " + usageOf(o.Arguments, " "))
+	}
+	words := make([]string, len(o.Subs))
+	for i := range o.Subs {
+		_, sub, _ := strings.Cut(o.Subs[i].Name, "|")
+		words[i] = strings.ToUpper(sub)
+	}
+	return name + " <" + strings.Join(words, " | ") + ">"
 }
 
 // Arguments that several commands have.

@@ -39,7 +39,14 @@ func (o *Own) Info(resp3 bool) []byte {
 	b = resp.AppendSet(b, resp3, o.categories()...)
 	b = resp.AppendSet(b, resp3) // tips
 	b = o.keySpecs(b, resp3)
-	return resp.AppendSet(b, resp3) // subcommands
+	if o.Subs == nil {
+		return resp.AppendSet(b, resp3)
+	}
+	b = resp.AppendArray(b, len(o.Subs))
+	for i := range o.Subs {
+		b = append(b, o.Subs[i].Info(resp3)...)
+	}
+	return b
 }
 
 func (o *Own) keySpecs(b []byte, resp3 bool) []byte {
@@ -75,13 +82,20 @@ func appendSpec(b []byte, resp3 bool, kind string, fields int) []byte {
 
 // Docs is the command's value in the reply to COMMAND DOCS. redis-cli makes its hints from it.
 func (o *Own) Docs(resp3 bool) []byte {
-	fields := 4
-	if len(o.Arguments) == 0 {
-		fields = 3
+	fields := 3
+	if len(o.Arguments) > 0 || o.Subs != nil {
+		fields = 4
 	}
 	b := resp.AppendPairs(nil, resp3, fields)
 	for _, pair := range [...][2]string{{"summary", o.Summary}, {"since", "1.0.0"}, {"group", "leash"}} {
 		b = resp.AppendBulk(resp.AppendBulk(b, pair[0]), pair[1])
+	}
+	if o.Subs != nil {
+		b = resp.AppendPairs(resp.AppendBulk(b, "subcommands"), resp3, len(o.Subs))
+		for i := range o.Subs {
+			b = append(resp.AppendBulk(b, o.Subs[i].Name), o.Subs[i].Docs(resp3)...)
+		}
+		return b
 	}
 	if len(o.Arguments) == 0 {
 		return b

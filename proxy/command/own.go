@@ -10,7 +10,7 @@ import (
 // Own is a command that only Leash has. COMMAND, LOCK.HELP, rights, pauses and RESP3 use
 // this description.
 type Own struct {
-	Name    string // lower case
+	Name    string // lower case; "leash|nodes"
 	Arity   int    // number of arguments, with the name; negative: at least that many
 	Keys    KeyPositions
 	Use     *KeyUse
@@ -19,6 +19,8 @@ type Own struct {
 	Summary string
 
 	Arguments []Argument
+
+	Subs []Own // of a container; their names are "container|name"
 }
 
 // KeyPositions says which arguments of a command are keys.
@@ -62,6 +64,28 @@ func (o *Own) KeysOf(args [][]byte) [][]byte {
 		}
 	}
 	return nil
+}
+
+// command is the entry of o in a table.
+func (o *Own) command() *Command {
+	c := &Command{Name: o.Name, Arity: o.Arity, Write: !o.Use.Reads, Class: LeashOnly, Own: o}
+	for i := range o.Subs {
+		if c.Subs == nil {
+			c.Subs = make(map[string]*Command)
+		}
+		_, name, _ := strings.Cut(o.Subs[i].Name, "|")
+		c.Subs[strings.ToUpper(name)] = o.Subs[i].command()
+	}
+	return c
+}
+
+// WithSubs returns o and its subcommands.
+func (o *Own) WithSubs() []*Own {
+	all := []*Own{o}
+	for i := range o.Subs {
+		all = append(all, &o.Subs[i])
+	}
+	return all
 }
 
 // ownPrefixes are the prefixes of the names of Leash's own commands.

@@ -182,4 +182,5 @@ var AllOwn = []Own{
 		},
 	},
 	{Name: "lock.help", Arity: 1, Use: fromMemory, Summary: "Prints this help"},
+	admin,
 }

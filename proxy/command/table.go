@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 )
@@ -25,9 +26,15 @@ func (t Table) Lookup(args [][]byte) *Command {
 	return c
 }
 
-// Own returns the command of Leash with a name, or nil if there is none.
+// Own returns the command of Leash with a name, or nil if there is none. The name of a subcommand
+// has a "|", as in COMMAND INFO.
 func (t Table) Own(name []byte) *Own {
-	if c := t.Lookup([][]byte{name}); c != nil {
+	parent, sub, isSub := bytes.Cut(name, []byte("|"))
+	args := [][]byte{parent}
+	if isSub {
+		args = append(args, sub)
+	}
+	if c := t.Lookup(args); c != nil && (!isSub || c.Subs == nil) {
 		return c.Own
 	}
 	return nil
@@ -89,10 +96,7 @@ func New(commands []*Command) Table {
 		}
 	}
 	for i := range AllOwn {
-		o := &AllOwn[i]
-		t[strings.ToUpper(o.Name)] = &Command{
-			Name: o.Name, Arity: o.Arity, Write: !o.Use.Reads, Class: LeashOnly, Own: o,
-		}
+		t[strings.ToUpper(AllOwn[i].Name)] = AllOwn[i].command()
 	}
 	t.markReadable()
 	t.markRepeatable()

@@ -1,0 +1,51 @@
+package command
+
+// Uses of the commands for operators.
+var (
+	watchesLeash = &KeyUse{
+		Flags: []string{"admin", "noscript", "loading", "stale"}, Categories: []string{"@admin", "@slow", "@dangerous"},
+		Reads: true,
+	}
+	helps = &KeyUse{Flags: []string{"loading", "stale"}, Categories: []string{"@slow"}, Reads: true}
+)
+
+// Arguments of the lists.
+var (
+	matchArg = optional(arg("MATCH", "pattern"))
+	limitArg = optional(arg("LIMIT", "offset"), arg("", "count"))
+)
+
+// admin is LEASH, with the commands for operators in the order of LEASH HELP. Package proxy says
+// which right each needs.
+var admin = Own{
+	Name: "leash", Arity: -2, Use: helps,
+	Summary: "Shows and steers this Leash; for operators",
+	Subs: []Own{
+		{Name: "leash|nodes", Arity: 2, Use: watchesLeash, Summary: "Lists the nodes of Redis and their links"},
+		{
+			Name: "leash|sessions", Arity: -2, Use: watchesLeash,
+			Summary:   "Lists the clients of this Leash, the oldest first",
+			Arguments: []Argument{matchArg, limitArg},
+		},
+		{
+			Name: "leash|holds", Arity: -2, Use: watchesLeash,
+			Summary:   "Lists the locks and permits held through this Leash, the oldest first",
+			Arguments: []Argument{matchArg, limitArg},
+		},
+		{
+			Name: "leash|waiters", Arity: -2, Use: watchesLeash,
+			Summary:   "Lists the commands that wait on this Leash, the longest wait first",
+			Arguments: []Argument{matchArg, limitArg},
+		},
+		{Name: "leash|stats", Arity: 2, Use: watchesLeash, AsMap: true, Summary: "Returns the fields of INFO leash"},
+		{
+			Name: "leash|loglevel", Arity: -2, Use: watchesLeash,
+			Summary: "Returns the lowest level that is logged, or sets it",
+			Arguments: []Argument{
+				optional(oneOf("", word("DEBUG"), word("INFO"), word("WARN"), word("ERROR"))),
+			},
+		},
+		{Name: "leash|drain", Arity: 2, Use: watchesLeash, Summary: "Stops this Leash in order, as SIGTERM does"},
+		{Name: "leash|help", Arity: 2, Use: helps, Summary: "Prints this help"},
+	},
+}
