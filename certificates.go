@@ -10,10 +10,9 @@ import (
 
 // certificates are what Leash speaks TLS with. Those that are not used are nil.
 type certificates struct {
-	clients *tlsfiles.Source
-	redis   *tlsfiles.Source // and sentinels
-	admin   *tlsfiles.Source
-	users   *tlsfiles.Users // of clients' certificates; nil: these name no users
+	clients, redis, sentinels, admin *tlsfiles.Source
+
+	users *tlsfiles.Users // of clients' certificates; nil: these name no users
 }
 
 // loadCertificates reads the files of certificates and keys.
@@ -35,10 +34,16 @@ func loadCertificates(cfg config.Config, log *slog.Logger) (c certificates, err 
 			return c, err
 		}
 	}
-	if cfg.UpstreamTLS || cfg.SentinelTLS {
+	if cfg.UpstreamTLS {
 		files := tlsfiles.Files{Cert: cfg.UpstreamTLSCert, Key: cfg.UpstreamTLSKey, CA: cfg.UpstreamTLSCA}
 		flags := tlsfiles.Flags{Cert: "upstream-tls-cert", CA: "upstream-tls-ca"}
 		c.redis, err = tlsfiles.Client(files, flags, cfg.UpstreamTLSServerName, log)
+		if err != nil {
+			return c, err
+		}
+	}
+	if cfg.SentinelTLS {
+		c.sentinels, err = loadForSentinels(cfg, log)
 		if err != nil {
 			return c, err
 		}
@@ -50,9 +55,22 @@ func loadCertificates(cfg config.Config, log *slog.Logger) (c certificates, err 
 	return c, err
 }
 
+// loadForSentinels reads the files for sentinels. Those that are not given are those for Redis.
+func loadForSentinels(cfg config.Config, log *slog.Logger) (*tlsfiles.Source, error) {
+	files := tlsfiles.Files{Cert: cfg.SentinelTLSCert, Key: cfg.SentinelTLSKey, CA: cfg.SentinelTLSCA}
+	flags := tlsfiles.Flags{Cert: "sentinel-tls-cert", CA: "sentinel-tls-ca"}
+	if files.Cert == "" {
+		files.Cert, files.Key, flags.Cert = cfg.UpstreamTLSCert, cfg.UpstreamTLSKey, "upstream-tls-cert"
+	}
+	if files.CA == "" {
+		files.CA, flags.CA = cfg.UpstreamTLSCA, "upstream-tls-ca"
+	}
+	return tlsfiles.Client(files, flags, cfg.SentinelTLSServerName, log)
+}
+
 // all returns the certificates that exist.
 func (c certificates) all() (sources []*tlsfiles.Source) {
-	for _, s := range []*tlsfiles.Source{c.clients, c.redis, c.admin} {
+	for _, s := range []*tlsfiles.Source{c.clients, c.redis, c.sentinels, c.admin} {
 		if s != nil {
 			sources = append(sources, s)
 		}

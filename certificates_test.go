@@ -1,16 +1,21 @@
 package main
 
 import (
+	"bytes"
 	"crypto/tls"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"leash/internal/certtest"
+	"leash/internal/config"
 	"leash/internal/redistest"
+	"leash/internal/tlsfiles"
 )
 
 // connectTLS opens a TLS connection to Leash. It also returns the serial number of Leash's
@@ -114,4 +119,30 @@ func TestTLSUserFromCertificate(t *testing.T) {
 	if strings.Contains(log.String(), "secret") {
 		t.Errorf("the log has the password:\n%s", log.String())
 	}
+}
+
+// TestCertificatesForSentinels checks which files Leash takes for sentinels.
+func TestCertificatesForSentinels(t *testing.T) {
+	ours, theirs := certtest.NewAuthority(t), certtest.NewAuthority(t)
+	redis, sentinels := ours.Issue(t, nil, "leash"), theirs.Issue(t, nil, "watcher")
+	cfg := config.Config{UpstreamTLSCA: ours.CA, UpstreamTLSCert: redis.Cert, UpstreamTLSKey: redis.Key,
+		UpstreamTLSServerName: "redis.internal", SentinelTLS: true, TLSUserFrom: tlsfiles.UserFromNone}
+	check := func(ca *certtest.Authority, pair certtest.Pair, name string) {
+		t.Helper()
+		c, err := loadCertificates(cfg, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := c.sentinels.Config()
+		if !slices.EqualFunc(got.Certificates[0].Certificate, pair.Load(t).Certificate, bytes.Equal) {
+			t.Error("another certificate")
+		}
+		if !got.RootCAs.Equal(ca.Pool) || got.ServerName != name {
+			t.Errorf("other authorities, or the name %q", got.ServerName)
+		}
+	}
+	check(ours, redis, "")
+	cfg.SentinelTLSCA, cfg.SentinelTLSCert, cfg.SentinelTLSKey = theirs.CA, sentinels.Cert, sentinels.Key
+	cfg.SentinelTLSServerName = "sentinels.internal"
+	check(theirs, sentinels, "sentinels.internal")
 }

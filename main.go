@@ -362,7 +362,7 @@ func upstreamConfig(cfg config.Config, c certificates, password *password.Source
 		up.TLS = c.redis.Config
 	}
 	if cfg.SentinelTLS {
-		up.SentinelTLS = c.redis.Config
+		up.SentinelTLS = c.sentinels.Config
 	}
 	return up
 }

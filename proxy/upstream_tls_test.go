@@ -148,15 +148,18 @@ func TestUpstreamTLSCluster(t *testing.T) {
 	}
 }
 
-// TestUpstreamTLSSentinel checks a sentinel that speaks TLS, in front of a Redis that does.
+// TestUpstreamTLSSentinel checks a sentinel that speaks TLS, in front of a Redis that does. It has
+// an authority of its own, and a certificate for another name than its address.
 func TestUpstreamTLSSentinel(t *testing.T) {
-	ca := certtest.NewAuthority(t)
+	ca, theirs := certtest.NewAuthority(t), certtest.NewAuthority(t)
 	pair, port, at := ca.Issue(t, nil), freePort(t), freePort(t)
+	own := theirs.Issue(t, nil, "sentinels.internal")
 	redis := redistest.Start(t, append(tlsArgs(ca, pair, port), "--tls-replication", "yes")...)
 	dir := t.TempDir()
 	config := filepath.Join(dir, "sentinel.conf")
-	text := fmt.Sprintf("port 0\ntls-port %s\ntls-cert-file %s\ntls-key-file %s\ntls-ca-cert-file %s\ntls-replication yes\ndir %s\nsentinel monitor mymaster 127.0.0.1 %s 1\n",
-		at, pair.Cert, pair.Key, ca.CA, dir, port)
+	text := fmt.Sprintf("port 0\ntls-port %s\ntls-cert-file %s\ntls-key-file %s\ntls-client-cert-file %s\n"+
+		"tls-client-key-file %s\ntls-ca-cert-file %s\ntls-auth-clients no\ntls-replication yes\ndir %s\n"+
+		"sentinel monitor mymaster 127.0.0.1 %s 1\n", at, own.Cert, own.Key, pair.Cert, pair.Key, ca.CA, dir, port)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +170,10 @@ func TestUpstreamTLSSentinel(t *testing.T) {
 	t.Cleanup(func() { _ = sentinel.Process.Kill(); _ = sentinel.Wait() })
 	secure := withTLS(t, ca)
 	l := startLeash(t, []string{"127.0.0.1:" + at}, secure, func(o *options) {
-		o.up.Mode, o.up.SentinelMaster, o.up.SentinelTLS = "sentinel", "mymaster", o.up.TLS
+		o.up.Mode, o.up.SentinelMaster = "sentinel", "mymaster"
+		o.up.SentinelTLS = func() *tls.Config {
+			return &tls.Config{RootCAs: theirs.Pool, ServerName: "sentinels.internal"}
+		}
 	})
 	useEverything(t, l)
 	info := do(t, l.dial(t), "INFO", "leash")

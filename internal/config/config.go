@@ -98,6 +98,12 @@ type Config struct {
 	// UpstreamTLSServerName is the name in the certificates of Redis; empty: the host of the
 	// address.
 	UpstreamTLSServerName string
+	// SentinelTLSCA, SentinelTLSCert and SentinelTLSKey are the same files for sentinels; empty:
+	// those for Redis.
+	SentinelTLSCA, SentinelTLSCert, SentinelTLSKey string
+	// SentinelTLSServerName is the name in the certificates of sentinels; empty: the host of the
+	// address.
+	SentinelTLSServerName string
 	// ReadFrom is which node serves read-only commands: master, replica or nearest.
 	ReadFrom string
 	// TrustClients serves clients that have not authenticated with the upstream user's rights.

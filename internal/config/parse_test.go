@@ -97,6 +97,10 @@ var everything = []struct{ flag, text string }{
 	{"upstream-tls-key", "client.key"},
 	{"upstream-tls-server-name", "redis.internal"},
 	{"sentinel-tls", "true"},
+	{"sentinel-tls-ca", "sentinels.pem"},
+	{"sentinel-tls-cert", "watcher.crt"},
+	{"sentinel-tls-key", "watcher.key"},
+	{"sentinel-tls-server-name", "sentinels.internal"},
 	{"read-from", "nearest"},
 	{"trust-clients", "false"}, // not together with tls-user-from; has its own test
 	{"max-pinned", "50"},
@@ -147,6 +151,10 @@ var everythingParsed = Config{
 	UpstreamTLSCert:       "client.crt",
 	UpstreamTLSKey:        "client.key",
 	UpstreamTLSServerName: "redis.internal",
+	SentinelTLSCA:         "sentinels.pem",
+	SentinelTLSCert:       "watcher.crt",
+	SentinelTLSKey:        "watcher.key",
+	SentinelTLSServerName: "sentinels.internal",
 
 	Upstream:         []string{"a:1", "[::1]:2"},
 	UpstreamMode:     "sentinel",

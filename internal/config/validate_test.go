@@ -95,6 +95,11 @@ func TestValidate(t *testing.T) {
 		}, "--upstream-tls-cert and --upstream-tls-key belong together: give both"},
 		{"an authority without TLS", func(c *Config) { c.Upstream, c.UpstreamTLSCA = []string{"a:1"}, "a" },
 			"--upstream-tls-ca, -cert and -server-name are for --upstream-tls: give it, or remove them"},
+		{"half a pair for sentinels", func(c *Config) {
+			c.Upstream, c.SentinelMaster, c.SentinelTLS, c.SentinelTLSCert = []string{"a:1"}, "m", true, "a"
+		}, "--sentinel-tls-cert and --sentinel-tls-key belong together: give both"},
+		{"a name of sentinels without TLS", func(c *Config) { c.Upstream, c.SentinelTLSServerName = []string{"a:1"}, "a" },
+			"--sentinel-tls-ca, -cert and -server-name are for --sentinel-tls: give it, or remove them"},
 		{"TLS with no sentinels", func(c *Config) { c.Upstream, c.SentinelTLS = []string{"a:1"}, true },
 			"--sentinel-tls is for sentinels: give --sentinel-master, or --upstream-tls for Redis itself"},
 

@@ -71,5 +71,18 @@ func (c Config) validateUpstreamTLS() error {
 	if !secure && (c.UpstreamTLSCA != "" || c.UpstreamTLSCert != "" || c.UpstreamTLSServerName != "") {
 		errs = append(errs, errors.New("--upstream-tls-ca, -cert and -server-name are for --upstream-tls: give it, or remove them"))
 	}
-	return errors.Join(append(errs, noSpace("upstream-tls-server-name", c.UpstreamTLSServerName))...)
+	errs = append(errs, c.validateSentinelTLS(), noSpace("upstream-tls-server-name", c.UpstreamTLSServerName))
+	return errors.Join(errs...)
+}
+
+// validateSentinelTLS checks the flags about the certificates of sentinels.
+func (c Config) validateSentinelTLS() error {
+	var errs []error
+	if (c.SentinelTLSCert == "") != (c.SentinelTLSKey == "") {
+		errs = append(errs, errors.New("--sentinel-tls-cert and --sentinel-tls-key belong together: give both"))
+	}
+	if !c.SentinelTLS && (c.SentinelTLSCA != "" || c.SentinelTLSCert != "" || c.SentinelTLSServerName != "") {
+		errs = append(errs, errors.New("--sentinel-tls-ca, -cert and -server-name are for --sentinel-tls: give it, or remove them"))
+	}
+	return errors.Join(append(errs, noSpace("sentinel-tls-server-name", c.SentinelTLSServerName))...)
 }

@@ -57,15 +57,12 @@ func (u *Upstream) connect(ctx context.Context, addr string) (net.Conn, error) {
 	return connectTLS(ctx, addr, u.cfg.TLS())
 }
 
-// connectSentinel connects to a sentinel. The name that Redis's certificates have does not count
-// there.
+// connectSentinel connects to a sentinel.
 func (u *Upstream) connectSentinel(ctx context.Context, addr string) (net.Conn, error) {
 	if u.cfg.SentinelTLS == nil {
 		return connectPlain(ctx, addr)
 	}
-	config := u.cfg.SentinelTLS().Clone()
-	config.ServerName = ""
-	return connectTLS(ctx, addr, config)
+	return connectTLS(ctx, addr, u.cfg.SentinelTLS())
 }
 
 func connectPlain(ctx context.Context, addr string) (net.Conn, error) {

@@ -71,7 +71,7 @@ type Config struct {
 	Reread <-chan os.Signal
 
 	// TLS and SentinelTLS return the TLS settings of the next connection to Redis and to a
-	// sentinel; nil: without TLS. A ServerName in them is for Redis only.
+	// sentinel; nil: without TLS.
 	TLS, SentinelTLS func() *tls.Config
 
 	ReadFrom string // ReadMaster (also if empty), ReadReplica or ReadNearest
