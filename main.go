@@ -390,6 +390,8 @@ func proxyConfig(cfg config.Config, c certificates) proxy.Config {
 		MaxClientOutput: cfg.MaxClientOutput, PeerTimeout: cfg.PeerTimeout, DrainTimeout: cfg.DrainTimeout,
 		OnDisconnect: cfg.OnDisconnect, ProxyProtocol: cfg.ProxyProtocol, TrustClients: cfg.TrustClients, Version: config.Version(), Announce: cfg.Announce,
 		RequireAuth: cfg.RequireAuth, ProtectedMode: cfg.ProtectedMode, Deny: cfg.Deny, AllowAdmin: cfg.AllowAdmin,
+		UserLimits: cfg.UserLimits(), AddressClients: cfg.LimitAddressClients, AcceptRate: cfg.LimitAccepts,
+		LoginTime: cfg.LimitLogin, IdleTime: cfg.LimitIdle,
 		Certificates: c.all(), UserOf: c.userOf(),
 	}
 }

@@ -86,37 +86,59 @@ func (s *session) refreshAccess() {
 	entered, p := s.authenticated(), &s.server.permissions
 	s.input.parser.Limits.Unauthenticated = !entered
 	s.modes &^= modeRestricted
-	if !entered && s.server.cfg.RequireAuth || !p.denied.Empty() || !p.adminOnly.Empty() {
+	if !entered && s.server.cfg.RequireAuth || !p.denied.Empty() || !p.adminOnly.Empty() || s.server.users != nil {
 		s.modes |= modeRestricted
+	}
+	if s.quota != nil {
+		s.quota.moved = true
+	}
+	switch {
+	case entered:
+		s.activity.strangerSince.Store(0)
+	case s.activity.strangerSince.Load() == 0:
+		s.activity.strangerSince.Store(time.Now().UnixNano())
 	}
 }
 
 // restricted answers a command that Leash does not permit, though Redis may. c is nil for a command
 // in no table.
 func (s *session) restricted(c *command.Command, cmd resp.Command) (handled, ok bool) {
-	if c == nil || withoutAuth[c.Name] {
+	switch {
+	case c != nil && withoutAuth[c.Name]:
 		return false, true
-	}
-	if !s.authenticated() {
+	case c != nil && !s.authenticated():
 		return true, s.demandAuth(c, cmd)
 	}
-	refusal := s.server.permissions.refusal(s.router.Lane.User, c)
-	inMulti := s.modes&modeMulti != 0
-	if refusal == "" {
+	if s.server.users != nil && s.authenticated() {
+		if handled, ok := s.withinQuota(c); handled {
+			return true, ok
+		}
+	}
+	if c == nil {
 		return false, true
 	}
-	if c.Name == "exec" {
+	if refusal := s.server.permissions.refusal(s.router.Lane.User, c); refusal != "" {
+		return true, s.forbid(c, refusal)
+	}
+	return false, true
+}
+
+// forbid answers a command with an error. A transaction then executes nothing. c is nil for a
+// command in no table.
+func (s *session) forbid(c *command.Command, refusal string) bool {
+	inMulti, isExec := s.modes&modeMulti != 0, c != nil && c.Name == "exec"
+	if isExec {
 		refusal = execRefused(refusal)
 	}
 	switch {
 	case inMulti && !s.tx.awaitQueued():
-		return true, false
-	case inMulti && c.Name == "exec":
-		return true, s.answer(s.tx.discard(resp.AppendError(nil, refusal)))
+		return false
+	case inMulti && isExec:
+		return s.answer(s.tx.discard(resp.AppendError(nil, refusal)))
 	case inMulti:
-		return true, s.tx.refuse(refusal)
+		return s.tx.refuse(refusal)
 	}
-	return true, s.fail(refusal)
+	return s.fail(refusal)
 }
 
 // demandAuth answers a command of a client that has not authenticated. It makes the checks first
@@ -171,12 +193,7 @@ func isLocal(addr net.Addr) bool {
 // refuseEntry answers a new client with an error and ends its session for a reason. It waits until
 // the client has sent something, but at most Config.HeaderTimeout.
 func (s *session) refuseEntry(reason, message string) {
-	s.mu.Lock()
-	if s.killedBy == "" {
-		s.killedBy = reason
-	}
-	s.mu.Unlock()
-	s.cause = endRefused
+	s.endRefusedBy(reason)
 	s.fail(message)
 	s.readRefused()
 }

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"leash/internal/limits"
 	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
@@ -34,6 +35,10 @@ func (s *session) authenticate(command []byte, lane upstream.Lane, password []by
 	}
 	s.server.up.Join(lane)
 	reply, ok, err := s.server.up.Authenticate(s.ctx, command, lane.User, password)
+	if ok && !s.admit(lane.User) {
+		s.server.up.Leave(lane)
+		return s.fail(s.server.limitText(lane.User, limits.Clients))
+	}
 	if ok {
 		s.changeLane(lane)
 		if accepted != nil {

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"leash/internal/limits"
 	"leash/proxy/call"
 	"leash/proxy/client"
 	"leash/proxy/command"
@@ -45,6 +46,11 @@ func (s *session) blockOn(cmd resp.Command, slot int) bool {
 		return false
 	}
 	s.out.Flush()
+	done, room := s.takeBlocked()
+	if !room {
+		return s.atLimit(limits.Blocked)
+	}
+	defer done()
 	ok := s.tracking.Load().Behind(func() bool { return s.blockPinned(cmd, slot) })
 	if !s.router.Command.Write {
 		s.tracking.Load().ForgetAll() // Redis records the reads for another connection

@@ -96,7 +96,9 @@ type activity struct {
 	seen    atomic.Int64                    // when the last bytes came, by Server.clock
 	queued  atomic.Int64                    // commands since MULTI, and MULTI itself; 0 outside a transaction
 	noEvict atomic.Bool                     // CLIENT NO-EVICT
-	since   time.Time                       // when the client came; not changed later
+	// Unix nanoseconds from which on the client should have authenticated; 0 if it has, or need not
+	strangerSince atomic.Int64
+	since         time.Time // when the client came; not changed later
 }
 
 // updateDescription stores what describe shows to other goroutines: the session's current command,

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"leash/internal/guard"
+	"leash/internal/limits"
 	"leash/lockcmd"
 	"leash/proxy/pubsub"
 	"leash/proxy/upstream"
@@ -26,6 +27,9 @@ type Figures struct {
 	Upstream      upstream.Stats
 	Locks         lockcmd.Stats
 	Subscriptions pubsub.Stats
+
+	LimitRefusals map[string]int64 // by the name of the kind in package limits, or address_clients
+	LimitDelays   map[string]int64 // of commands and accepts
 
 	CertificateErrors int64
 	Panics            int64
@@ -50,7 +54,11 @@ var disconnectionReasons = [...]string{
 	"client_closed", "quit", "connection_broken", "protocol_error", "client_kill", "lock_lost",
 	"lock_moved_to_another_connection", "output_limit", "output_budget", "output_limit_of_subscribers",
 	"peer_timeout", "credential_refused", "internal_error", "server_stops", "protected_mode",
+	"user_limit", "address_limit", "login_timeout", "idle_timeout",
 }
+
+// LimitNames are the keys of Figures.LimitRefusals.
+func LimitNames() []string { return append(limits.Names[:], "address_clients") }
 
 // DisconnectionReasons are the keys of Figures.Disconnections.
 func DisconnectionReasons() []string { return append(disconnectionReasons[:], "other") }
@@ -69,6 +77,9 @@ func (s *Server) Figures() Figures {
 		Upstream: s.up.Stats(), Locks: s.locks.Stats(), Subscriptions: s.exchange.Stats(),
 		Panics: guard.Panics(), Draining: s.isDraining(), Uptime: s.uptime(),
 	}
+	f.LimitRefusals = s.users.Refused()
+	f.LimitRefusals["address_clients"] = s.addresses.Refused()[limits.Clients.String()]
+	f.LimitDelays = map[string]int64{"commands": s.users.Delayed(), "accepts": st.acceptsDelayed.Load()}
 	for i := range classes {
 		f.Commands[className(i)], f.Errors[className(i)] = st.commands[i].Load(), st.errors[i].Load()
 	}

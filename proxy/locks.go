@@ -49,7 +49,7 @@ func (s *session) lock(c *command.Command, cmd resp.Command) bool {
 	use := s.useLocks()
 	carrier := use.carrier.Load()
 	carrier.Select(s.router.Lane.DB)
-	reply, gone := s.doWatched(use, carrier, cmd.Args)
+	reply, gone := s.doCounted(c, use, carrier, cmd.Args)
 	s.scratch = reply
 	if cap(s.scratch) > keptBatch {
 		s.scratch = nil
@@ -66,6 +66,20 @@ func (s *session) lock(c *command.Command, cmd resp.Command) bool {
 	}
 	carrier.Answered()
 	return !s.leaveIfDraining()
+}
+
+// doCounted is doWatched within the limits of the user. c is nil for an unknown command.
+func (s *session) doCounted(c *command.Command, use *lockUse, carrier *lockcmd.Carrier, args [][]byte) (reply []byte,
+	gone error) {
+	if s.quota == nil || c == nil {
+		return s.doWatched(use, carrier, args)
+	}
+	done, refusal := s.takeForLock(c.Own, args)
+	if refusal != "" {
+		return resp.AppendError(s.scratch[:0], refusal), nil
+	}
+	defer done()
+	return s.doWatched(use, carrier, args)
 }
 
 // doWatched runs a lock command and watches the client while the command waits. If the connection

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"sync/atomic"
 
+	"leash/internal/limits"
 	"leash/proxy/call"
 	"leash/proxy/command"
 	"leash/proxy/resp"
@@ -19,6 +20,7 @@ func monitorHandlers() handlers {
 type monitor struct {
 	session *session
 	links   []*upstream.Link // used by the session's loop only
+	done    func()           // gives back what the user's limits count
 	begun   atomic.Bool      // the client has got the OK; earlier lines are dropped
 }
 
@@ -36,7 +38,11 @@ func (s *session) monitor(c *command.Command, cmd resp.Command) bool {
 	case len(s.router.Topology().Masters()) == 0:
 		return s.fail(call.ErrorUnserved)
 	}
-	m := &monitor{session: s}
+	done, room := s.takeBlocked()
+	if !room {
+		return s.atLimit(limits.Blocked)
+	}
+	m := &monitor{session: s, done: done}
 	s.monitoring.Store(m)
 	if refusal := m.start(cmd.Raw); refusal != nil {
 		s.endMonitor()
@@ -89,6 +95,7 @@ func (s *session) endMonitor() {
 		return
 	}
 	m.begun.Store(false)
+	m.done()
 	for _, l := range m.links {
 		l.Unpin(false)
 	}

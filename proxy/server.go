@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"leash/internal/guard"
+	"leash/internal/limits"
 	"leash/internal/tlsfiles"
 	"leash/lockcmd"
 	"leash/proxy/call"
@@ -40,6 +41,11 @@ type Config struct {
 	ProtectedMode   bool          // refuse clients of other machines that need no password
 	Deny            []string      // commands that nobody may run, as Table.Select takes them
 	AllowAdmin      []string      // users who may run commands of category @admin; empty: all may
+	UserLimits      limits.Limits // of each user; zero: none
+	AddressClients  int           // connections of one address; if zero, as many as MaxClients
+	AcceptRate      int           // new connections a second; if zero, without a limit
+	LoginTime       time.Duration // how long a client may take to authenticate; if zero, for ever
+	IdleTime        time.Duration // how long a client may be idle; if zero, for ever
 	Version         string        // Leash's version, for INFO
 	// host:port that Leash shows to cluster clients; if empty, the address that they connected to
 	Announce string
@@ -65,7 +71,10 @@ type Server struct {
 	subscriberLimits  subscriberLimits
 	commands          command.Table
 	permissions       permissions
-	handlers          []handler // by index of the command
+	users             *limits.Users  // nil: no limits
+	addresses         *limits.Users  // by IP address; nil: no limit
+	accepts           *limits.Bucket // nil: no limit
+	handlers          []handler      // by index of the command
 	relaying          call.Server
 	pauses            pauses
 	scripts           seenScripts
@@ -120,6 +129,11 @@ func New(cfg Config, up *upstream.Upstream, locks *lockcmd.Service, exchange *pu
 		started:  time.Now(),
 	}
 	s.relaying.Nodes, s.relaying.Commands, s.relaying.Script, s.relaying.Log = up, table, s.scripts.find, log
+	s.users = limits.New(cfg.UserLimits)
+	s.addresses = limits.New(limits.Limits{limits.Clients: int64(cfg.AddressClients)})
+	if cfg.AcceptRate > 0 {
+		s.accepts = limits.NewBucket(int64(cfg.AcceptRate))
+	}
 	if s.permissions, err = permissionsOf(&s.cfg, table); err != nil {
 		return nil, err
 	}
@@ -190,6 +204,7 @@ func (s *Server) Serve(ctx context.Context, lns []net.Listener) error {
 // open makes a session for a new client. It refuses the client with Redis's own error when there
 // are too many.
 func (s *Server) open(c *client.Conn) client.Session {
+	s.pace()
 	one := newSession(s, c)
 	if !s.add(one) {
 		_, _ = c.Try([]byte("-ERR max number of clients reached\r\n"))

@@ -54,6 +54,8 @@ type session struct {
 
 	slowSince time.Time // since when too many messages wait; used by runSessionChecks only
 
+	quota *quota // nil: the server limits neither users nor addresses
+
 	locks   atomic.Pointer[lockUse] // nil until the first lock command
 	leaving atomic.Bool             // the loop must not read any more
 	killed  atomic.Bool             // calls that are not written to Redis are dropped
@@ -80,7 +82,7 @@ const (
 )
 
 func newSession(srv *Server, c *client.Conn) *session {
-	s := &session{server: srv, conn: c}
+	s := &session{server: srv, conn: c, quota: newQuota(srv)}
 	s.activity.since = time.Now()
 	s.out.Init(c, (*owner)(s), &s.mu)
 	s.calls.Init(&srv.relaying, (*owner)(s), &s.out, &s.mu)
@@ -119,7 +121,7 @@ func (s *session) live() {
 		s.readRefused()
 		return
 	}
-	if !s.enterProtected() {
+	if !s.enterProtected() || !s.enterLimits() {
 		return
 	}
 	s.serve()

@@ -43,6 +43,10 @@ func (s *Server) checkSessions(now time.Time) {
 			one.kill("output limit", false)
 			continue
 		}
+		if reason := one.overstays(now); reason != "" {
+			one.kill(reason, false)
+			continue
+		}
 		if one.isSlowSubscriber(now) {
 			one.closeSlowSubscriber()
 			continue

@@ -11,6 +11,7 @@ import (
 // stats are counters since start. Safe for concurrent use.
 type stats struct {
 	accepted        atomic.Int64 // connections that became sessions
+	acceptsDelayed  atomic.Int64 // connections that waited because of --limit-accepts
 	refused         atomic.Int64 // connections over --max-clients, or while stopping
 	inBytes         atomic.Int64 // read from clients
 	outBytes        atomic.Int64 // written to clients

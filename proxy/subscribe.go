@@ -3,6 +3,7 @@ package proxy
 import (
 	"errors"
 
+	"leash/internal/limits"
 	"leash/proxy/call"
 	"leash/proxy/command"
 	"leash/proxy/merge"
@@ -81,6 +82,9 @@ func (s *session) subscription(kind pubsub.Kind, join bool, args [][]byte) (fram
 	if !join {
 		return s.unsubscribe(listener, kind, names), true
 	}
+	if refusal, ok := s.roomForSubscriptions(len(names)); !ok {
+		return refusal, true
+	}
 	counts, refusal, err := listener.Subscribe(s.ctx, s.router.Lane.User, kind, names)
 	s.enterSubscribed()
 	switch {
@@ -149,12 +153,18 @@ func (s *session) enterSubscribed() {
 	if channels+patterns+shards > 0 && !s.router.Lane.RESP3 {
 		s.modes |= modeSubscribed
 	}
+	if q := s.quota; q != nil {
+		q.recount(limits.Subscriptions, &q.subscriptions, channels+patterns+shards)
+	}
 }
 
 // dropSubscriptions ends all subscriptions without confirmations.
 func (s *session) dropSubscriptions() {
 	if listener := s.listener.Load(); listener != nil {
 		listener.UnsubscribeAll()
+		if q := s.quota; q != nil {
+			q.recount(limits.Subscriptions, &q.subscriptions, 0)
+		}
 	}
 	s.modes &^= modeSubscribed
 }

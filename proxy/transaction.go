@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 
+	"leash/internal/limits"
 	"leash/proxy/call"
 	"leash/proxy/command"
 	"leash/proxy/merge"
@@ -88,6 +89,16 @@ type transaction struct {
 	kept     int      // bytes of all commands
 	own      int      // bytes of commands that Leash runs
 	retries  backoff
+	done     func() // gives back what the user's limits count
+}
+
+// beginTransaction makes the session's transaction. It returns false if the user has too many.
+func (s *session) beginTransaction(slot int) bool {
+	done, ok := s.takeBlocked()
+	if ok {
+		s.tx = &transaction{session: s, slot: slot, done: done}
+	}
+	return ok
 }
 
 // length returns the number of commands since MULTI, with MULTI. It is 0 outside a transaction.
@@ -118,7 +129,9 @@ func (s *session) multi(c *command.Command, cmd resp.Command) bool {
 		return false
 	}
 	if s.tx == nil {
-		s.tx = &transaction{session: s, slot: call.AnySlot}
+		if !s.beginTransaction(call.AnySlot) {
+			return s.atLimit(limits.Blocked)
+		}
 	}
 	s.modes |= modeMulti
 	s.tx.caching = s.tracking.Load().TakePrefix()
@@ -318,6 +331,7 @@ func (t *transaction) discard(reply []byte) []byte {
 // MULTI and WATCH on it.
 func (t *transaction) end(clean bool) {
 	t.unpin(clean)
+	t.done()
 	t.session.tx = nil
 	t.session.modes &^= modeMulti
 	t.session.updateDescription() // before the client can have read the answer

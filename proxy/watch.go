@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 
+	"leash/internal/limits"
 	"leash/proxy/call"
 	"leash/proxy/command"
 	"leash/proxy/resp"
@@ -26,8 +27,8 @@ func (s *session) watch(c *command.Command, cmd resp.Command) bool {
 			return s.fail(msgCrossSlot)
 		}
 	}
-	if s.tx == nil {
-		s.tx = &transaction{session: s, slot: slot}
+	if s.tx == nil && !s.beginTransaction(slot) {
+		return s.atLimit(limits.Blocked)
 	}
 	reply := s.tx.watch(bytes.Clone(cmd.Raw))
 	if !s.tx.watched && !s.tx.voided {

@@ -64,6 +64,16 @@ type Config struct {
 	// AllowAdmin are the users who may run commands of category @admin; empty: all.
 	AllowAdmin []string
 
+	// LimitUser are limits of each user, in the form kind=n (see package limits).
+	LimitUser []string
+	// LimitAddressClients is how many connections an address may have; 0: no limit.
+	LimitAddressClients int
+	// LimitAccepts is how many connections a second are accepted; 0: no limit.
+	LimitAccepts int
+	// LimitLogin is how long a client may take to authenticate, and LimitIdle how long it may be
+	// idle; 0: no limit.
+	LimitLogin, LimitIdle time.Duration
+
 	// Upstream is the "host:port" of the Redis, or of some nodes of the cluster. If it is empty, or
 	// only "embedded", Leash uses an embedded Redis.
 	Upstream []string
@@ -178,6 +188,8 @@ func Default() Config {
 		MaxClientOutput: 256 * mib,
 		PeerTimeout:     11 * time.Second,
 		DrainTimeout:    10 * time.Second,
+
+		LimitLogin: time.Minute,
 
 		TLSClientAuth: "require",
 		TLSUserFrom:   "none",

@@ -46,6 +46,7 @@ func groups(c *Config) []group {
 		{"Redis", upstreamOptions(c)},
 		{"TLS", tlsOptions(c)},
 		{"Access", accessOptions(c)},
+		{"Limits", limitOptions(c)},
 		{"Locks", lockOptions(c)},
 		{"Administration", adminOptions(c)},
 		{"Process", processOptions(c)},

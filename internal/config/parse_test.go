@@ -83,6 +83,11 @@ var everything = []struct{ flag, text string }{
 	{"protected-mode", "true"},
 	{"deny", "@dangerous,config|set"},
 	{"allow-admin", "ops"},
+	{"limit-user", "clients=5,commands=100"},
+	{"limit-address-clients", "20"},
+	{"limit-accepts", "30"},
+	{"limit-login", "5s"},
+	{"limit-idle", "1h"},
 	{"upstream", "a:1,[::1]:2"},
 	{"upstream-mode", "sentinel"},
 	{"sentinel-master", "mymaster"},
@@ -144,6 +149,9 @@ var everythingParsed = Config{
 	ProtectedMode: true,
 	Deny:          []string{"@dangerous", "config|set"},
 	AllowAdmin:    []string{"ops"},
+
+	LimitUser:           []string{"clients=5", "commands=100"},
+	LimitAddressClients: 20, LimitAccepts: 30, LimitLogin: 5 * time.Second, LimitIdle: time.Hour,
 
 	UpstreamTLS:           true,
 	SentinelTLS:           true,

@@ -27,6 +27,7 @@ func (c Config) Validate() error {
 		c.validateLoop(),
 		c.validateTLS(),
 		c.validateAccess(),
+		c.validateLimits(),
 		c.validateUpstreamTLS(),
 		c.validateAdmin(),
 

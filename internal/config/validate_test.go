@@ -158,6 +158,11 @@ func TestValidate(t *testing.T) {
 		{"small bulk", func(c *Config) { c.MaxBulk = 1 << 10 }, "--max-bulk 1KiB is too small: give 1MiB or more"},
 		{"large bulk", func(c *Config) { c.MaxBulk = 5 << 30 }, "--max-bulk 5GiB is too large: give 4GiB or less"},
 		{"few args", func(c *Config) { c.MaxArgs = 3 }, "--max-args 3 is too small: give 1024 or more"},
+		{"unknown limit", func(c *Config) { c.LimitUser = []string{"cats=1"} },
+			`--limit-user has an unknown kind "cats": give clients, blocked, waiters, holds, subscriptions, commands`},
+		{"wrong limit", func(c *Config) { c.LimitUser = []string{"holds=0"} },
+			"--limit-user has no number from 1 to 1000000000 for holds: write holds=100"},
+		{"short login", func(c *Config) { c.LimitLogin = time.Millisecond }, "--limit-login 1ms is too small: give 1s or more"},
 		{"auth and trust", func(c *Config) {
 			c.RequireAuth, c.TrustClients, c.Upstream, c.UpstreamPassword = true, true, []string{"a:1"}, "x"
 		}, "--require-auth and --trust-clients contradict each other: remove one of them"},

@@ -32,6 +32,10 @@ var families = []family{
 		func(v *values) int64 { return v.HeaderErrors }),
 	single(counter, "leash_client_handshake_errors_total", "Connections whose TLS handshake failed.",
 		func(v *values) int64 { return v.HandshakeErrors }),
+	labelled(counter, "leash_limit_refusals_total", "Refusals because of a limit of a user or of an address, by the limit.",
+		"limit", proxy.LimitNames(), func(v *values) map[string]int64 { return v.LimitRefusals }),
+	labelled(counter, "leash_limit_delays_total", "Waits because of a rate: of commands, or of new connections.",
+		"limit", []string{"commands", "accepts"}, func(v *values) map[string]int64 { return v.LimitDelays }),
 
 	// Commands
 	labelled(counter, "leash_commands_total", "Commands of clients, by the class of docs/commands.md.",
