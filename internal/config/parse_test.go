@@ -492,6 +492,7 @@ func TestPasswordNeverShows(t *testing.T) {
 		{nil, []string{"--upstream", "redis://me:" + password + "@a:1", "--max-args", "1"}},
 		{nil, []string{"--upstream", "redis://me:" + password + "@a:1,,b:1"}},
 		{nil, []string{"--upstream", "redis://me:," + password + "@a:1"}},
+		{nil, []string{"--upstream", "redis://" + password + "\xff,x@a:1"}},
 		{nil, []string{"--upstream", "redis://me:" + password + "@a:1/3"}},
 		{nil, []string{"--upstream", "redis://me:" + password + "@a:1?db=3"}},
 		{nil, []string{"--upstream", "redis://me:" + password + "@a:port"}},
@@ -560,6 +561,7 @@ func TestParseURL(t *testing.T) {
 	}{
 		{[]string{"redis://a:port"}, errURL},
 		{[]string{"redis://"}, errURL},
+		{[]string{"redis://me:99999,secret@a:1"}, errURL},
 		{[]string{"redis://a:1/3"}, errURLDatabase},
 		{[]string{"redis://a:1?x=y"}, errURLOptions},
 		{[]string{"redis://a:1", "--upstream-tls"}, errURLTLS},

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -21,9 +22,12 @@ var (
 
 // readURLs replaces the URLs of Upstream by host:port, and sets what else is in them.
 func (c *Config) readURLs() error {
+	if halfURL(c.Upstream) {
+		return errURL
+	}
 	var plain, secure bool
 	for i, addr := range c.Upstream {
-		if !strings.HasPrefix(addr, "redis://") && !strings.HasPrefix(addr, "rediss://") {
+		if !isURL(addr) {
 			continue
 		}
 		u, err := url.Parse(addr)
@@ -50,6 +54,17 @@ func (c *Config) readURLs() error {
 		return errURLTLS
 	}
 	return nil
+}
+
+func isURL(addr string) bool {
+	return strings.HasPrefix(addr, "redis://") || strings.HasPrefix(addr, "rediss://")
+}
+
+// halfURL reports whether a comma in a password has divided a URL. The first half may look like an
+// address, and errors about addresses repeat them.
+func halfURL(addrs []string) bool {
+	return slices.ContainsFunc(addrs, isURL) &&
+		slices.ContainsFunc(addrs, func(addr string) bool { return !isURL(addr) && mayBeURL(addr) })
 }
 
 // setUser sets the user and the password of a URL.
