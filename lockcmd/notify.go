@@ -2,9 +2,9 @@ package lockcmd
 
 import (
 	"context"
-	"strings"
 
 	"leash/lockcmd/script"
+	"leash/proxy/resp"
 )
 
 const notifyName = "LOCK.NOTIFY"
@@ -22,7 +22,7 @@ func (c *Carrier) notify(_ context.Context, dst []byte, args [][]byte) []byte {
 	if len(args) != 2 {
 		return appendError(dst, msgArity(notifyName))
 	}
-	switch strings.ToUpper(string(args[1][:min(len(args[1]), 16)])) {
+	switch resp.Word(args[1]) {
 	case "OFF":
 		c.StopPushes()
 	case "ON":

@@ -28,7 +28,7 @@ type options struct {
 func parseOptions(args [][]byte, allowed string) (o options, msg string) {
 	seen := ""
 	for i := 0; i < len(args); i++ {
-		name := strings.ToUpper(string(args[i][:min(len(args[i]), 16)]))
+		name := resp.Word(args[i])
 		if !oneOf(name, allowed) {
 			return o, msgSyntax
 		}
@@ -147,7 +147,7 @@ func (o *options) set(name string, value []byte) (msg string) {
 
 // choose sets an option that is one of two words.
 func choose(to *bool, value []byte, yes, no string) (msg string) {
-	switch word := strings.ToUpper(string(value[:min(len(value), 16)])); word {
+	switch word := resp.Word(value); word {
 	case yes, no:
 		*to = word == yes
 		return ""

@@ -172,7 +172,7 @@ func parseMrelease(n int, rest [][]byte) (each []options, msg string) {
 	if len(rest) == 0 {
 		return each, ""
 	}
-	switch word := strings.ToUpper(string(rest[0][:min(len(rest[0]), 16)])); {
+	switch word := resp.Word(rest[0]); {
 	case word == "OWNER" && len(rest) == 2:
 		owner := string(rest[1])
 		if !validOwner(owner) {

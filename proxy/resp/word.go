@@ -7,3 +7,19 @@ import "bytes"
 func IsWord(arg []byte, word string) bool {
 	return len(arg) == len(word) && bytes.EqualFold(arg, []byte(word))
 }
+
+// maxWord limits the words of Leash's own commands, in bytes. None is longer.
+const maxWord = 16
+
+// Word returns an argument in upper case. What follows maxWord bytes is cut off. As in Redis, only
+// letters of ASCII change.
+func Word(arg []byte) string {
+	var word [maxWord]byte
+	n := copy(word[:], arg)
+	for i, c := range word[:n] {
+		if 'a' <= c && c <= 'z' {
+			word[i] = c - ('a' - 'A')
+		}
+	}
+	return string(word[:n])
+}
