@@ -98,7 +98,7 @@ func (u *Users) parse(raw string) (map[string]string, error) {
 	byUser := make(map[string]string)
 	lines := bufio.NewScanner(strings.NewReader(raw))
 	for n := 1; lines.Scan(); n++ {
-		line := strings.TrimSuffix(lines.Text(), "\r")
+		line := lines.Text()
 		if line == "" || line[0] == '#' {
 			continue
 		}
