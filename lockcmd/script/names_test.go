@@ -48,8 +48,3 @@ func TestRecord(t *testing.T) {
 		t.Errorf("got client %q", got)
 	}
 }
-
-func FuzzParseRecord(f *testing.F) {
-	f.Add(RecordPrefix(17, "u:1") + "3 17 1790000000000 30000 w - =id c")
-	f.Fuzz(func(t *testing.T, text string) { ParseRecord(text) })
-}

@@ -160,14 +160,15 @@ func FuzzParser(f *testing.F) {
 	f.Fuzz(func(t *testing.T, stream []byte, cuts uint64) {
 		limits := Limits{MaxBulk: 1 << 16, MaxArgs: 64}
 		want := feed(limits, stream, whole)
-		for name, cut := range map[string]func(int) bool{
-			"byte by byte": bytewise,
-			"random":       func(i int) bool { return cuts>>(i%64)&1 == 1 },
-		} {
-			got := feed(limits, stream, cut)
-			if got != want && !lateLineEnd(stream) {
+		check := func(name string, cut func(int) bool) {
+			if got := feed(limits, stream, cut); got != want && !lateLineEnd(stream) {
 				t.Errorf("%s: got %s, want %s", name, got, want)
 			}
+		}
+		check("byte by byte", bytewise)
+		check("random", func(i int) bool { return cuts>>(i%64)&1 == 1 })
+		for at := 1; at < min(len(stream), 100); at++ {
+			check(fmt.Sprintf("cut at %d", at), func(i int) bool { return i == at })
 		}
 		// The command as sent to Redis must mean the same to any parser.
 		p := Parser{Limits: limits}

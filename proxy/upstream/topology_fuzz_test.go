@@ -1,0 +1,136 @@
+package upstream
+
+import (
+	"log/slog"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// FuzzSlotsReply reads replies to CLUSTER SLOTS of any shape. The slots and addresses that come out
+// can be used as they are.
+func FuzzSlotsReply(f *testing.F) {
+	for _, reply := range []string{
+		"[ 0 16383 [ 127.0.0.1 7000 id ] ]", "[ 0 5 [ nil 7000 id [ ] ] [ empty 7001 ] ]",
+		"[ 5 7 [ ? 1 id [ ip ::1 ] ] ] [ 8 8 [ ? 2 ] ]", "[ -1 7 [ h 1 ] ] [ 7 16384 [ h 1 ] ]", "1 [ 1 2 [ h 65536 ] ]",
+		"[ 3 2 [ h 1 ] ] [ 1 2 h ] [ 1 2 [ 1 1 ] ] [ 1 2 [ h h ] [ h 2 ] ]", "[ 1 2 [ a:b 1 ] [ ? 3 id [ ip ] ] [ ] ]", "",
+	} {
+		f.Add(reply)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		words := strings.Fields(text)
+		for _, o := range parseSlotsReply(listOf(&words, 0), "10.0.0.1:7000") {
+			if o.first < 0 || o.first > o.last || o.last >= SlotCount || len(o.addrs) == 0 {
+				t.Errorf("%q: %+v", text, o)
+			}
+			for _, addr := range o.addrs {
+				host, port, err := net.SplitHostPort(addr)
+				if n, bad := strconv.Atoi(port); err == nil && (host == "" || host == "?" || bad != nil || n < 1 || n > 65535) {
+					t.Errorf("%q: address %q", text, addr)
+				}
+			}
+		}
+	})
+}
+
+// listOf makes a list of words up to the one that closes it. Numbers become integers.
+func listOf(words *[]string, depth int) (list []any) {
+	for len(*words) > 0 {
+		word := (*words)[0]
+		*words = (*words)[1:]
+		n, err := strconv.ParseInt(word, 10, 64)
+		switch {
+		case word == "]":
+			return list
+		case word == "[" && depth < 10:
+			list = append(list, listOf(words, depth+1))
+		case word == "nil":
+			list = append(list, nil)
+		case word == "empty":
+			list = append(list, "")
+		case err == nil:
+			list = append(list, n)
+		default:
+			list = append(list, word)
+		}
+	}
+	return list
+}
+
+// FuzzClusterNodes reads replies to CLUSTER NODES of any text. An address that can be dialled stays
+// as it is. Failing nodes are never among the working ones, and slotless masters are.
+func FuzzClusterNodes(f *testing.F) {
+	for _, nodes := range []string{
+		"07c3 127.0.0.1:30004@31004,host-4 slave e7d1 0 1426238317239 4 connected\n" +
+			"67ed 127.0.0.1:30002@31002,,shard-id=6 master - 0 1426238316232 2 connected 5461-10922\n" +
+			"e7d1 :30001@31001 myself,master - 0 0 1 connected 0-5460 [93->-292f]\n",
+		"a ?:7000@17000,name master - 0 0 0 connected\nb 1.2.3.4:5 master,fail - 0 0 0 connected",
+		"c ::1:7000@17000 master - 0 0 0 disconnected\nd :0@0 master,noaddr - 0 0 0 connected\n",
+		"x y z", "\n\n", "a , slave b 0 0 0 connected", "a :@ master - 0 0 0 connected [", "a\u00a0b c d",
+	} {
+		f.Add(nodes)
+	}
+	const asked = "10.0.0.1:7000"
+	f.Fuzz(func(t *testing.T, nodes string) {
+		lines := strings.Count(nodes, "\n") + 1
+		for _, named := range []bool{false, true} {
+			all, most := parseNodes(nodes, asked, named), 2*lines
+			if named {
+				most = lines
+			}
+			if len(all) > most {
+				t.Errorf("%q: %d addresses of %d lines", nodes, len(all), lines)
+			}
+			known := make(map[string]bool)
+			for _, addr := range all {
+				known[addr] = true
+				if again := completeAddr(addr, asked); isAddr(addr) && again != addr {
+					t.Errorf("%q: address %q becomes %q", nodes, addr, again)
+				}
+			}
+			for _, addr := range append(parseNodes(healthyLines(nodes), asked, named), slotless(nodes, asked, named)...) {
+				if !known[addr] {
+					t.Errorf("%q: %q works, and is not there", nodes, addr)
+				}
+			}
+		}
+		if n := countReplicas(nodes); n > strings.Count(nodes, "slave") {
+			t.Errorf("%q: %d replicas", nodes, n)
+		}
+		hasMoves(nodes)
+	})
+}
+
+// FuzzTopology checks that ranges of slots become a topology from which the same ranges can be read.
+func FuzzTopology(f *testing.F) {
+	f.Add([]byte{0, 0, 255, 255, 1})
+	f.Add([]byte{0, 1, 0, 1, 0, 0, 2, 0, 1, 1})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		u, err := New(Config{Addrs: []string{"10.0.0.1:7000"}}, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.stopped = true // nodes then dial nothing
+		defer u.stop(nil)
+		var got, owner [SlotCount]string
+		var reply []any
+		for b = b[:min(len(b), 50)]; len(b) >= 5; b = b[5:] {
+			first, last := (int64(b[0])<<8|int64(b[1]))%SlotCount, (int64(b[2])<<8|int64(b[3]))%SlotCount
+			port := 7000 + int64(b[4]%4)
+			reply = append(reply, []any{first, last, []any{"10.0.0.1", port}})
+			for slot := first; slot <= last; slot++ {
+				owner[slot] = "10.0.0.1:" + strconv.FormatInt(port, 10)
+			}
+		}
+		topology := u.parseSlots(parseSlotsReply(reply, ""), "", "10.0.0.1:7000")
+		for _, r := range topology.clusterSlots() {
+			for slot := r.Start; slot <= r.End; slot++ {
+				got[slot] = r.Nodes[0].Addr
+			}
+		}
+		if got != owner {
+			t.Errorf("%v: some slots have another owner", reply)
+		}
+	})
+}
