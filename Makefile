@@ -7,6 +7,7 @@
 #   make interop                       client libraries in six languages through Leash, and Redisson beside it
 #   make interop INTEROPFLAGS='--only jedis --verbose'
 #   make nemesis NEMESISFLAGS='--for 1h' faults at random, and a check that no lock ever had two holders
+#   make fuzz FUZZTIME=10s FUZZ=Parser a minute, or as long as you say, of each fuzz target whose name matches
 #   make bench BENCHFLAGS='--rounds 5' Leash beside direct Redis and other proxies; BENCHFLAGS=locks for its locks
 #   make go-test TESTFLAGS='-run Lock' tests alone, with flags of your own
 
@@ -15,12 +16,14 @@ STATICCHECK  ?= honnef.co/go/tools/cmd/staticcheck@v0.7.0
 TESTFLAGS    ?= -timeout 25m -parallel 8
 QUICKFLAGS   ?= -timeout 5m -parallel 16
 BENCHFLAGS   ?=
+FUZZTIME     ?= 1m
+FUZZ         ?= .
 INTEROPFLAGS ?=
 NEMESISFLAGS ?=
 VERSION      ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 
 .DEFAULT_GOAL := build
-.PHONY: build quick test lint fmt tidy vet staticcheck go-test docs-check bench interop nemesis tools clean
+.PHONY: build quick test lint fmt tidy vet staticcheck go-test docs-check fuzz bench interop nemesis tools clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X leash/internal/config.version=$(VERSION)' -o bin/leash .
@@ -57,6 +60,9 @@ go-test: tools
 docs-check: tools
 	$(GO) test -count=1 ./internal/docscheck ./internal/config
 	$(GO) test -count=1 -run 'Page$$' ./proxy
+
+fuzz:
+	FUZZTIME='$(FUZZTIME)' FUZZ='$(FUZZ)' .ci/fuzz
 
 bench: tools
 	$(GO) run ./bench $(BENCHFLAGS)
