@@ -75,7 +75,7 @@ func haveNames(slots []slotOwners) bool {
 func parseNodes(nodes, asked string, named bool) (addrs []string) {
 	for line := range strings.Lines(nodes) {
 		fields := strings.Fields(line)
-		if len(fields) < 3 || strings.Contains(fields[2], "noaddr") {
+		if len(fields) < 3 || slices.Contains(strings.Split(fields[2], ","), "noaddr") {
 			continue
 		}
 		both := addrsIn(fields[1], asked)
