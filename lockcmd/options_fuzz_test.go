@@ -13,8 +13,8 @@ import (
 )
 
 // allowedWords are the lists of options of all commands.
-var allowedWords = []string{acquireWords, macquireWords, attachWords, releaseWords, ttlWords, checkWords, awaitLossWords,
-	permitWords, "BLOCK"}
+var allowedWords = []string{acquireWords, macquireWords, attachWords, releaseWords, ttlWords, checkWords,
+	awaitLossWords, permitWords, "BLOCK"}
 
 // FuzzOptions gives any words to the parser of options. Options that it accepts mean the same in
 // another order and another case. What an ACQUIRE then asks for is within the limits.
@@ -59,8 +59,8 @@ func FuzzOptions(f *testing.F) {
 	})
 }
 
-// reversed puts the options of a valid command into the opposite order, in lower case where they are
-// words.
+// reversed puts the options of a valid command into the opposite order, in lower case where they
+// are words.
 func reversed(args [][]byte) (all [][]byte) {
 	var o options
 	for i := 0; i < len(args); i++ {
@@ -111,12 +111,14 @@ func anyOrder(mode string) string {
 
 func checkTimes(t *testing.T, args [][]byte, opts acquireOptions) {
 	t.Helper()
-	for name, d := range map[string]time.Duration{"TTL": opts.ttl, "BLOCK": opts.block, "MAXHOLD": opts.MaxHold, "IDLE": opts.Idle} {
+	times := map[string]time.Duration{"TTL": opts.ttl, "BLOCK": opts.block, "MAXHOLD": opts.MaxHold, "IDLE": opts.Idle}
+	for name, d := range times {
 		if d < 0 || d > script.MaxTTL || d%time.Millisecond != 0 {
 			t.Errorf("%q: %s %v", args, name, d)
 		}
 	}
-	if opts.ttl == 0 || !opts.Lease && opts.ttl < MinTTL || opts.Lease && opts.MaxHold > 0 && opts.ttl > capLease(script.MaxTTL, opts.MaxHold) {
+	if opts.ttl == 0 || !opts.Lease && opts.ttl < MinTTL ||
+		opts.Lease && opts.MaxHold > 0 && opts.ttl > capLease(script.MaxTTL, opts.MaxHold) {
 		t.Errorf("%q: %+v", args, opts)
 	}
 	if opts.mode == nil || opts.owner != "" && !validOwner(opts.owner) {

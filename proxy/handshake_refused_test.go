@@ -34,7 +34,8 @@ func TestTLSLeashIsRefused(t *testing.T) {
 	ours, theirs := certtest.NewAuthority(t), certtest.NewAuthority(t)
 	var config atomic.Pointer[tls.Config]
 	l := startLeash(t, []string{redis.Addr}, func(o *options) {
-		o.tls = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return config.Load(), nil }}
+		newest := func(*tls.ClientHelloInfo) (*tls.Config, error) { return config.Load(), nil }
+		o.tls = &tls.Config{GetConfigForClient: newest}
 	})
 	client := &tls.Config{RootCAs: ours.Pool, ServerName: "127.0.0.1"}
 	right := ours.Issue(t, nil).Load(t)
@@ -66,8 +67,8 @@ func TestTLSLeashIsRefused(t *testing.T) {
 	want(t, redistest.NewClient(conn), "+PONG\r\n", "PING")
 }
 
-// TestTLSRedisIsRefused checks that Leash does not serve a Redis whose certificate is not valid now,
-// is not for servers, or that speaks only TLS 1.1.
+// TestTLSRedisIsRefused checks that Leash does not serve a Redis whose certificate is not valid
+// now, is not for servers, or that speaks only TLS 1.1.
 func TestTLSRedisIsRefused(t *testing.T) {
 	ca := certtest.NewAuthority(t)
 	notForServers := func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth} }
@@ -81,8 +82,8 @@ func TestTLSRedisIsRefused(t *testing.T) {
 		"not for servers": {notForServers, 0, "incompatible key usage"},
 		"TLS 1.1":         {nil, tls.VersionTLS11, "protocol version"},
 	} {
-		server := &tls.Config{Certificates: []tls.Certificate{ca.Issue(t, row.change).Load(t)}, MinVersion: tls.VersionTLS10,
-			MaxVersion: row.max}
+		pair := ca.Issue(t, row.change).Load(t)
+		server := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS10, MaxVersion: row.max}
 		ln, err := tls.Listen("tcp", "127.0.0.1:0", server)
 		if err != nil {
 			t.Fatal(err)

@@ -48,7 +48,8 @@ func checkFlag(t *testing.T, o option, again value, text string) {
 // secretMark begins each password of FuzzUpstreamURL. Nothing else contains it.
 const secretMark = "pass5word"
 
-// FuzzUpstreamURL compares URLs with what go-redis makes of them. Errors never contain the password.
+// FuzzUpstreamURL compares URLs with what go-redis makes of them. Errors never contain the
+// password.
 func FuzzUpstreamURL(f *testing.F) {
 	f.Add(false, "user", "x", "localhost", ":6379", "")
 	f.Add(true, "", "a%b@c:d/e?f#g", "[::1]", ":1", "/0")

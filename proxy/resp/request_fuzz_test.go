@@ -7,11 +7,12 @@ import (
 	"testing"
 )
 
-// FuzzInline checks that a line read as words, written with either kind of quotes, reads as the same
-// words again.
+// FuzzInline checks that a line read as words, written with either kind of quotes, reads as the
+// same words again.
 func FuzzInline(f *testing.F) {
 	for _, line := range []string{
-		"", "SET a b", `SET "a\x00\n\"" 'it\'s'`, `a"b c"`, `'a`, `"\x4`, `"\xzz"`, `'a\\'`, `"a\\"`, "\x0b\x0c\r", `""`, `''''`, `"a"b`, "\x00 \xff",
+		"", "SET a b", `SET "a\x00\n\"" 'it\'s'`, `a"b c"`, `'a`, `"\x4`, `"\xzz"`, `'a\\'`,
+		`"a\\"`, "\x0b\x0c\r", `""`, `''''`, `"a"b`, "\x00 \xff",
 	} {
 		f.Add([]byte(line))
 	}
@@ -23,7 +24,8 @@ func FuzzInline(f *testing.F) {
 		if len(words) > len(line) {
 			t.Fatalf("%q: %d words", line, len(words))
 		}
-		for name, quote := range map[string]func([]byte) ([]byte, bool){"double": doubleQuoted, "single": singleQuoted} {
+		quotes := map[string]func([]byte) ([]byte, bool){"double": doubleQuoted, "single": singleQuoted}
+		for name, quote := range quotes {
 			var again []byte
 			for _, word := range words {
 				quoted, can := quote(word)
