@@ -119,7 +119,8 @@ func (f settingsFile) apply(gs []group, given map[string]bool) error {
 func (f settingsFile) hasSecret(gs []group) bool {
 	for _, g := range gs {
 		for _, o := range g.options {
-			if v, ok := f.values[o.name]; ok && (o.value.hidden || mayBeURL(fmt.Sprint(v))) {
+			v, ok := f.values[o.name]
+			if ok && (o.value.hidden || o.name == "upstream" && mayBeURL(fmt.Sprint(v))) {
 				return true
 			}
 		}

@@ -138,6 +138,7 @@ func TestFileIsPublic(t *testing.T) {
 		"upstream = 'h:1'":                 false,
 		"upstream-password-ttl = '10m'":    false,
 		"upstream-password-command = 'id'": false,
+		"deny = ['@admin']":                false,
 	} {
 		path := settings(t, line)
 		args := []string{"--config", path}
