@@ -6,6 +6,7 @@
 #   make docs-check                    the pages: links, plain sentences, nothing undocumented, examples run; comments
 #   make interop                       client libraries in six languages through Leash, and Redisson beside it
 #   make interop INTEROPFLAGS='--only jedis --verbose'
+#   make examples                      the examples in Python, JavaScript and Java
 #   make nemesis NEMESISFLAGS='--for 1h' faults at random, and a check that no lock ever had two holders
 #   make fuzz FUZZTIME=10s FUZZ=Parser a minute, or as long as you say, of each fuzz target whose name matches
 #   make bench BENCHFLAGS='--rounds 5' Leash beside direct Redis and other proxies; BENCHFLAGS=locks for its locks
@@ -23,7 +24,7 @@ NEMESISFLAGS ?=
 VERSION      ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 
 .DEFAULT_GOAL := build
-.PHONY: build quick test lint fmt tidy vet staticcheck go-test docs-check fuzz bench interop nemesis tools clean
+.PHONY: build quick test lint fmt tidy vet staticcheck go-test docs-check fuzz bench interop examples nemesis tools clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X leash/internal/config.version=$(VERSION)' -o bin/leash .
@@ -72,6 +73,10 @@ bench: tools
 interop:
 	@.ci/tools interop
 	$(GO) run ./internal/interop $(INTEROPFLAGS)
+
+examples:
+	@.ci/tools interop
+	$(GO) test -count=1 -tags languages -run TestLanguages ./examples
 
 nemesis: tools
 	$(GO) run ./internal/nemesis $(NEMESISFLAGS)

@@ -57,7 +57,7 @@ func main() {
 		}
 		verdict := "as it should be"
 		if sold > pieces {
-			verdict = fmt.Sprintf("%d customers paid for nothing", sold-pieces)
+			verdict = fmt.Sprintf("%d paid for nothing", sold-pieces)
 		}
 		fmt.Printf("%-15s %d pieces, %d sold: %s\n", way.name+":", pieces, sold, verdict)
 	}
