@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"bufio"
-	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -244,42 +243,6 @@ func TestTLSAndPlainMixedUp(t *testing.T) {
 	c, _ := l.connect(t)
 	want(t, c, "+PONG\r\n", "PING")
 }
-
-// TestTLSHandshakeNeverFinished checks that such connections end, count as clients, and delay
-// nobody.
-func TestTLSHandshakeNeverFinished(t *testing.T) {
-	redis := redistest.Start(t)
-	l := startTLS(t, []string{redis.Addr}, func(o *options) { o.front.HeaderTimeout = 2 * time.Second })
-	const count = 300
-	var hello bytes.Buffer
-	_ = tls.Client(recorder{&hello}, l.client).Handshake()
-	for i := range count {
-		conn, err := net.Dial("tcp", l.tls)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		if _, err := conn.Write(hello.Bytes()[:i%hello.Len()]); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c, _ := l.connect(t)
-	want(t, c, "+PONG\r\n", "PING")
-	eventually(t, "they end", func() bool { return l.sessionCount() == 1 })
-	want(t, c, "+PONG\r\n", "PING")
-}
-
-// recorder keeps what is written, and has nothing to read.
-type recorder struct{ b *bytes.Buffer }
-
-func (r recorder) Write(p []byte) (int, error)      { return r.b.Write(p) }
-func (recorder) Read([]byte) (int, error)           { return 0, io.EOF }
-func (recorder) Close() error                       { return nil }
-func (recorder) LocalAddr() net.Addr                { return nil }
-func (recorder) RemoteAddr() net.Addr               { return nil }
-func (recorder) SetDeadline(time.Time) error        { return nil }
-func (recorder) SetReadDeadline(time.Time) error    { return nil }
-func (recorder) SetWriteDeadline(t time.Time) error { return nil }
 
 // TestTLSRefuses checks which clients get no connection.
 func TestTLSRefuses(t *testing.T) {
