@@ -47,7 +47,7 @@ func (u *Upstream) Permit(ctx context.Context, lane Lane, keys [][]byte, command
 	ctx, cancel := context.WithTimeout(ctx, u.cfg.UpstreamTimeout)
 	defer cancel()
 	if len(keys) == 0 {
-		keys = [][]byte{nil}
+		keys = noKey
 	}
 	if u.dryRun.refusedLately() {
 		return u.askScript(ctx, q, lane, keys)
@@ -63,7 +63,7 @@ func (u *Upstream) Permit(ctx context.Context, lane Lane, keys [][]byte, command
 // askDryRun asks by ACL DRYRUN.
 func (u *Upstream) askDryRun(ctx context.Context, q question, keys [][]byte) error {
 	if keys[0] == nil {
-		return q.ask(ctx, u.Client(), keys)
+		return q.askAny(ctx, u.Client())
 	}
 	nodes, err := u.byNode(ctx, keys)
 	if err != nil {
@@ -119,8 +119,39 @@ type question struct {
 	more          []string
 }
 
-// firstAskTimeout is how long askAll waits for a node before it asks another one.
+// noKey stands for the keys of a question about a command alone.
+var noKey = [][]byte{nil}
+
+// firstAskTimeout is how long a node may take to answer before another one is asked.
 const firstAskTimeout = time.Second
+
+// askAny asks any node about the command alone. If that node does not answer, it asks all of them.
+func (q question) askAny(ctx context.Context, client redis.UniversalClient) error {
+	cluster, ok := client.(*redis.ClusterClient)
+	if !ok {
+		return q.ask(ctx, client, noKey)
+	}
+	soon, cancel := context.WithTimeout(ctx, firstAskTimeout)
+	defer cancel()
+	err := q.ask(soon, cluster, noKey)
+	if err == nil || !silent(err) {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var mu sync.Mutex
+	_ = cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
+		answer := q.ask(ctx, node, noKey)
+		mu.Lock()
+		defer mu.Unlock()
+		if answer == nil || !silent(answer) {
+			err = answer
+			stop() // the others need not answer any more
+		}
+		return nil
+	})
+	return err
+}
 
 // askAll asks all nodes at once. Then it asks a node that answered about the keys of those that did
 // not.

@@ -74,4 +74,9 @@ func TestPermitWithSilentNode(t *testing.T) {
 	if took := time.Since(began); took > 15*time.Second {
 		t.Errorf("took %v", took)
 	}
+	for range 5 { // the node that is asked first is any
+		if err := u.Permit(t.Context(), bob, nil, "SCAN", "0"); err != nil {
+			t.Errorf("a command without keys: %v", err)
+		}
+	}
 }
