@@ -79,7 +79,7 @@ func (f *friends) commands(name string) func(*redistest.Client) error {
 			f.replies.Add(1)
 		}
 		time.Sleep(5 * time.Millisecond)
-		// without WATCH, MULTI could go to any node, also to one whose replies are corrupt
+		// without WATCH, MULTI may go to a node whose replies are corrupt
 		return errors.Join(f.want(c, "+OK\r\n", "WATCH", key), f.want(c, "+OK\r\n", "MULTI"), f.want(c, "+QUEUED\r\n", "GET", key),
 			f.want(c, "*1\r\n"+bulk, "EXEC"))
 	}

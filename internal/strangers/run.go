@@ -23,8 +23,9 @@ func runMutations(opt options, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, bed.close()) }()
+	// No lies: any node may answer whether a user may run a command that has no key.
 	for _, n := range bed.cluster.Nodes[1:] {
-		n.Proxy.Corrupt(corruptShare, true)
+		n.Proxy.Corrupt(corruptShare, false)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), opt.length)
 	defer cancel()
