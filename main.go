@@ -55,6 +55,7 @@ func main() {
 	if cli.Has(os.Args[1:]) {
 		os.Exit(cli.Run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 	}
+	conceal()
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}

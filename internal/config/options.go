@@ -145,7 +145,7 @@ func redisOptions(c *Config) []option {
 				"A URL works too: `rediss://user:password@host:port` is the address, `--upstream-tls`, " +
 					"`--upstream-user` and the password together. `redis://` is the same without TLS. " +
 					"Write special characters of the password as in any URL, such as `%2C` for a comma. " +
-					"Other users of the machine can read the arguments of a process.",
+					"Leash hides a URL with a password from the list of processes once it has started.",
 				"The word `embedded` starts a small Redis inside the process, to try Leash out. " +
 					"Its data and its locks exist in this process only.",
 			},
@@ -165,7 +165,7 @@ func redisOptions(c *Config) []option {
 		{name: "sentinel-password", value: secret("password", &c.SentinelPassword),
 			summary: "Password for the sentinels; better set by the variable.",
 			details: []string{
-				"Other users of the machine can read the arguments of a process. " +
+				"Leash hides it from the list of processes once it has started. " +
 					"For the password of the master, use `--upstream-password-file`.",
 			},
 			defaultIs: "none: Leash sends no AUTH to the sentinels"},
@@ -185,7 +185,7 @@ func passwordOptions(c *Config) []option {
 			limits:    "no spaces"},
 		{name: "upstream-password", value: secret("password", &c.UpstreamPassword),
 			summary:   "Password of --upstream-user; better given by the variable or a file.",
-			details:   []string{"Other users of the machine can read the arguments of a process."},
+			details:   []string{"Leash hides it from the list of processes once it has started."},
 			defaultIs: "none"},
 		{name: "upstream-password-file", value: text("path", &c.UpstreamPasswordFile), first: true,
 			summary: "File with the password of Leash's own connections to Redis.",
