@@ -3,8 +3,11 @@ package main
 import (
 	"fmt"
 	"log/slog"
+	"time"
 
 	"leash/internal/config"
+	"leash/internal/limits"
+	"leash/proxy/pubsub"
 	"leash/proxy/upstream"
 )
 
@@ -27,4 +30,13 @@ func checkAccess(cfg config.Config, up *upstream.Upstream, log *slog.Logger) err
 		log.Info("redis wants a password: clients must send AUTH, or start Leash with --trust-clients")
 	}
 	return nil
+}
+
+// holdLimits returns what --limit-hold says of the name of a lock; nil without the flag.
+func holdLimits(cfg config.Config) func(key string) time.Duration {
+	all := cfg.HoldLimits()
+	if len(all) == 0 {
+		return nil
+	}
+	return func(key string) time.Duration { return limits.MaxHold(all, key, pubsub.Match) }
 }

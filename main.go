@@ -371,7 +371,7 @@ func upstreamConfig(cfg config.Config, c certificates, password *password.Source
 func lockConfig(cfg config.Config, up *upstream.Upstream) lockcmd.Config {
 	return lockcmd.Config{
 		WatchdogTimeout: cfg.WatchdogTimeout, Publish: cfg.LockPublish,
-		TokenTTL: cfg.TokenTTL, MaxHold: cfg.MaxHold, MaxWaiters: cfg.MaxWaiters, UpstreamTimeout: cfg.UpstreamTimeout,
+		TokenTTL: cfg.TokenTTL, MaxHold: cfg.MaxHold, MaxHoldOf: holdLimits(cfg), MaxWaiters: cfg.MaxWaiters, UpstreamTimeout: cfg.UpstreamTimeout,
 		FailoverGrace: grace(cfg), Owners: up.Owners,
 		Database: up.Database, SendScript: up.Script, SendScripts: up.Scripts, NodeAddr: up.NodeAddr, RefreshTopology: up.Refresh, DropConnection: up.DropScriptConnections,
 	}

@@ -34,15 +34,16 @@ func (s *Service) parseAcquire(args [][]byte) (opts acquireOptions, msg string) 
 	if msg != "" {
 		return opts, msg
 	}
-	if opts, msg = s.acquireOptionsOf(acquireName, o); msg != "" {
+	key := string(args[1])
+	if opts, msg = s.acquireOptionsOf(acquireName, o, key); msg != "" {
 		return opts, msg
 	}
-	opts.key = string(args[1])
+	opts.key = key
 	return opts, s.keyError(opts.key)
 }
 
-// acquireOptionsOf checks the options of a command, for any key.
-func (s *Service) acquireOptionsOf(command string, o options) (opts acquireOptions, msg string) {
+// acquireOptionsOf checks the options of a command for some keys.
+func (s *Service) acquireOptionsOf(command string, o options, keys ...string) (opts acquireOptions, msg string) {
 	m, msg := o.requestedMode()
 	if msg != "" {
 		return opts, msg
@@ -68,7 +69,7 @@ func (s *Service) acquireOptionsOf(command string, o options) (opts acquireOptio
 	}
 	opts.replicas = o.replicas
 	opts.Lease, opts.StayOnClose, opts.ErrorOnLoss, opts.Fair, opts.MaxHold = o.lease != nil, o.stayOnClose,
-		o.errorOnLoss, m.Fair, s.cfg.MaxHold
+		o.errorOnLoss, m.Fair, s.maxHoldOf(keys)
 	if command == semAcquireName {
 		opts.MaxHold = 0 // MAXHOLD is for locks only
 	}
@@ -93,6 +94,20 @@ func (s *Service) acquireOptionsOf(command string, o options) (opts acquireOptio
 		return opts, "ERR invalid TTL: the minimum is " + strconv.FormatInt(MinTTL.Milliseconds(), 10) + " ms"
 	}
 	return opts, ""
+}
+
+// maxHoldOf returns the longest time for which locks may be held together. Zero means no limit.
+func (s *Service) maxHoldOf(keys []string) time.Duration {
+	most := s.cfg.MaxHold
+	if s.cfg.MaxHoldOf == nil {
+		return most
+	}
+	for _, key := range keys {
+		if limit := s.cfg.MaxHoldOf(key); limit > 0 && (most == 0 || limit < most) {
+			most = limit
+		}
+	}
+	return most
 }
 
 // parseBlock returns whether a command waits, and how long. A block of 0 has no limit.

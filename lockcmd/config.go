@@ -28,6 +28,9 @@ type Config struct {
 	MaxWaiters int // how many commands may wait at once; if zero, 100,000
 	// longest time that any lock may be held, as if each ACQUIRE said MAXHOLD; if zero, no limit
 	MaxHold time.Duration
+	// MaxHoldOf returns the longest time for a lock of that name, in addition to MaxHold; 0 for no
+	// limit. It does not block. If nil, MaxHold is for all names.
+	MaxHoldOf func(key string) time.Duration
 	// how long a lock script may take before its outcome is unknown; if zero, 10 s
 	UpstreamTimeout time.Duration
 

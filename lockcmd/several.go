@@ -64,7 +64,7 @@ func (c *Carrier) macquire(ctx context.Context, dst []byte, args [][]byte) []byt
 	if msg != "" {
 		return appendError(dst, msg)
 	}
-	opts, msg := s.acquireOptionsOf(macquireName, o)
+	opts, msg := s.acquireOptionsOf(macquireName, o, keys...)
 	switch {
 	case msg != "":
 		return appendError(dst, msg)

@@ -70,6 +70,8 @@ type Config struct {
 	LimitAddressClients int
 	// LimitAccepts is how many connections a second are accepted; 0: no limit.
 	LimitAccepts int
+	// LimitHold are the longest times for locks by patterns, in the form pattern=duration.
+	LimitHold []string
 	// LimitLogin is how long a client may take to authenticate, and LimitIdle how long it may be
 	// idle; 0: no limit.
 	LimitLogin, LimitIdle time.Duration

@@ -30,6 +30,14 @@ func limitOptions(c *Config) []option {
 			summary: "How many new connections a second Leash accepts; 0 is no limit.",
 			details: []string{"Further ones wait in the queue of the system, so none is refused until that is full."},
 			limits:  "0 to 1000000"},
+		{name: "limit-hold", value: list("pattern=duration,...", &c.LimitHold),
+			summary: "How long locks may be held whose names match a pattern, as in order:*=30s.",
+			details: []string{
+				"This is `--max-hold` for some names. The shortest time counts, also of several locks of one command. " +
+					"The pattern is one of `KEYS`. Permits of semaphores have no such limit.",
+			},
+			defaultIs: "none",
+			limits:    "100ms or more each"},
 		{name: "limit-login", value: duration("duration", &c.LimitLogin),
 			summary: "How long a client may take to authenticate if it must; 0 is no limit.",
 			details: []string{"Then Leash closes it. Before, its commands may have 10 arguments of 16 KiB, as in Redis."},
@@ -67,10 +75,19 @@ func (c Config) UserLimits() limits.Limits {
 	return l
 }
 
+// HoldLimits are the limits of --limit-hold.
+func (c Config) HoldLimits() []limits.Hold {
+	all, _ := limits.ParseHolds(c.LimitHold) // checked by Validate
+	return all
+}
+
 func (c Config) validateLimits() error {
 	var errs []error
 	if _, err := limits.Parse(c.LimitUser); err != nil {
 		errs = append(errs, errors.New("--limit-user "+err.Error()))
+	}
+	if _, err := limits.ParseHolds(c.LimitHold); err != nil {
+		errs = append(errs, errors.New("--limit-hold "+err.Error()))
 	}
 	errs = append(errs,
 		within("limit-address-clients", c.LimitAddressClients, 0, 1000000, strconv.Itoa),

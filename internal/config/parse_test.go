@@ -86,6 +86,7 @@ var everything = []struct{ flag, text string }{
 	{"limit-user", "clients=5,commands=100"},
 	{"limit-address-clients", "20"},
 	{"limit-accepts", "30"},
+	{"limit-hold", "order:*=30s"},
 	{"limit-login", "5s"},
 	{"limit-idle", "1h"},
 	{"upstream", "a:1,[::1]:2"},
@@ -151,6 +152,7 @@ var everythingParsed = Config{
 	AllowAdmin:    []string{"ops"},
 
 	LimitUser:           []string{"clients=5", "commands=100"},
+	LimitHold:           []string{"order:*=30s"},
 	LimitAddressClients: 20, LimitAccepts: 30, LimitLogin: 5 * time.Second, LimitIdle: time.Hour,
 
 	UpstreamTLS:           true,

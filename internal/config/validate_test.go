@@ -162,6 +162,10 @@ func TestValidate(t *testing.T) {
 			`--limit-user has an unknown kind "cats": give clients, blocked, waiters, holds, subscriptions, commands`},
 		{"wrong limit", func(c *Config) { c.LimitUser = []string{"holds=0"} },
 			"--limit-user has no number from 1 to 1000000000 for holds: write holds=100"},
+		{"hold without time", func(c *Config) { c.LimitHold = []string{"a*"} },
+			`--limit-hold has "a*", which is not a pattern with a time: write order:*=30s`},
+		{"short hold", func(c *Config) { c.LimitHold = []string{"a*=1ms"} },
+			`--limit-hold has no time of 100ms or more for "a*": write order:*=30s`},
 		{"short login", func(c *Config) { c.LimitLogin = time.Millisecond }, "--limit-login 1ms is too small: give 1s or more"},
 		{"auth and trust", func(c *Config) {
 			c.RequireAuth, c.TrustClients, c.Upstream, c.UpstreamPassword = true, true, []string{"a:1"}, "x"

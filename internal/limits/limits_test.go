@@ -125,3 +125,27 @@ func TestBucketTogether(t *testing.T) {
 		t.Errorf("got %d tokens of 100000", taken)
 	}
 }
+
+func TestHolds(t *testing.T) {
+	all, err := ParseHolds([]string{"a*=1s", "*=10s", "x=y=500ms"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	match := func(pattern, name string) bool {
+		prefix, star := strings.CutSuffix(pattern, "*")
+		return pattern == name || star && strings.HasPrefix(name, prefix)
+	}
+	for name, want := range map[string]time.Duration{"abc": time.Second, "b": 10 * time.Second, "x=y": 500 * time.Millisecond} {
+		if got := MaxHold(all, name, match); got != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+	}
+	if got := MaxHold(all[:1], "b", match); got != 0 {
+		t.Errorf("got %s for a name without a pattern", got)
+	}
+	for _, text := range []string{"a*", "=1s", "a=1", "a=1ms", "a=-1s", "a="} {
+		if _, err := ParseHolds([]string{text}); err == nil {
+			t.Errorf("%s was accepted", text)
+		}
+	}
+}
