@@ -42,8 +42,8 @@ func runMutations(opt options, out io.Writer) (err error) {
 		n.Proxy.Corrupt(0, false)
 		corrupted += n.Proxy.Stats().Corrupted
 	}
-	fmt.Fprintf(out, "%v: %d connections of strangers, %d of them never finished a handshake, %d reset, %d half closed\n",
-		time.Since(began).Round(time.Second), s.connections.Load(), s.handshakes.Load(), s.reset.Load(), s.halved.Load())
+	fmt.Fprintf(out, "%v: %d connections of strangers and %d refused; %d never finished a handshake, %d reset, %d half closed\n",
+		time.Since(began).Round(time.Second), s.connections.Load(), s.refused.Load(), s.handshakes.Load(), s.reset.Load(), s.halved.Load())
 	fmt.Fprintf(out, "%.1f MB sent by strangers, %.1f MB answered; %d replies of Redis corrupted\n",
 		float64(s.sent.Load())/1e6, float64(s.read.Load())/1e6, corrupted)
 	fmt.Fprintf(out, "beside them: %d replies checked, %d grants of a lock that two clients want\n", f.replies.Load(), f.grants.Load())

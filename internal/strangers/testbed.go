@@ -81,7 +81,7 @@ func (b *testbed) startLeash(dir string) error {
 		return err
 	}
 	b.leash, err = leashtest.Start(context.Background(), binary, dir, "--upstream", strings.Join(b.cluster.Addrs(), ","),
-		"--upstream-user", "own", "--upstream-password", ownPassword, "--watchdog-timeout", "20s",
+		"--upstream-user", "own", "--upstream-password", ownPassword, "--upstream-timeout", "20s", "--watchdog-timeout", "40s",
 		"--max-bulk", "1MiB", "--max-args", "1024",
 		"--tls-listen", b.tlsAddr, "--tls-cert", cert, "--tls-key", key, "--admin", "127.0.0.1:0")
 	return err
