@@ -91,7 +91,9 @@ func (u *Upstream) Refusal(ctx context.Context, lane Lane, name string, args [][
 	for _, a := range args {
 		question = append(question, a)
 	}
-	answer, err := u.Client().Do(ctx, question...).Text()
+	answer, err := anyNode(ctx, u.Client(), func(ctx context.Context, node redis.UniversalClient) (string, error) {
+		return node.Do(ctx, question...).Text()
+	})
 	var reply redis.Error
 	switch {
 	case errors.As(err, &reply) && !hasErrorCode(err, "WRONGPASS"):

@@ -125,32 +125,42 @@ var noKey = [][]byte{nil}
 // firstAskTimeout is how long a node may take to answer before another one is asked.
 const firstAskTimeout = time.Second
 
-// askAny asks any node about the command alone. If that node does not answer, it asks all of them.
+// askAny asks any node about the command alone.
 func (q question) askAny(ctx context.Context, client redis.UniversalClient) error {
+	_, err := anyNode(ctx, client, func(ctx context.Context, node redis.UniversalClient) (struct{}, error) {
+		return struct{}{}, q.ask(ctx, node, noKey)
+	})
+	return err
+}
+
+// anyNode asks any node. If that node does not answer soon, it asks all masters and returns the
+// first answer. An error about rights is an answer, and so is one of Redis.
+func anyNode[T any](ctx context.Context, client redis.UniversalClient,
+	ask func(context.Context, redis.UniversalClient) (T, error)) (T, error) {
 	cluster, ok := client.(*redis.ClusterClient)
 	if !ok {
-		return q.ask(ctx, client, noKey)
+		return ask(ctx, client)
 	}
 	soon, cancel := context.WithTimeout(ctx, firstAskTimeout)
 	defer cancel()
-	err := q.ask(soon, cluster, noKey)
+	answer, err := ask(soon, cluster)
 	if err == nil || !silent(err) {
-		return err
+		return answer, err
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var mu sync.Mutex
 	_ = cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
-		answer := q.ask(ctx, node, noKey)
+		one, failed := ask(ctx, node)
 		mu.Lock()
 		defer mu.Unlock()
-		if answer == nil || !silent(answer) {
-			err = answer
+		if failed == nil || !silent(failed) {
+			answer, err = one, failed
 			stop() // the others need not answer any more
 		}
 		return nil
 	})
-	return err
+	return answer, err
 }
 
 // askAll asks all nodes at once. Then it asks a node that answered about the keys of those that did
