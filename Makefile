@@ -3,6 +3,7 @@
 #   make quick                         what a change is likely to break, in a minute: no race detector, no cluster
 #   make test                          format, go.mod, vet, staticcheck, all tests under the race detector
 #   make build                         bin/leash, static, stamped with the version
+#   make release                       dist/: archives, deb, rpm, SBOM and checksums; the build is reproducible
 #   make docs-check                    the pages: links, plain sentences, nothing undocumented, examples run; comments
 #   make interop                       client libraries in six languages through Leash, and Redisson beside it
 #   make interop INTEROPFLAGS='--only jedis --verbose'
@@ -24,10 +25,13 @@ NEMESISFLAGS ?=
 VERSION      ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 
 .DEFAULT_GOAL := build
-.PHONY: build quick test lint fmt tidy vet staticcheck go-test docs-check fuzz bench interop examples nemesis tools clean
+.PHONY: build release quick test lint fmt tidy vet staticcheck go-test docs-check fuzz bench interop examples nemesis tools clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X leash/internal/config.version=$(VERSION)' -o bin/leash .
+
+release:
+	.ci/release
 
 test: lint go-test
 
@@ -87,4 +91,4 @@ tools:
 	@.ci/tools
 
 clean:
-	rm -rf bin internal/interop/*/bin internal/interop/*/node_modules internal/interop/*/target internal/interop/*/.venv bench/redisson/target
+	rm -rf bin dist internal/interop/*/bin internal/interop/*/node_modules internal/interop/*/target internal/interop/*/.venv bench/redisson/target
