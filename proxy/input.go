@@ -9,10 +9,14 @@ import (
 	"leash/proxy/resp"
 )
 
-// Sizes of a session's read buffers: the first one, the usual one, and the largest that is kept for
-// later commands. A buffer above keptBatch is called large.
+// Sizes of a session's read buffers: the first one, the one after many commands at once, and the
+// largest that is kept for later commands. There is a size of 4 KiB between the first two. A buffer
+// above keptBatch is called large.
+//
+// A client that sends one small command at a time has two buffers of firstBatch. With 1 KiB instead
+// of 4 KiB, an idle client took 2 KiB less of the process's memory when measured.
 const (
-	firstBatch = 4 << 10
+	firstBatch = 1 << 10
 	usualBatch = 16 << 10
 	keptBatch  = 64 << 10
 )
@@ -36,6 +40,7 @@ type input struct {
 	parser  resp.Parser
 	batch   *batch      // is being read into; nil before the first read
 	spare   *batch      // the previous one; calls may still refer to it
+	burst   int         // bytes of the batches before that were filled one after the other
 	mu      *sync.Mutex // of the session
 	garbage *garbage    // of the server
 }
@@ -100,13 +105,10 @@ func (in *input) prepare() {
 			return
 		}
 	}
-	want, need := usualBatch, 0
-	switch {
-	case len(rest) > 0:
+	want, need := in.nextSize(), 0
+	if len(rest) > 0 {
 		need = max(in.parser.Need(), len(rest)+1)
-		want = batchSize(len(rest), need)
-	case in.batch.filled < len(in.batch.buf):
-		want = firstBatch // the last read left room, so a small batch is enough
+		want = max(want, batchSize(len(rest), need))
 	}
 	next := in.take(want, need)
 	next.parsed, next.filled = 0, copy(next.buf, rest)
@@ -128,7 +130,25 @@ func batchSize(rest, need int) int {
 	for size/growth > max(rest, usualBatch) {
 		size /= growth
 	}
+	if size <= 4*firstBatch {
+		return 4 * firstBatch
+	}
 	return max(size, usualBatch)
+}
+
+// nextSize returns the size of the batch after the current one. About as much may come as came at
+// once before, perhaps in several batches. After a batch that was filled, more is coming.
+func (in *input) nextSize() int {
+	in.burst += in.batch.filled
+	if in.batch.filled == len(in.batch.buf) {
+		return min(4*len(in.batch.buf), usualBatch)
+	}
+	burst := in.burst
+	in.burst = 0
+	if burst+burst/4 > firstBatch {
+		return 4 * firstBatch
+	}
+	return firstBatch
 }
 
 // size returns the length of the buffer. It is 0 for a nil batch.

@@ -53,7 +53,8 @@ func NewListener(ln net.Listener, cfg Config) *Listener {
 	return &Listener{ln: ln, tls: tlsOf(ln), cfg: cfg, finished: make(chan struct{})}
 }
 
-// Serve serves clients until Finish is called. Each session has a goroutine.
+// Serve serves clients until Finish is called. Each session has a goroutine, for which it does not
+// wait.
 func (l *Listener) Serve() error {
 	return guard.Call(l.cfg.Log, "accepting", func() error { return redcon.Serve((*acceptor)(l), serveTick, nil, nil) })
 }
@@ -119,7 +120,7 @@ func (a *acceptor) open(nc net.Conn) *redconConn {
 		nc.Close()
 		return nil
 	}
-	return &redconConn{Conn: c, session: session}
+	return &redconConn{Conn: c, session: session, log: a.cfg.Log}
 }
 
 // tlsConfig returns the TLS settings of the next client, or nil.
@@ -131,8 +132,7 @@ func (a *acceptor) tlsConfig() *tls.Config {
 }
 
 // tick is the only command of a connection that redcon's command reader sees. It is well formed.
-// Its handler runs the session until the session has ended. redcon never sees the client's bytes.
-// resp.Parser checks those.
+// Its handler starts the session. redcon never sees the client's bytes. resp.Parser checks those.
 const tick = "*1\r\n$4\r\nTICK\r\n"
 
 // redconConn is a connection as redcon sees it. It yields one tick and discards writes. redcon can
@@ -140,12 +140,16 @@ const tick = "*1\r\n$4\r\nTICK\r\n"
 type redconConn struct {
 	*Conn
 	session Session
+	log     *slog.Logger
 	ticked  bool // used by redcon's goroutine only
 }
 
-// serveTick is redcon's handler. It runs the whole session.
+// serveTick is redcon's handler. It starts the session and takes the connection away from redcon,
+// whose two buffers of 4 KiB then go. The user of the Listener waits for the end of its sessions.
 func serveTick(rc redcon.Conn, _ redcon.Command) {
-	rc.NetConn().(*redconConn).session.Run()
+	c := rc.NetConn().(*redconConn)
+	rc.Detach()
+	go guard.Func(c.log, "session", c.session.Run)()
 }
 
 // Read yields the tick, and io.EOF once the session is over.
