@@ -29,7 +29,7 @@ func (s *session) awaitAbandoned(own *route.Pin, before time.Time) {
 	if n == nil || !s.connectionGone(n, id) {
 		return
 	}
-	s.setLastLoss(before)
+	s.calls.Lost(before)
 }
 
 // connectionGone waits until a node has no connection with that id (CLIENT LIST ID,

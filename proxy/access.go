@@ -8,6 +8,7 @@ import (
 
 	"leash/proxy/command"
 	"leash/proxy/resp"
+	"leash/proxy/transaction"
 )
 
 // msgProtected is the error of Config.ProtectedMode. It begins as Redis's own.
@@ -130,13 +131,8 @@ func (s *session) forbid(c *command.Command, refusal string) bool {
 	if isExec {
 		refusal = execRefused(refusal)
 	}
-	switch {
-	case inMulti && !s.tx.awaitQueued():
-		return false
-	case inMulti && isExec:
-		return s.answer(s.tx.discard(resp.AppendError(nil, refusal)))
-	case inMulti:
-		return s.tx.refuse(refusal)
+	if inMulti {
+		return s.tx.Refuse(isExec, refusal)
 	}
 	return s.fail(refusal)
 }
@@ -148,7 +144,7 @@ func (s *session) demandAuth(c *command.Command, cmd resp.Command) bool {
 	case c.Subs != nil && len(cmd.Args) > 1:
 		return s.unknownSub(c, cmd)
 	case !c.ArityOK(cmd.Args) && c.Name == "exec":
-		return s.fail(msgExecArity)
+		return s.fail(transaction.ExecArity)
 	case !c.ArityOK(cmd.Args):
 		return s.wrongArity(c)
 	case c.Name == "exec":

@@ -72,13 +72,13 @@ func (s *session) blockPinned(cmd resp.Command, slot int) bool {
 	} else {
 		p.Unserved()
 	}
-	open, lostAt := true, s.lastLoss()
+	open, lostAt := true, s.calls.LastLoss()
 	ok := s.whileWatched(&blocked{[]*route.Pin{own}}, own.Abort, func() {
 		if open = s.router.Barrier(); !open {
 			own.Abort()
 		}
 	})
-	if !ok && s.lastLoss() != lostAt {
+	if !ok && s.calls.LastLoss() != lostAt {
 		s.awaitAbandoned(own, lostAt)
 	}
 	own.Release()

@@ -110,7 +110,7 @@ func (p *pause) delays(s *session, c *command.Command, cmd resp.Command) bool {
 	if c == nil || !s.authenticated() || !c.ArityOK(cmd.Args) {
 		return false
 	}
-	return p.all || c.MayPropagate() || c.Name == "exec" && s.tx != nil && s.tx.propagates
+	return p.all || c.MayPropagate() || c.Name == "exec" && s.tx.Propagates()
 }
 
 // awaitUnpaused waits until no pause delays the command. It returns false when the session ends
@@ -127,7 +127,7 @@ func (s *session) awaitUnpaused(c *command.Command, cmd resp.Command) bool {
 			continue
 		}
 		s.updateDescription()
-		if s.tx != nil && !s.tx.awaitQueued() {
+		if !s.tx.AwaitQueued() {
 			return false
 		}
 		s.out.Flush()

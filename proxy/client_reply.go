@@ -46,7 +46,7 @@ func (s *session) unmuteBehind() {
 func (s *session) dispatchMuted(cmd resp.Command) bool {
 	s.modes &^= replySkip
 	s.calls.Muted = true
-	ok := s.dispatch(cmd) && (s.tx == nil || s.tx.awaitQueued())
+	ok := s.dispatch(cmd) && s.tx.AwaitQueued()
 	s.calls.Muted = s.replyOff
 	return ok
 }

@@ -112,6 +112,6 @@ func (s *session) updateDescription() {
 		s.activity.seen.Store(now)
 	}
 	if s.tx != nil || s.activity.queued.Load() > 0 {
-		s.activity.queued.Store(s.tx.length())
+		s.activity.queued.Store(s.tx.Len())
 	}
 }

@@ -81,7 +81,7 @@ func (s *session) reset(c *command.Command, cmd resp.Command) bool {
 		return false
 	}
 	s.out.Flush()
-	s.endTransaction()
+	s.tx.End()
 	s.tracking.Load().Stop()
 	s.endMonitor()
 	s.endCarrier(lockcmd.Release)

@@ -19,7 +19,7 @@ func (s *session) close() {
 		s.out.Flush,
 		s.endReading,
 		s.calls.Drain,
-		s.endTransaction,
+		func() { s.tx.End() },
 		func() { s.tracking.Load().Stop() },
 		s.endMonitor,
 		s.releaseLocks,
@@ -85,10 +85,10 @@ func (s *session) endCarrier(how lockcmd.Ending) {
 	}
 	s.mu.Lock()
 	cut, unsure := s.cut && s.killedBy != peerTimeout, time.Time{}
-	if lost := s.calls.LastLossLocked(); !lost.IsZero() {
+	s.mu.Unlock()
+	if lost := s.calls.LastLoss(); !lost.IsZero() {
 		unsure = lost.Add(lateCommandTime)
 	}
-	s.mu.Unlock()
 	switch {
 	case time.Now().Before(unsure):
 		carrier.EndUnsure(unsure)
@@ -97,20 +97,6 @@ func (s *session) endCarrier(how lockcmd.Ending) {
 	default:
 		carrier.End(how)
 	}
-}
-
-// lastLoss returns when the session last lost a call that was written. Zero means never.
-func (s *session) lastLoss() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.calls.LastLossLocked()
-}
-
-// setLastLoss sets what lastLoss returns.
-func (s *session) setLastLoss(at time.Time) {
-	s.mu.Lock()
-	s.calls.LostLocked(at)
-	s.mu.Unlock()
 }
 
 // lateCommandTime is how long Redis may still execute a command from a lost connection.
@@ -143,8 +129,8 @@ func (s *session) guard(what string, f func()) {
 func (s *session) endFaulty() {
 	s.mu.Lock()
 	s.calls.FailLocked()
-	s.calls.LostLocked(time.Now())
 	s.mu.Unlock()
+	s.calls.Lost(time.Now())
 	s.kill("internal error", true)
 }
 

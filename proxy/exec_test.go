@@ -14,6 +14,8 @@ import (
 	"leash/proxy/merge"
 )
 
+const msgExecAbort = "EXECABORT Transaction discarded because of previous errors."
+
 // TestExecIsNotRepeated checks that a transaction that was sent and lost its reply is not repeated.
 // The client is told that the outcome is unknown.
 func TestExecIsNotRepeated(t *testing.T) {

@@ -32,7 +32,7 @@ func (s *session) inMode(c *command.Command, cmd resp.Command) (handled, ok bool
 	}
 	switch {
 	case s.modes&modeMulti != 0:
-		return true, s.tx.take(c, cmd)
+		return true, s.queue(c, cmd)
 	case s.modes&modeSubscribed != 0:
 		return s.whileSubscribed(c, cmd)
 	}

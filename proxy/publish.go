@@ -6,6 +6,7 @@ import (
 	"leash/proxy/merge"
 	"leash/proxy/pubsub"
 	"leash/proxy/resp"
+	"leash/proxy/transaction"
 	"leash/proxy/upstream"
 )
 
@@ -55,7 +56,7 @@ func (s *Server) published(node *upstream.Node, kind pubsub.Kind, channel string
 
 // publishedInside corrects the reply to a command inside a transaction. It returns nil if the reply
 // is right.
-func (s *session) publishedInside(c *command.Command, cmd resp.Command) func(*upstream.Node, []byte) []byte {
+func (s *Server) publishedInside(c *command.Command, cmd resp.Command) transaction.Amend {
 	kind := pubsub.Channel
 	switch {
 	case c.Name == "spublish":
@@ -63,12 +64,12 @@ func (s *session) publishedInside(c *command.Command, cmd resp.Command) func(*up
 	case c.Name != "publish":
 		return nil
 	}
-	if len(cmd.Args) != 3 || !s.server.exchange.Listens(kind, cmd.Args[1]) {
+	if len(cmd.Args) != 3 || !s.exchange.Listens(kind, cmd.Args[1]) {
 		return nil
 	}
 	channel := string(cmd.Args[1])
 	return func(node *upstream.Node, reply []byte) []byte {
-		if corrected := s.server.published(node, kind, channel, reply); corrected != nil {
+		if corrected := s.published(node, kind, channel, reply); corrected != nil {
 			return corrected
 		}
 		return reply

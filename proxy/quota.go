@@ -160,7 +160,7 @@ func (s *session) withinQuota(c *command.Command) (handled, ok bool) {
 // ends.
 func (s *session) delay(d time.Duration) bool {
 	s.updateDescription()
-	if s.tx != nil && !s.tx.awaitQueued() {
+	if !s.tx.AwaitQueued() {
 		return false
 	}
 	s.out.Flush()

@@ -33,24 +33,31 @@ func (s *session) ready(c *command.Command, cmd resp.Command) bool {
 // mayRun checks the user's right to a command that Leash answers itself. If it returns false, it
 // has answered.
 func (s *session) mayRun(c *command.Command, cmd resp.Command) bool {
-	refusal, err := s.server.up.Refusal(s.ctx, s.router.Lane, c.Name, cmd.Args)
+	refusal := s.denial(c, cmd)
 	switch {
-	case err != nil:
-		s.server.log.Warn("cannot check the rights of a user", "user", s.router.Lane.User, "err", err)
-		s.fail(merge.NotSent)
-	case refusal != "" && c.Name == "exec":
-		s.fail(execRefused(refusal))
-	case refusal != "":
-		s.fail(refusal)
-	default:
+	case refusal == "":
 		return true
+	case refusal != merge.NotSent && c.Name == "exec":
+		refusal = execRefused(refusal)
 	}
+	s.fail(refusal)
 	return false
 }
 
 // execRefused is the error for an EXEC that is refused for a reason.
 func execRefused(reason string) string {
 	return "EXECABORT Transaction discarded because of: " + reason
+}
+
+// denial returns the error for a user who may not run a command that Leash runs itself. It is empty
+// if the user may.
+func (s *session) denial(c *command.Command, cmd resp.Command) string {
+	refusal, err := s.server.up.Refusal(s.ctx, s.router.Lane, c.Name, cmd.Args)
+	if err != nil {
+		s.server.log.Warn("cannot check the rights of a user", "user", s.router.Lane.User, "err", err)
+		return merge.NotSent
+	}
+	return refusal
 }
 
 // refusalOf returns the error for arguments that Leash refuses for a command that it otherwise

@@ -13,6 +13,7 @@ import (
 	"leash/proxy/resp"
 	"leash/proxy/route"
 	"leash/proxy/tracking"
+	"leash/proxy/transaction"
 	"leash/proxy/upstream"
 )
 
@@ -33,13 +34,13 @@ type session struct {
 	// Used by the loop's goroutine only.
 	input    input
 	router   route.Router
-	scratch  []byte        // buffer for replies that Leash makes
-	cause    endCause      // why the loop ended
-	wasReset bool          // a read failed, and the client had not closed
-	tx       *transaction  // from MULTI or WATCH on; otherwise nil
-	modes    modes         // the states in which commands are treated differently
-	counts   commandCounts // of commands since the last read
-	replyOff bool          // the client gets no replies of later commands either
+	scratch  []byte                   // buffer for replies that Leash makes
+	cause    endCause                 // why the loop ended
+	wasReset bool                     // a read failed, and the client had not closed
+	tx       *transaction.Transaction // from MULTI or WATCH on; otherwise nil
+	modes    modes                    // the states in which commands are treated differently
+	counts   commandCounts            // of commands since the last read
+	replyOff bool                     // the client gets no replies of later commands either
 
 	ctx  context.Context // done when the session has ended or is ended from outside
 	stop context.CancelFunc
@@ -152,7 +153,7 @@ func (s *session) process() bool {
 	for {
 		cmd, n, err := s.input.parser.Next(s.input.batch.unparsed())
 		if err != nil {
-			if s.tx != nil && !s.tx.awaitQueued() {
+			if !s.tx.AwaitQueued() {
 				return false
 			}
 			s.cause = endRefused
@@ -167,7 +168,7 @@ func (s *session) process() bool {
 				s.router.EndPipeline()
 			}
 			s.updateDescription()
-			return s.tx == nil || s.tx.awaitQueued()
+			return s.tx.AwaitQueued()
 		}
 		s.input.batch.parsed += n
 		if len(cmd.Args) > 0 && !s.dispatch(cmd) {

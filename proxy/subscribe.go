@@ -188,7 +188,7 @@ func (s *session) whileSubscribed(c *command.Command, cmd resp.Command) (handled
 	}
 	message := "Can't execute '" + c.Name + "'" + msgSubscribed
 	if c.Name == "exec" {
-		s.endTransaction() // an EXEC that is refused ends WATCH too
+		s.tx.End() // an EXEC that is refused ends WATCH too
 		return true, s.fail("EXECABORT Transaction discarded because of: " + message)
 	}
 	return true, s.fail("ERR " + message)

@@ -64,10 +64,4 @@ func (o *owner) Tell(frame []byte) upstream.Flusher {
 }
 
 // Keeps implements tracking.Session.
-func (o *owner) Keeps(l *upstream.Link) bool {
-	if o.tx == nil || o.tx.link != l {
-		return false
-	}
-	o.tx.tracked, o.tx.altered = false, true
-	return true
-}
+func (o *owner) Keeps(l *upstream.Link) bool { return o.tx.Keep(l) }

@@ -183,12 +183,20 @@ func (q *Queue) LenLocked() int { return q.n }
 // YoungestLocked returns the last call of the queue, or nil.
 func (q *Queue) YoungestLocked() *Call { return q.tail }
 
-// LastLossLocked returns when the session last lost a call that was written. Redis may still run
-// it. Zero means never.
-func (q *Queue) LastLossLocked() time.Time { return q.lostAt }
+// LastLoss returns when the session last lost a call that was written. Redis may still run it. Zero
+// means never.
+func (q *Queue) LastLoss() time.Time {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.lostAt
+}
 
-// LostLocked sets what LastLossLocked returns.
-func (q *Queue) LostLocked(at time.Time) { q.lostAt = at }
+// Lost sets what LastLoss returns.
+func (q *Queue) Lost(at time.Time) {
+	q.mu.Lock()
+	q.lostAt = at
+	q.mu.Unlock()
+}
 
 // FailLocked records that the session has panicked. Nothing waits for its calls any more.
 func (q *Queue) FailLocked() { q.faulty = true }

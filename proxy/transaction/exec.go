@@ -1,4 +1,4 @@
-package proxy
+package transaction
 
 import (
 	"bytes"
@@ -15,13 +15,16 @@ import (
 // exceptions: the session's loop looks at an error first, and Leash makes some elements itself.
 type execution struct {
 	route.Answer
-	session  *session
+	of       *Transaction
 	call     *call.Call // gets the reply; nil: the reply is kept
 	streamed bool
 	node     *upstream.Node
 }
 
-var execRequest = resp.AppendCommand(nil, "EXEC")
+var (
+	execRequest = resp.AppendCommand(nil, "EXEC")
+	ping        = resp.AppendCommand(nil, "PING")
+)
 
 // Reply implements upstream.Sink.
 func (e *execution) Reply(p []byte, done bool) upstream.Flusher {
@@ -29,7 +32,7 @@ func (e *execution) Reply(p []byte, done bool) upstream.Flusher {
 		return e.Answer.Reply(p, done)
 	}
 	e.streamed = true
-	e.session.tracking.Load().Replied(e.node, e.call)
+	e.of.Tracking.Load().Replied(e.node, e.call)
 	f := e.call.Reply(p, done)
 	if done {
 		e.Finish()
@@ -46,13 +49,13 @@ func (e *execution) Lost(written bool, cause error) {
 }
 
 // submit sends EXEC behind the transaction's commands.
-func (e *execution) submit(s *session, l *upstream.Link) {
-	e.session, e.node = s, l.Node()
-	e.SendTo(e, &s.router, l, execRequest)
+func (e *execution) submit(l *upstream.Link) {
+	e.node = l.Node()
+	e.SendTo(e, e.of.Router, l, execRequest)
 }
 
 // end gives the client the reply to EXEC. If the reply was streamed, there is nothing left to do.
-func (e *execution) end(s *session, reply []byte) bool {
+func (e *execution) end(reply []byte) bool {
 	switch {
 	case e.streamed:
 		return true
@@ -60,15 +63,15 @@ func (e *execution) end(s *session, reply []byte) bool {
 		e.call.Finish(reply)
 		return true
 	}
-	return s.answer(reply)
+	return e.of.Calls.Answer(reply)
 }
 
 // exec runs the transaction. Commands that were not sent yet go out together with EXEC.
-func (t *transaction) exec() bool {
-	s, e := t.session, &execution{}
+func (t *Transaction) exec() bool {
+	e := &execution{of: t}
 	var queuedReplies *call.Call
 	if !t.hasOwn() {
-		if queuedReplies, e.call = s.calls.Open(), s.calls.Open(); e.call == nil {
+		if queuedReplies, e.call = t.Calls.Open(), t.Calls.Open(); e.call == nil {
 			return false
 		}
 	}
@@ -85,35 +88,35 @@ func (t *transaction) exec() bool {
 			if e.Sent() {
 				e.Await(t.link)
 			}
-			e.end(s, nil)
+			e.end(nil)
 			return false
 		case !e.Sent():
-			return e.end(s, t.discard(t.unexecuted()))
+			return e.end(t.discard(t.unexecuted()))
 		}
 		e.Await(t.link)
 		if moved := t.movedAtExec(e); moved == nil {
 			return t.executed(e)
 		} else if t.watched || !t.again(moved) {
-			return e.end(s, t.notExecuted(moved))
+			return e.end(t.notExecuted(moved))
 		}
 		e.Forget()
 	}
 }
 
 // unexecuted returns the reply to EXEC when EXEC was not sent.
-func (t *transaction) unexecuted() []byte {
+func (t *Transaction) unexecuted() []byte {
 	if t.crossed() {
 		return resp.AppendError(nil, msgCrossSlot)
 	}
 	if t.aborted || t.crossedAt > 0 {
 		return resp.AppendError(nil, msgExecAbort)
 	}
-	return t.session.nilReply()
+	return t.nilReply()
 }
 
 // movedAtExec returns an error if EXEC certainly executed nothing, and nil otherwise. Either the
 // slot has moved since the commands were queued, or EXEC was never written.
-func (t *transaction) movedAtExec(e *execution) []byte {
+func (t *Transaction) movedAtExec(e *execution) []byte {
 	switch {
 	case e.streamed:
 		return nil
@@ -127,9 +130,9 @@ func (t *transaction) movedAtExec(e *execution) []byte {
 
 // notExecuted ends a transaction that was not executed, and returns the reply to EXEC. Its slot
 // cannot be reached, or its keys may have changed since WATCH.
-func (t *transaction) notExecuted(moved []byte) []byte {
+func (t *Transaction) notExecuted(moved []byte) []byte {
 	watched := t.watched || t.voided
-	reply := t.session.nilReply()
+	reply := t.nilReply()
 	if !watched {
 		reply = clientError(moved)
 	}
@@ -138,31 +141,31 @@ func (t *transaction) notExecuted(moved []byte) []byte {
 }
 
 // executed ends the transaction with EXEC's own reply.
-func (t *transaction) executed(e *execution) bool {
-	s, queue := t.session, t.queue
+func (t *Transaction) executed(e *execution) bool {
+	queue := t.queue
 	if e.Missing {
 		t.end(false)
-		s.setLastLoss(time.Now())
-		return e.end(s, resp.AppendError(nil, call.ErrorLost))
+		t.Calls.Lost(time.Now())
+		return e.end(resp.AppendError(nil, call.ErrorLost))
 	}
-	s.router.Wrote(t.node)
+	t.Router.Wrote(t.node)
 	own, untracked := t.hasOwn(), !t.tracked
 	t.end(true)
 	if own {
-		ok := s.runQueued(t.node, queue, e.Bytes)
-		s.tracking.Load().ForgetAll() // an invalidation may have come before EXEC was answered
+		ok := t.runQueued(queue, e.Bytes)
+		t.Tracking.Load().ForgetAll() // an invalidation may have come before EXEC was answered
 		return ok
 	}
-	ok := e.end(s, e.Bytes)
+	ok := e.end(e.Bytes)
 	if untracked {
-		s.tracking.Load().ForgetAll() // Redis does not track what its connection read
+		t.Tracking.Load().ForgetAll() // Redis does not track what its connection read
 	}
 	return ok
 }
 
 // hasOwn reports whether the transaction has a command that Leash runs, or whose reply Leash
 // changes.
-func (t *transaction) hasOwn() bool {
+func (t *Transaction) hasOwn() bool {
 	for _, q := range t.queue {
 		if q.command != nil || q.amend != nil {
 			return true
@@ -171,39 +174,30 @@ func (t *transaction) hasOwn() bool {
 	return false
 }
 
-// runOne runs a queued command in any mode of the session. Only the reply to PING depends on the
-// mode.
-func (s *session) runOne(q queued) bool {
-	if q.command.Name == "ping" {
-		return s.dispatch(q.cmd)
-	}
-	return s.run(q.command, q.cmd)
-}
-
 // runQueued runs Leash's own commands of an executed transaction, and answers EXEC. Redis got a
 // PING for each of them. Their replies replace those of the PINGs. Redis may have refused a command
 // on its connection, such as SELECT, AUTH or HELLO. Such a command is not run.
-func (s *session) runQueued(node *upstream.Node, queue []queued, reply []byte) bool {
+func (t *Transaction) runQueued(queue []queued, reply []byte) bool {
 	rest, n, ok := resp.CutHeader(reply, "*")
 	if !ok || n != len(queue)-1 { // nil, or an error
-		return s.answer(reply)
+		return t.Calls.Answer(reply)
 	}
-	s.calls.HoldPushes() // messages of its subscriptions come after the reply to EXEC
-	defer s.calls.ReleasePushes()
+	t.Calls.HoldPushes() // messages of its subscriptions come after the reply to EXEC
+	defer t.Calls.ReleasePushes()
 	merged := resp.AppendArray(nil, n)
 	for _, q := range queue[1:] {
 		var scan resp.Scanner
 		used, done, err := scan.Scan(rest)
 		if err != nil || !done {
-			return s.answer(resp.AppendError(nil, merge.Mismatch))
+			return t.Calls.Answer(resp.AppendError(nil, merge.Mismatch))
 		}
 		element := rest[:used]
 		rest = rest[used:]
 		if q.amend != nil {
-			element = q.amend(node, element)
+			element = q.amend(t.node, element)
 		}
 		if q.command != nil && element[0] != '-' {
-			element, ok = s.capture(func() bool { return s.runOne(q) })
+			element, ok = t.Session.Run(q.command, q.cmd)
 			if !ok {
 				return false
 			}
@@ -211,7 +205,7 @@ func (s *session) runQueued(node *upstream.Node, queue []queued, reply []byte) b
 		}
 		merged = append(merged, element...)
 	}
-	return s.answer(merged)
+	return t.Calls.Answer(merged)
 }
 
 // noLongerAllowed replaces a NOPERM error by the one that Redis gives in EXEC. The user had the

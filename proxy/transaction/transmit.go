@@ -1,4 +1,4 @@
-package proxy
+package transaction
 
 import (
 	"bytes"
@@ -25,13 +25,10 @@ const (
 )
 
 // executor chooses what runs a command after MULTI. The first key sets the transaction's slot.
-func (t *transaction) executor(c *command.Command, cmd resp.Command) executor {
-	cluster := t.session.router.Topology().Cluster()
+func (t *Transaction) executor(c *command.Command, cmd resp.Command) executor {
+	cluster := t.Router.Topology().Cluster()
 	switch {
-	case c == nil || c.Class == command.LeashOnly || c.Class == command.Refused || refusalOf(c, cmd.Args) != "":
-		return byNobody
-	case c.Waits() && !isBefore72(t.session.server.up.Version()):
-		// its answer would describe this transaction's connection
+	case t.Session.Forbids(c, cmd.Args):
 		return byNobody
 	case c.Name == "ping" && t.subscribes():
 		// the answer in RESP2 is different, and a HELLO may have been queued
@@ -62,11 +59,8 @@ func (t *transaction) executor(c *command.Command, cmd resp.Command) executor {
 }
 
 // subscribes reports whether the client is subscribed, or a queued command will subscribe it.
-func (t *transaction) subscribes() bool {
-	if channels, patterns, shards := t.session.subscribedTo(); channels+patterns+shards > 0 {
-		return true
-	}
-	return t.subscribing
+func (t *Transaction) subscribes() bool {
+	return t.subscribing || t.Session.Subscribed()
 }
 
 // msgQueued is Redis's answer to a command that is queued.
@@ -75,7 +69,7 @@ const msgQueued = "+QUEUED\r\n"
 // transmit sends all commands since MULTI that the connection has not got, in order. Then it sends
 // e, unless the transaction must not be executed. It returns the replies to the latest commands;
 // none is a redirect. It returns false when the session ends.
-func (t *transaction) transmit(e *execution) ([]*route.Answer, bool) {
+func (t *Transaction) transmit(e *execution) ([]*route.Answer, bool) {
 	for {
 		if t.cannotResend() {
 			t.drop()
@@ -83,7 +77,7 @@ func (t *transaction) transmit(e *execution) ([]*route.Answer, bool) {
 		}
 		answers, moved := t.attempt(e)
 		switch {
-		case t.session.ctx.Err() != nil:
+		case t.Context.Err() != nil:
 			return nil, false
 		case moved == nil:
 			return answers, true
@@ -95,7 +89,7 @@ func (t *transaction) transmit(e *execution) ([]*route.Answer, bool) {
 
 // attempt sends what the connection has not got. moved is the error because of which everything
 // must be sent again, elsewhere or later. A lost connection counts as such an error.
-func (t *transaction) attempt(e *execution) (answers []*route.Answer, moved []byte) {
+func (t *Transaction) attempt(e *execution) (answers []*route.Answer, moved []byte) {
 	if e != nil {
 		e.Forget()
 	}
@@ -107,9 +101,9 @@ func (t *transaction) attempt(e *execution) (answers []*route.Answer, moved []by
 	for i, q := range unsent {
 		requests[i] = q.request
 	}
-	g, answers := t.session.router.Send(t.link, requests, t.prefix()...)
+	g, answers := t.Router.Send(t.link, requests, t.prefix()...)
 	if e != nil && !t.aborted && !t.voided && t.crossedAt == 0 {
-		e.submit(t.session, t.link)
+		e.submit(t.link)
 	}
 	g.Await(t.link)
 	t.sent = len(t.queue)
@@ -148,12 +142,12 @@ func unknown(answers []*route.Answer) []*route.Answer {
 }
 
 // cannotResend reports whether Leash would have to send commands again that it has not kept.
-func (t *transaction) cannotResend() bool {
+func (t *Transaction) cannotResend() bool {
 	return t.dropped && (t.link == nil || t.link.Ended() || t.target() != t.node)
 }
 
 // prefix returns CLIENT CACHING, which must come right before MULTI.
-func (t *transaction) prefix() [][]byte {
+func (t *Transaction) prefix() [][]byte {
 	if t.sent > 0 || t.caching == nil {
 		return nil
 	}
@@ -162,8 +156,8 @@ func (t *transaction) prefix() [][]byte {
 
 // isRedirect reports whether Redis refused a command because of its slot. Commands are only queued,
 // so the text is Redis's own.
-func (t *transaction) isRedirect(reply []byte) bool {
-	if len(reply) == 0 || reply[0] != '-' || !t.session.router.Topology().Cluster() {
+func (t *Transaction) isRedirect(reply []byte) bool {
+	if len(reply) == 0 || reply[0] != '-' || !t.Router.Topology().Cluster() {
 		return false
 	}
 	word, _, _ := bytes.Cut(reply[1:], []byte(" "))
@@ -176,8 +170,7 @@ func (t *transaction) isRedirect(reply []byte) bool {
 
 // connect makes sure that there is a link to the right node, set up like the session. It returns
 // false when no node serves the slot.
-func (t *transaction) connect() bool {
-	s := t.session
+func (t *Transaction) connect() bool {
 	if t.link != nil && t.link.Ended() {
 		t.drop()
 	}
@@ -188,42 +181,40 @@ func (t *transaction) connect() bool {
 	if t.link != nil && t.node != node {
 		t.leave()
 	}
-	if t.link != nil && t.lane != s.router.Lane && t.sent == 0 {
+	if t.link != nil && t.lane != t.Router.Lane && t.sent == 0 {
 		t.adapt()
 	}
 	if t.link == nil {
-		t.node, t.lane, t.sent = node, s.router.Lane, 0
+		t.node, t.lane, t.sent = node, t.Router.Lane, 0
 		t.pinTo(node)
 	}
 	return true
 }
 
 // target is the transaction's node, or nil.
-func (t *transaction) target() *upstream.Node {
-	s := t.session
+func (t *Transaction) target() *upstream.Node {
 	switch {
 	case t.watched:
 	case t.slot != call.AnySlot:
-		return s.server.up.Topology().Node(uint16(t.slot))
-	case t.node == nil && s.router.Keyless() != nil:
-		return s.router.Keyless()
+		return t.Up.Topology().Node(uint16(t.slot))
+	case t.node == nil && t.Router.Keyless() != nil:
+		return t.Router.Keyless()
 	}
 	return t.node
 }
 
 // pinTo takes a connection to a node. A session that caches uses its own connection.
-func (t *transaction) pinTo(n *upstream.Node) {
-	s := t.session
-	if t.link = s.tracking.Load().Link(n); t.link != nil {
+func (t *Transaction) pinTo(n *upstream.Node) {
+	if t.link = t.Tracking.Load().Link(n); t.link != nil {
 		t.tracked = true
 		t.link.Steady(false)
 		return
 	}
-	t.link, t.tracked = n.Pin(s.router.Lane, nil), false
+	t.link, t.tracked = n.Pin(t.Router.Lane, nil), false
 }
 
 // unpin gives the connection back. It is clean if it is as it was when new.
-func (t *transaction) unpin(clean bool) {
+func (t *Transaction) unpin(clean bool) {
 	switch clean = clean && !t.altered; {
 	case t.link == nil:
 	case !t.tracked:
@@ -238,23 +229,22 @@ func (t *transaction) unpin(clean bool) {
 
 // adapt sets the connection up like the session. The session may have changed user, database or
 // protocol since WATCH.
-func (t *transaction) adapt() {
-	s := t.session
+func (t *Transaction) adapt() {
 	t.altered = true
-	for _, a := range s.router.Gather(t.link, s.server.up.Adapt(t.lane, s.router.Lane)...) {
+	for _, a := range t.Router.Gather(t.link, t.Up.Adapt(t.lane, t.Router.Lane)...) {
 		if a.Missing || a.IsError() {
 			t.drop()
 			return
 		}
 	}
-	t.lane = s.router.Lane
+	t.lane = t.Router.Lane
 }
 
 // leave moves the transaction away from a node where it has no key.
-func (t *transaction) leave() {
+func (t *Transaction) leave() {
 	clean := t.sent == 0
 	if !clean {
-		a := t.session.router.Gather(t.link, resp.AppendCommand(nil, "DISCARD"))[0]
+		a := t.Router.Gather(t.link, resp.AppendCommand(nil, "DISCARD"))[0]
 		clean = string(a.Bytes) == resp.OK
 	}
 	t.unpin(clean)
@@ -262,7 +252,7 @@ func (t *transaction) leave() {
 }
 
 // drop closes the connection. Keys that were watched on it may then change unseen.
-func (t *transaction) drop() {
+func (t *Transaction) drop() {
 	t.unpin(false)
 	t.sent = 0
 	t.voided = t.voided || t.watched
@@ -271,31 +261,30 @@ func (t *transaction) drop() {
 
 // again prepares another attempt, after an error that names the slot's node or after a pause. It
 // returns false when the time is over or the commands were not kept.
-func (t *transaction) again(moved []byte) bool {
-	s := t.session
+func (t *Transaction) again(moved []byte) bool {
 	t.drop()
-	s.server.followed(t.node, moved)
-	return t.kept <= maxReplay && t.retries.pause(s)
+	t.followed(moved)
+	return t.kept <= maxReplay && t.retries.pause(t)
 }
 
-// followed records an error by which a node refused a command because of its slot. The text is
+// followed records an error by which the node refused a command because of its slot. The text is
 // certainly Redis's own.
-func (s *Server) followed(node *upstream.Node, moved []byte) {
-	s.relaying.Resharding.Mark()
-	s.up.Refresh()
+func (t *Transaction) followed(moved []byte) {
+	t.Moving.Mark()
+	t.Up.Refresh()
 	word, _, _ := bytes.Cut(moved[1:], []byte(" "))
-	s.stats.redirects.count(string(word))
+	t.Session.Refused(word)
 	rest, ok := bytes.CutPrefix(moved, []byte("-MOVED "))
 	if !ok {
 		return
 	}
 	if slot, addr, ok := call.ParseRedirect(rest); ok {
-		s.up.Moved(uint16(slot), s.up.Target(addr, node, true))
+		t.Up.Moved(uint16(slot), t.Up.Target(addr, t.node, true))
 	}
 }
 
 // giveUp answers commands that could not be queued. Nothing will be executed.
-func (t *transaction) giveUp(answers []*route.Answer, moved []byte) []*route.Answer {
+func (t *Transaction) giveUp(answers []*route.Answer, moved []byte) []*route.Answer {
 	t.aborted = true
 	whole := make([]*route.Answer, len(t.queue))
 	for i := range whole {
@@ -324,14 +313,14 @@ func clientError(moved []byte) []byte {
 type backoff struct{ since time.Time }
 
 // pause waits before the next attempt. It returns false when the time is over or the session ends.
-func (b *backoff) pause(s *session) bool {
+func (b *backoff) pause(t *Transaction) bool {
 	now := time.Now()
 	if b.since.IsZero() {
 		b.since = now
 		return true // the first redirect is followed at once
 	}
 	elapsed := now.Sub(b.since)
-	if elapsed > s.server.up.RedirectTimeout() {
+	if elapsed > t.Up.RedirectTimeout() {
 		return false
 	}
 	timer := time.NewTimer(min(max(elapsed, call.MinRetry), call.MaxRetry))
@@ -339,7 +328,7 @@ func (b *backoff) pause(s *session) bool {
 	select {
 	case <-timer.C:
 		return true
-	case <-s.ctx.Done():
+	case <-t.Context.Done():
 		return false
 	}
 }

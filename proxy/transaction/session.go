@@ -1,0 +1,55 @@
+package transaction
+
+import (
+	"context"
+	"sync/atomic"
+
+	"leash/proxy/call"
+	"leash/proxy/command"
+	"leash/proxy/resp"
+	"leash/proxy/route"
+	"leash/proxy/tracking"
+	"leash/proxy/upstream"
+)
+
+// Session is what a Transaction needs of its session. Only the session's loop calls its methods.
+type Session interface {
+	// Forbids reports whether Leash does not let a command be part of a transaction. c is nil for a
+	// command in no table.
+	Forbids(c *command.Command, args [][]byte) bool
+	// Forbid answers such a command. It returns false when the session ends.
+	Forbid(c *command.Command, cmd resp.Command) bool
+	// Denial returns the error for a user who may not run a command that Leash runs. It is empty if
+	// the user may.
+	Denial(c *command.Command, cmd resp.Command) string
+	// Queue prepares a command that Redis queues. It returns the request, which stays as it is, and
+	// what corrects the reply, or nil.
+	Queue(c *command.Command, cmd resp.Command) (request []byte, amend Amend)
+	// Run runs a command that Leash runs after EXEC, and returns the reply. ok is false when the
+	// session ends.
+	Run(c *command.Command, cmd resp.Command) (reply []byte, ok bool)
+	// Subscribed reports whether the client has any subscription.
+	Subscribed() bool
+	// Refused counts an error by which a node refused a command for its slot.
+	Refused(code []byte)
+	// Over is called when the transaction has ended.
+	Over()
+}
+
+// Amend corrects Redis's element of EXEC's reply.
+type Amend func(node *upstream.Node, element []byte) []byte
+
+// Config is what a Transaction uses of its session and of the server.
+type Config struct {
+	Session  Session
+	Context  context.Context // done when the session ends
+	Up       *upstream.Upstream
+	Router   *route.Router
+	Calls    *call.Queue
+	Tracking *atomic.Pointer[tracking.Client]
+	Moving   *call.Resharding
+	Done     func() // called when the transaction has ended, before Over
+}
+
+// New returns a transaction without commands and without watched keys.
+func New(c Config) *Transaction { return &Transaction{Config: c, slot: call.AnySlot} }
