@@ -14,7 +14,7 @@ func keyspaceHandlers() handlers {
 		"FLUSHALL":  everyMaster(merge.First),
 		"FLUSHDB":   everyMaster(merge.First),
 		"RANDOMKEY": (*session).randomKey,
-		"SCAN":      (*session).scan,
+		"SCAN":      scanKeys,
 	}
 }
 
@@ -27,4 +27,12 @@ func everyMaster(m merge.Func) handler {
 		}
 		return s.router.Everywhere(cmd, m)
 	}
+}
+
+// scanKeys runs SCAN, on a cluster over all masters.
+func scanKeys(s *session, c *command.Command, cmd resp.Command) bool {
+	if !s.server.up.Topology().Cluster() || !c.ArityOK(cmd.Args) || !s.authenticated() {
+		return s.router.RelayAny(cmd)
+	}
+	return s.server.scans.Scan(&s.router, cmd)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"leash/internal/redistest"
+	"leash/proxy/scan"
 )
 
 // listLocks runs LOCK.LIST to its end and returns the names, sorted, without duplicates.
@@ -16,7 +17,7 @@ func listLocks(t *testing.T, c *redistest.Client, args ...string) []string {
 	var all []string
 	for cursor, i := uint64(0), 0; ; i++ {
 		reply := do(t, c, append([]string{"LOCK.LIST", strconv.FormatUint(cursor, 10)}, args...)...)
-		next, list, ok := parseScanReply([]byte(reply))
+		next, list, ok := scan.ParseReply([]byte(reply))
 		if !ok || i > 10000 {
 			t.Fatalf("LOCK.LIST %d %q: %.200q", cursor, args, reply)
 		}

@@ -39,7 +39,7 @@ func (s *session) lock(c *command.Command, cmd resp.Command) bool {
 		case "lock.help":
 			return s.lockHelp(c, cmd.Args)
 		case "lock.list":
-			return s.lockList(cmd.Args)
+			return s.server.scans.Locks(&s.router, s.server.locks, cmd.Args)
 		}
 		if refusal := s.lockRefusal(c.Own, cmd.Args); refusal != "" {
 			return s.fail(refusal)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"leash/internal/redistest"
+	"leash/proxy/scan"
 )
 
 // downTimeout is --upstream-timeout in these tests. downSlack is the delay that a busy machine may
@@ -50,7 +51,7 @@ type outcome struct {
 func scanToEnd(client *redistest.Client, args []string) (string, error) {
 	for keys := 0; ; {
 		reply, err := client.Do(args...)
-		next, list, ok := parseScanReply([]byte(reply))
+		next, list, ok := scan.ParseReply([]byte(reply))
 		if err != nil || !ok {
 			return reply, err
 		}

@@ -6,6 +6,7 @@ import (
 	"leash/proxy/call"
 	"leash/proxy/resp"
 	"leash/proxy/route"
+	"leash/proxy/scan"
 )
 
 // FuzzOddReplies gives replies of any shape to the code that decodes replies of ordinary commands.
@@ -24,7 +25,7 @@ func FuzzOddReplies(f *testing.F) {
 		if !isReply(a) || !isReply(b) {
 			return
 		}
-		parseScanReply(a)
+		scan.ParseReply(a)
 		countsReply(a, 2)
 		for _, left := range []bool{false, true} {
 			if least := leastAnswer([]*route.Answer{{Bytes: a}, {Bytes: b}}, left); !isReply(least) {

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"leash/internal/redistest"
+	"leash/proxy/scan"
 	"leash/proxy/upstream"
 )
 
@@ -18,7 +18,7 @@ import (
 func scanStep(t testing.TB, c *redistest.Client, cursor uint64, args ...string) (next uint64, keys []string) {
 	t.Helper()
 	reply := do(t, c, append([]string{"SCAN", strconv.FormatUint(cursor, 10)}, args...)...)
-	local, list, ok := parseScanReply([]byte(reply))
+	local, list, ok := scan.ParseReply([]byte(reply))
 	if !ok {
 		t.Fatalf("SCAN %d %q: %.200q", cursor, args, reply)
 	}
@@ -108,19 +108,13 @@ func TestScanErrors(t *testing.T) {
 			t.Errorf("%q: got %q, redis says %q", args, got, wanted)
 		}
 	}
-	if _, err := (scanCursor{scanOnce, 1, 1 << 40}).number(); err == nil {
-		t.Error("a cursor of 2^64 was made")
-	}
-	if n, err := (scanCursor{scanOnce, 1<<22 - 1, 1<<29 - 1}).number(); err != nil || n >= 1<<53 {
-		t.Errorf("%d, %v: half a billion places do not fit in 53 bits", n, err)
-	}
 }
 
 // passed scans until the cursor names a second node. It returns the first node and the keys so far.
 func passed(t *testing.T, l *leash, client *redistest.Client) (cursor uint64, through *upstream.Node,
 	seen map[string]int) {
 	t.Helper()
-	order := l.Server.scanOrder(l.up.Topology())
+	inOrder := mastersInOrder(l)
 	seen = make(map[string]int)
 	for {
 		next, keys := scanStep(t, client, cursor, "COUNT", "100")
@@ -128,11 +122,18 @@ func passed(t *testing.T, l *leash, client *redistest.Client) (cursor uint64, th
 			seen[key]++
 		}
 		cursor = next
-		c, _ := parseScanCursor([]byte(strconv.FormatUint(cursor, 10)))
-		if order.find(c) == 1 {
-			return cursor, order.stops[0].node, seen
+		// the name of the node is a slot that it owns
+		if l.up.Topology().Node(uint16(cursor>>2&(1<<14-1))) == inOrder[1] {
+			return cursor, inOrder[0], seen
 		}
 	}
+}
+
+// mastersInOrder are the masters in the order in which SCAN visits them.
+func mastersInOrder(l *leash) []*upstream.Node {
+	return slices.SortedFunc(slices.Values(l.up.Topology().Masters()), func(a, b *upstream.Node) int {
+		return strings.Compare(a.Addr, b.Addr)
+	})
 }
 
 // nodeAt returns the test node with the address of Leash's node n.
@@ -240,33 +241,6 @@ func TestScanWhileSlotsMove(t *testing.T) {
 	}
 }
 
-// TestScanNamesAreUnique checks that two nodes whose addresses have the same hash get different
-// names.
-func TestScanNamesAreUnique(t *testing.T) {
-	t.Parallel()
-	c := redistest.StartCluster(t, redistest.ClusterOptions{})
-	l := startLeash(t, c.Addrs())
-	order := l.Server.scanOrder(l.up.Topology())
-	names := make(map[uint32]bool)
-	for i, stop := range order.stops {
-		names[stop.hash] = true
-		for _, pass := range []scanPass{scanOnce, scanFirst, scanSecond} {
-			cursor := order.cursor(i, pass, 77)
-			n, err := cursor.number()
-			if err != nil {
-				t.Fatal(err)
-			}
-			back, ok := parseScanCursor(fmt.Append(nil, n))
-			if !ok || back != cursor || order.find(back) != i {
-				t.Errorf("stop %d, pass %d: %+v came back as %+v", i, pass, cursor, back)
-			}
-		}
-	}
-	if len(names) != 3 {
-		t.Errorf("names %v, want 3", names)
-	}
-}
-
 // TestScanDuringFailover checks that a scan returns every key when a replica replaces the node
 // that is being scanned. The replica has its keys in another order.
 func TestScanDuringFailover(t *testing.T) {
@@ -289,8 +263,7 @@ func TestScanDuringFailover(t *testing.T) {
 		}
 		cursor = next
 	}
-	order := l.Server.scanOrder(l.up.Topology())
-	scanned := nodeAt(t, c, order.stops[0].node)
+	scanned := nodeAt(t, c, mastersInOrder(l)[0])
 	if err := c.Failover(c.Nodes[slices.Index(c.Nodes, scanned)+3]); err != nil {
 		t.Fatal(err)
 	}

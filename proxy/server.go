@@ -19,6 +19,7 @@ import (
 	"leash/proxy/client"
 	"leash/proxy/command"
 	"leash/proxy/pubsub"
+	"leash/proxy/scan"
 	"leash/proxy/upstream"
 )
 
@@ -83,12 +84,12 @@ type Server struct {
 
 	protectedWarnLimiter intervalLimiter
 
-	listing  chan struct{}             // size 1: a list of LEASH is being made
-	scanning atomic.Pointer[scanOrder] // belongs to the newest topology that was scanned
-	stats    stats
-	garbage  garbage
-	clock    atomic.Int64 // seconds since started; the session check updates it
-	started  time.Time
+	listing chan struct{} // size 1: a list of LEASH is being made
+	scans   scan.Scans
+	stats   stats
+	garbage garbage
+	clock   atomic.Int64 // seconds since started; the session check updates it
+	started time.Time
 
 	ctx     context.Context // done when the server has stopped
 	cancel  context.CancelFunc
@@ -128,6 +129,7 @@ func New(cfg Config, up *upstream.Upstream, locks *lockcmd.Service, exchange *pu
 		garbage:  garbage{wake: make(chan struct{}, 1)},
 		started:  time.Now(),
 	}
+	s.scans.Up, s.scans.Moving, s.scans.Log = up, &s.relaying.Resharding, log
 	s.relaying.Nodes, s.relaying.Commands, s.relaying.Script, s.relaying.Log = up, table, s.scripts.find, log
 	s.users = limits.New(cfg.UserLimits)
 	s.addresses = limits.New(limits.Limits{limits.Clients: int64(cfg.AddressClients)})

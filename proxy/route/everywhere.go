@@ -20,7 +20,7 @@ func (r *Router) Everywhere(cmd resp.Command, m merge.Func) bool {
 func (r *Router) ToEvery(cmd resp.Command, m func([]*call.Part) merge.Func) bool {
 	masters, ok := r.AllMasters(len(cmd.Raw))
 	if !ok || len(masters) == 0 {
-		return ok && r.fail(call.ErrorUnserved)
+		return ok && r.Fail(call.ErrorUnserved)
 	}
 	parts := make([]*call.Part, len(masters))
 	for i := range masters {

@@ -39,3 +39,11 @@ func (r *Router) FanOut(parts []*call.Part, to []*upstream.Node, bytes int, m me
 	}
 	return true
 }
+
+// RelayTo sends a request to one node, in place of a command of size bytes.
+func (r *Router) RelayTo(n *upstream.Node, request []byte, size int, m merge.Func) bool {
+	if !r.calls.Admit(size) || !r.AwaitRoom(n) {
+		return false
+	}
+	return r.FanOut([]*call.Part{call.FixedPart(request)}, []*upstream.Node{n}, size, m)
+}

@@ -77,7 +77,7 @@ func (r *Router) RelayPart(p *call.Part, size int, m merge.Func) bool {
 	if p.Slot() != call.AnySlot {
 		node = r.topology.Node(uint16(p.Slot()))
 	} else if node == nil {
-		return r.fail(call.ErrorUnserved)
+		return r.Fail(call.ErrorUnserved)
 	}
 	return r.AwaitRoom(node) && r.FanOut([]*call.Part{p}, []*upstream.Node{node}, size, m)
 }

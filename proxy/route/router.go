@@ -144,7 +144,15 @@ func (r *Router) Start(lane upstream.Lane) {
 	r.mu.Unlock()
 }
 
-// fail answers the current command with an error.
-func (r *Router) fail(message string) bool {
-	return r.calls.Answer(resp.AppendError(nil, message))
-}
+// Context is done when the session ends.
+func (r *Router) Context() context.Context { return r.ctx }
+
+// Answer answers the current command, after the calls in flight. It returns false when the session
+// ends.
+func (r *Router) Answer(reply []byte) bool { return r.calls.Answer(reply) }
+
+// Fail answers the current command with an error. The message begins with the error's code.
+func (r *Router) Fail(message string) bool { return r.Answer(resp.AppendError(nil, message)) }
+
+// Flush gives the client the replies so far.
+func (r *Router) Flush() { r.out.Flush() }

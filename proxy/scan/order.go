@@ -1,4 +1,4 @@
-package proxy
+package scan
 
 import (
 	"hash/fnv"
@@ -8,18 +8,18 @@ import (
 	"leash/proxy/upstream"
 )
 
-// scanOrder is the order in which SCAN visits the masters of a topology. They are sorted by
+// order is the order in which SCAN visits the masters of a topology. They are sorted by
 // address, so the order stays the same when slots move. Immutable.
-type scanOrder struct {
-	topology *upstream.Topology
-	stops    []scanStop
+type order struct {
+	topology topology
+	stops    []stop
 	check    uint32 // 8 bits that distinguish this topology's slots from those of others
 }
 
-// scanStop is one master in the order. A cursor names it. In the pass scanOnce, the name is the
+// stop is one master in the order. A cursor names it. In the pass once, the name is the
 // lowest slot that the master owns, with the topology's check in the high bits. In the other
 // passes, in which its slots may move, the name is a hash of its address.
-type scanStop struct {
+type stop struct {
 	node *upstream.Node
 	slot int // its lowest slot; -1: it owns none
 	hash uint32
@@ -28,22 +28,30 @@ type scanStop struct {
 // slotBits is how many bits of a name hold the slot. The other bits hold the check.
 const slotBits = 14
 
-// scanOrder returns the order for t. It makes the order once for each topology.
-func (s *Server) scanOrder(t *upstream.Topology) *scanOrder {
-	if o := s.scanning.Load(); o != nil && o.topology == t {
+// topology is an upstream.Topology.
+type topology interface {
+	// Holders are the masters that have slots or may get some.
+	Holders() []*upstream.Node
+	// Node is the owner of a slot, or nil.
+	Node(slot uint16) *upstream.Node
+}
+
+// order returns the order for t. It makes the order once for each topology.
+func (s *Scans) order(t topology) *order {
+	if o := s.latest.Load(); o != nil && o.topology == t {
 		return o
 	}
-	o := newScanOrder(t)
-	s.scanning.Store(o)
+	o := newOrder(t)
+	s.latest.Store(o)
 	return o
 }
 
-func newScanOrder(t *upstream.Topology) *scanOrder {
-	o := &scanOrder{topology: t}
+func newOrder(t topology) *order {
+	o := &order{topology: t}
 	for _, n := range t.Holders() {
-		o.stops = append(o.stops, scanStop{node: n, slot: -1})
+		o.stops = append(o.stops, stop{node: n, slot: -1})
 	}
-	slices.SortFunc(o.stops, func(a, b scanStop) int { return strings.Compare(a.node.Addr, b.node.Addr) })
+	slices.SortFunc(o.stops, func(a, b stop) int { return strings.Compare(a.node.Addr, b.node.Addr) })
 	hashes := make(map[*upstream.Node]uint64)
 	for i := range o.stops {
 		stop := &o.stops[i]
@@ -77,25 +85,25 @@ func highBits(h uint64, n int) uint32 {
 	return uint32(h * 0x9e3779b97f4a7c15 >> (64 - n))
 }
 
-func (o *scanOrder) index(n *upstream.Node) int {
-	return slices.IndexFunc(o.stops, func(s scanStop) bool { return s.node == n })
+func (o *order) index(n *upstream.Node) int {
+	return slices.IndexFunc(o.stops, func(s stop) bool { return s.node == n })
 }
 
-func (o *scanOrder) named(hash uint32) int {
-	return slices.IndexFunc(o.stops, func(s scanStop) bool { return s.hash == hash })
+func (o *order) named(hash uint32) int {
+	return slices.IndexFunc(o.stops, func(s stop) bool { return s.hash == hash })
 }
 
 // name returns the name of the stop in a cursor.
-func (o *scanOrder) name(stop int, pass scanPass) uint32 {
-	if pass == scanOnce {
+func (o *order) name(stop int, p pass) uint32 {
+	if p == once {
 		return uint32(o.stops[stop].slot) | o.check<<slotBits
 	}
 	return o.stops[stop].hash
 }
 
 // find returns the stop that a cursor names, or -1 if the cursor belongs to another topology.
-func (o *scanOrder) find(c scanCursor) int {
-	if c.pass != scanOnce {
+func (o *order) find(c cursor) int {
+	if c.pass != once {
 		return o.named(c.name)
 	}
 	if c.name>>slotBits != o.check {
@@ -105,11 +113,11 @@ func (o *scanOrder) find(c scanCursor) int {
 }
 
 // next returns the stop after the given one in a pass, or -1 after the last. With -1 it returns the
-// first. scanOnce leaves out nodes without slots. Such a node has keys only while a slot migrates
+// first. once leaves out nodes without slots. Such a node has keys only while a slot migrates
 // to it.
-func (o *scanOrder) next(stop int, pass scanPass) int {
+func (o *order) next(stop int, p pass) int {
 	for i := stop + 1; i < len(o.stops); i++ {
-		if pass != scanOnce || o.stops[i].slot >= 0 {
+		if p != once || o.stops[i].slot >= 0 {
 			return i
 		}
 	}
@@ -118,22 +126,22 @@ func (o *scanOrder) next(stop int, pass scanPass) int {
 
 // cursor returns the cursor for the client after a node has answered with its own cursor. The zero
 // cursor ends the scan.
-func (o *scanOrder) cursor(stop int, pass scanPass, local uint64) scanCursor {
+func (o *order) cursor(stop int, p pass, local uint64) cursor {
 	if local == 0 {
-		if stop = o.next(stop, pass); stop < 0 {
-			return o.endOf(pass)
+		if stop = o.next(stop, p); stop < 0 {
+			return o.endOf(p)
 		}
 	}
-	return scanCursor{pass, o.name(stop, pass), local}
+	return cursor{p, o.name(stop, p), local}
 }
 
 // endOf returns the cursor after the last stop of a pass.
-func (o *scanOrder) endOf(pass scanPass) scanCursor {
-	switch pass {
-	case scanOnce:
-		return scanCursor{scanBetween, o.check, afterOnce}
-	case scanFirst:
-		return scanCursor{scanBetween, o.check, afterFirst}
+func (o *order) endOf(p pass) cursor {
+	switch p {
+	case once:
+		return cursor{between, o.check, afterOnce}
+	case first:
+		return cursor{between, o.check, afterFirst}
 	}
-	return scanCursor{}
+	return cursor{}
 }

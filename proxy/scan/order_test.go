@@ -1,0 +1,128 @@
+package scan
+
+import (
+	"fmt"
+	"testing"
+
+	"leash/proxy/upstream"
+)
+
+// testTopology is a cluster whose nodes own every slot in turn. Only the first has slots if one is
+// set.
+type testTopology struct {
+	nodes []*upstream.Node
+	one   bool
+}
+
+func (t *testTopology) Holders() []*upstream.Node { return t.nodes }
+
+func (t *testTopology) Node(slot uint16) *upstream.Node {
+	if t.one {
+		return t.nodes[0]
+	}
+	return t.nodes[int(slot)%len(t.nodes)]
+}
+
+// nodes makes n nodes, the last address first.
+func nodes(n int) (all []*upstream.Node) {
+	for i := n - 1; i >= 0; i-- {
+		all = append(all, &upstream.Node{Addr: fmt.Sprintf("10.0.0.%02d:7000", i)})
+	}
+	return all
+}
+
+// TestCursorsNameTheirNodes checks that each cursor of a scan comes back as it was, names its own
+// node, and fits in 53 bits for nodes with up to 2^29 hash table entries.
+func TestCursorsNameTheirNodes(t *testing.T) {
+	o := newOrder(&testTopology{nodes: nodes(20)})
+	names := make(map[string]bool)
+	for _, p := range []pass{once, first, second} {
+		for stop := range o.stops {
+			c := o.cursor(stop, p, 1<<29-1)
+			n, err := c.number()
+			if err != nil || n >= 1<<53 {
+				t.Errorf("stop %d, pass %d: got %d, %v", stop, p, n, err)
+			}
+			back, ok := parseCursor(fmt.Append(nil, n))
+			if !ok || back != c || o.find(back) != stop {
+				t.Errorf("stop %d, pass %d: %+v came back as %+v", stop, p, c, back)
+			}
+			names[fmt.Sprint(p, c.name)] = true
+		}
+	}
+	if len(names) != 60 {
+		t.Errorf("%d names for 60 stops", len(names))
+	}
+	if _, err := (cursor{once, 1, 1 << 40}).number(); err == nil {
+		t.Error("a cursor of 2^64 was made")
+	}
+	for _, text := range []string{"", "-1", "x", "18446744073709551616"} {
+		if _, ok := parseCursor([]byte(text)); ok {
+			t.Errorf("%q is a cursor", text)
+		}
+	}
+}
+
+// TestEveryNodeIsVisitedOnce follows the cursors of each pass, as if every node answered at once.
+func TestEveryNodeIsVisitedOnce(t *testing.T) {
+	for _, one := range []bool{false, true} {
+		top := &testTopology{nodes: nodes(5), one: one}
+		o := newOrder(top)
+		for _, p := range []pass{once, first, second} {
+			want := 5
+			if one && p == once {
+				want = 1 // the others have no slots
+			}
+			visited, before := 0, ""
+			stop := o.next(-1, p)
+			for ; stop >= 0; visited++ {
+				if addr := o.stops[stop].node.Addr; addr <= before {
+					t.Errorf("%s comes after %s", addr, before)
+				} else {
+					before = addr
+				}
+				c := o.cursor(stop, p, 0)
+				if c.pass != p {
+					if want := map[pass]cursor{
+						once: {between, o.check, afterOnce}, first: {between, o.check, afterFirst}, second: {},
+					}[p]; c != want {
+						t.Errorf("pass %d ends with %+v, want %+v", p, c, want)
+					}
+					stop = -1
+					continue
+				}
+				stop = o.find(c)
+			}
+			if visited != want {
+				t.Errorf("pass %d visits %d nodes, want %d", p, visited, want)
+			}
+		}
+	}
+}
+
+// TestMovedSlotsAreNoticed checks that a cursor of the only pass does not fit a topology whose slots
+// have moved, and that those of the other passes do.
+func TestMovedSlotsAreNoticed(t *testing.T) {
+	all := nodes(3)
+	before, after := newOrder(&testTopology{nodes: all}), newOrder(&testTopology{nodes: all, one: true})
+	if got := after.find(before.cursor(1, once, 5)); got != -1 {
+		t.Errorf("after a move, the cursor names stop %d", got)
+	}
+	if got := after.find(before.cursor(1, first, 5)); got != 1 {
+		t.Errorf("after a move, the cursor of the first pass names stop %d, want 1", got)
+	}
+}
+
+// TestReplies checks that replies are read as they were made, and that others are refused.
+func TestReplies(t *testing.T) {
+	const keys = "*1\r\n$1\r\nk\r\n"
+	next, list, ok := ParseReply(reply(77, []byte(keys)))
+	if next != 77 || string(list) != keys || !ok {
+		t.Errorf("got %d, %q, %t", next, list, ok)
+	}
+	for _, odd := range []string{"", "-ERR no\r\n", "*2\r\n", "*1\r\n$1\r\n0\r\n", "*2\r\n$1\r\nx\r\n*0\r\n"} {
+		if _, _, ok := ParseReply([]byte(odd)); ok {
+			t.Errorf("%q is a reply to SCAN", odd)
+		}
+	}
+}
