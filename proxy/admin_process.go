@@ -29,7 +29,7 @@ func (s *session) adminLogLevel(c *command.Command, cmd resp.Command) bool {
 	case len(cmd.Args) > 3:
 		return s.wrongArity(c)
 	default:
-		next, ok := logLevels[strings.ToLower(string(quoted(cmd.Args[2], maxQuoted)))]
+		next, ok := logLevels[strings.ToLower(string(command.Quoted(cmd.Args[2], command.MaxQuoted)))]
 		switch {
 		case !ok:
 			return s.fail(msgLogLevel)

@@ -105,7 +105,7 @@ func (f *killFilter) set(name, value []byte) (problem string) {
 		}
 	case resp.IsWord(name, "TYPE"):
 		if f.kind, f.hasKind = clientType(value); !f.hasKind {
-			return fmt.Sprintf(msgClientType, quoted(value, maxQuoted))
+			return fmt.Sprintf(msgClientType, command.Quoted(value, command.MaxQuoted))
 		}
 	case resp.IsWord(name, "ADDR"):
 		f.addr = string(value)

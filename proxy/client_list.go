@@ -37,7 +37,7 @@ func (s *session) clientList(c *command.Command, cmd resp.Command) bool {
 			d.writeTo(&b)
 		}
 	}
-	return s.text(b.String())
+	return s.answer(resp.AppendText(nil, s.router.Lane.RESP3, b.String()))
 }
 
 // parseListFilter returns a function that selects the clients to list, or the error.
@@ -48,7 +48,7 @@ func parseListFilter(args [][]byte) (wanted func(*description) bool, problem str
 	case len(args) == 4 && resp.IsWord(args[2], "TYPE"):
 		kind, ok := clientType(args[3])
 		if !ok {
-			return nil, fmt.Sprintf(msgClientType, quoted(args[3], maxQuoted))
+			return nil, fmt.Sprintf(msgClientType, command.Quoted(args[3], command.MaxQuoted))
 		}
 		return func(d *description) bool { return d.kind() == kind }, ""
 	case len(args) > 3 && resp.IsWord(args[2], "ID"):
@@ -72,7 +72,7 @@ func (s *session) clientInfo(c *command.Command, cmd resp.Command) bool {
 	s.updateDescription()
 	var b bytes.Buffer
 	s.describe().writeTo(&b)
-	return s.text(b.String())
+	return s.answer(resp.AppendText(nil, s.router.Lane.RESP3, b.String()))
 }
 
 // description is what CLIENT LIST shows of a session.

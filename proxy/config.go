@@ -41,7 +41,7 @@ func (s *session) configSet(c *command.Command, cmd resp.Command) bool {
 
 func configRefusal(args [][]byte) string {
 	for i := 2; i < len(args); i += 2 {
-		name := strings.ToLower(string(quoted(args[i], maxQuoted)))
+		name := strings.ToLower(string(command.Quoted(args[i], command.MaxQuoted)))
 		if isOwnParameter(name) {
 			return "ERR CONFIG SET of '" + name +
 				"' is refused by leash: it changes the addresses or connections of the servers behind Leash"

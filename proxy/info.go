@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"leash/proxy/call"
+	"leash/proxy/cluster"
 	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
@@ -28,7 +29,7 @@ func (s *session) info(c *command.Command, cmd resp.Command) bool {
 	case !s.ready(c, cmd):
 		return true
 	case len(cmd.Args) == 2 && resp.IsWord(cmd.Args[1], "LEASH"):
-		return s.text(string(s.server.infoSection()))
+		return s.answer(resp.AppendText(nil, s.router.Lane.RESP3, string(s.server.infoSection())))
 	case !s.router.AdoptTopology() || !s.calls.Admit(len(cmd.Raw)):
 		return false
 	case s.router.Keyless() == nil:
@@ -74,9 +75,9 @@ func wantsLeash(sections [][]byte) bool {
 
 // ownInfo returns the fields of Redis's INFO for which Leash has values of its own. They describe
 // clients and the address.
-func (s *Server) ownInfo(a announcedAddr) map[string]string {
+func (s *Server) ownInfo(a cluster.Addr) map[string]string {
 	return map[string]string{
-		"tcp_port":                   strconv.Itoa(a.port),
+		"tcp_port":                   strconv.Itoa(a.Port),
 		"connected_clients":          strconv.Itoa(s.sessionCount()),
 		"maxclients":                 strconv.Itoa(s.cfg.MaxClients),
 		"blocked_clients":            strconv.Itoa(s.blockedCount()),

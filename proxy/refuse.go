@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"strings"
 
 	"leash/proxy/command"
@@ -85,9 +84,6 @@ func (s *session) refuse(c *command.Command, cmd resp.Command) bool {
 	return s.fail(c.Refusal())
 }
 
-// maxQuoted limits how much of a name or of arguments Redis repeats in an error, in bytes.
-const maxQuoted = 128
-
 // unknown answers a command that is in no table, in Redis's words. Leash does not send it to Redis.
 // The server may know it under another name or in a newer version, and it may do anything to a
 // shared link. A word of HTTP ends the session, as in Redis. A web page could otherwise use a
@@ -98,31 +94,23 @@ func (s *session) unknown(cmd resp.Command) bool {
 		s.cause = endRefused
 		return false
 	}
-	b := append([]byte("ERR unknown command '"), quoted(cmd.Args[0], maxQuoted)...)
+	b := append([]byte("ERR unknown command '"), command.Quoted(cmd.Args[0], command.MaxQuoted)...)
 	b = append(b, "', with args beginning with: "...)
 	start := len(b)
 	for _, a := range cmd.Args[1:] {
-		left := maxQuoted - (len(b) - start)
+		left := command.MaxQuoted - (len(b) - start)
 		if left <= 0 {
 			break
 		}
 		b = append(b, '\'')
-		b = append(b, quoted(a, left)...)
+		b = append(b, command.Quoted(a, left)...)
 		b = append(b, "' "...)
 	}
 	return s.fail(string(b))
 }
 
-// quoted returns an argument as C's printf shows it: up to a NUL, and at most limit bytes.
-func quoted(arg []byte, limit int) []byte {
-	if i := bytes.IndexByte(arg, 0); i >= 0 {
-		arg = arg[:i]
-	}
-	return arg[:min(len(arg), limit)]
-}
-
 // unknownSub answers a subcommand that is not in the table.
 func (s *session) unknownSub(c *command.Command, cmd resp.Command) bool {
-	return s.fail("ERR unknown subcommand '" + string(quoted(cmd.Args[1], maxQuoted)) + "'. Try " +
+	return s.fail("ERR unknown subcommand '" + string(command.Quoted(cmd.Args[1], command.MaxQuoted)) + "'. Try " +
 		strings.ToUpper(c.Name) + " HELP.")
 }

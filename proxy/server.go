@@ -17,6 +17,7 @@ import (
 	"leash/lockcmd"
 	"leash/proxy/call"
 	"leash/proxy/client"
+	"leash/proxy/cluster"
 	"leash/proxy/command"
 	"leash/proxy/pubsub"
 	"leash/proxy/scan"
@@ -63,8 +64,8 @@ type Config struct {
 // Server serves clients. Make one with New and run it once with Serve.
 type Server struct {
 	cfg               Config
-	announce          announcedAddr // parsed from Config.Announce
-	firstTCPAddr      announcedAddr // shown to clients of unix sockets; set by Serve
+	announce          cluster.Addr // parsed from Config.Announce
+	firstTCPAddr      cluster.Addr // shown to clients of unix sockets; set by Serve
 	log               *slog.Logger
 	up                *upstream.Upstream
 	locks             *lockcmd.Service
@@ -114,7 +115,7 @@ func New(cfg Config, up *upstream.Upstream, locks *lockcmd.Service, exchange *pu
 		log.Warn("cannot read the command table of redis: using the built-in one", "err", err)
 		parsed = nil
 	}
-	announce, err := parseAnnouncedAddr(cfg.Announce)
+	announce, err := cluster.ParseAddr(cfg.Announce)
 	if err != nil {
 		return nil, fmt.Errorf("--announce %s: %w", cfg.Announce, err)
 	}
@@ -167,7 +168,7 @@ func setDefault[T comparable](v *T, d T) {
 // Serve serves clients on the listeners until ctx is done. Then it drains (see drain) and returns
 // when every session and goroutine has ended. It closes the listeners.
 func (s *Server) Serve(ctx context.Context, lns []net.Listener) error {
-	s.firstTCPAddr = firstTCPAddr(lns)
+	s.firstTCPAddr = cluster.FirstAddr(lns)
 	if !s.start("session check", func() { guard.Repeat(s.ctx, s.log, "session check", s.runSessionChecks) }) {
 		return errors.New("proxy: server has been closed")
 	}

@@ -67,5 +67,5 @@ func debugRefusal(args [][]byte) string {
 			return ""
 		}
 	}
-	return "ERR 'debug " + string(quoted(args[1], maxQuoted)) + "' is refused by leash: " + reasonShared
+	return "ERR 'debug " + string(command.Quoted(args[1], command.MaxQuoted)) + "' is refused by leash: " + reasonShared
 }

@@ -115,7 +115,7 @@ func (o *owner) Forbid(c *command.Command, cmd resp.Command) bool {
 	s := (*session)(o)
 	switch {
 	case command.IsOwn(cmd.Args[0]):
-		return s.fail("ERR '" + string(quoted(cmd.Args[0], maxQuoted)) +
+		return s.fail("ERR '" + string(command.Quoted(cmd.Args[0], command.MaxQuoted)) +
 			"' is not allowed inside MULTI: a lock is not part of a transaction")
 	case c != nil && c.Own != nil:
 		return s.fail("ERR '" + c.Name + "' is not allowed inside MULTI: Redis does not know it")

@@ -1,7 +1,20 @@
 package command
 
+import "bytes"
+
 // Redis's errors for arguments that it does not accept.
 const (
 	NotInteger  = "ERR value is not an integer or out of range"
 	SyntaxError = "ERR syntax error"
 )
+
+// MaxQuoted limits how much of a name or of arguments Redis repeats in an error, in bytes.
+const MaxQuoted = 128
+
+// Quoted returns an argument as C's printf shows it: up to a NUL, and at most limit bytes.
+func Quoted(arg []byte, limit int) []byte {
+	if i := bytes.IndexByte(arg, 0); i >= 0 {
+		arg = arg[:i]
+	}
+	return arg[:min(len(arg), limit)]
+}

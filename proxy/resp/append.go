@@ -114,3 +114,11 @@ func appendHeader(dst []byte, mark byte, n int64) []byte {
 	dst = strconv.AppendInt(dst, n, 10)
 	return append(dst, asciiCRLF...)
 }
+
+// AppendText appends a text for people. It is a verbatim string in RESP3.
+func AppendText(dst []byte, resp3 bool, text string) []byte {
+	if resp3 {
+		return AppendVerbatim(dst, text)
+	}
+	return AppendBulk(dst, text)
+}

@@ -100,8 +100,8 @@ func TestEveryNodeIsVisitedOnce(t *testing.T) {
 	}
 }
 
-// TestMovedSlotsAreNoticed checks that a cursor of the only pass does not fit a topology whose slots
-// have moved, and that those of the other passes do.
+// TestMovedSlotsAreNoticed checks that a cursor of the only pass does not fit a topology whose
+// slots have moved, and that those of the other passes do.
 func TestMovedSlotsAreNoticed(t *testing.T) {
 	all := nodes(3)
 	before, after := newOrder(&testTopology{nodes: all}), newOrder(&testTopology{nodes: all, one: true})
