@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"leash/proxy/command"
+	"leash/proxy/commandinfo"
 	"leash/proxy/resp"
 )
 
@@ -70,7 +71,8 @@ func (s *session) adminHelp(c *command.Command, cmd resp.Command) bool {
 	case !c.ArityOK(cmd.Args):
 		return s.wrongArity(c)
 	}
-	return s.help("Commands for operators of Leash. Times are in milliseconds:", s.server.commands["LEASH"].Own.Subs)
+	return s.answer(commandinfo.Help("Commands for operators of Leash. Times are in milliseconds:",
+		s.server.commands["LEASH"].Own.Subs))
 }
 
 // record appends a map of names and values, which alternate. A value is a string, an integer, a

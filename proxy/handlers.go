@@ -6,6 +6,7 @@ import (
 
 	"leash/proxy/call"
 	"leash/proxy/command"
+	"leash/proxy/commandinfo"
 	"leash/proxy/resp"
 )
 
@@ -62,6 +63,17 @@ func handlersOf(t command.Table) []handler {
 		}
 	}
 	return run
+}
+
+// commandInfoHandlers are COMMAND and its subcommands.
+func commandInfoHandlers() handlers {
+	all := handlers{}
+	for name, run := range commandinfo.Commands() {
+		all[name] = func(s *session, c *command.Command, cmd resp.Command) bool {
+			return !s.ready(c, cmd) || run(&s.router, s.server.commands, c, cmd)
+		}
+	}
+	return all
 }
 
 // relay sends a command to the node of its first key.

@@ -10,6 +10,7 @@ import (
 	"leash/lockcmd"
 	"leash/proxy/client"
 	"leash/proxy/command"
+	"leash/proxy/commandinfo"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
@@ -37,7 +38,11 @@ func (s *session) lock(c *command.Command, cmd resp.Command) bool {
 		s.activity.command.Store(c)
 		switch c.Name {
 		case "lock.help":
-			return s.lockHelp(c, cmd.Args)
+			if !c.ArityOK(cmd.Args) {
+				return s.wrongArity(c)
+			}
+			return s.answer(commandinfo.Help("Leash's own commands. Options may come in any order, times are in "+
+				"milliseconds:", command.AllOwn))
 		case "lock.list":
 			return s.server.scans.Locks(&s.router, s.server.locks, cmd.Args)
 		}

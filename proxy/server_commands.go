@@ -27,7 +27,7 @@ func serverHandlers() handlers {
 // role answers ROLE like a master without replicas. A client that knew replicas would connect to
 // them without Leash.
 func (s *session) role(c *command.Command, cmd resp.Command) bool {
-	return s.relayMerged(c, cmd, withoutReplicas)
+	return !s.ready(c, cmd) || s.router.RelayRewritten(cmd, withoutReplicas)
 }
 
 func withoutReplicas(reply []byte) []byte {

@@ -1,6 +1,8 @@
 package route
 
 import (
+	"bytes"
+
 	"leash/proxy/call"
 	"leash/proxy/command"
 	"leash/proxy/merge"
@@ -91,4 +93,12 @@ func (r *Router) Push(cmd resp.Command, slot int) *call.Part {
 	}
 	request.Prefix = r.takePrefix()
 	return r.calls.Push(&request)
+}
+
+// RelayRewritten relays a command to the session's usual node. rewrite turns Redis's reply into the
+// client's reply.
+func (r *Router) RelayRewritten(cmd resp.Command, rewrite func(reply []byte) []byte) bool {
+	p := call.NewPart(nil, call.AnySlot)
+	p.Request = bytes.Clone(cmd.Raw)
+	return r.RelayPart(p, len(cmd.Raw), merge.Rewritten(rewrite))
 }

@@ -1,0 +1,172 @@
+// Package commandinfo is COMMAND and its subcommands. They list the lock commands among Redis's, for
+// clients that send only known commands.
+package commandinfo
+
+import (
+	"bytes"
+	"strings"
+
+	"leash/proxy/command"
+	"leash/proxy/pubsub"
+	"leash/proxy/resp"
+	"leash/proxy/route"
+)
+
+// msgArity is Redis's error for COMMAND GETKEYS when the given command has a wrong number of
+// arguments.
+const msgArity = "ERR Invalid number of arguments specified for command"
+
+// Run answers a command c of this family. The user may run it. table has all commands. It returns
+// false when the session ends.
+type Run func(r *route.Router, table command.Table, c *command.Command, cmd resp.Command) bool
+
+// Commands are the commands of this family, by upper-case name.
+func Commands() map[string]Run {
+	return map[string]Run{
+		"COMMAND":                 info,
+		"COMMAND|INFO":            info,
+		"COMMAND|COUNT":           count,
+		"COMMAND|LIST":            list,
+		"COMMAND|DOCS":            docs,
+		"COMMAND|GETKEYS":         getKeys,
+		"COMMAND|GETKEYSANDFLAGS": getKeys,
+	}
+}
+
+// info answers COMMAND and COMMAND INFO [name …].
+func info(r *route.Router, table command.Table, _ *command.Command, cmd resp.Command) bool {
+	resp3 := r.Lane.RESP3
+	names := table.OwnNames(cmd.Args)
+	return r.RelayRewritten(cmd, func(reply []byte) []byte {
+		all, ok := resp.Elements(reply)
+		if !ok {
+			return reply
+		}
+		if len(names) == 0 {
+			for i := range command.AllOwn {
+				all = append(all, command.AllOwn[i].Info(resp3))
+			}
+			return resp.Array(all)
+		}
+		for i := range min(len(all), len(names)) {
+			if names[i] != nil {
+				all[i] = names[i].Info(resp3)
+			}
+		}
+		return resp.Array(all)
+	})
+}
+
+func count(r *route.Router, _ command.Table, _ *command.Command, cmd resp.Command) bool {
+	return r.RelayRewritten(cmd, func(reply []byte) []byte {
+		if n, ok := resp.Int(reply); ok {
+			return resp.AppendInt(nil, n+int64(len(command.AllOwn)))
+		}
+		return reply
+	})
+}
+
+// list answers COMMAND LIST [FILTERBY MODULE | ACLCAT | PATTERN value].
+func list(r *route.Router, _ command.Table, _ *command.Command, cmd resp.Command) bool {
+	filter := func(*command.Own) bool { return len(cmd.Args) == 2 }
+	if len(cmd.Args) == 5 && resp.IsWord(cmd.Args[2], "FILTERBY") {
+		value := strings.ToLower(string(cmd.Args[4]))
+		switch by := cmd.Args[3]; {
+		case resp.IsWord(by, "PATTERN"):
+			filter = func(o *command.Own) bool { return pubsub.Match(value, o.Name) }
+		case resp.IsWord(by, "ACLCAT"):
+			filter = func(o *command.Own) bool { return o.HasCategory(value) }
+		}
+	}
+	var names [][]byte
+	for i := range command.AllOwn {
+		for _, o := range command.AllOwn[i].WithSubs() {
+			if filter(o) {
+				names = append(names, resp.AppendBulk(nil, o.Name))
+			}
+		}
+	}
+	return r.RelayRewritten(cmd, func(reply []byte) []byte {
+		if all, ok := resp.Elements(reply); ok {
+			return resp.Array(append(all, names...))
+		}
+		return reply
+	})
+}
+
+// docs answers COMMAND DOCS [name …]. The reply is a map of the commands that exist.
+func docs(r *route.Router, table command.Table, _ *command.Command, cmd resp.Command) bool {
+	resp3 := r.Lane.RESP3
+	var own [][]byte
+	names := table.OwnNames(cmd.Args)
+	for i := range command.AllOwn {
+		for n, o := range command.AllOwn[i].WithSubs() {
+			if len(cmd.Args) == 2 && n == 0 || contains(names, o) {
+				own = append(own, resp.AppendBulk(nil, o.Name), o.Docs(resp3))
+			}
+		}
+	}
+	return r.RelayRewritten(cmd, func(reply []byte) []byte {
+		all, ok := resp.Elements(reply)
+		if !ok {
+			return reply
+		}
+		all = append(all, own...)
+		if resp3 {
+			return append(resp.AppendMap(nil, len(all)/2), bytes.Join(all, nil)...)
+		}
+		return resp.Array(all)
+	})
+}
+
+func contains(names []*command.Own, o *command.Own) bool {
+	for _, n := range names {
+		if n == o {
+			return true
+		}
+	}
+	return false
+}
+
+// getKeys answers COMMAND GETKEYS and COMMAND GETKEYSANDFLAGS for Leash's own commands.
+func getKeys(r *route.Router, table command.Table, c *command.Command, cmd resp.Command) bool {
+	if len(cmd.Args) < 3 {
+		return r.RelayAny(cmd)
+	}
+	o := table.Own(cmd.Args[2])
+	if o == nil {
+		return r.RelayAny(cmd)
+	}
+	keys := o.KeysOf(cmd.Args[2:])
+	switch {
+	case o.Keys == command.NoKey:
+		return r.Fail("ERR The command has no key arguments")
+	case !o.ArityOK(cmd.Args[2:]):
+		return r.Fail(msgArity)
+	case len(keys) == 0:
+		return r.Fail("ERR Invalid arguments specified for command")
+	}
+	b := resp.AppendArray(nil, len(keys))
+	for _, key := range keys {
+		if c.Name == "command|getkeys" {
+			b = resp.AppendBulk(b, key)
+		} else {
+			b = resp.AppendSet(resp.AppendBulk(resp.AppendArray(b, 2), key), r.Lane.RESP3, o.Use.KeyFlags...)
+		}
+	}
+	return r.Answer(b)
+}
+
+// Help is the reply of a HELP command of Leash, in the form of Redis's own HELP subcommands: a
+// title, and the usage and the purpose of each command.
+func Help(title string, commands []command.Own) []byte {
+	lines := []string{title}
+	for i := range commands {
+		lines = append(lines, commands[i].Usage(), "    "+commands[i].Summary+".")
+	}
+	b := resp.AppendArray(nil, len(lines))
+	for _, line := range lines {
+		b = resp.AppendStatus(b, line)
+	}
+	return b
+}
