@@ -8,6 +8,7 @@ import (
 	"leash/proxy/command"
 	"leash/proxy/commandinfo"
 	"leash/proxy/resp"
+	"leash/proxy/subscribers"
 )
 
 // handler runs one command of a session. It returns false when the session ends.
@@ -71,6 +72,20 @@ func commandInfoHandlers() handlers {
 	for name, run := range commandinfo.Commands() {
 		all[name] = func(s *session, c *command.Command, cmd resp.Command) bool {
 			return !s.ready(c, cmd) || run(&s.router, s.server.commands, c, cmd)
+		}
+	}
+	return all
+}
+
+// pubsubHandlers are the subcommands of PUBSUB.
+func pubsubHandlers() handlers {
+	all := handlers{}
+	for name, run := range subscribers.Commands() {
+		all["PUBSUB|"+name] = func(s *session, c *command.Command, cmd resp.Command) bool {
+			if !c.ArityOK(cmd.Args) {
+				return s.wrongArity(c)
+			}
+			return run(&s.router, s.server.exchange, cmd)
 		}
 	}
 	return all

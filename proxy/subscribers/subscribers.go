@@ -1,4 +1,7 @@
-package proxy
+// Package subscribers is PUBSUB, the commands about subscribers. A node of a cluster counts only its
+// own subscribers, so Leash asks all nodes. It counts the clients of all Leashes instead of the
+// Leashes' own subscriptions.
+package subscribers
 
 import (
 	"bytes"
@@ -7,47 +10,46 @@ import (
 	"slices"
 
 	"leash/proxy/call"
-	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/pubsub"
 	"leash/proxy/resp"
+	"leash/proxy/route"
 	"leash/proxy/upstream"
 )
 
-// pubsubHandlers are the commands about subscribers. A node of a cluster counts only its own
-// subscribers, so Leash asks all nodes. It counts the clients of all Leashes instead of the
-// Leashes' own subscriptions.
-func pubsubHandlers() handlers {
-	return handlers{
-		"PUBSUB|CHANNELS":      activeChannels(pubsub.Channel),
-		"PUBSUB|SHARDCHANNELS": activeChannels(pubsub.Shard),
-		"PUBSUB|NUMSUB":        subscriberCounts(pubsub.Channel),
-		"PUBSUB|SHARDNUMSUB":   subscriberCounts(pubsub.Shard),
-		"PUBSUB|NUMPAT":        (*session).patternCount,
+// Run answers a command of this family. The number of arguments is right. It returns false when the
+// session ends.
+type Run func(r *route.Router, x *pubsub.Exchange, cmd resp.Command) bool
+
+// Commands are the subcommands of PUBSUB, by upper-case name.
+func Commands() map[string]Run {
+	return map[string]Run{
+		"CHANNELS":      activeChannels(pubsub.Channel),
+		"SHARDCHANNELS": activeChannels(pubsub.Shard),
+		"NUMSUB":        subscriberCounts(pubsub.Channel),
+		"SHARDNUMSUB":   subscriberCounts(pubsub.Shard),
+		"NUMPAT":        patternCount,
 	}
 }
 
 // activeChannels answers PUBSUB CHANNELS and SHARDCHANNELS
 // (https://redis.io/docs/latest/commands/pubsub-channels/).
-func activeChannels(kind pubsub.Kind) handler {
-	return func(s *session, c *command.Command, cmd resp.Command) bool {
-		if !c.ArityOK(cmd.Args) {
-			return s.wrongArity(c)
-		}
-		if !s.router.AdoptTopology() || !s.calls.Admit(len(cmd.Raw)) {
+func activeChannels(kind pubsub.Kind) Run {
+	return func(r *route.Router, x *pubsub.Exchange, cmd resp.Command) bool {
+		if !r.AdoptTopology() || !r.Admit(len(cmd.Raw)) {
 			return false
 		}
-		q := newChannelQuery(s.ctx, s.server.exchange, kind, cmd)
-		for _, n := range s.router.Topology().Masters() {
-			if !s.router.AwaitRoom(n) {
+		q := newChannelQuery(r.Context(), x, kind, cmd)
+		for _, n := range r.Topology().Masters() {
+			if !r.AwaitRoom(n) {
 				return false
 			}
 			q.add(n, cmd)
 		}
 		if len(q.parts) == 0 {
-			return s.fail(call.ErrorUnserved)
+			return r.Fail(call.ErrorUnserved)
 		}
-		return s.router.FanOut(q.parts, q.to, len(cmd.Raw), q.merge)
+		return r.FanOut(q.parts, q.to, len(cmd.Raw), q.merge)
 	}
 }
 
@@ -174,23 +176,21 @@ func countsRequest(kind pubsub.Kind, names []string) []byte {
 }
 
 // subscriberCounts answers PUBSUB NUMSUB and SHARDNUMSUB.
-func subscriberCounts(kind pubsub.Kind) handler {
-	return func(s *session, c *command.Command, cmd resp.Command) bool {
-		if !c.ArityOK(cmd.Args) {
-			return s.wrongArity(c)
-		}
+func subscriberCounts(kind pubsub.Kind) Run {
+	return func(r *route.Router, x *pubsub.Exchange, cmd resp.Command) bool {
 		names := make([]string, len(cmd.Args)-2)
 		for i, arg := range cmd.Args[2:] {
 			names[i] = string(arg)
 		}
-		others := s.server.exchange.Others(s.ctx, kind, names, "")
-		return s.router.ToEvery(cmd, func(parts []*call.Part) merge.Func {
-			return s.server.mergeCounts(parts, kind, names, others)
+		others := x.Others(r.Context(), kind, names, "")
+		return r.ToEvery(cmd, func(parts []*call.Part) merge.Func {
+			return mergeCounts(x, parts, kind, names, others)
 		})
 	}
 }
 
-func (s *Server) mergeCounts(parts []*call.Part, kind pubsub.Kind, names []string, others pubsub.Others) merge.Func {
+func mergeCounts(x *pubsub.Exchange, parts []*call.Part, kind pubsub.Kind, names []string,
+	others pubsub.Others) merge.Func {
 	return func(replies []*merge.Reply) (merge.Reply, bool) {
 		counts := make([]int64, len(names))
 		for i, r := range replies {
@@ -199,14 +199,14 @@ func (s *Server) mergeCounts(parts []*call.Part, kind pubsub.Kind, names []strin
 				return merge.Reply{}, false
 			}
 			for j, name := range names {
-				counts[j] += reported[j] - int64(s.exchange.Subscribers(parts[i].Node(), kind, name))
+				counts[j] += reported[j] - int64(x.Subscribers(parts[i].Node(), kind, name))
 			}
 		}
 		b := resp.AppendArray(nil, 2*len(names))
 		for i, name := range names {
 			b = resp.AppendBulk(b, name)
 			past := max(counts[i]-int64(others.Held(name)), 0) // subscribers without a Leash
-			b = resp.AppendInt(b, past+int64(s.exchange.Clients(kind, name)+others.Clients(name)))
+			b = resp.AppendInt(b, past+int64(x.Clients(kind, name)+others.Clients(name)))
 		}
 		return merge.Of(b), true
 	}
@@ -215,12 +215,8 @@ func (s *Server) mergeCounts(parts []*call.Part, kind pubsub.Kind, names []strin
 // patternCount answers PUBSUB NUMPAT, the number of different patterns. A node reports only a
 // number and not the patterns. Leash knows only the patterns of Leashes. So it counts a pattern on
 // several nodes once only if a Leash has subscribed to it.
-func (s *session) patternCount(c *command.Command, cmd resp.Command) bool {
-	if !c.ArityOK(cmd.Args) {
-		return s.wrongArity(c)
-	}
-	x := s.server.exchange
-	reported := x.Others(s.ctx, pubsub.Pattern, nil, "*")
+func patternCount(r *route.Router, x *pubsub.Exchange, cmd resp.Command) bool {
+	reported := x.Others(r.Context(), pubsub.Pattern, nil, "*")
 	count := func(parts []*call.Part, replies []*merge.Reply) (merge.Reply, bool) {
 		ours := x.Active(pubsub.Pattern)
 		for pattern := range reported {
@@ -229,8 +225,8 @@ func (s *session) patternCount(c *command.Command, cmd resp.Command) bool {
 			}
 		}
 		var others int64
-		for i, r := range replies {
-			n, ok := resp.Int(r.Bytes())
+		for i, one := range replies {
+			n, ok := resp.Int(one.Bytes())
 			if !ok {
 				return merge.Reply{}, false
 			}
@@ -241,7 +237,7 @@ func (s *session) patternCount(c *command.Command, cmd resp.Command) bool {
 		}
 		return merge.Of(resp.AppendInt(nil, others+int64(len(ours)))), true
 	}
-	return s.router.ToEvery(cmd, func(parts []*call.Part) merge.Func {
+	return r.ToEvery(cmd, func(parts []*call.Part) merge.Func {
 		return func(replies []*merge.Reply) (merge.Reply, bool) { return count(parts, replies) }
 	})
 }
