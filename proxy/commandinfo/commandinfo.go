@@ -1,5 +1,5 @@
-// Package commandinfo is COMMAND and its subcommands. They list the lock commands among Redis's, for
-// clients that send only known commands.
+// Package commandinfo is COMMAND and its subcommands. They list the lock commands among Redis's,
+// for clients that send only known commands.
 package commandinfo
 
 import (

@@ -1,5 +1,5 @@
-// Package subscribers is PUBSUB, the commands about subscribers. A node of a cluster counts only its
-// own subscribers, so Leash asks all nodes. It counts the clients of all Leashes instead of the
+// Package subscribers is PUBSUB, the commands about subscribers. A node of a cluster counts only
+// its own subscribers, so Leash asks all nodes. It counts the clients of all Leashes instead of the
 // Leashes' own subscriptions.
 package subscribers
 
