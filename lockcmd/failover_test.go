@@ -78,7 +78,7 @@ func TestSickReplicasHoldUpNoScript(t *testing.T) {
 	for i := range 8 { // each client asks nodes at random
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 		key := redistest.KeyIn(i*2000, "lock")
-		reply, err := script.ReleaseScript.Run(ctx, dialCluster(t, masters...), script.Plain.EndKeys(key, "me"),
+		reply, err := script.ReleaseScript.Run(ctx, dialCluster(t, masters...), script.Plain.EndKeys(key),
 			words("me", 1, "nobody", 1, "", script.LockChannel(key), "p"))
 		cancel()
 		if err != nil || fmt.Sprint(reply) != "-1" {

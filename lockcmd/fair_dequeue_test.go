@@ -57,7 +57,7 @@ func fillQueue(rdb redis.UniversalClient, key string, n int, alive, first, step 
 func dequeueOwners(t *testing.T, rdb redis.UniversalClient, key string, owners ...string) {
 	t.Helper()
 	if _, err := script.ByName("dequeue").Run(context.Background(), rdb.(script.Processor),
-		script.Fair.EndKeys(key, ""),
+		script.Fair.EndKeys(key),
 		append(words(script.LockChannel(key), "p", 1, fairHeartbeat.Milliseconds()), owners...)); err != nil {
 		t.Error(err)
 	}

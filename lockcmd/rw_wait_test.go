@@ -341,7 +341,7 @@ func TestR21HandOverToAReaderThatAlreadyHolds(t *testing.T) {
 			h.apply(closedToRelease, "")
 		}()
 		h := &heldBy{t: t, rdb: rdb, mode: script.Read, key: key, token: token, carrier: a.carrier.name}
-		keys := script.Read.EndKeys(key, "me", script.TokenKey(key))
+		keys := script.Read.EndKeys(key, script.TokenKey(key))
 		hand := func(number int64) []any {
 			args := h.hand(token, h.carrier, number)
 			args[5], args[6], args[7] = waits.owner, b.carrier.name, waits.number

@@ -95,7 +95,7 @@ func (p *rightsStage) renewal(m *script.Mode, locks ...string) rightsCall {
 	call := rightsCall{script: m.Renew, args: []any{rightsTTL}, names: locks}
 	for _, key := range locks {
 		r := p.record(m, key, "me")
-		call.keys = append(call.keys, m.Keys(key, "me")...)
+		call.keys = append(call.keys, m.Keys(key)...)
 		call.args = append(call.args, "me", script.RecordPrefix(r.Token, r.Carrier))
 	}
 	return call
@@ -103,7 +103,7 @@ func (p *rightsStage) renewal(m *script.Mode, locks ...string) rightsCall {
 
 // undo is the undo of the request with that number.
 func (p *rightsStage) undo(m *script.Mode, c *conn, number int64) rightsCall {
-	return rightsCall{script: m.Undo, keys: m.EndKeys(p.key, "me"),
+	return rightsCall{script: m.Undo, keys: m.EndKeys(p.key),
 		args: []any{"me", c.carrier.name, number, number + 1, m.Channel(p.key), "p", 0}}
 }
 
@@ -113,7 +113,7 @@ func (call rightsCall) restore(m *script.Mode, key, owner, text string) rightsCa
 	if call.script == nil {
 		call = rightsCall{script: m.Restore, args: []any{"", farAway, 60000}}
 	}
-	call.keys = append(call.keys, m.Keys(key, owner)...)
+	call.keys = append(call.keys, m.Keys(key)...)
 	if m != script.Permit {
 		call.keys = append(call.keys, script.TokenKey(key))
 	}

@@ -33,7 +33,7 @@ func TestR13ScriptsRefuseStaleRequests(t *testing.T) {
 			h.refuseAcquires()
 			h.refuseOneKey()
 			// one count remains
-			h.call("[0]", m.Handover, m.EndKeys(key, "me", script.TokenKey(key)),
+			h.call("[0]", m.Handover, m.EndKeys(key, script.TokenKey(key)),
 				append(h.hand(token, h.carrier, c.carrier.requests.Add(1)), m.Name)...)
 			want(t, c.do("LOCK.RELEASE", key), ":1")
 		}
@@ -90,8 +90,8 @@ func (h *heldBy) hand(token int64, carrier string, number int64) []any {
 // refuse calls the scripts that end a hold, for others and too late.
 func (h *heldBy) refuse() {
 	m, key, channel := h.mode, h.key, h.mode.Channel(h.key)
-	ends, hands, revokes := m.ReleaseKeys(key, "me"), m.EndKeys(key, "me", script.TokenKey(key)),
-		m.EndKeys(key, "me", "{"+key+"}:t", "{"+key+"}:a")
+	ends, hands, revokes := m.ReleaseKeys(key), m.EndKeys(key, script.TokenKey(key)),
+		m.EndKeys(key, "{"+key+"}:t", "{"+key+"}:a")
 	for _, other := range []struct {
 		token   int64
 		carrier string
@@ -99,13 +99,13 @@ func (h *heldBy) refuse() {
 		h.refused("-1", m.Release, ends, "me", other.token, other.carrier, h.last+9, "all", channel, "p")
 		h.refused("[-1]", m.Handover, hands, append(h.hand(other.token, other.carrier, h.last+9), m.Name)...)
 		h.refused("-1", m.Revoke, revokes, "me", other.token, other.carrier, "all", channel, "p", 1000, "", "", "")
-		h.refused("[0]", m.Renew, m.Keys(key, "me"), 60000, "me", script.RecordPrefix(other.token, other.carrier))
+		h.refused("[0]", m.Renew, m.Keys(key), 60000, "me", script.RecordPrefix(other.token, other.carrier))
 	}
 	h.refused("-2", m.Release, ends, "me", h.token, h.carrier, h.last-1, "all", channel, "p")
 	h.refused("[-2]", m.Handover, hands, append(h.hand(h.token, h.carrier, h.last-1), m.Name)...)
-	h.refused("-1", m.Undo, m.EndKeys(key, "me"), "me", "x:1.1", h.last, h.last+1, channel, "p", 0)
+	h.refused("-1", m.Undo, m.EndKeys(key), "me", "x:1.1", h.last, h.last+1, channel, "p", 0)
 	for _, owner := range []string{"me", "you"} { // held through a Leash, and not held
-		h.refused("0", m.BreakOther, m.EndKeys(key, owner, "{"+key+"}:a"), owner, channel, "p", 1000)
+		h.refused("0", m.BreakOther, m.EndKeys(key, "{"+key+"}:a"), owner, channel, "p", 1000)
 	}
 	if n := h.rdb.Exists(context.Background(), "{"+key+"}:t", "{"+key+"}:a").Val(); n != 0 {
 		h.t.Errorf("%s: %d answers were left about what was not done", m.Name, n)
@@ -115,7 +115,7 @@ func (h *heldBy) refuse() {
 // refuseToMove calls the scripts that change the carrier or the end of a hold.
 func (h *heldBy) refuseToMove() {
 	m, key := h.mode, h.key
-	keys := m.Keys(key, "me", "{"+key+"}:t", "{"+key+"}:n")
+	keys := m.Keys(key, "{"+key+"}:t", "{"+key+"}:n")
 	for _, row := range [][]any{
 		{h.token - 1, h.carrier, "", ""}, {h.token, "x:1.1", "", ""}, {h.token, h.carrier, h.last + 1, ""},
 		{h.token, h.carrier, "", "=another"},
@@ -124,7 +124,7 @@ func (h *heldBy) refuseToMove() {
 			"", "")...)
 	}
 	record := "L1 5 x:1.1 1 5 1 30000 l - - c"
-	h.refused("-1", m.Extend, m.Keys(key, "me", "{"+key+"}:t"), "me", record,
+	h.refused("-1", m.Extend, m.Keys(key, "{"+key+"}:t"), "me", record,
 		"L1 5 x:1.1 1 5 1 90000 l extend=x:1 - c", 90000, "", "", 1000)
 	if exists(h.t, h.rdb, "{"+key+"}:t") {
 		h.t.Errorf("%s: a tombstone was left of what was not done", m.Name)
@@ -135,7 +135,7 @@ func (h *heldBy) refuseToMove() {
 func (h *heldBy) refuseAcquires() {
 	acquire := func(want string, m *script.Mode, key, owner, carrier string, number, tracked any) {
 		h.t.Helper()
-		keys, args := m.Keys(key, owner, script.TokenKey(key)),
+		keys, args := m.Keys(key, script.TokenKey(key)),
 			[]any{owner, carrier, number, tracked, 30000, "w", 0, "-", "client", "-"}
 		if m.Fair {
 			keys, args = append(keys, m.Queue(key)...), append(args, "", m.Channel(key), "p")
@@ -226,7 +226,7 @@ func TestR25RenewalRefusedByRedisIsUnknown(t *testing.T) {
 		for _, m := range script.Modes {
 			c, key := connect(t, s), newKey()
 			h := &heldBy{t: t, rdb: limited, mode: m, key: key}
-			h.call("[-1]", m.Renew, m.Keys(key, "me"), 90000, "me",
+			h.call("[-1]", m.Renew, m.Keys(key), 90000, "me",
 				script.RecordPrefix(c.hold(key, m.Option, "OWNER", "me"), c.carrier.name))
 		}
 	}
@@ -234,8 +234,8 @@ func TestR25RenewalRefusedByRedisIsUnknown(t *testing.T) {
 		c, key := connect(t, s), newKey()
 		h := &heldBy{t: t, rdb: without("pexpireat"), mode: m, key: key}
 		token := c.hold(key, m.Option, "OWNER", "me")
-		h.call("[1]", m.Renew, m.Keys(key, "me"), 90000, "me", script.RecordPrefix(token, c.carrier.name))
-		if left := rdb.PTTL(t.Context(), m.Keys(key, "me")[0]).Val(); left < 80*time.Second {
+		h.call("[1]", m.Renew, m.Keys(key), 90000, "me", script.RecordPrefix(token, c.carrier.name))
+		if left := rdb.PTTL(t.Context(), m.Keys(key)[0]).Val(); left < 80*time.Second {
 			t.Errorf("%s: %v are left, want 90 s", m.Name, left)
 		}
 	}

@@ -158,7 +158,7 @@ func (a *Acquisition) prepare(c *Client, args *AcquireArgs) {
 	if call.WantReplicas, call.ReplicaTimeout = args.Replicas, args.ReplicasIn; args.Replicas > 0 {
 		call.Script = m.AcquireReplicated
 	}
-	call.Keys = m.Keys(key, g.Owner, TokenKey(key), TurnsKey(key))
+	call.Keys = m.Keys(key, TokenKey(key), TurnsKey(key))
 	if call.Args == nil {
 		call.Args = make([]string, 0, 14)
 	}

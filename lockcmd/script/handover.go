@@ -34,8 +34,8 @@ func (c *Client) Handover(args *HandoverArgs, until time.Time) (r HandoverResult
 	list := append(grant.appendWhat(grant.appendWho(end.list(16))),
 		m.Channel(key), c.Publish, args.Mode.Name, args.Turn, turnOver, args.TurnEvent)
 	call := &scriptCall{
-		Script: m.Handover, DB: end.Hold.Lock.DB, Keys: m.EndKeys(key, end.Owner, TokenKey(key), TurnsKey(key)),
-		MinKeys: m.MinKeys(key, end.Owner) + 1, Args: list,
+		Script: m.Handover, DB: end.Hold.Lock.DB, Keys: m.EndKeys(key, TokenKey(key), TurnsKey(key)),
+		MinKeys: m.MinKeys() + 1, Args: list,
 	}
 	reply, err := c.ask(call, until)
 	if err != nil {

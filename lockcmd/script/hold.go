@@ -82,8 +82,8 @@ func (c *Client) MarkBroken(r Ref, lasts time.Duration, event string, until time
 func (c *Client) ForceEnd(lock Lock, h Hold, requestID string, lasts time.Duration, until time.Time) (ended bool,
 	err error) {
 	n, err := c.askIntThroughMigration(&scriptCall{
-		Script: h.Mode.Revoke, DB: lock.DB, MinKeys: h.Mode.MinKeys(lock.Key, h.Owner),
-		Keys: h.Mode.EndKeys(lock.Key, h.Owner, h.ref(lock).tombstone(), AnswerKey(lock.Key, requestID)),
+		Script: h.Mode.Revoke, DB: lock.DB, MinKeys: h.Mode.MinKeys(),
+		Keys: h.Mode.EndKeys(lock.Key, h.ref(lock).tombstone(), AnswerKey(lock.Key, requestID)),
 		Args: words(
 			h.Owner, h.Record.Token, h.Record.Carrier, "all", h.Mode.Channel(lock.Key), c.Publish,
 			lasts.Milliseconds(), "", "", "", "broken",
@@ -97,8 +97,8 @@ func (c *Client) ForceEnd(lock Lock, h Hold, requestID string, lasts time.Durati
 func (c *Client) ForceEndOther(lock Lock, h Hold, requestID string, lasts time.Duration,
 	until time.Time) (ended bool, err error) {
 	n, err := c.askIntThroughMigration(&scriptCall{
-		Script: h.Mode.BreakOther, DB: lock.DB, MinKeys: h.Mode.MinKeys(lock.Key, h.Owner),
-		Keys: h.Mode.EndKeys(lock.Key, h.Owner, AnswerKey(lock.Key, requestID)),
+		Script: h.Mode.BreakOther, DB: lock.DB, MinKeys: h.Mode.MinKeys(),
+		Keys: h.Mode.EndKeys(lock.Key, AnswerKey(lock.Key, requestID)),
 		Args: words(h.Owner, h.Mode.Channel(lock.Key), c.Publish, lasts.Milliseconds()),
 	}, until)
 	return n == 1, err
@@ -128,8 +128,8 @@ func (c *Client) Extend(args ExtendArgs, until time.Time) (ExtendResult, error) 
 		channel = CarrierChannel(h.Record.Carrier)
 	}
 	call := &scriptCall{
-		Script: h.Mode.Extend, DB: args.Lock.DB, MinKeys: h.Mode.MinKeys(args.Lock.Key, h.Owner),
-		Keys: h.Mode.Keys(args.Lock.Key, h.Owner, h.ref(args.Lock).tombstone()),
+		Script: h.Mode.Extend, DB: args.Lock.DB, MinKeys: h.Mode.MinKeys(),
+		Keys: h.Mode.Keys(args.Lock.Key, h.ref(args.Lock).tombstone()),
 		Args: words(h.Owner, h.Text, extendedRecord(h.Text, ms, args.RequestID, args.ToLease), ms, channel,
 			args.Event, args.Keep.Milliseconds()),
 	}

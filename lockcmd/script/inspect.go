@@ -97,7 +97,7 @@ func (c *Client) Inspect(lock Lock, until time.Time) (Inspection, error) {
 // longest hold and the sum of the readers' counts.
 func (c *Client) inspectRW(lock Lock, until time.Time) (Inspection, error) {
 	reply, err := c.askThroughMigration(&scriptCall{
-		Script: inspectRWScript, DB: lock.DB, Keys: Read.Keys(lock.Key, ""),
+		Script: inspectRWScript, DB: lock.DB, Keys: Read.Keys(lock.Key),
 	}, until)
 	if err != nil {
 		return Inspection{}, errorOfRead(err)

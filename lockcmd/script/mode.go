@@ -32,7 +32,7 @@ type Mode struct {
 	Channel func(key string) string // where releases are published
 	// keys of the queue of FAIR waiters, which a release wakes (R22); nil without
 	Queue   func(key string) []string
-	Helpers func(key, owner string) []string // nil without
+	Helpers func(key string) []string // nil without
 }
 
 // Plain is an exclusive lock, Redisson's RLock.
@@ -79,7 +79,7 @@ func newRWMode(id uint8, name string, shared bool) *Mode {
 		Extend:     load("extend", "rw", "extend_report"),
 		BreakOther: load("break", "rw"),
 		Channel:    RWChannel,
-		Helpers:    func(key, _ string) []string { return []string{RecordsKey(key)} },
+		Helpers:    func(key string) []string { return []string{RecordsKey(key)} },
 	}
 }
 
@@ -92,7 +92,7 @@ var Permit = &Mode{
 	Handover: PermitHandoverScript,
 	Move:     PermitMoveScript, Renew: PermitRenewScript, Restore: permitRestoreScript,
 	RenewKey: PermitRenewKeyScript, Channel: PermitChannel,
-	Helpers: func(key, _ string) []string { return SemaphoreKeys(key)[1:] },
+	Helpers: func(key string) []string { return SemaphoreKeys(key)[1:] },
 }
 
 // Modes are all modes except Permit, by id.
@@ -106,18 +106,18 @@ func ModeOf(id uint8) *Mode {
 	return Modes[id]
 }
 
-// Keys are the keys of a script: those of an owner's hold of key, then more.
-func (m *Mode) Keys(key, owner string, more ...string) []string {
+// Keys are the keys of a script: those of a hold of key, then more.
+func (m *Mode) Keys(key string, more ...string) []string {
 	keys := append(make([]string, 0, 4), key)
 	if m.Helpers != nil {
-		keys = append(keys, m.Helpers(key, owner)...)
+		keys = append(keys, m.Helpers(key)...)
 	}
 	return append(keys, more...)
 }
 
 // EndKeys are the keys of a script that may end a hold: keys, then the queue of FAIR waiters.
-func (m *Mode) EndKeys(key, owner string, more ...string) []string {
-	keys := m.Keys(key, owner, more...)
+func (m *Mode) EndKeys(key string, more ...string) []string {
+	keys := m.Keys(key, more...)
 	if m.Queue != nil {
 		keys = append(keys, m.Queue(key)...)
 	}
@@ -127,11 +127,11 @@ func (m *Mode) EndKeys(key, owner string, more ...string) []string {
 // ReleaseKeys are the keys of the release script. For a plain lock it gets only the first key of
 // the queue and checks whether anybody waits. Each key costs time: of about 6 µs, all three keys of
 // the queue took 1 µs and the first one 0.5 µs.
-func (m *Mode) ReleaseKeys(key, owner string) []string {
+func (m *Mode) ReleaseKeys(key string) []string {
 	if m.Queue == nil || m.Fair {
-		return m.EndKeys(key, owner, TurnsKey(key))
+		return m.EndKeys(key, TurnsKey(key))
 	}
-	return m.Keys(key, owner, TurnsKey(key), queueKey(key))
+	return m.Keys(key, TurnsKey(key), queueKey(key))
 }
 
 // Unfair is the mode of waiters without FAIR for such holds.
@@ -142,12 +142,12 @@ func (m *Mode) Unfair() *Mode {
 	return m
 }
 
-// MinKeys is the number of keys of an owner's hold alone.
-func (m *Mode) MinKeys(key, owner string) int {
+// MinKeys is the number of keys of a hold alone.
+func (m *Mode) MinKeys() int {
 	if m.Helpers == nil {
 		return 1
 	}
-	return 1 + len(m.Helpers(key, owner))
+	return 1 + len(m.Helpers(""))
 }
 
 // HandsOverTo reports whether the release of a hold may grant the lock to a waiter in mode next.

@@ -44,7 +44,7 @@ func (c *Client) Move(args *MoveArgs, until time.Time) (MoveResult, error) {
 		channel = CarrierChannel(from.Carrier)
 	}
 	call := &scriptCall{
-		Script: m.Move, DB: from.Lock.DB, Keys: m.Keys(from.Lock.Key, args.Owner),
+		Script: m.Move, DB: from.Lock.DB, Keys: m.Keys(from.Lock.Key),
 		Args: words(
 			args.Owner, from.Token, from.Carrier, args.Last, args.ID, args.Carrier, args.Request,
 			RecordClient(args.Client),

@@ -45,8 +45,8 @@ func (c *Client) Release(args *ReleaseArgs, until time.Time) (answer int64, err 
 	}
 	m, key := end.Mode, end.Hold.Lock.Key
 	call := &scriptCall{
-		Script: m.Release, DB: end.Hold.Lock.DB, Keys: m.ReleaseKeys(key, end.Owner),
-		MinKeys:        m.MinKeys(key, end.Owner),
+		Script: m.Release, DB: end.Hold.Lock.DB, Keys: m.ReleaseKeys(key),
+		MinKeys:        m.MinKeys(),
 		Args:           append(end.list(5), m.Channel(key), c.Publish, args.Turn, waits, args.TurnEvent),
 		OutcomeUnknown: args.Unknown,
 	}
@@ -139,7 +139,7 @@ func (a *RevokeArgs) call(c *Client) *scriptCall {
 	}
 	return &scriptCall{
 		Script: m.Revoke, DB: a.Hold.Lock.DB, OutcomeUnknown: a.Unknown,
-		Keys: m.EndKeys(a.Hold.Lock.Key, a.Owner, a.Hold.tombstone(), AnswerKey(a.Hold.Lock.Key, a.AnswerID)),
+		Keys: m.EndKeys(a.Hold.Lock.Key, a.Hold.tombstone(), AnswerKey(a.Hold.Lock.Key, a.AnswerID)),
 		Args: words(
 			a.Owner, a.Hold.Token, a.Hold.Carrier, all, m.Channel(a.Hold.Lock.Key), c.Publish, a.Keep.Milliseconds(),
 			channel, a.Ended, a.Decremented,
@@ -160,7 +160,7 @@ func (c *Client) Revoke(args *RevokeArgs, until time.Time) (answer int64, err er
 // tombstone. It waits while the migration splits the keys of the hold.
 func (c *Client) RevokeOwnKeys(args *RevokeArgs, until time.Time) (answer int64, err error) {
 	call := args.call(c)
-	call.Keys = args.Mode.Keys(args.Hold.Lock.Key, args.Owner)
+	call.Keys = args.Mode.Keys(args.Hold.Lock.Key)
 	reply, err := c.askThroughMigration(call, until)
 	return c.revoked(args, call, reply, err)
 }

@@ -26,7 +26,7 @@ func (c *Client) CheckHold(
 // renewal is the call that renews or, with 0, checks one hold.
 func (r Ref) renewal(m *Mode, owner string, lasts time.Duration) *scriptCall {
 	return &scriptCall{
-		Script: m.Renew, DB: r.Lock.DB, Keys: m.Keys(r.Lock.Key, owner),
+		Script: m.Renew, DB: r.Lock.DB, Keys: m.Keys(r.Lock.Key),
 		Args: words(lasts.Milliseconds(), owner, RecordPrefix(r.Token, r.Carrier)),
 	}
 }

@@ -156,7 +156,7 @@ func (b *RenewBatch) call() *scriptCall {
 	for i := range b.Holds.Len() {
 		key, token, carrier := b.Holds.Hold(i)
 		owner := string(b.Holds.AppendOwner(i, nil))
-		call.Keys = append(call.Keys, b.Mode.Keys(key, owner)...)
+		call.Keys = append(call.Keys, b.Mode.Keys(key)...)
 		call.Args = append(call.Args, owner, RecordPrefix(token, carrier))
 	}
 	return call
@@ -219,7 +219,7 @@ func (buf *renewBuffer) free() {
 // appendCall appends the call that renews b.
 func (buf *renewBuffer) appendCall(b *RenewBatch) {
 	m, n := b.Mode, b.Holds.Len()
-	keys := n * m.MinKeys("", "")
+	keys := n * m.MinKeys()
 	dst := resp.AppendArray(buf.commands, 3+keys+1+2*n)
 	dst = buf.appendInt(resp.AppendBulk(resp.AppendBulk(dst, "EVALSHA"), m.Renew.SHA), int64(keys))
 	args := buf.args[:0]
@@ -227,7 +227,7 @@ func (buf *renewBuffer) appendCall(b *RenewBatch) {
 		key, token, carrier := b.Holds.Hold(i)
 		dst = resp.AppendBulk(dst, key)
 		if m.Helpers != nil {
-			for _, helper := range m.Helpers(key, "") {
+			for _, helper := range m.Helpers(key) {
 				dst = resp.AppendBulk(dst, helper)
 			}
 		}

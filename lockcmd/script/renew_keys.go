@@ -42,7 +42,7 @@ func (k *keyRenewal) renewFields(ctx context.Context) {
 	for j, i := range k.some {
 		key, token, carrier := k.batch.Holds.Hold(i)
 		owner := k.owner(i)
-		keys := k.batch.Mode.Keys(key, owner)
+		keys := k.batch.Mode.Keys(key)
 		lock, records := keys[len(keys)-2], keys[len(keys)-1]
 		cmds[j] = [2]once{k.send(ctx, pipe, lock, owner, ""),
 			k.send(ctx, pipe, records, owner, RecordPrefix(token, carrier))}

@@ -101,7 +101,7 @@ func (args *RestoreArgs) call() *scriptCall {
 	}
 	for i := range args.Holds {
 		h := &args.Holds[i]
-		call.Keys = append(call.Keys, args.Mode.Keys(h.Key, h.Owner)...)
+		call.Keys = append(call.Keys, args.Mode.Keys(h.Key)...)
 		if args.Mode != Permit {
 			call.Keys = append(call.Keys, TokenKey(h.Key))
 		}

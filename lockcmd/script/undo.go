@@ -20,7 +20,7 @@ type UndoArgs struct {
 func (c *Client) Undo(args UndoArgs) (answered bool) {
 	m, key := args.Mode, args.Lock.Key
 	return c.askUntilAnswered(&scriptCall{
-		Script: m.Undo, DB: args.Lock.DB, Keys: m.EndKeys(key, args.Owner), MinKeys: m.MinKeys(key, args.Owner),
+		Script: m.Undo, DB: args.Lock.DB, Keys: m.EndKeys(key), MinKeys: m.MinKeys(),
 		Args: words(args.Owner, args.Carrier, args.Acquire, args.Number, m.Channel(key), c.Publish, args.Keep),
 	})
 }
@@ -42,7 +42,7 @@ func (c *Client) Dequeue(
 	lock Lock, owners []string, bit string, heartbeat time.Duration, until time.Time,
 ) (stay bool, err error) {
 	n, err := c.askInt(&scriptCall{
-		Script: dequeueScript, DB: lock.DB, Keys: Fair.EndKeys(lock.Key, ""),
+		Script: dequeueScript, DB: lock.DB, Keys: Fair.EndKeys(lock.Key),
 		Args: append(words(Fair.Channel(lock.Key), c.Publish, bit, heartbeat.Milliseconds()), owners...),
 	}, until)
 	return err == nil && n == 0, err
