@@ -115,7 +115,7 @@ func (a *acquisition) grantTerms() script.GrantTerms {
 	return script.GrantTerms{
 		Owner: a.owner, Carrier: a.carrier.name, Request: a.number, Master: s.graces.GrantingMaster(opts.key),
 		TTL: opts.ttl, TokenTTL: s.cfg.TokenTTL, Options: opts.OptionLetters(), Ext: opts.Ext(),
-		ID: opts.id, Client: a.carrier.host.Client(),
+		ID: opts.id, Client: a.carrier.clientName(),
 	}
 }
 

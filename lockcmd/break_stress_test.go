@@ -51,12 +51,11 @@ func (c *connection) End(_ []byte, reason string) {
 func (c *connection) Watch(Attention)        {}
 func (c *connection) Push([]byte) bool       { return false }
 func (c *connection) SilentSince() time.Time { return time.Time{} }
-func (c *connection) Client() string         { return "127.0.0.1:1 " + c.name }
 
 func (p *testClient) connect(s *Service) *connection {
 	c := &connection{testClient: p}
 	c.ctx, c.cut = context.WithCancel(context.Background())
-	c.carrier = s.NewCarrier(lastConn.Add(1), c)
+	c.carrier = s.NewCarrier(lastConn.Add(1), "127.0.0.1:1 "+c.name, c, c)
 	return c
 }
 

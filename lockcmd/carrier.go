@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Host is the connection that carries the holds of a Carrier. Its methods do not block and are safe
-// for concurrent use.
+// Host acts on the connection that carries the holds of a Carrier. Its methods do not block and are
+// safe for concurrent use.
 type Host interface {
 	// End ends the connection, because the hold of key was lost for that reason, or because its
 	// owner has moved it to another connection (ReasonMoved). After it returns, nothing more of the
@@ -23,11 +23,13 @@ type Host interface {
 	// does nothing, if the client's protocol has no push frames; RESP3 has them. An empty frame
 	// only asks.
 	Push(frame []byte) bool
+}
+
+// Silence tells how long the client of a Carrier has been silent, for IDLE.
+type Silence interface {
 	// SilentSince is the time since when the client has sent nothing and is owed no answer. It is
-	// zero while a command is in progress.
+	// zero while a command is in progress. It does not block and is safe for concurrent use.
 	SilentSince() time.Time
-	// Client is "addr:port name", for logs and LOCK.INFO.
-	Client() string
 }
 
 // Attention is how closely a Host watches its client.
@@ -59,7 +61,9 @@ type Carrier struct {
 	service *Service
 	name    string // "<leash uuid>:<id>.<n>"; n is used once
 	host    Host
+	silence Silence
 
+	client    atomic.Pointer[string]    // see Rename
 	db        int                       // database of the commands; owned by the caller of Do
 	safeUntil atomic.Pointer[time.Time] // see SafeUntil; changed with mu held
 	requests  atomic.Int64              // number of the last request
@@ -93,13 +97,21 @@ type Carrier struct {
 	guarded int
 }
 
-// NewCarrier makes the carrier of a connection. id names the connection in logs. A connection may
-// have several carriers in a row (RESET). Each has its own name, because each counts its requests
-// from 1 and their holds must not be confused.
-func (s *Service) NewCarrier(id int64, h Host) *Carrier {
+// NewCarrier makes the carrier of a connection. id names the connection in logs, and client its
+// client, see Rename. A connection may have several carriers in a row (RESET). Each has its own
+// name, because each counts its requests from 1 and their holds must not be confused.
+func (s *Service) NewCarrier(id int64, client string, h Host, silence Silence) *Carrier {
 	name := s.uuid + ":" + strconv.FormatInt(id, 10) + "." + strconv.FormatInt(s.carriers.Add(1), 10)
-	return &Carrier{service: s, name: name, host: h}
+	c := &Carrier{service: s, name: name, host: h, silence: silence}
+	c.Rename(client)
+	return c
 }
+
+// Rename tells the carrier how logs and LOCK.INFO name its client: "addr:port name". It does not
+// block and is safe for concurrent use.
+func (c *Carrier) Rename(client string) { c.client.Store(&client) }
+
+func (c *Carrier) clientName() string { return *c.client.Load() }
 
 // endTimeout is how long End waits for Redis.
 const endTimeout = time.Second

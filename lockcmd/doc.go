@@ -8,7 +8,7 @@
 //
 // A [Service] is all locks of one Leash. Each client connection that uses locks gets a [Carrier],
 // because a hold depends on a connection. [Carrier.Do] runs one command. [Carrier.End] settles what
-// the connection leaves behind. The connection itself is known only as the interface [Host].
+// the connection leaves behind. The connection itself is known only as [Host] and [Silence].
 //
 // Inside the package:
 //
@@ -84,7 +84,7 @@
 //
 // A new master may lack holds. The package failover finds out which master is new, and explains the
 // grace period, in which it grants nothing. restore.go writes missing holds back. repair.go and
-// release_repair.go correct older states. slot_migration.go is for slots that move.
+// release_repair.go correct older states. In a slot that moves, script/release_keys.go releases.
 //
 // # Concurrency
 //

@@ -115,7 +115,7 @@ func (h *hold) fits(text string, clients map[*Carrier]bool) bool {
 	}
 	fits, known := clients[h.carrier]
 	if !known {
-		fits = strings.Contains(h.carrier.host.Client(), text)
+		fits = strings.Contains(h.carrier.clientName(), text)
 		clients[h.carrier] = fits
 	}
 	return fits
@@ -175,7 +175,7 @@ func (h *hold) view() (v HoldView, ok bool) {
 	c := h.carrier
 	v = HoldView{
 		DB: int(h.db), Key: h.key(), Mode: h.mode().Name, Owner: h.owner(), Token: h.token,
-		Client: c.host.Client(), ClientID: c.clientID(), Leash: c.service.uuid,
+		Client: c.clientName(), ClientID: c.clientID(), Leash: c.service.uuid,
 		Age: h.age(), Waiters: c.service.queues.length(h.lock()),
 	}
 	v.Left, _ = h.left()

@@ -44,7 +44,7 @@ func (c *Carrier) stopIdleTimerLocked() {
 // reported, because that may end the connection. The client has agreed to IDLE, so they are
 // released instead of left to expire (R28).
 func (c *Carrier) checkIdle() {
-	silent := c.host.SilentSince()
+	silent := c.silence.SilentSince()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.idleCheckAt = time.Time{}

@@ -127,7 +127,7 @@ func viewWaiter(w *waiter) WaiterView {
 	if c == nil {
 		return v
 	}
-	v.Client, v.ClientID = c.host.Client(), c.clientID()
+	v.Client, v.ClientID = c.clientName(), c.clientID()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.commandWait != nil {

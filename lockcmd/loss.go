@@ -72,7 +72,7 @@ func (r *lossReport) tell() {
 func (s *Service) recordLoss(h *hold, reason string) {
 	s.stats.lost(reason)
 	s.observeLoss(h, reason)
-	if !s.losses.add(loss{h, reason, h.carrier.host.Client()}) {
+	if !s.losses.add(loss{h, reason, h.carrier.clientName()}) {
 		s.stats.unlogged.Add(1)
 	}
 }

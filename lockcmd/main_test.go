@@ -262,14 +262,14 @@ type conn struct {
 
 var lastConn atomic.Int64
 
+const testClientName = "127.0.0.1:5000 test"
+
 func connect(t testing.TB, s *Service) *conn {
 	c := &conn{t: t, losses: make(chan string, 1000), moved: make(chan string, 1000), pushes: make(chan string, 1000)}
 	c.ctx, c.gone = context.WithCancel(context.Background())
-	c.carrier = s.NewCarrier(lastConn.Add(1), c)
+	c.carrier = s.NewCarrier(lastConn.Add(1), testClientName, c, c)
 	return c
 }
-
-func (c *conn) Client() string { return "127.0.0.1:5000 test" }
 
 // End implements Host.
 func (c *conn) End(key []byte, reason string) {

@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"leash/lockcmd/event"
 	"leash/lockcmd/script"
@@ -44,36 +41,24 @@ func endedByOwner(how renewal.Outcome) bool {
 
 // explainGone reads the tombstones of holds that are gone. If it cannot, the outcome is unknown.
 func (s *store) explainGone(ctx context.Context, batches []renewal.Batch, out [][]renewal.Outcome) {
-	if !slices.ContainsFunc(out, func(outcomes []renewal.Outcome) bool {
-		return slices.Contains(outcomes, renewal.Gone)
-	}) {
-		return // the usual case
+	type gone struct {
+		hold    *hold
+		outcome *renewal.Outcome
 	}
-	type position struct{ batch, hold int }
-	var positions []position
-	var cmds []*redis.StringCmd
-	pipe := s.redis.Database(batches[0].DB).Pipeline()
+	var all []gone
+	var refs []script.Ref
 	for i, outcomes := range out {
-		for j, o := range outcomes {
-			if o != renewal.Gone {
-				continue
+		for j := range outcomes {
+			if outcomes[j] == renewal.Gone {
+				h := (*batchHolds)(&batches[i]).at(j)
+				all, refs = append(all, gone{h, &outcomes[j]}), append(refs, h.ref())
 			}
-			h := batches[i].Holds[j].Keeper.(*hold)
-			positions = append(positions, position{i, j})
-			cmds = append(cmds, pipe.Get(ctx, script.TombstoneKey(h.key(), h.token, h.carrier.name)))
 		}
 	}
-	pipe.Exec(ctx)
-	for i, p := range positions {
-		text, err := cmds[i].Result()
-		var answer redis.Error
-		switch {
-		case err == nil, errors.Is(err, redis.Nil):
-			out[p.batch][p.hold] = s.tombstoneOutcome(ctx, batches[p.batch].Holds[p.hold].Keeper.(*hold), text)
-		case errors.As(err, &answer) && script.Judge(err) == script.Answered:
-			// It is no string, so no tombstone of ours.
-		default:
-			out[p.batch][p.hold] = renewal.Unknown
+	texts, errs := s.redis.Tombstones(ctx, refs)
+	for i, g := range all {
+		if *g.outcome = renewal.Unknown; errs[i] == nil {
+			*g.outcome = s.tombstoneOutcome(ctx, g.hold, texts[i])
 		}
 	}
 }

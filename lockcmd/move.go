@@ -44,7 +44,7 @@ func (a *acquisition) newMove(token int64, from, last string) *move {
 	m.after = script.Ref{Lock: opts.lock().inRedis(), Token: token, Carrier: c.name}
 	m.args = script.MoveArgs{
 		Mode: opts.mode, Owner: a.owner, From: script.Ref{Lock: opts.lock().inRedis(), Token: token, Carrier: from},
-		Last: last, ID: id, Carrier: c.name, Request: a.number, Client: c.host.Client(),
+		Last: last, ID: id, Carrier: c.name, Request: a.number, Client: c.clientName(),
 		Tombstone: text + " " + c.name, Keep: max(opts.ttl, s.cfg.WatchdogTimeout), Event: told,
 	}
 	return m

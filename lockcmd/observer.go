@@ -84,6 +84,6 @@ func (s *Service) observeEnd(ch *change) {
 func (h *hold) changed(kind ChangeKind, reason string) HoldChange {
 	return HoldChange{
 		Kind: kind, DB: int(h.db), Key: h.key(), Mode: h.mode().Name, Owner: h.owner(), Token: h.token,
-		Client: h.carrier.host.Client(), Held: h.age(), Reason: reason,
+		Client: h.carrier.clientName(), Held: h.age(), Reason: reason,
 	}
 }

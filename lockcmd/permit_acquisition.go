@@ -34,7 +34,7 @@ func (a *permitAcquisition) request(at position) *script.PermitRequest {
 		Lock: opts.lock().inRedis(),
 		Grant: script.GrantTerms{
 			Carrier: a.carrier.name, Request: a.number, Master: s.graces.GrantingMaster(opts.key), TTL: opts.ttl,
-			Options: opts.OptionLetters(), ID: opts.id, Client: a.carrier.host.Client(),
+			Options: opts.OptionLetters(), ID: opts.id, Client: a.carrier.clientName(),
 		},
 		Permits: a.permits, FirstToken: a.firstToken, Turn: s.turnEntry(script.Permit), Waits: opts.wait,
 		Behind: at.behind, TurnEvent: turnEventText(opts.lock(), script.Permit),

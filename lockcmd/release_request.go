@@ -27,7 +27,7 @@ type releaseRequest struct {
 	restore        renewal.Outcome
 	decremented    bool  // the count was taken here, though the master had another one
 	restoreBlocked bool  // a tombstone stops late restores
-	perKeyCounts   int64 // counts of the hold when keys are released one by one; else 0
+	perKeyCounts   int64 // see script.ReleaseArgs
 }
 
 // beginRelease moves a present hold, whose requests the caller has locked, to a state of release.
@@ -69,8 +69,16 @@ func (rel *releaseRequest) args() script.ReleaseArgs {
 	id := queueID{h.lock(), h.mode().Channel(h.key())}
 	return script.ReleaseArgs{
 		End: rel.endArgs(), Turn: s.turnEntry(h.mode().Unfair()), Waits: s.queues.waiting(id),
-		TurnEvent: turnEventText(h.lock(), h.mode()), Unknown: rel.outcomeUnknown,
+		TurnEvent: turnEventText(h.lock(), h.mode()), Unknown: rel.outcomeUnknown, PerKeyCounts: rel.perKeyCounts,
 	}
+}
+
+// ask sends the release alone.
+func (rel *releaseRequest) ask(until time.Time) (code int64, err error) {
+	args := rel.args()
+	code, err = rel.service.redis.Release(&args, until)
+	rel.outcomeUnknown, rel.perKeyCounts = args.Unknown, args.PerKeyCounts
+	return code, err
 }
 
 // send sends the release and settles the hold with the answer: script.HoldEnded,

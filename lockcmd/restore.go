@@ -42,7 +42,6 @@ func (s *Service) seek(lock lockID, o options, until time.Time) (info script.Ins
 
 // toRestore is the hold for a restore. The caller has locked its requests.
 func (h *hold) toRestore() script.RestoredHold {
-	client := h.carrier.host.Client() // first, because a host has its own mutex
 	until := h.carrier.service.watchdog.Until(&h.watch)
 	h.carrier.mu.Lock()
 	defer h.carrier.mu.Unlock()
@@ -55,7 +54,7 @@ func (h *hold) toRestore() script.RestoredHold {
 		Key: h.key(), Owner: h.owner(), Carrier: h.carrier.name, Token: h.token, Request: h.carrier.requests.Add(1),
 		Count: int64(h.count), Lasts: lasts, TTL: h.ttl,
 		Terms: script.Terms{Flags: h.Flags, MaxHold: x.maxHold, Idle: x.idle}, Moves: x.moves, LastID: x.lastID,
-		Client: client,
+		Client: h.carrier.clientName(),
 	}
 }
 

@@ -89,7 +89,7 @@ func (h *hold) certainFor() time.Duration {
 	x := h.readExtra()
 	c.mu.Unlock()
 	if x.idle > 0 {
-		left = min(left, idleLeft(x.idle, c.host.SilentSince()))
+		left = min(left, idleLeft(x.idle, c.silence.SilentSince()))
 	}
 	if !x.maxHoldEnd.IsZero() {
 		left = min(left, time.Until(x.maxHoldEnd))

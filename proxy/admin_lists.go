@@ -137,7 +137,7 @@ func (s *session) adminWaiters(o listOptions) list {
 	l := list{found: len(all), name: "waiters", records: len(shown)}
 	for _, w := range shown {
 		l.bytes = record(l.bytes, s.router.Lane.RESP3, "key", w.Key, "db", w.DB, "mode", w.Mode, "owner", w.Owner,
-			"waited-ms", w.Waited, "client", (*host)(w.session).Client(), "client-id", w.session.id)
+			"waited-ms", w.Waited, "client", w.session.clientName(), "client-id", w.session.id)
 	}
 	return l
 }

@@ -38,7 +38,7 @@ func (s *session) adminLogLevel(c *command.Command, cmd resp.Command) bool {
 		}
 		level.Set(min(before, next, slog.LevelInfo)) // the line is to be seen
 		s.server.log.Info("log level changed by a client", "from", before, "to", next, "session", s.id,
-			"client", (*host)(s).Client(), "user", s.user())
+			"client", s.clientName(), "user", s.user())
 		level.Set(next)
 		return s.ok()
 	}
@@ -52,7 +52,7 @@ func (s *session) adminDrain(*command.Command, resp.Command) bool {
 	if s.server.cfg.Stop == nil {
 		return s.fail(msgNoStop)
 	}
-	s.server.log.Info("leash is told to stop by a client", "session", s.id, "client", (*host)(s).Client(),
+	s.server.log.Info("leash is told to stop by a client", "session", s.id, "client", s.clientName(),
 		"user", s.user())
 	ok := s.ok()
 	s.out.Flush()

@@ -162,11 +162,13 @@ func (s *session) setInfo(c *command.Command, cmd resp.Command) bool {
 type labels struct {
 	name                string // CLIENT SETNAME
 	libName, libVersion string // CLIENT SETINFO
-	shownAs             string // the client as LOCK.INFO shows it; "": not known yet
 }
 
 func (s *session) rename(name string) {
-	s.label(func(l *labels) { l.name, l.shownAs = name, "" })
+	s.label(func(l *labels) { l.name = name })
+	if carrier := s.carrier(); carrier != nil {
+		carrier.Rename(s.clientName())
+	}
 }
 
 // label reads or changes the session's labels.

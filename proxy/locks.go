@@ -124,7 +124,7 @@ func (s *session) useLocks() *lockUse {
 		s.locks.Store(use)
 	}
 	if use.carrier.Load() == nil {
-		use.carrier.Store(s.server.locks.NewCarrier(s.id, (*host)(s)))
+		use.carrier.Store(s.server.locks.NewCarrier(s.id, s.clientName(), (*host)(s), (*host)(s)))
 	}
 	return use
 }
@@ -218,10 +218,13 @@ func lockReplyRESP3(reply []byte, isMap bool) []byte {
 	return b
 }
 
-// host implements lockcmd.Host for a session.
+// host implements lockcmd.Host and lockcmd.Silence for a session.
 type host session
 
-var _ lockcmd.Host = (*host)(nil)
+var (
+	_ lockcmd.Host    = (*host)(nil)
+	_ lockcmd.Silence = (*host)(nil)
+)
 
 // End implements lockcmd.Host. When it returns, the session is cut off from its client and from
 // Redis. lockcmd has logged and counted a loss.
@@ -265,25 +268,17 @@ func (h *host) Push(frame []byte) bool {
 	return pushes
 }
 
-// Client implements lockcmd.Host.
-func (h *host) Client() string {
-	s := (*session)(h)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.labels == nil {
-		s.labels = new(labels)
-	}
-	if s.labels.shownAs != "" {
-		return s.labels.shownAs
-	}
+// clientName is the client as logs and LOCK.INFO show it.
+func (s *session) clientName() string {
 	addr := s.conn.RemoteAddr()
 	text := addr.String()
 	if addr.Network() == "unix" {
 		text = "unix:" + s.conn.LocalAddr().String()
 	}
-	if s.labels.name != "" {
-		text += " " + s.labels.name
-	}
-	s.labels.shownAs = text
+	s.label(func(l *labels) {
+		if l.name != "" {
+			text += " " + l.name
+		}
+	})
 	return text
 }

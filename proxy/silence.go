@@ -36,7 +36,7 @@ func (s *session) restartSilence() {
 // sinceStart returns the nanoseconds since the server was started. It is never 0.
 func (s *Server) sinceStart() int64 { return max(int64(time.Since(s.started)), 1) }
 
-// SilentSince implements lockcmd.Host.
+// SilentSince implements lockcmd.Silence.
 func (h *host) SilentSince() time.Time {
 	s := (*session)(h)
 	s.mu.Lock()

@@ -193,13 +193,13 @@ func grantCases(m *script.Mode) map[string]replyCase {
 	if m.ReleaseKey != nil {
 		cases["release each key"] = replyCase{func(s *stage) string {
 			h := s.hold(m, "w")
-			counts, err := s.CountsOf(s.lock, m, h.Owner, s.until)
-			args := &script.ReleaseArgs{End: s.end(m, h, 2, "")}
-			records, _ := s.ReleasePart(args, script.RecordsPart, counts, s.until)
-			lock, _ := s.ReleasePart(args, script.LockPart, counts, s.until)
-			again, _ := s.ReleasePart(args, script.RecordsPart, counts, s.until)
-			return say(counts, records, lock, again, args.Unknown, err)
-		}, "1 1 1 -1 false <nil>"}
+			args := &script.ReleaseArgs{End: s.end(m, h, 2, ""), PerKeyCounts: 1}
+			first, err := s.Release(args, s.until)
+			again, _ := s.Release(args, s.until)
+			args.Unknown = false
+			later, _ := s.Release(args, s.until)
+			return say(first, again, later, args.Unknown, err)
+		}, "1 1 -1 false <nil>"}
 	}
 	named := make(map[string]replyCase, len(cases))
 	for name, one := range cases {

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // Ref names a hold.
@@ -24,6 +26,28 @@ func (r Ref) tombstone() string { return TombstoneKey(r.Lock.Key, r.Token, r.Car
 // Tombstone returns the text of a hold's tombstone, "" if there is none.
 func (c *Client) Tombstone(r Ref, until time.Time) (text string, err error) {
 	return c.Value(r.Lock.DB, r.tombstone(), until)
+}
+
+// Tombstones returns the texts of the tombstones of holds of one database, as Tombstone does. It
+// asks for all at once. A key of another type is no tombstone. An error says that Redis did not
+// answer.
+func (c *Client) Tombstones(ctx context.Context, refs []Ref) (texts []string, errs []error) {
+	if len(refs) == 0 {
+		return nil, nil
+	}
+	pipe := c.Database(refs[0].Lock.DB).Pipeline()
+	cmds := make([]*redis.StringCmd, len(refs))
+	for i, r := range refs {
+		cmds[i] = pipe.Get(ctx, r.tombstone())
+	}
+	pipe.Exec(ctx) // each command has its own error
+	texts, errs = make([]string, len(refs)), make([]error, len(refs))
+	for i, cmd := range cmds {
+		if texts[i], errs[i] = cmd.Result(); errs[i] != nil && Judge(errs[i]) == Answered {
+			errs[i] = nil
+		}
+	}
+	return texts, errs
 }
 
 // TombstoneLeft returns how long a hold's tombstone still lasts. It is negative if there is none.

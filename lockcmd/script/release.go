@@ -32,13 +32,31 @@ type ReleaseArgs struct {
 	Turn      string // the entry of this Leash in the list of turns
 	Waits     bool   // somebody waits for the lock here
 	TurnEvent string // for the Leash whose turn it is
-	// Unknown tells that a copy of the request may still be on its way. The functions set it.
-	Unknown bool
+	// Release sets the fields below, which are to be kept for a repetition.
+
+	Unknown bool // a copy of the request may still be on its way
+	// PerKeyCounts is how many counts the hold has, if a slot migration splits its keys. They are
+	// released one by one from then on, because the records and the lock differ. 0 if not.
+	PerKeyCounts int64
 }
 
 // Release takes a count of a hold back, or ends it. It blocks until Redis answers, or until the
 // given time. It may be called several times with the same arguments, and acts once (R7).
 func (c *Client) Release(args *ReleaseArgs, until time.Time) (answer int64, err error) {
+	if args.PerKeyCounts == 0 {
+		end := &args.End
+		if answer, err = c.release(args, until); end.Mode.ReleaseKey == nil || !KeysSplit(err) {
+			return answer, err
+		}
+		if args.PerKeyCounts, err = c.countsOf(end.Hold.Lock, end.Mode, end.Owner, until); err != nil {
+			return 0, err
+		}
+	}
+	return c.releaseKeys(args, until)
+}
+
+// release is Release with all keys in one script.
+func (c *Client) release(args *ReleaseArgs, until time.Time) (answer int64, err error) {
 	end, waits := &args.End, ""
 	if args.Waits {
 		waits = "1"
@@ -49,32 +67,6 @@ func (c *Client) Release(args *ReleaseArgs, until time.Time) (answer int64, err 
 		MinKeys:        m.MinKeys(),
 		Args:           append(end.list(5), m.Channel(key), c.Publish, args.Turn, waits, args.TurnEvent),
 		OutcomeUnknown: args.Unknown,
-	}
-	return c.askEnd(args, call, until)
-}
-
-// HoldPart is a key of a READ or WRITE hold.
-type HoldPart string
-
-// The parts. The records come first.
-const (
-	RecordsPart HoldPart = "records"
-	LockPart    HoldPart = "lock"
-)
-
-// ReleasePart is Release for one key of a hold that has so many counts. It serves when a slot
-// migration splits the keys (R14).
-func (c *Client) ReleasePart(
-	args *ReleaseArgs, part HoldPart, counts int64, until time.Time,
-) (answer int64, err error) {
-	m, lock := args.End.Mode, args.End.Hold.Lock
-	key := lock.Key
-	if part == RecordsPart {
-		key = RecordsKey(key)
-	}
-	call := &scriptCall{
-		Script: m.ReleaseKey, DB: lock.DB, Keys: []string{key},
-		Args: append(args.End.list(4), m.Channel(lock.Key), c.Publish, decimal(counts), string(part)),
 	}
 	return c.askEnd(args, call, until)
 }
@@ -91,27 +83,6 @@ func (c *Client) askEnd(args *ReleaseArgs, call *scriptCall, until time.Time) (a
 		return 0, c.badShape(call)
 	}
 	return answer, nil
-}
-
-// CountsOf asks how many counts an owner's READ or WRITE hold has, without the other keys of it. It
-// returns 1 at least, and not more than ReleasePart can handle.
-func (c *Client) CountsOf(lock Lock, m *Mode, owner string, until time.Time) (int64, error) {
-	n, err := c.askInt(&scriptCall{
-		Script: m.RenewKey, DB: lock.DB, Keys: []string{lock.Key}, Args: words(0, owner, ""),
-	}, until)
-	if err != nil {
-		return 0, err
-	}
-	return max(min(n, maxPerKeyCounts), 1), nil
-}
-
-// SetTimeout sets how long the first count of an owner's READ hold lasts, in a slot migration.
-// Without an answer that count lasts as long as before.
-func (c *Client) SetTimeout(lock Lock, owner string, left time.Duration, until time.Time) {
-	_, _ = c.ask(&scriptCall{
-		Script: Read.RenewKey, DB: lock.DB, Keys: []string{TimeoutKey(lock.Key, owner, 1)},
-		Args: words(left.Milliseconds(), "", ""),
-	}, until)
 }
 
 // RevokeArgs say which hold is released by somebody else than its carrier, or with a client's ID.
