@@ -89,7 +89,7 @@ func (c *Carrier) waitsForItself(opts acquireOptions) bool {
 // isHeld reports whether Redis has h. Without an answer from Redis it reports true, unless h is a
 // lease that should be over.
 func (s *Service) isHeld(h *hold) bool {
-	info, err := s.redis.Inspect(h.lock().inRedis(), s.deadline())
+	info, err := s.redis.Inspect(h.lock(), s.deadline())
 	if err != nil {
 		return !h.leaseOver()
 	}
@@ -128,7 +128,7 @@ func (c *Carrier) skipsQueue(opts acquireOptions) bool {
 // mayHold reports whether the owner has a hold of the lock, which the command usually repeats.
 // Without an answer from Redis it reports true.
 func (s *Service) mayHold(opts acquireOptions) bool {
-	info, err := s.redis.Inspect(opts.lock().inRedis(), s.deadline())
+	info, err := s.redis.Inspect(opts.lock(), s.deadline())
 	return err != nil || slices.ContainsFunc(info.Holds, func(f script.Hold) bool { return f.Owner == opts.owner })
 }
 

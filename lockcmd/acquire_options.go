@@ -22,7 +22,7 @@ type acquireOptions struct {
 	token    int64 // ATTACH: the token of the hold; else 0
 }
 
-func (opts acquireOptions) lock() lockID { return lockID{opts.db, opts.key} }
+func (opts acquireOptions) lock() script.Lock { return script.Lock{DB: opts.db, Key: opts.key} }
 
 const acquireName = "LOCK.ACQUIRE"
 

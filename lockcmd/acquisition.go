@@ -95,7 +95,7 @@ func (c *Carrier) newAcquisition(opts acquireOptions, own *hold) *acquisition {
 func (a *acquisition) acquireArgs() script.AcquireArgs {
 	opts, s := &a.options, a.carrier.service
 	args := script.AcquireArgs{
-		Lock: opts.lock().inRedis(), Mode: opts.mode, Grant: a.grantTerms(), Turn: s.turnEntry(opts.mode),
+		Lock: opts.lock(), Mode: opts.mode, Grant: a.grantTerms(), Turn: s.turnEntry(opts.mode),
 		Place:     a.place,
 		TurnEvent: turnEventText(opts.lock(), opts.mode), FairBit: s.fairBit,
 		Replicas: opts.replicas, ReplicasIn: a.replicaWait(),

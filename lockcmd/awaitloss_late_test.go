@@ -59,7 +59,7 @@ func TestR27AwaitLossRequestArrivesTooLate(t *testing.T) {
 			tests[name] = func(t *testing.T) {
 				a, key := connect(t, carrier), newKey()
 				token := a.token(append([]string{key}, strings.Fields(row.options)...)...)
-				w := other.events.lossWait(lockID{0, key}, token)
+				w := other.events.lossWait(lockOf(key), token)
 				info, err := other.redis.Inspect(w.Lock, other.deadline())
 				f, ok := info.Find(token)
 				if err != nil || !ok {

@@ -29,7 +29,7 @@ func startAwaitLoss(t *testing.T, s *Service, key string, token int64, block str
 // ends.
 func waitUntilWatched(t *testing.T, s *Service, key string) {
 	t.Helper()
-	h := s.find(lockID{0, key}, func(*hold) bool { return true })
+	h := s.find(lockOf(key), func(*hold) bool { return true })
 	eventually(t, 5*time.Second, "the carrier's Leash knows", func() bool {
 		h.carrier.mu.Lock()
 		defer h.carrier.mu.Unlock()
@@ -250,7 +250,7 @@ func TestR27AwaitLossAskedForTooLate(t *testing.T) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		a := connect(t, s)
 		token := a.token(key)
-		h := s.find(lockID{0, key}, func(*hold) bool { return true })
+		h := s.find(lockOf(key), func(*hold) bool { return true })
 		if !h.lockRequests(s.deadline()) {
 			t.Fatal("its request lock is taken")
 		}

@@ -62,7 +62,7 @@ func (c *Carrier) breakLock(_ context.Context, dst []byte, args [][]byte) []byte
 // A hold of Redisson is ended at once, because there is nobody to tell.
 type breakRequest struct {
 	service *Service
-	lock    lockID
+	lock    script.Lock
 	until   time.Time
 	targets map[int64]bool // tokens of the holds to end
 	// record prefixes of the holds that are marked; a hold that moves is marked again
@@ -80,7 +80,7 @@ type breakRequest struct {
 	ownerTold, forced bool
 }
 
-func (s *Service) newBreakRequest(lock lockID, until time.Time) *breakRequest {
+func (s *Service) newBreakRequest(lock script.Lock, until time.Time) *breakRequest {
 	return &breakRequest{service: s, lock: lock, until: until, targets: make(map[int64]bool),
 		marked: make(map[string]bool), awaitingReport: make(map[int64]script.Ref)}
 }
@@ -96,7 +96,7 @@ func (b *breakRequest) answer() int64 {
 }
 
 func (b *breakRequest) run() error {
-	info, err := b.service.redis.Inspect(b.lock.inRedis(), b.until)
+	info, err := b.service.redis.Inspect(b.lock, b.until)
 	// Leash may have holds beside readers of Redisson.
 	if err == nil && len(info.Holds) == 0 && (info.Owner == "" || info.Mode != script.Plain.Name) {
 		info, _, _, err = b.service.seek(b.lock, options{}, b.until)
@@ -121,7 +121,7 @@ func (b *breakRequest) run() error {
 		if b.service.redis.StoppedWithin(pause) || time.Now().After(b.until) {
 			return script.ErrRefused
 		}
-		info, err = b.service.redis.Inspect(b.lock.inRedis(), b.until)
+		info, err = b.service.redis.Inspect(b.lock, b.until)
 	}
 	if err == nil {
 		b.awaitReports()
@@ -161,7 +161,7 @@ func (s *Service) Break(db int, key string, confirmed []int64) (BreakOutcome, er
 	if msg := s.keyError(key); msg != "" {
 		return WasFree, &BadKeyError{msg}
 	}
-	b := s.newBreakRequest(lockID{db, key}, s.deadline())
+	b := s.newBreakRequest(script.Lock{DB: db, Key: key}, s.deadline())
 	b.confirmed = append([]int64{}, confirmed...)
 	err := b.run()
 	return BreakOutcome(b.answer()), err
@@ -211,8 +211,8 @@ func (b *breakRequest) forEach(holds []script.Hold, do func(script.Hold) error) 
 // markBroken tells the Leash of a hold that the hold is to be broken.
 func (b *breakRequest) markBroken(f script.Hold) error {
 	s, token, carrier := b.service, f.Record.Token, f.Record.Carrier
-	ref := script.Ref{Lock: b.lock.inRedis(), Token: token, Carrier: carrier}
-	marked, err := s.redis.MarkBroken(ref, b.keep(f), event.Text(event.Broken, token, carrier, b.lock.key), b.until)
+	ref := script.Ref{Lock: b.lock, Token: token, Carrier: carrier}
+	marked, err := s.redis.MarkBroken(ref, b.keep(f), event.Text(event.Broken, token, carrier, b.lock.Key), b.until)
 	if !marked {
 		return err
 	}
@@ -267,7 +267,7 @@ func (b *breakRequest) readReport(token int64) {
 // force ends a hold without its Leash, which was told before. The tombstone stays and is made
 // final, so that the Leash finds the reason.
 func (b *breakRequest) force(f script.Hold) error {
-	ended, err := b.service.redis.ForceEnd(b.lock.inRedis(), f, b.service.newRequestID(), b.keep(f), b.until)
+	ended, err := b.service.redis.ForceEnd(b.lock, f, b.service.newRequestID(), b.keep(f), b.until)
 	if err == nil && ended {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -280,7 +280,7 @@ func (b *breakRequest) force(f script.Hold) error {
 // forceOther ends a hold of Redisson.
 func (b *breakRequest) forceOther(f script.Hold) error {
 	b.begun = true
-	ended, err := b.service.redis.ForceEndOther(b.lock.inRedis(), f, b.service.newRequestID(), b.keep(f), b.until)
+	ended, err := b.service.redis.ForceEndOther(b.lock, f, b.service.newRequestID(), b.keep(f), b.until)
 	b.forced = b.forced || err == nil && ended
 	return err
 }
@@ -313,7 +313,7 @@ const reportPause = 10 * time.Millisecond
 // reportExpired reports that a lease ended by itself, if it is gone before BREAK ends it.
 func (s *Service) reportExpired(h *hold) {
 	for until := time.Now().Add(breakTimeout); time.Now().Before(until) && !s.redis.StoppedWithin(reportPause); {
-		info, err := s.redis.Inspect(h.lock().inRedis(), until)
+		info, err := s.redis.Inspect(h.lock(), until)
 		if err != nil {
 			continue
 		}

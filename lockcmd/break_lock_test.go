@@ -162,8 +162,8 @@ func TestR30BreakOfAReleasedHoldIsNoLoss(t *testing.T) {
 		newKey()
 	a, b := connect(t, s), connect(t, other)
 	token := a.token(key, "OWNER", "me")
-	late := &breakRequest{service: other, lock: lockID{0, key}, until: other.deadline()}
-	info, err := other.redis.Inspect(late.lock.inRedis(), late.until)
+	late := &breakRequest{service: other, lock: lockOf(key), until: other.deadline()}
+	info, err := other.redis.Inspect(late.lock, late.until)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,8 +269,8 @@ func TestR30BreakContinuesAfterItsLeashIsKilled(t *testing.T) {
 		breaker, kill := killableLeash(t, rdb, Config{})
 		a := connect(t, s)
 		a.token(key)
-		b := breaker.newBreakRequest(lockID{0, key}, breaker.deadline())
-		info, err := breaker.redis.Inspect(b.lock.inRedis(), b.until)
+		b := breaker.newBreakRequest(lockOf(key), breaker.deadline())
+		info, err := breaker.redis.Inspect(b.lock, b.until)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,8 +18,8 @@ import (
 // breakInSteps starts a BREAK that has read the holders and has not acted yet.
 func breakInSteps(t *testing.T, s *Service, key string) (b *breakRequest, seen script.Inspection) {
 	t.Helper()
-	b = s.newBreakRequest(lockID{0, key}, s.deadline())
-	seen, err := s.redis.Inspect(b.lock.inRedis(), b.until)
+	b = s.newBreakRequest(lockOf(key), s.deadline())
+	seen, err := s.redis.Inspect(b.lock, b.until)
 	if err != nil || len(seen.Holds) != 1 {
 		t.Fatalf("the hold is not seen: %v, %v", seen, err)
 	}
@@ -121,7 +121,7 @@ func TestR30BreakOfAHoldThatIsBeingEnded(t *testing.T) {
 			s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
 			a := connect(t, s)
 			token := a.token(append([]string{key}, strings.Fields(mode)...)...)
-			h := s.find(lockID{0, key}, func(*hold) bool { return true })
+			h := s.find(lockOf(key), func(*hold) bool { return true })
 			if !h.lockRequests(s.deadline()) { // keeps the hold from being ended
 				t.Fatal("its request lock is taken")
 			}

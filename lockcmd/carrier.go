@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"leash/lockcmd/script"
 )
 
 // Host acts on the connection that carries the holds of a Carrier. Its methods do not block and are
@@ -111,6 +113,13 @@ func (s *Service) NewCarrier(id int64, client string, h Host, silence Silence) *
 // block and is safe for concurrent use.
 func (c *Carrier) Rename(client string) { c.client.Store(&client) }
 
+// Select sets the database for the locks of the carrier's next commands; it is 0 at first. Holds
+// stay in their database. Do not call it during a Do.
+func (c *Carrier) Select(db int) { c.db = db }
+
+// id is the lock of key in the carrier's database.
+func (c *Carrier) id(key string) script.Lock { return script.Lock{DB: c.db, Key: key} }
+
 func (c *Carrier) clientName() string { return *c.client.Load() }
 
 // endTimeout is how long End waits for Redis.
@@ -162,11 +171,11 @@ func (c *Carrier) Holds() int {
 // newest returns the carrier's newest hold of the lock for which match is true, or nil. It searches
 // the holds of the key or of the connection, whichever are fewer: a connection may have 100,000
 // holds, and a semaphore as many permits. It calls match with the mutexes of both held.
-func (c *Carrier) newest(lock lockID, match func(*hold) bool) *hold {
+func (c *Carrier) newest(lock script.Lock, match func(*hold) bool) *hold {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	own := func(h *hold) bool { return h.carrier == c && h.state != over && h.lock() == lock && match(h) }
-	if h, ok := c.service.findAmong(lock.key, len(c.holds), own); ok {
+	if h, ok := c.service.findAmong(lock.Key, len(c.holds), own); ok {
 		return h
 	}
 	for h := range c.holdsNewestFirstLocked() {
@@ -178,7 +187,7 @@ func (c *Carrier) newest(lock lockID, match func(*hold) bool) *hold {
 }
 
 // newestLive is newest, but prefers a hold whose lease is not over.
-func (c *Carrier) newestLive(lock lockID, match func(*hold) bool) *hold {
+func (c *Carrier) newestLive(lock script.Lock, match func(*hold) bool) *hold {
 	if h := c.newest(lock, func(h *hold) bool { return match(h) && !h.leaseOverLocked() }); h != nil {
 		return h
 	}

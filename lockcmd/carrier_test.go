@@ -69,7 +69,7 @@ func TestNewestHoldOfACarrierAndKey(t *testing.T) {
 	any := func(*hold) bool { return true }
 	newest := func(c *conn, want *hold) {
 		t.Helper()
-		if got := c.carrier.newest(lockID{0, key}, any); got != want {
+		if got := c.carrier.newest(lockOf(key), any); got != want {
 			t.Errorf("got %p, want %p", got, want)
 		}
 	}

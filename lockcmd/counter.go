@@ -70,10 +70,10 @@ func (c *Carrier) take(ctx context.Context, dst []byte, args [][]byte) []byte {
 		return appendInt(dst, 1)
 	}
 	lock := c.id(string(args[1]))
-	id := queueID{lock, script.PermitChannel(lock.key)}
+	id := queueID{lock, script.PermitChannel(lock.Key)}
 	r := c.attemptOrWait(ctx, wait{queue: id, request: &counterRequest{s, lock, n}}, blockOption{waits, block}, false)
 	if r.kind == granted && !c.canAnswer(ctx) {
-		s.spawn(func() { _, _ = s.redis.Give(script.Connection{}, lock.inRedis(), n, s.deadline()) })
+		s.spawn(func() { _, _ = s.redis.Give(script.Connection{}, lock, n, s.deadline()) })
 		r = result{kind: failed, text: msgGone}
 	}
 	return c.replyCount(dst, r)
@@ -90,13 +90,13 @@ func (c *Carrier) canAnswer(ctx context.Context) bool {
 // counterRequest asks for n permits of a counter.
 type counterRequest struct {
 	service *Service
-	lock    lockID
+	lock    script.Lock
 	n       int64
 }
 
 // attempt takes n permits once, if that many are available.
 func (cr *counterRequest) attempt(until time.Time, _ position) result {
-	left, took, err := cr.service.redis.Take(cr.lock.inRedis(), cr.n, until)
+	left, took, err := cr.service.redis.Take(cr.lock, cr.n, until)
 	switch {
 	case err != nil:
 		return failure(err)
@@ -135,7 +135,7 @@ func (c *Carrier) give(ctx context.Context, dst []byte, args [][]byte) []byte {
 	if msg != "" {
 		return appendError(dst, msg)
 	}
-	n, err := s.redis.Give(c.connection(ctx), c.id(string(args[1])).inRedis(), n, s.deadline())
+	n, err := s.redis.Give(c.connection(ctx), c.id(string(args[1])), n, s.deadline())
 	return c.replyNumber(dst, n, err)
 }
 

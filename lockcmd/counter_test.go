@@ -22,8 +22,8 @@ func (c *conn) startInQueue(s *Service, n int, id queueID, args ...string) <-cha
 	return reply
 }
 
-func permitsOf(key string) queueID { return queueID{lockID{0, key}, script.PermitChannel(key)} }
-func latchOf(key string) queueID   { return queueID{lockID{0, key}, script.LatchChannel(key)} }
+func permitsOf(key string) queueID { return queueID{lockOf(key), script.PermitChannel(key)} }
+func latchOf(key string) queueID   { return queueID{lockOf(key), script.LatchChannel(key)} }
 
 // listenTo subscribes to a channel in both ways that Redisson uses.
 func listenTo(t testing.TB, rdb redis.UniversalClient, channel string) []*redis.PubSub {

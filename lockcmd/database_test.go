@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script"
 )
 
 // databases returns clients for databases of the shared server, as package upstream does.
@@ -55,7 +57,7 @@ func TestR8LocksLiveInTheirDatabase(t *testing.T) {
 	waiting := connectTo(t, s, 3)
 	reply := waiting.start("LOCK.ACQUIRE", key, "BLOCK", "0")
 	far := connectTo(t, other, 3).start("LOCK.ACQUIRE", key, "BLOCK", "100")
-	eventually(t, 5*time.Second, "it waits", func() bool { return s.queues.length(lockID{3, key}) == 1 })
+	eventually(t, 5*time.Second, "it waits", func() bool { return s.queues.length(script.Lock{DB: 3, Key: key}) == 1 })
 	want(t, a.do("LOCK.RELEASE", key), ":1")
 	a.token(key)
 	want(t, receive(t, far, 5*time.Second), "$-1")

@@ -53,7 +53,7 @@ func TestR7RepeatOfAnUndoneAcquireCounts(t *testing.T) {
 				args = append(args, m.Option)
 			}
 			a.token(args...)
-			first := s.find(lockID{0, key}, func(*hold) bool { return true })
+			first := s.find(lockOf(key), func(*hold) bool { return true })
 			opts, msg := s.parseAcquire(append([][]byte{[]byte("LOCK.ACQUIRE")}, bulk(append(args, "ID", "again"))...))
 			if msg != "" {
 				t.Fatal(msg)

@@ -33,7 +33,7 @@ func (v *leashEvents) listen(s *Service, from event.Subscriber) {
 
 // Wake implements event.Receiver. It wakes the heads of the channel's queues.
 func (v *leashEvents) Wake(lock script.Lock, channel string, reserved bool) {
-	s, id := v.service, queueID{lockID{lock.DB, lock.Key}, channel}
+	s, id := v.service, queueID{lock, channel}
 	if reserved {
 		s.queues.noteReserved(id)
 		return
@@ -45,7 +45,7 @@ func (v *leashEvents) Wake(lock script.Lock, channel string, reserved bool) {
 func (v *leashEvents) Receive(e event.Event) {
 	s := v.service
 	if e.Kind == event.Turn {
-		s.beginTurn(lockID{int(e.Token), e.Key}, e.Carrier)
+		s.beginTurn(script.Lock{DB: int(e.Token), Key: e.Key}, e.Carrier)
 		return
 	}
 	h := v.holdOf(e)
@@ -116,7 +116,7 @@ func (v *leashEvents) answerLateWatcher(token int64, carrier string) {
 
 // Watch implements event.Holds.
 func (v *leashEvents) Watch(lock script.Lock, token int64) (seen script.Hold, end <-chan string, cancel func()) {
-	h := v.service.find(lockID{lock.DB, lock.Key}, options{token: token}.meansHold)
+	h := v.service.find(lock, options{token: token}.meansHold)
 	if h == nil {
 		return seen, nil, nil
 	}
@@ -132,10 +132,10 @@ func (v *leashEvents) Watch(lock script.Lock, token int64) (seen script.Hold, en
 func (v *leashEvents) GraceLeft(key string) time.Duration { return v.service.graces.Left(key) }
 
 // lossWait is a wait for the loss of the hold with that token.
-func (v *leashEvents) lossWait(lock lockID, token int64) *event.LossWait {
+func (v *leashEvents) lossWait(lock script.Lock, token int64) *event.LossWait {
 	s := v.service
 	return &event.LossWait{
-		Redis: s.redis, Subscriptions: &v.Subscriptions, Holds: v, Lock: lock.inRedis(), Token: token,
+		Redis: s.redis, Subscriptions: &v.Subscriptions, Holds: v, Lock: lock, Token: token,
 		Interval: s.attemptInterval, MaxChecks: s.maxSeeks,
 	}
 }

@@ -69,7 +69,7 @@ var errIsRenewed = errors.New("lockcmd: the hold is renewed")
 
 // tryExtend extends the hold once. left is what is left of its lease, or of MAXHOLD if that ends
 // earlier. It is negative when the record has changed since it was read.
-func (c *Carrier) tryExtend(lock lockID, o options, ms int64, until time.Time) (left int64, err error) {
+func (c *Carrier) tryExtend(lock script.Lock, o options, ms int64, until time.Time) (left int64, err error) {
 	s := c.service
 	info, f, ok, err := s.seek(lock, o, until)
 	if err != nil {
@@ -97,7 +97,7 @@ func (c *Carrier) tryExtend(lock lockID, o options, ms int64, until time.Time) (
 	var done script.ExtendResult
 	switch {
 	case h == nil:
-		args.Event = event.Text("extended", f.Record.Token, f.Record.Carrier, lock.key)
+		args.Event = event.Text("extended", f.Record.Token, f.Record.Carrier, lock.Key)
 		done, err = s.redis.Extend(args, until)
 	case !h.lockRequests(until):
 		return 0, script.ErrRefused
@@ -113,8 +113,8 @@ func (c *Carrier) tryExtend(lock lockID, o options, ms int64, until time.Time) (
 }
 
 // extendArgs say that the lease f lasts so long from now on.
-func (s *Service) extendArgs(lock lockID, f script.Hold, lasts time.Duration) script.ExtendArgs {
-	return script.ExtendArgs{Lock: lock.inRedis(), Hold: f, RequestID: s.newRequestID(), Lasts: lasts,
+func (s *Service) extendArgs(lock script.Lock, f script.Hold, lasts time.Duration) script.ExtendArgs {
+	return script.ExtendArgs{Lock: lock, Hold: f, RequestID: s.newRequestID(), Lasts: lasts,
 		Keep: s.cfg.WatchdogTimeout}
 }
 
@@ -163,7 +163,7 @@ func (h *hold) switchToLease(of *holdGroup, ttl time.Duration, until time.Time) 
 	if !h.markAsLease(of) {
 		return nil
 	}
-	info, err := s.redis.Inspect(h.lock().inRedis(), until)
+	info, err := s.redis.Inspect(h.lock(), until)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ type dequeuer struct {
 	// mu guards the field below.
 	mu sync.Mutex
 	// by lock, in order of arrival; one task per lock works until its list is empty
-	lists map[lockID][]*dequeueRequest
+	lists map[script.Lock][]*dequeueRequest
 }
 
 // dequeueRequest is one waiter that gave up.
@@ -50,7 +50,7 @@ func (s *Service) dequeue(a *acquisition) (left <-chan struct{}) {
 }
 
 // add reports whether the caller must start a task for this lock.
-func (d *dequeuer) add(next *dequeueRequest, lock lockID) (first bool) {
+func (d *dequeuer) add(next *dequeueRequest, lock script.Lock) (first bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	list, there := d.lists[lock]
@@ -63,7 +63,7 @@ func (d *dequeuer) add(next *dequeueRequest, lock lockID) (first bool) {
 
 // take returns the next waiters to take out. It returns nil when none is left; then the next add
 // starts a task again.
-func (d *dequeuer) take(lock lockID) []*dequeueRequest {
+func (d *dequeuer) take(lock script.Lock) []*dequeueRequest {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	list := d.lists[lock]
@@ -80,7 +80,7 @@ func (d *dequeuer) take(lock lockID) []*dequeueRequest {
 
 // dequeueAll takes waiters out until none is left. After each call it pauses for as long as the
 // call took. This leaves Redis time for others and makes the calls larger.
-func (s *Service) dequeueAll(lock lockID) {
+func (s *Service) dequeueAll(lock script.Lock) {
 	for {
 		list := s.dequeuer.take(lock)
 		if list == nil {
@@ -99,7 +99,7 @@ func (s *Service) dequeueAll(lock lockID) {
 
 // dequeueAgain takes out waiters that stayed because another, now dead, Leash had refreshed them.
 // Only waiters of Redisson may be behind them, which do not check by themselves for minutes.
-func (s *Service) dequeueAgain(lock lockID, list []*dequeueRequest) {
+func (s *Service) dequeueAgain(lock script.Lock, list []*dequeueRequest) {
 	if !s.redis.StoppedWithin(s.fairHeartbeat + s.fairHeartbeat/8) { // Redis's clock may be slower
 		s.dequeueSome(lock, list, 0)
 	}
@@ -108,7 +108,7 @@ func (s *Service) dequeueAgain(lock lockID, list []*dequeueRequest) {
 // dequeueSome takes some waiters out in one call, which is repeated until Redis answers. It reports
 // whether any stay because another Leash has refreshed them. That Leash has heartbeat time to
 // refresh them again. A heartbeat of 0 says that this time has passed.
-func (s *Service) dequeueSome(lock lockID, list []*dequeueRequest, heartbeat time.Duration) (stay bool) {
+func (s *Service) dequeueSome(lock script.Lock, list []*dequeueRequest, heartbeat time.Duration) (stay bool) {
 	for limit := time.Now().Add(maxLate); ; {
 		stay, err := s.dequeueOnce(lock, list, heartbeat)
 		if !errors.Is(err, script.ErrUnknown) && !errors.Is(err, script.ErrRefused) || time.Now().After(limit) ||
@@ -120,7 +120,7 @@ func (s *Service) dequeueSome(lock lockID, list []*dequeueRequest, heartbeat tim
 
 // dequeueOnce is one such call. A waiter whose owner waits by another command, through any Leash,
 // stays.
-func (s *Service) dequeueOnce(lock lockID, list []*dequeueRequest, heartbeat time.Duration) (stay bool, err error) {
+func (s *Service) dequeueOnce(lock script.Lock, list []*dequeueRequest, heartbeat time.Duration) (stay bool, err error) {
 	var owners []string
 	for _, r := range list {
 		if owner := r.acquisition.owner; !s.queues.waiting(r.acquisition.queueID()) && !slices.Contains(owners, owner) {
@@ -130,5 +130,5 @@ func (s *Service) dequeueOnce(lock lockID, list []*dequeueRequest, heartbeat tim
 	if len(owners) == 0 {
 		return false, nil
 	}
-	return s.redis.Dequeue(lock.inRedis(), owners, s.fairBit, heartbeat, s.deadline())
+	return s.redis.Dequeue(lock, owners, s.fairBit, heartbeat, s.deadline())
 }

@@ -220,7 +220,7 @@ func TestR22ManyDisconnectedWaitersAreDequeuedInFewCalls(t *testing.T) {
 // dequeue them.
 func abandonAttempts(t *testing.T, s *Service, key string, owners ...string) {
 	t.Helper()
-	lock := lockID{0, key}
+	lock := lockOf(key)
 	for _, owner := range owners {
 		late := connect(t, s).carrier.newAcquisition(acquireOptions{mode: script.Fair, key: key, owner: owner,
 			wait: true, ttl: 30 * time.Second}, nil)
@@ -235,7 +235,7 @@ func TestR22DequeueRequestsGoInBatchesTheLastFirst(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
-		lock := lockID{0, key}
+		lock := lockOf(key)
 		connect(t, s).token(key)
 		names := owners(maxDequeued + 50)
 		abandonAttempts(t, s, key, names...)
@@ -268,7 +268,7 @@ func TestR22OwnerThatWaitsAgainStaysQueued(t *testing.T) {
 		abandonAttempts(t, s, key, "me:1", "me:2", "me:3")
 		again := connect(t, s)
 		reply := again.await(s, 1, key, "FAIR", "BLOCK", "0", "OWNER", "me:2")
-		s.dequeueAll(lockID{0, key})
+		s.dequeueAll(lockOf(key))
 		if got := order(rdb, key); !slices.Equal(got, []string{"me:2"}) {
 			t.Errorf("got queue %v", got)
 		}

@@ -112,7 +112,7 @@ func TestR22WaitersPassAtMaxmemory(t *testing.T) {
 	eventually(t, time.Second, "the attempt has ended", func() bool {
 		s.queues.mu.Lock()
 		defer s.queues.mu.Unlock()
-		return s.queues.fair[lockID{0, key}].waiters[0].state == waiterQueued
+		return s.queues.fair[lockOf(key)].waiters[0].state == waiterQueued
 	})
 	want(t, holder.do("LOCK.RELEASE", key), ":1") // and hands the lock over
 	tokenOf(t, receive(t, reply, 3*time.Second))

@@ -37,7 +37,7 @@ func TestR22FirstComeFirstServedAcrossLeashes(t *testing.T) {
 		want(t, holder.do("LOCK.RELEASE", key), ":1")
 		wantNothingLeft(t, rdb, key)
 		for _, s := range services {
-			if s.Stats().Waiters != 0 || s.queues.length(lockID{0, key}) != 0 || len(s.queues.fair) != 0 {
+			if s.Stats().Waiters != 0 || s.queues.length(lockOf(key)) != 0 || len(s.queues.fair) != 0 {
 				t.Errorf("a waiter is left behind: %+v", s.Stats())
 			}
 		}

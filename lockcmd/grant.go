@@ -44,7 +44,7 @@ func (a *acquisition) renewLateGrant(r *result) {
 	if lease || renewal.Left(renewal.Until(r.sent, r.left)) > ttl/2 {
 		return
 	}
-	ref := script.Ref{Lock: a.options.lock().inRedis(), Token: r.token, Carrier: a.carrier.name}
+	ref := script.Ref{Lock: a.options.lock(), Token: r.token, Carrier: a.carrier.name}
 	held, sent, err := s.redis.RenewHold(ref, a.options.mode, a.owner, ttl, s.deadline())
 	if err == nil && held {
 		later := sent.Sub(r.sent)

@@ -71,11 +71,11 @@ func (h *hold) writeExtra() *extra {
 
 func (h *hold) mode() *script.Mode { return script.ModeOf(h.kind) }
 
-func (h *hold) lock() lockID { return lockID{int(h.db), h.key()} }
+func (h *hold) lock() script.Lock { return script.Lock{DB: int(h.db), Key: h.key()} }
 
 // ref is the hold for a call of a script.
 func (h *hold) ref() script.Ref {
-	return script.Ref{Lock: h.lock().inRedis(), Token: h.token, Carrier: h.carrier.name}
+	return script.Ref{Lock: h.lock(), Token: h.token, Carrier: h.carrier.name}
 }
 
 // owner is the name of the hold's field in Redis.
@@ -203,7 +203,7 @@ func (h *hold) recount() {
 		return
 	}
 	defer h.unlockRequests()
-	info, err := s.redis.Inspect(h.lock().inRedis(), s.deadline())
+	info, err := s.redis.Inspect(h.lock(), s.deadline())
 	f, ok := info.Find(h.token)
 	if err != nil || !ok || f.Record.Carrier != h.carrier.name {
 		return

@@ -194,7 +194,7 @@ func (c *Carrier) clientID() int64 {
 
 // viewOf is a hold as Redis has it, at Redis's time in ms.
 func (s *Service) viewOf(key string, db int, f script.Hold, now int64, left time.Duration) HoldView {
-	if h := s.find(lockID{db, key}, func(h *hold) bool {
+	if h := s.find(script.Lock{DB: db, Key: key}, func(h *hold) bool {
 		return h.token == f.Record.Token && h.carrier.name == f.Record.Carrier
 	}); h != nil {
 		if v, ok := h.view(); ok {

@@ -66,7 +66,7 @@ func (c *Carrier) info(_ context.Context, dst []byte, args [][]byte) []byte {
 	if msg := s.keyError(key); msg != "" {
 		return appendError(dst, msg)
 	}
-	info, err := s.redis.Inspect(c.id(key).inRedis(), s.deadline())
+	info, err := s.redis.Inspect(c.id(key), s.deadline())
 	if err != nil {
 		return c.replyFailure(dst, err)
 	}

@@ -33,7 +33,7 @@ func (c *Carrier) setLatch(ctx context.Context, dst []byte, args [][]byte) []byt
 	if msg != "" {
 		return appendError(dst, msg)
 	}
-	n, err := s.redis.SetLatch(c.connection(ctx), c.id(string(args[1])).inRedis(), n, s.deadline())
+	n, err := s.redis.SetLatch(c.connection(ctx), c.id(string(args[1])), n, s.deadline())
 	return c.replyNumber(dst, n, err)
 }
 
@@ -43,7 +43,7 @@ func (c *Carrier) countDown(ctx context.Context, dst []byte, args [][]byte) []by
 	if msg := s.onlyKey(downName, args); msg != "" {
 		return appendError(dst, msg)
 	}
-	n, err := s.redis.CountDown(c.connection(ctx), c.id(string(args[1])).inRedis(), s.deadline())
+	n, err := s.redis.CountDown(c.connection(ctx), c.id(string(args[1])), s.deadline())
 	return c.replyNumber(dst, n, err)
 }
 
@@ -66,8 +66,8 @@ func (c *Carrier) getLatch(_ context.Context, dst []byte, args [][]byte) []byte 
 }
 
 // latchCount reads a latch; 0 when there is none.
-func (s *Service) latchCount(lock lockID, until time.Time) (int64, error) {
-	text, err := s.redis.Value(lock.db, lock.key, until)
+func (s *Service) latchCount(lock script.Lock, until time.Time) (int64, error) {
+	text, err := s.redis.Value(lock.DB, lock.Key, until)
 	if err != nil || text == "" {
 		return 0, err
 	}
@@ -90,14 +90,14 @@ func (c *Carrier) awaitLatch(ctx context.Context, dst []byte, args [][]byte) []b
 		return appendError(dst, msg)
 	}
 	lock := c.id(string(args[1]))
-	wt := wait{queue: queueID{lock, script.LatchChannel(lock.key)}, request: &latchRequest{s, lock}}
+	wt := wait{queue: queueID{lock, script.LatchChannel(lock.Key)}, request: &latchRequest{s, lock}}
 	return c.replyCount(dst, c.attemptOrWait(ctx, wt, blockOption{waits, block}, true))
 }
 
 // latchRequest waits until a latch is at zero.
 type latchRequest struct {
 	service *Service
-	lock    lockID
+	lock    script.Lock
 }
 
 // attempt checks once whether the latch is at zero. The result is then granted to all waiters.

@@ -110,7 +110,7 @@ func TestOneAttemptOpensTheLatchForAllWaiters(t *testing.T) {
 			}
 		}
 	}
-	if q.queueLength(id) != 1 || q.length(id.lockID) != 1 || !tries(third) {
+	if q.queueLength(id) != 1 || q.length(id.Lock) != 1 || !tries(third) {
 		t.Error("want the third to be the head")
 	}
 	q.leave(second, open, false) // grantAll has released it
@@ -200,7 +200,8 @@ func TestR8CountersLieInTheirDatabase(t *testing.T) {
 	want(t, b.do("SEM.TAKE", key), ":0")
 	want(t, b.do("LATCH.SET", "latch"+key, "1"), ":1")
 	want(t, a.do("LATCH.GET", "latch"+key), ":0")
-	reply := b.startInQueue(s, 1, queueID{lockID{3, key}, script.PermitChannel(key)}, "SEM.TAKE", key, "BLOCK", "0")
+	id := queueID{script.Lock{DB: 3, Key: key}, script.PermitChannel(key)}
+	reply := b.startInQueue(s, 1, id, "SEM.TAKE", key, "BLOCK", "0")
 	want(t, a.do("SEM.GIVE", key), ":2") // published on the same channel
 	want(t, connectTo(t, s, 3).do("SEM.GIVE", key), ":1")
 	want(t, receive(t, reply, 5*time.Second), ":1")

@@ -16,7 +16,7 @@ func expiredLease(t *testing.T, mode ...string) (s *Service, a *conn, key string
 	s, _, p := faulty(t, Config{UpstreamTimeout: 4 * time.Second})
 	key = newKey()
 	a, _, _ = delayedLease(t, s, p, key, mode...)
-	h := a.carrier.newest(lockID{0, key}, func(*hold) bool { return true })
+	h := a.carrier.newest(lockOf(key), func(*hold) bool { return true })
 	eventually(t, soon, "our count is over", h.leaseOver)
 	return s, a, key
 }
@@ -88,7 +88,7 @@ func TestExpiredLeaseIsReleased(t *testing.T) {
 func TestExpiredLeaseHidesNoOtherHold(t *testing.T) {
 	t.Parallel()
 	_, a, key := expiredLease(t, "READ")
-	first := a.carrier.newest(lockID{0, key}, func(*hold) bool { return true })
+	first := a.carrier.newest(lockOf(key), func(*hold) bool { return true })
 	token := a.token(key, "READ", "LEASE", "60000")
 	a.carrier.mu.Lock()
 	a.carrier.removeHoldLocked(first) // makes the expired hold the newer one
@@ -107,7 +107,7 @@ func TestExpiredLeaseHidesNoOtherHold(t *testing.T) {
 func TestExpiredLeaseIsNoLoss(t *testing.T) {
 	t.Parallel()
 	_, a, key := expiredLease(t)
-	h := a.carrier.newest(lockID{0, key}, func(*hold) bool { return true })
+	h := a.carrier.newest(lockOf(key), func(*hold) bool { return true })
 	if h.evict(reasonIdle) || len(a.losses) != 0 || a.carrier.Holds() != 0 {
 		t.Errorf("%d losses were reported, %d holds are left", len(a.losses), a.carrier.Holds())
 	}

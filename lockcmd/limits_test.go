@@ -115,7 +115,7 @@ func TestR28MaxHoldAfterAMoveToAnEndedConnection(t *testing.T) {
 		b := connect(t, s)
 		b.token(key, "OWNER", "me", "MAXHOLD", "25000")
 		rdb.HIncrBy(context.Background(), key, "me", 1) // an acquire that Leash does not know
-		h := s.find(lockID{0, key}, func(*hold) bool { return true })
+		h := s.find(lockOf(key), func(*hold) bool { return true })
 		if !h.lockRequests(s.deadline()) {
 			t.Fatal("its request lock is taken")
 		}
@@ -140,7 +140,7 @@ func TestR28MaxHoldDuringAReleaseThatFails(t *testing.T) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		a := connect(t, s)
 		a.token(key, "MAXHOLD", "25000")
-		h := s.find(lockID{0, key}, func(*hold) bool { return true })
+		h := s.find(lockOf(key), func(*hold) bool { return true })
 		if !h.lockRequests(s.deadline()) {
 			t.Fatal("its request lock is taken")
 		}

@@ -54,8 +54,8 @@ func (s *Service) ViewLock(db int, key string, until time.Time) (LockView, error
 	if msg := s.keyError(key); msg != "" {
 		return LockView{}, &BadKeyError{msg}
 	}
-	lock := lockID{db, key}
-	info, err := s.redis.Inspect(lock.inRedis(), until)
+	lock := script.Lock{DB: db, Key: key}
+	info, err := s.redis.Inspect(lock, until)
 	isPermits := err != nil && redis.HasErrorPrefix(err, "WRONGTYPE")
 	if err != nil && !isPermits {
 		return LockView{}, err
@@ -87,7 +87,7 @@ func (s *Service) ViewLock(db int, key string, until time.Time) (LockView, error
 }
 
 // ofLock returns the first waiters for a lock in all its queues, in order of arrival.
-func (q *waitQueues) ofLock(lock lockID, most int) (waiters []*waiter) {
+func (q *waitQueues) ofLock(lock script.Lock, most int) (waiters []*waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.counts[lock] == 0 {
@@ -99,9 +99,9 @@ func (q *waitQueues) ofLock(lock lockID, most int) (waiters []*waiter) {
 		}
 	}
 	take(q.fair[lock])
-	channels := map[string]bool{script.PermitChannel(lock.key): true, script.LatchChannel(lock.key): true}
+	channels := map[string]bool{script.PermitChannel(lock.Key): true, script.LatchChannel(lock.Key): true}
 	for _, m := range script.Modes {
-		channels[m.Channel(lock.key)] = true
+		channels[m.Channel(lock.Key)] = true
 	}
 	for channel := range channels {
 		take(q.byID[queueID{lock, channel}])
@@ -112,7 +112,7 @@ func (q *waitQueues) ofLock(lock lockID, most int) (waiters []*waiter) {
 
 // view returns what is fixed of w, and its carrier; nil for counters and latches.
 func (w *waiter) view() (v WaiterView, c *Carrier) {
-	v.DB, v.Key = w.db, w.key
+	v.DB, v.Key = w.DB, w.Key
 	switch r := w.request.(type) {
 	case *acquisition:
 		v.Mode, v.Owner, c = r.options.mode.Name, r.options.owner, r.carrier

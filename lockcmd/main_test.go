@@ -262,6 +262,9 @@ type conn struct {
 
 var lastConn atomic.Int64
 
+// lockOf is the lock of key in database 0.
+func lockOf(key string) script.Lock { return script.Lock{Key: key} }
+
 const testClientName = "127.0.0.1:5000 test"
 
 func connect(t testing.TB, s *Service) *conn {

@@ -183,7 +183,7 @@ func TestR14TombstonesOfReleasesInMigration(t *testing.T) {
 	}
 	until := time.Now().Add(20 * time.Second)
 	release := func(key string) *remoteRelease {
-		rr := other.newRemoteRelease(lockID{0, key}, other.newRequestID(), false)
+		rr := other.newRemoteRelease(lockOf(key), other.newRequestID(), false)
 		if found, err := rr.read(options{owner: "me"}, until); !found || err != nil {
 			t.Fatalf("%s: found %v, %v", key, found, err)
 		}

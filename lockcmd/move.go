@@ -41,9 +41,9 @@ func (a *acquisition) newMove(token int64, from, last string) *move {
 	if m.old == nil {
 		told = event.Text(text, token, from, opts.key)
 	}
-	m.after = script.Ref{Lock: opts.lock().inRedis(), Token: token, Carrier: c.name}
+	m.after = script.Ref{Lock: opts.lock(), Token: token, Carrier: c.name}
 	m.args = script.MoveArgs{
-		Mode: opts.mode, Owner: a.owner, From: script.Ref{Lock: opts.lock().inRedis(), Token: token, Carrier: from},
+		Mode: opts.mode, Owner: a.owner, From: script.Ref{Lock: opts.lock(), Token: token, Carrier: from},
 		Last: last, ID: id, Carrier: c.name, Request: a.number, Client: c.clientName(),
 		Tombstone: text + " " + c.name, Keep: max(opts.ttl, s.cfg.WatchdogTimeout), Event: told,
 	}

@@ -148,7 +148,7 @@ func (h *hold) push(what string) {
 }
 
 // reportWanted tells all owners of the lock on this Leash that somebody waits for it.
-func (s *Service) reportWanted(lock lockID) {
+func (s *Service) reportWanted(lock script.Lock) {
 	if s.events.notifying.Load() == 0 {
 		return
 	}

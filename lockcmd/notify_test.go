@@ -130,7 +130,7 @@ func TestR27NotifyOfPermitsAndQuorum(t *testing.T) {
 	a, sem := connectNotified(t, s), newKey()
 	want(t, a.do("SEM.INIT", sem, "1"), ":1")
 	permit := a.do("SEM.ACQUIRE", sem)[len("$32\r\n"):]
-	s.find(lockID{0, sem}, func(*hold) bool { return true }).Lost("gone")
+	s.find(lockOf(sem), func(*hold) bool { return true }).Lost("gone")
 	if got := woken(t, a.pushes); got != "lost "+sem+" $32 "+permit {
 		t.Errorf("told %q", got)
 	}
@@ -138,13 +138,13 @@ func TestR27NotifyOfPermitsAndQuorum(t *testing.T) {
 	keys := []string{newKey(), newKey(), newKey()}
 	wantPrefix(t, a.do("LOCK.MACQUIRE", "3", keys[0], keys[1], keys[2], "QUORUM", "2", "ONLOSS", "ERROR"), "*3")
 	lose := func(key string) int64 {
-		h := s.find(lockID{0, key}, func(*hold) bool { return true })
+		h := s.find(lockOf(key), func(*hold) bool { return true })
 		h.Lost("gone")
 		return h.token
 	}
 	lose(keys[0])
 	a.wantNoNotice() // the quorum still holds
-	rest := s.find(lockID{0, keys[2]}, func(*hold) bool { return true }).token
+	rest := s.find(lockOf(keys[2]), func(*hold) bool { return true }).token
 	a.wantNotice("lost", keys[1], lose(keys[1]))
 	a.wantNotice("lost", keys[2], rest)
 }
@@ -177,8 +177,8 @@ func TestNotifyReportsAWaiter(t *testing.T) {
 					want(t, second.do("LOCK.RELEASE", key), ":1")
 				}
 				then := c.await(other, 2, key, waits...)
-				s.reportWanted(lockID{0, key}) // a repeated report of a waiter
-				a.wantNoNotice()               // one notice only
+				s.reportWanted(lockOf(key)) // a repeated report of a waiter
+				a.wantNoNotice()            // one notice only
 				want(t, a.do("LOCK.RELEASE", key), ":1")
 				tokenOf(t, woken(t, first))
 				want(t, b.do("LOCK.RELEASE", key), ":1")
@@ -245,7 +245,7 @@ func TestNotifyReplyComesFirst(t *testing.T) {
 	reply = string(a.carrier.Do(a.ctx, nil, [][]byte{[]byte("LOCK.ACQUIRE"), []byte(other), []byte("ONLOSS"),
 		[]byte("ERROR")}))
 	token = tokenOf(t, reply[:len(reply)-2])
-	s.find(lockID{0, other}, func(*hold) bool { return true }).Lost("gone")
+	s.find(lockOf(other), func(*hold) bool { return true }).Lost("gone")
 	a.wantNoNotice()
 	a.carrier.Answered()
 	a.wantNotice("lost", other, token)
@@ -294,13 +294,13 @@ func TestNotifyMacquire(t *testing.T) {
 		b.token(second)
 		reply := a.start("LOCK.MACQUIRE", "2", first, second, "BLOCK", "0")
 		eventually(t, 5*time.Second, "it waits for the second", func() bool {
-			return s.queues.length(lockID{0, second}) == 1
+			return s.queues.length(lockOf(second)) == 1
 		})
 		waits := c.await(s, 1, first, "BLOCK", "0")
 		a.wantNoNotice()
 		want(t, b.do("LOCK.RELEASE", second), ":1")
 		wantPrefix(t, woken(t, reply), "*2")
-		a.wantNotice("wanted", first, s.find(lockID{0, first}, func(*hold) bool { return true }).token)
+		a.wantNotice("wanted", first, s.find(lockOf(first), func(*hold) bool { return true }).token)
 		want(t, a.do("LOCK.MRELEASE", "2", first, second), ":2")
 		tokenOf(t, woken(t, waits))
 		a.wantNoNotice()

@@ -11,14 +11,14 @@ import (
 // owner's next request about it waits for that. Otherwise it would find a hold in Redis that this
 // Leash does not know, or that is about to end.
 type pendingMove struct {
-	lock  lockID
+	lock  script.Lock
 	mode  *script.Mode
 	owner string
 	done  chan struct{}
 }
 
 // beginMove makes requests of an owner about its hold wait until moveDone is called.
-func (c *Carrier) beginMove(lock lockID, m *script.Mode, owner string) (moveDone func()) {
+func (c *Carrier) beginMove(lock script.Lock, m *script.Mode, owner string) (moveDone func()) {
 	pm := &pendingMove{lock, m, owner, make(chan struct{})}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -33,7 +33,7 @@ func (c *Carrier) beginMove(lock lockID, m *script.Mode, owner string) (moveDone
 
 // awaitMoves waits until the owner's hold has no pending move, at most until the given time. It
 // reports whether that is so.
-func (c *Carrier) awaitMoves(lock lockID, m *script.Mode, owner string, until time.Time) bool {
+func (c *Carrier) awaitMoves(lock script.Lock, m *script.Mode, owner string, until time.Time) bool {
 	for {
 		pm := c.pendingMoveOf(lock, m, owner)
 		if pm == nil {
@@ -52,7 +52,7 @@ func (c *Carrier) awaitMoves(lock lockID, m *script.Mode, owner string, until ti
 	}
 }
 
-func (c *Carrier) pendingMoveOf(lock lockID, m *script.Mode, owner string) *pendingMove {
+func (c *Carrier) pendingMoveOf(lock script.Lock, m *script.Mode, owner string) *pendingMove {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, pm := range c.pendingMoves {

@@ -31,7 +31,7 @@ func (c *Carrier) newPermitAcquisition(opts acquireOptions, count int64) *permit
 func (a *permitAcquisition) request(at position) *script.PermitRequest {
 	s, opts := a.carrier.service, &a.options
 	return &script.PermitRequest{
-		Lock: opts.lock().inRedis(),
+		Lock: opts.lock(),
 		Grant: script.GrantTerms{
 			Carrier: a.carrier.name, Request: a.number, Master: s.graces.GrantingMaster(opts.key), TTL: opts.ttl,
 			Options: opts.OptionLetters(), ID: opts.id, Client: a.carrier.clientName(),
@@ -258,5 +258,5 @@ func (a *permitAcquisition) undoLater(keep int64) {
 }
 
 func (a *permitAcquisition) takeBack(permits []string, keep int64) {
-	a.carrier.service.redis.UndoPermits(a.options.lock().inRedis(), a.carrier.name, a.number, keep, permits)
+	a.carrier.service.redis.UndoPermits(a.options.lock(), a.carrier.name, a.number, keep, permits)
 }

@@ -85,7 +85,7 @@ func (a *permitAcquisition) mayExist(ctx context.Context) bool {
 	s := a.carrier.service
 	ctx, cancel := context.WithDeadline(ctx, s.deadline())
 	defer cancel()
-	has, err := s.redis.HasPermit(ctx, a.options.lock().inRedis(), a.permits[0])
+	has, err := s.redis.HasPermit(ctx, a.options.lock(), a.permits[0])
 	return err != nil || has
 }
 
@@ -129,7 +129,7 @@ func (c *Carrier) releasePermits(_ context.Context, dst []byte, args [][]byte) [
 		}
 		permits = append(permits, p)
 	}
-	if msg := s.keyError(lock.key); msg != "" {
+	if msg := s.keyError(lock.Key); msg != "" {
 		return appendError(dst, msg)
 	}
 	if len(permits) == 0 {
@@ -156,7 +156,7 @@ func (c *Carrier) releasePermits(_ context.Context, dst []byte, args [][]byte) [
 }
 
 // releasePermit gives one permit back, whoever holds it. A nonempty message is the error to answer.
-func (c *Carrier) releasePermit(lock lockID, id string, until time.Time) (given bool, msg string) {
+func (c *Carrier) releasePermit(lock script.Lock, id string, until time.Time) (given bool, msg string) {
 	h := c.service.find(lock, isPermit(id))
 	if h == nil {
 		return c.service.revokePermit(lock, id, until)
@@ -170,8 +170,8 @@ func (c *Carrier) releasePermit(lock lockID, id string, until time.Time) (given 
 
 // revokePermit releases a permit that another Leash carries. It reads who the carrier is, calls
 // the script with that, and starts again if it has changed (R13).
-func (s *Service) revokePermit(lock lockID, id string, until time.Time) (given bool, msg string) {
-	args := &script.PermitRevokeArgs{Permit: id, Hold: script.Ref{Lock: lock.inRedis()}}
+func (s *Service) revokePermit(lock script.Lock, id string, until time.Time) (given bool, msg string) {
+	args := &script.PermitRevokeArgs{Permit: id, Hold: script.Ref{Lock: lock}}
 	for range 16 {
 		r, err := s.redis.RevokePermit(args, until)
 		switch {
@@ -184,7 +184,7 @@ func (s *Service) revokePermit(lock lockID, id string, until time.Time) (given b
 			return false, ""
 		}
 		args.Hold, args.Keep = r.Hold, max(r.TTL, s.cfg.WatchdogTimeout)
-		args.Event = event.Text(event.Released, r.Hold.Token, r.Hold.Carrier, lock.key)
+		args.Event = event.Text(event.Released, r.Hold.Token, r.Hold.Carrier, lock.Key)
 	}
 	return false, msgRefused
 }

@@ -92,7 +92,7 @@ func TestR7PermitHandoverActsOnce(t *testing.T) {
 		key, a, b := semaphore(t, s, 2), connect(t, s), connect(t, s)
 		var all []*hold
 		for _, p := range a.permits(2, key, "COUNT", "2", "LEASE", "60000") {
-			all = append(all, s.find(lockID{0, key}, isPermit(p)))
+			all = append(all, s.find(lockOf(key), isPermit(p)))
 		}
 		next := b.carrier.newPermitAcquisition(acquireOptions{mode: script.Permit, key: key, ttl: time.Minute}, 1)
 		ask := func(h *hold, answer string) {

@@ -1,6 +1,10 @@
 package lockcmd
 
-import "sync"
+import (
+	"sync"
+
+	"leash/lockcmd/script"
+)
 
 // presentHolds are the holds of this Leash: those of its carriers, and some that have just ended.
 // It is safe for concurrent use. Its mutex may be taken after a carrier's.
@@ -10,10 +14,10 @@ type presentHolds struct {
 }
 
 // find returns the newest present hold of the lock for which match is true, or nil.
-func (p *presentHolds) find(lock lockID, match func(*hold) bool) *hold {
+func (p *presentHolds) find(lock script.Lock, match func(*hold) bool) *hold {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for h := range p.holds.of(lock.key) {
+	for h := range p.holds.of(lock.Key) {
 		if h.lock() == lock && match(h) {
 			return h
 		}
@@ -79,10 +83,10 @@ func (p *presentHolds) holdsAt(entries []uint32) (holds []*hold) {
 }
 
 // ofLock returns the holds of a lock, newest first.
-func (p *presentHolds) ofLock(lock lockID) (holds []*hold) {
+func (p *presentHolds) ofLock(lock script.Lock) (holds []*hold) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for h := range p.holds.of(lock.key) {
+	for h := range p.holds.of(lock.Key) {
 		if h.lock() == lock {
 			holds = append(holds, h)
 		}

@@ -49,11 +49,11 @@ func (c *Carrier) newQueueWait(wt wait, seen result) *queueWait {
 	q.waiter = s.queues.join(wt.queue, wt.request, wt.fair)
 	c.noteWaiter(q.waiter)
 	if wt.tellsHolders {
-		s.reportWanted(wt.queue.lockID)
+		s.reportWanted(wt.queue.Lock)
 		q.wanted = s.newWantedNotifier(q.waiter, seen.token)
 		q.wantedDue = q.wanted.timer.C
 	}
-	q.subscribed = s.events.Subscribe(wt.queue.channel, wt.queue.lockID.inRedis())
+	q.subscribed = s.events.Subscribe(wt.queue.channel, wt.queue.Lock)
 	if seen.kind == taken && wt.lastMessage != 0 && wt.lastMessage == s.events.LastMessage(wt.queue.channel) {
 		q.subscribed = nil // no message was missed since the first attempt
 	}

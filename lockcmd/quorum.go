@@ -70,7 +70,7 @@ func (ma *multiAcquisition) queueID() queueID {
 	for _, opts := range ma.keys {
 		set.WriteString(strconv.Itoa(len(opts.key)) + ":" + opts.key)
 	}
-	return queueID{lockID{ma.keys[0].db, set.String()}, "quorum"}
+	return queueID{script.Lock{DB: ma.keys[0].db, Key: set.String()}, "quorum"}
 }
 
 func (ma *multiAcquisition) blockOver() bool {

@@ -76,8 +76,8 @@ type remoteRelease struct {
 	outcomeUnknown   bool            // requests with one key a call have an unknown outcome
 }
 
-func (s *Service) newRemoteRelease(lock lockID, id string, all bool) *remoteRelease {
-	return &remoteRelease{service: s, db: lock.db, key: lock.key, id: id, all: all, tombstoneText: s.newRequestID()}
+func (s *Service) newRemoteRelease(lock script.Lock, id string, all bool) *remoteRelease {
+	return &remoteRelease{service: s, db: lock.DB, key: lock.Key, id: id, all: all, tombstoneText: s.newRequestID()}
 }
 
 // read finds the hold. found is false when there is no such hold.
@@ -89,7 +89,7 @@ func (rr *remoteRelease) read(o options, until time.Time) (found bool, err error
 			return false, err
 		}
 	}
-	info, f, found, err := s.seek(lockID{rr.db, rr.key}, o, until)
+	info, f, found, err := s.seek(script.Lock{DB: rr.db, Key: rr.key}, o, until)
 	if err == nil && !found && o.id != "" { // the answer may have come in between
 		rr.answer, err = s.redis.Value(rr.db, script.AnswerKey(rr.key, rr.id), until)
 	}
@@ -98,7 +98,7 @@ func (rr *remoteRelease) read(o options, until time.Time) (found bool, err error
 	}
 	r := f.Record
 	rr.mode, rr.owner, rr.carrier, rr.token = f.Mode, f.Owner, r.Carrier, r.Token
-	rr.local = s.find(lockID{rr.db, rr.key}, func(h *hold) bool {
+	rr.local = s.find(script.Lock{DB: rr.db, Key: rr.key}, func(h *hold) bool {
 		return h.token == r.Token && h.carrier.name == r.Carrier
 	})
 	rr.keepMillis = max(r.TTL, s.cfg.WatchdogTimeout.Milliseconds(), info.Left.Milliseconds())
@@ -220,7 +220,7 @@ func (rr *remoteRelease) callPerKey(until time.Time) (int64, error) {
 
 // ref is the hold for a call of a script.
 func (rr *remoteRelease) ref() script.Ref {
-	return script.Ref{Lock: lockID{rr.db, rr.key}.inRedis(), Token: rr.token, Carrier: rr.carrier}
+	return script.Ref{Lock: script.Lock{DB: rr.db, Key: rr.key}, Token: rr.token, Carrier: rr.carrier}
 }
 
 // writeTombstone writes the tombstone for so long, or removes it with 0. Texts of others, and a

@@ -26,12 +26,12 @@ const (
 
 // seek reads a lock and finds the hold that the options mean. If its master is in the grace period
 // and may lack the hold, seek waits for it.
-func (s *Service) seek(lock lockID, o options, until time.Time) (info script.Inspection, f script.Hold, ok bool,
+func (s *Service) seek(lock script.Lock, o options, until time.Time) (info script.Inspection, f script.Hold, ok bool,
 	err error) {
 	for left := s.maxSeeks - 1; ; left-- {
-		info, err = s.redis.Inspect(lock.inRedis(), until)
+		info, err = s.redis.Inspect(lock, until)
 		f, ok = o.find(info)
-		if err != nil || ok || left <= 0 || o.endedBefore(info) || s.graces.Left(lock.key) <= 0 {
+		if err != nil || ok || left <= 0 || o.endedBefore(info) || s.graces.Left(lock.Key) <= 0 {
 			return info, f, ok, err
 		}
 		if time.Until(until) < 2*seekPause || s.redis.StoppedWithin(seekPause) {

@@ -18,7 +18,7 @@ func TestR2ReleaseAfterAMoveWithoutAnEvent(t *testing.T) {
 	s := leash(t, dialCluster(t, cluster.Addrs()...), cfg, graceful)
 	a, key := connect(t, s), newKey()
 	a.token(key)
-	h := s.find(lockID{0, key}, func(*hold) bool { return true })
+	h := s.find(lockOf(key), func(*hold) bool { return true })
 	end := beginGrace(t, s, key)
 	defer end()
 	forget(t, s.redis.Redis, key)

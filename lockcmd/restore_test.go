@@ -345,7 +345,7 @@ func TestR2RestoreIsNotGuessed(t *testing.T) {
 		a, key := connect(t, s), newKey()
 		lease := "{" + key + "}lease"
 		a.token(key)
-		h := s.find(lockID{0, key}, func(*hold) bool { return true })
+		h := s.find(lockOf(key), func(*hold) bool { return true })
 		a.token(lease, "LEASE", "600000")
 		defer beginGrace(t, s, key)()
 		forget(t, rdb, key)

@@ -32,7 +32,7 @@ func (c *Carrier) initSemaphore(ctx context.Context, dst []byte, args [][]byte) 
 	if msg != "" {
 		return appendError(dst, msg)
 	}
-	n, err := s.redis.InitSemaphore(c.connection(ctx), c.id(string(args[1])).inRedis(), n, s.deadline())
+	n, err := s.redis.InitSemaphore(c.connection(ctx), c.id(string(args[1])), n, s.deadline())
 	return c.replyNumber(dst, n, err)
 }
 
@@ -43,7 +43,7 @@ func (c *Carrier) resize(ctx context.Context, dst []byte, args [][]byte) []byte 
 	if msg != "" {
 		return appendError(dst, msg)
 	}
-	n, err := s.redis.ResizeSemaphore(c.connection(ctx), c.id(string(args[1])).inRedis(), n, s.deadline())
+	n, err := s.redis.ResizeSemaphore(c.connection(ctx), c.id(string(args[1])), n, s.deadline())
 	return c.replyNumber(dst, n, err)
 }
 
@@ -60,13 +60,13 @@ func (c *Carrier) semaphoreInfo(_ context.Context, dst []byte, args [][]byte) []
 		return appendError(dst, msg)
 	}
 	lock := c.id(string(args[1]))
-	available, held, err := s.redis.SemaphoreInfo(lock.inRedis(), s.deadline())
+	available, held, err := s.redis.SemaphoreInfo(lock, s.deadline())
 	if err != nil {
 		return c.replyNumber(dst, 0, err)
 	}
 	dst = appendArray(dst, 8)
 	for i, number := range []int64{available + held, available, held,
-		int64(s.queues.queueLength(queueID{lock, script.PermitChannel(lock.key)}))} {
+		int64(s.queues.queueLength(queueID{lock, script.PermitChannel(lock.Key)}))} {
 		dst = appendBulk(dst, [...]string{"total", "available", "held", "waiters"}[i])
 		dst = appendInt(dst, number)
 	}

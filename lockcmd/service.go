@@ -95,7 +95,7 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log
 		})
 	}
 	s.queues = newWaitQueues()
-	s.dequeuer.lists = make(map[lockID][]*dequeueRequest)
+	s.dequeuer.lists = make(map[script.Lock][]*dequeueRequest)
 	s.events.listen(s, subscriber)
 	return s, nil
 }

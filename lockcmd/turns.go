@@ -48,8 +48,8 @@ func newTurnEntry(name string, lasts time.Duration) string {
 const fairEntry = "fair"
 
 // turnEventText is the text of the event that tells a Leash of its turn.
-func turnEventText(lock lockID, m *script.Mode) string {
-	return event.Text(event.Turn, int64(lock.db), turnKind(m), lock.key)
+func turnEventText(lock script.Lock, m *script.Mode) string {
+	return event.Text(event.Turn, int64(lock.DB), turnKind(m), lock.Key)
 }
 
 // turnKind names the modes whose waiters are in one queue.
@@ -65,12 +65,12 @@ func turnKind(m *script.Mode) string {
 
 // beginTurn makes the first waiter of a queue attempt, because the lock is reserved for this Leash.
 // Without a waiter the next Leash gets its turn. It does not block.
-func (s *Service) beginTurn(lock lockID, kind string) {
+func (s *Service) beginTurn(lock script.Lock, kind string) {
 	for _, m := range []*script.Mode{script.Plain, script.Write, script.Permit} {
 		if kind != turnKind(m) {
 			continue
 		}
-		if queue := (queueID{lock, m.Channel(lock.key)}); !s.queues.wake(queue) {
+		if queue := (queueID{lock, m.Channel(lock.Key)}); !s.queues.wake(queue) {
 			s.leaveTurns(queue, m)
 		}
 	}
@@ -80,10 +80,10 @@ func (s *Service) beginTurn(lock lockID, kind string) {
 // not block; left is closed when it is done. Without an answer the reservation of this Leash runs
 // out. A waiter that has come meanwhile may have been taken out, so it attempts again.
 func (s *Service) leaveTurns(queue queueID, m *script.Mode) (left <-chan struct{}) {
-	done, lock := make(chan struct{}), queue.lockID
+	done, lock := make(chan struct{}), queue.Lock
 	s.spawn(func() {
 		defer close(done)
-		s.redis.LeaveTurns(lock.inRedis(), m, s.turnEntry(m), turnEventText(lock, m), s.deadline())
+		s.redis.LeaveTurns(lock, m, s.turnEntry(m), turnEventText(lock, m), s.deadline())
 		s.events.WakeChannel(queue.channel)
 	})
 	return done

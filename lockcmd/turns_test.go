@@ -174,7 +174,7 @@ func TestR21AWaiterThatComesWhileItsLeashLeaves(t *testing.T) {
 		reply := b.await(s, 1, key, "BLOCK", "0")
 		inList := func() bool { return len(turnsOf(t, rdb, key)) == 1 }
 		eventually(t, 5*time.Second, "the Leash is in the list", inList)
-		lock := lockID{0, key}
+		lock := lockOf(key)
 		<-s.leaveTurns(queueID{lock, script.Plain.Channel(key)}, script.Plain)
 		// Without that, it would attempt again only when the TTL of 30 s is over.
 		eventually(t, time.Second, "it is in the list again", inList)

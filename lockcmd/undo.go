@@ -111,7 +111,7 @@ func (s *Service) undoLater(a *acquisition, h *hold) {
 // hold with the token keep stays; 0 for none.
 func (s *Service) takeBack(a *acquisition, number, keep int64) {
 	answered := s.redis.Undo(script.UndoArgs{
-		Lock: a.options.lock().inRedis(), Mode: a.options.mode, Owner: a.owner, Carrier: a.carrier.name,
+		Lock: a.options.lock(), Mode: a.options.mode, Owner: a.owner, Carrier: a.carrier.name,
 		Acquire: a.number, Number: number, Keep: keep,
 	})
 	if answered && a.waitsFair() {

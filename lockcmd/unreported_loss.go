@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"slices"
 
+	"leash/lockcmd/script"
 	"leash/proxy/resp"
 )
 
 // unreportedLoss is a hold that was lost under ONLOSS ERROR and whose owner must be told.
 type unreportedLoss struct {
-	lock   lockID
+	lock   script.Lock
 	owner  string
 	token  int64
 	reason string
@@ -48,14 +49,14 @@ func (c *Carrier) takeUnreportedLoss(verb []byte, args [][]byte) (key, reason st
 		if at >= 0 {
 			reason = c.unreportedLosses[at].reason
 			c.unreportedLosses = slices.Delete(c.unreportedLosses, at, at+1)
-			return id.key, reason, true
+			return id.Key, reason, true
 		}
 	}
 	return "", "", false
 }
 
 // hasLocked reports whether the connection holds the lock with that token.
-func (c *Carrier) hasLocked(id lockID, token int64) bool {
+func (c *Carrier) hasLocked(id script.Lock, token int64) bool {
 	for h := range c.holdsNewestFirstLocked() {
 		if h.lock() == id && h.token == token && h.state == held {
 			return true

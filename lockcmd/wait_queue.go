@@ -14,16 +14,16 @@ type waitQueues struct {
 	mu   sync.Mutex
 	byID map[queueID]*waitQueue
 	// all FAIR waiters of a lock; each is in a queue of its owner too
-	fair     map[lockID]*waitQueue
-	counts   map[lockID]int // waiters in all queues of a lock
-	arrivals int64          // number of waiters so far
+	fair     map[script.Lock]*waitQueue
+	counts   map[script.Lock]int // waiters in all queues of a lock
+	arrivals int64               // number of waiters so far
 }
 
 // queueID names a queue: the lock and the channel on which its waiters are woken. Waiters for
 // another kind of lock on the same key have a queue of their own, since both kinds exclude each
 // other. Permits and counters of a semaphore share one.
 type queueID struct {
-	lockID
+	script.Lock
 	channel string
 }
 
@@ -60,8 +60,8 @@ const (
 )
 
 func newWaitQueues() *waitQueues {
-	return &waitQueues{byID: make(map[queueID]*waitQueue), fair: make(map[lockID]*waitQueue),
-		counts: make(map[lockID]int)}
+	return &waitQueues{byID: make(map[queueID]*waitQueue), fair: make(map[script.Lock]*waitQueue),
+		counts: make(map[script.Lock]int)}
 }
 
 // waiting reports whether a queue has waiters.
@@ -83,9 +83,9 @@ func (q *waitQueues) join(id queueID, request waitRequest, fair bool) *waiter {
 	w.arrival = q.arrivals
 	addWaiter(q.byID, id, w)
 	if fair {
-		addWaiter(q.fair, id.lockID, w)
+		addWaiter(q.fair, id.Lock, w)
 	}
-	q.counts[id.lockID]++
+	q.counts[id.Lock]++
 	return w
 }
 
@@ -185,9 +185,9 @@ func (q *waitQueues) leave(w *waiter, r result, force bool) bool {
 	if next != nil && (!took || w.request.passesOn(next.request, r, len(w.wake) > 0)) {
 		next.wakeUp()
 	}
-	removeWaiter(q.fair, w.lockID, w)
-	if q.counts[w.lockID]--; q.counts[w.lockID] == 0 {
-		delete(q.counts, w.lockID)
+	removeWaiter(q.fair, w.Lock, w)
+	if q.counts[w.Lock]--; q.counts[w.Lock] == 0 {
+		delete(q.counts, w.Lock)
 	}
 	return true
 }
@@ -204,7 +204,7 @@ func (q *waitQueues) grantAll(w *waiter, r result) {
 		}
 		other.state = waiterLeft
 		other.granted <- r
-		q.counts[w.lockID]--
+		q.counts[w.Lock]--
 		return true
 	})
 }
@@ -260,7 +260,7 @@ func (w *waiter) wakeUp() {
 }
 
 // unfair is the number of waiters without FAIR.
-func (q *waitQueues) unfair(lock lockID) int {
+func (q *waitQueues) unfair(lock script.Lock) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := q.counts[lock]
@@ -271,7 +271,7 @@ func (q *waitQueues) unfair(lock lockID) int {
 }
 
 // length is the number of waiters for the lock, in all queues.
-func (q *waitQueues) length(lock lockID) int {
+func (q *waitQueues) length(lock script.Lock) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.counts[lock]

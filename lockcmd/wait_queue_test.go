@@ -25,7 +25,7 @@ func (f fakeRequest) takesFrom(*script.Mode) bool { return true }
 func TestR18WaitersAreServedInOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		q, id := newWaitQueues(), queueID{lockID{0, "k"}, "c"}
+		q, id := newWaitQueues(), queueID{lockOf("k"), "c"}
 		var attempts atomic.Int64
 		order := make(chan int, 10)
 		for n := range 10 {
@@ -69,7 +69,7 @@ func TestR18WaitersAreServedInOrder(t *testing.T) {
 // for those that wait then, and not for later ones.
 func TestR21TurnLastsForThoseThatWaitedAtItsBegin(t *testing.T) {
 	t.Parallel()
-	q, id := newWaitQueues(), queueID{lockID{0, "k"}, "c"}
+	q, id := newWaitQueues(), queueID{lockOf("k"), "c"}
 	first, second := q.join(id, fakeRequest{}, false), q.join(id, fakeRequest{}, false)
 	for _, row := range []struct {
 		w    *waiter
@@ -103,7 +103,7 @@ func TestR18NextWaiterIsWoken(t *testing.T) {
 		"has the lock":        {fakeRequest{}, result{kind: granted}, false},
 		"shares the lock":     {fakeRequest{shares: true}, result{kind: granted}, true},
 	} {
-		q, id := newWaitQueues(), queueID{lockID{0, "k"}, "c"}
+		q, id := newWaitQueues(), queueID{lockOf("k"), "c"}
 		head, next := q.join(id, row.request, false), q.join(id, row.request, false)
 		if _, ok := q.beginAttempt(next); ok {
 			t.Errorf("%s: a waiter that is not the head attempts", what)

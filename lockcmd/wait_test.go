@@ -19,7 +19,7 @@ func (c *conn) await(s *Service, n int, key string, options ...string) <-chan st
 	c.t.Helper()
 	reply := c.start(append([]string{"LOCK.ACQUIRE", key}, options...)...)
 	eventually(c.t, 5*time.Second, "the waiter is in the queue", func() bool {
-		return s.queues.length(lockID{0, key}) == n
+		return s.queues.length(lockOf(key)) == n
 	})
 	return reply
 }
@@ -174,7 +174,7 @@ func TestR18FirstComeFirstServed(t *testing.T) {
 			last, holder = token, conns[i]
 		}
 		want(t, holder.do("LOCK.RELEASE", key), ":1")
-		if exists(t, rdb, key) || s.queues.length(lockID{0, key}) != 0 {
+		if exists(t, rdb, key) || s.queues.length(lockOf(key)) != 0 {
 			t.Error("something is left behind")
 		}
 	})
@@ -214,7 +214,7 @@ func TestR19DisconnectedWaiterIsNeverGranted(t *testing.T) {
 			eventually(t, 2*time.Second, "no holds and waiters are counted", func() bool {
 				return s.Stats().Holds == 0 && s.Stats().Waiters == 0 && !b.guarded.Load()
 			})
-			if s.find(lockID{0, key}, func(*hold) bool { return true }) != nil {
+			if s.find(lockOf(key), func(*hold) bool { return true }) != nil {
 				t.Fatal("a hold is left in the index")
 			}
 		}
@@ -361,7 +361,7 @@ func TestR21BlockEndsThoughAHandOverIsUnanswered(t *testing.T) {
 	eventually(t, time.Second, "b has tried at its start and after its subscription", func() bool {
 		s.queues.mu.Lock()
 		defer s.queues.mu.Unlock()
-		line := s.queues.byID[queueID{lockID{0, key}, script.LockChannel(key)}]
+		line := s.queues.byID[queueID{lockOf(key), script.LockChannel(key)}]
 		return results.Load() == 2 && line != nil && len(line.waiters) == 1 && line.waiters[0].state == waiterQueued
 	})
 	late := p.HoldBefore(running(script.HandoverScript, key), faultproxy.Always())

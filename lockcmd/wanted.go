@@ -76,7 +76,7 @@ func (n *wantedNotifier) publishIfHead() {
 // so it tries again.
 func (n *wantedNotifier) publishUntilHeld(after int64) {
 	defer n.publishing.Store(false)
-	s, lock := n.service, n.waiter.lockID
+	s, lock := n.service, n.waiter.Lock
 	for pause := wantedDelay; pause < s.attemptInterval; pause *= 2 {
 		if s.publishWanted(lock, after) || !s.redis.Sleep(context.Background(), pause) || !s.queues.isHead(n.waiter) {
 			return
@@ -86,9 +86,9 @@ func (n *wantedNotifier) publishUntilHeld(after int64) {
 
 // publishWanted sends the event to other Leashes with holds of the lock, for tokens above after. It
 // reports whether Redis says that the lock is held.
-func (s *Service) publishWanted(lock lockID, after int64) (held bool) {
+func (s *Service) publishWanted(lock script.Lock, after int64) (held bool) {
 	until := time.Now().Add(time.Second)
-	info, err := s.redis.Inspect(lock.inRedis(), until)
+	info, err := s.redis.Inspect(lock, until)
 	if err != nil {
 		return true
 	}
@@ -96,8 +96,8 @@ func (s *Service) publishWanted(lock lockID, after int64) (held bool) {
 	defer cancel()
 	for _, f := range info.Holds {
 		if f.Record.Token > after && script.CarrierLeash(f.Record.Carrier) != s.uuid {
-			s.redis.Database(lock.db).Publish(ctx, script.CarrierChannel(f.Record.Carrier),
-				event.Text(event.Wanted, f.Record.Token, f.Record.Carrier, lock.key))
+			s.redis.Database(lock.DB).Publish(ctx, script.CarrierChannel(f.Record.Carrier),
+				event.Text(event.Wanted, f.Record.Token, f.Record.Carrier, lock.Key))
 		}
 	}
 	return len(info.Holds)+len(info.Others) > 0

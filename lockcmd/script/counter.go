@@ -8,7 +8,9 @@ import (
 // Counters, latches and the totals of semaphores. Nobody owns them, so Leash neither repeats nor
 // undoes a call that counts. Its error is then ErrUnknown.
 
-// Lock names a lock, a semaphore, a counter or a latch.
+// Lock names a lock, a semaphore, a counter or a latch. The same key in two databases is two locks
+// (R8). They share one channel, because Redis's channels have no databases. A message about one of
+// them also wakes the waiters of the other, which attempt once and wait on.
 type Lock struct {
 	DB  int
 	Key string
