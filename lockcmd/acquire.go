@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"leash/lockcmd/script"
+	"leash/lockcmd/wait"
 )
 
 // acquire runs LOCK.ACQUIRE.
@@ -16,7 +17,7 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 	if msg != "" {
 		return appendError(dst, msg)
 	}
-	if s.draining.Load() {
+	if s.waits.Draining() {
 		return appendError(dst, msgDraining)
 	}
 	if opts.wait && c.waitsForItself(opts) {
@@ -39,19 +40,19 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 	r := result{kind: taken}
 	a.place = c.placeOf(opts)
 	// Otherwise this waiter goes behind those that wait already (R18).
-	if !opts.wait || !s.queues.waiting(a.queueID()) || c.skipsQueue(opts) {
+	if !opts.wait || !s.waits.Waiting(a.queueID()) || c.skipsQueue(opts) {
 		if opts.wait {
-			a.lastMessage = s.events.LastMessage(a.queueID().channel)
+			a.lastMessage = s.events.LastMessage(a.queueID().Channel)
 		}
-		r = a.send(attemptDeadline(s.deadline(), a.end))
+		r = a.send(s.waits.Deadline(a.end))
 	}
-	if opts.wait && (r.kind == taken || r.kind == busy) {
+	if opts.wait && r.mayChange() {
 		r = c.wait(ctx, a.wait(), r)
 		a.copyPending = a.copyPending || r.copyPending
 	}
 	// In the other cases the undo takes the waiter out of the queue.
 	if a.waitsFair() && r.kind != granted && r.kind != moved && r.kind != unknown {
-		awaitLeft(ctx, s.dequeue(a), a.end)
+		wait.AwaitLeft(ctx, s.dequeue(a), a.end)
 	}
 	return c.replyAcquire(ctx, dst, a, r)
 }
@@ -213,21 +214,4 @@ func (c *Carrier) timeout(dst []byte, msg string) []byte {
 func (c *Carrier) taken(dst []byte) []byte {
 	c.service.stats.taken.Add(1)
 	return appendNil(dst)
-}
-
-// attemptInterval is how often a waiter asks Redis, even without a wake-up.
-const attemptInterval = time.Second
-
-// nextAttempt is the pause until a waiter's next attempt (R17). It is the attempt interval, plus or
-// minus a fifth, so that waiters of many Leashes do not ask at the same time. It is shorter when
-// the holder's lease ends before, or when Redis takes no requests now.
-func (s *Service) nextAttempt(r result, random float64) time.Duration {
-	pause := time.Duration((0.8 + 0.4*random) * float64(s.attemptInterval))
-	if r.kind == busy {
-		return pause / 10
-	}
-	if r.left > 0 {
-		pause = min(pause, r.left+time.Millisecond)
-	}
-	return pause
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/lockcmd/script"
+	"leash/lockcmd/wait"
 	"leash/renewal"
 )
 
@@ -95,9 +96,9 @@ func (c *Carrier) newAcquisition(opts acquireOptions, own *hold) *acquisition {
 func (a *acquisition) acquireArgs() script.AcquireArgs {
 	opts, s := &a.options, a.carrier.service
 	args := script.AcquireArgs{
-		Lock: opts.lock(), Mode: opts.mode, Grant: a.grantTerms(), Turn: s.turnEntry(opts.mode),
+		Lock: opts.lock(), Mode: opts.mode, Grant: a.grantTerms(), Turn: s.waits.Entry(opts.mode),
 		Place:     a.place,
-		TurnEvent: turnEventText(opts.lock(), opts.mode), FairBit: s.fairBit,
+		TurnEvent: wait.TurnEvent(opts.lock(), opts.mode), FairBit: s.fairBit,
 		Replicas: opts.replicas, ReplicasIn: a.replicaWait(),
 	}
 	if a.own != nil {
@@ -301,4 +302,43 @@ func (a *acquisition) unlockOwn() {
 		a.own.unlockRequests()
 		a.own = nil
 	}
+}
+
+// Attempt implements wait.Request.
+func (a *acquisition) Attempt(until time.Time, at wait.Position) result {
+	a.place = at.Place
+	return a.send(until)
+}
+
+// PassesOn implements wait.Request. It lets the next waiter share the lock, if both can.
+func (a *acquisition) PassesOn(next wait.Request[result], _ result, _ bool) bool {
+	other, ok := next.(*acquisition)
+	return ok && a.options.mode.Shared && other.options.mode.Shared
+}
+
+// TakesFrom implements wait.Request.
+func (a *acquisition) TakesFrom(m *script.Mode) bool {
+	return a.own == nil && a.options.replicas == 0 && m.HandsOverTo(a.options.mode)
+}
+
+// queueID is the queue of the acquisition. A FAIR waiter is in a queue of its owner only. Redis
+// keeps the order of the owners.
+func (a *acquisition) queueID() wait.QueueID {
+	channel := a.options.mode.Channel(a.options.key)
+	if a.options.mode.Fair {
+		channel += ":" + a.owner
+	}
+	return wait.QueueID{Lock: a.options.lock(), Channel: channel}
+}
+
+// wait is how the acquisition waits in its queue.
+func (a *acquisition) wait() wait.Wait[result] {
+	wt := wait.Wait[result]{
+		Queue: a.queueID(), Request: a, End: a.end, Turns: a.options.mode, Fair: a.options.mode.Fair,
+		Holders: holders{a.carrier.service}, LastMessage: a.lastMessage,
+	}
+	if wt.Fair { // Redis has the order of the FAIR waiters
+		wt.Turns = nil
+	}
+	return wt
 }

@@ -39,7 +39,7 @@ func (c *Carrier) attach(_ context.Context, dst []byte, args [][]byte) []byte {
 	switch {
 	case msg != "":
 		return appendError(dst, msg)
-	case s.draining.Load():
+	case s.waits.Draining():
 		return appendError(dst, msgDraining)
 	}
 	until := s.deadline()

@@ -34,10 +34,10 @@ func (c *Carrier) awaitLoss(ctx context.Context, dst []byte, args [][]byte) []by
 	}
 	ctx, cancel := context.WithTimeout(ctx, block)
 	defer cancel()
-	c.onUnblock(cancel)
+	c.waiting.OnUnblock(cancel)
 	defer context.AfterFunc(c.service.events.lossWaitsEnd, guard.Func(c.service.log, "end of a wait", cancel))()
 	reason, err := c.service.events.lossWait(c.id(string(args[1])), o.token).Run(ctx)
-	fails := c.endCommandWait()
+	fails := c.endWait()
 	switch {
 	case fails && reason == "":
 		return appendError(dst, msgUnblocked)

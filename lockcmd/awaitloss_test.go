@@ -293,7 +293,7 @@ func TestAwaitLossArguments(t *testing.T) {
 func TestR27AwaitLossAfterMoves(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		slow := func(s *Service) { s.attemptInterval = 5 * time.Second }
+		slow := func(s *Service) { s.waits.Interval = 5 * time.Second }
 		s, other, third := leash(t, rdb, Config{}, slow), leash(t, rdb, Config{}, slow), leash(t, rdb, Config{}, slow)
 		attach := []string{"LOCK.ATTACH"}
 		tests := make(map[string]func(*testing.T))
@@ -370,7 +370,7 @@ func TestR27AwaitLossOfAnExtendedLease(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{}, func(s *Service) {
-			s.attemptInterval = 5 * time.Second
+			s.waits.Interval = 5 * time.Second
 		})
 		tests := make(map[string]func(*testing.T))
 		for name, row := range map[string]struct {

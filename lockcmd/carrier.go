@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"leash/lockcmd/script"
+	"leash/lockcmd/wait"
 )
 
 // Host acts on the connection that carries the holds of a Carrier. Its methods do not block and are
@@ -65,11 +66,13 @@ type Carrier struct {
 	host    Host
 	silence Silence
 
-	client    atomic.Pointer[string]    // see Rename
-	db        int                       // database of the commands; owned by the caller of Do
-	safeUntil atomic.Pointer[time.Time] // see SafeUntil; changed with mu held
-	requests  atomic.Int64              // number of the last request
-	notifies  atomic.Bool               // LOCK.NOTIFY is on; changed with mu held
+	client    atomic.Pointer[string]     // see Rename
+	db        int                        // database of the commands; owned by the caller of Do
+	safeUntil atomic.Pointer[time.Time]  // see SafeUntil; changed with mu held
+	requests  atomic.Int64               // number of the last request
+	notifies  atomic.Bool                // LOCK.NOTIFY is on; changed with mu held
+	waiting   wait.Command               // the current command, if it waits
+	waitsFor  atomic.Pointer[WaiterView] // what it waits for, but the times; nil for nothing in a queue
 
 	// mu guards the fields below, and the states of the holds.
 	mu               sync.Mutex
@@ -78,8 +81,7 @@ type Carrier struct {
 	unreportedLosses []unreportedLoss // losses to be reported to the client, in order
 	closingLoss      *lossReport      // a loss of which the host is about to be told; nil for none
 	ended            bool
-	how              Ending       // set with ended
-	commandWait      *commandWait // of the current command; nil while it does not wait
+	how              Ending // set with ended
 
 	// For IDLE:
 	idleTimer   *time.Timer // nil before the first hold with IDLE

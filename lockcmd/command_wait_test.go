@@ -61,7 +61,7 @@ func TestUnblock(t *testing.T) {
 				}
 			}
 		}
-		if n := s.Stats().Waiters; n != 0 || s.queues.length(lockOf(lock)) != 0 {
+		if n := s.Stats().Waiters; n != 0 || s.waiters(lockOf(lock)) != 0 {
 			t.Errorf("%d wait", n)
 		}
 		want(t, connect(t, s).do("LOCK.ACQUIRE", lock), "$-1")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"leash/lockcmd/script"
+	"leash/lockcmd/wait"
 	"leash/proxy/resp"
 )
 
@@ -64,14 +65,14 @@ func (c *Carrier) take(ctx context.Context, dst []byte, args [][]byte) []byte {
 	switch {
 	case msg != "":
 		return appendError(dst, msg)
-	case s.draining.Load():
+	case s.waits.Draining():
 		return appendError(dst, msgDraining)
 	case n == 0:
 		return appendInt(dst, 1)
 	}
 	lock := c.id(string(args[1]))
-	id := queueID{lock, script.PermitChannel(lock.Key)}
-	r := c.attemptOrWait(ctx, wait{queue: id, request: &counterRequest{s, lock, n}}, blockOption{waits, block}, false)
+	wt := wait.Wait[result]{Queue: permitQueue(lock), Request: &counterRequest{s, lock, n}}
+	r := c.attemptOrWait(ctx, wt, blockOption{waits, block}, false)
 	if r.kind == granted && !c.canAnswer(ctx) {
 		s.spawn(func() { _, _ = s.redis.Give(script.Connection{}, lock, n, s.deadline()) })
 		r = result{kind: failed, text: msgGone}
@@ -94,8 +95,8 @@ type counterRequest struct {
 	n       int64
 }
 
-// attempt takes n permits once, if that many are available.
-func (cr *counterRequest) attempt(until time.Time, _ position) result {
+// Attempt takes n permits once, if that many are available.
+func (cr *counterRequest) Attempt(until time.Time, _ wait.Position) result {
 	left, took, err := cr.service.redis.Take(cr.lock, cr.n, until)
 	switch {
 	case err != nil:
@@ -106,12 +107,13 @@ func (cr *counterRequest) attempt(until time.Time, _ position) result {
 	return result{kind: taken}
 }
 
-func (*counterRequest) passesOn(_ waitRequest, r result, woken bool) bool {
+// PassesOn implements wait.Request.
+func (*counterRequest) PassesOn(_ wait.Request[result], r result, woken bool) bool {
 	return leavesPermits(r, woken)
 }
 
-// takesFrom is false, because a permit has an owner and a counter has none.
-func (*counterRequest) takesFrom(*script.Mode) bool { return false }
+// TakesFrom is false, because a permit has an owner and a counter has none.
+func (*counterRequest) TakesFrom(*script.Mode) bool { return false }
 
 // replyCount answers 1 for granted, 0 for not granted, or an error.
 func (c *Carrier) replyCount(dst []byte, r result) []byte {

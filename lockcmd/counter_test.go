@@ -12,18 +12,19 @@ import (
 
 	"leash/internal/redistest"
 	"leash/lockcmd/script"
+	"leash/lockcmd/wait"
 )
 
 // startInQueue starts a command that waits, and returns when it is the n-th in the queue.
-func (c *conn) startInQueue(s *Service, n int, id queueID, args ...string) <-chan string {
+func (c *conn) startInQueue(s *Service, n int, id wait.QueueID, args ...string) <-chan string {
 	c.t.Helper()
 	reply := c.start(args...)
-	eventually(c.t, 5*time.Second, "it is in the queue", func() bool { return s.queues.queueLength(id) == n })
+	eventually(c.t, 5*time.Second, "it is in the queue", func() bool { return s.waits.InQueue(id) == n })
 	return reply
 }
 
-func permitsOf(key string) queueID { return queueID{lockOf(key), script.PermitChannel(key)} }
-func latchOf(key string) queueID   { return queueID{lockOf(key), script.LatchChannel(key)} }
+func permitsOf(key string) wait.QueueID { return permitQueue(lockOf(key)) }
+func latchOf(key string) wait.QueueID   { return latchQueue(lockOf(key)) }
 
 // listenTo subscribes to a channel in both ways that Redisson uses.
 func listenTo(t testing.TB, rdb redis.UniversalClient, channel string) []*redis.PubSub {
@@ -136,7 +137,7 @@ func TestCounterBlockEndsInTime(t *testing.T) {
 		if took := time.Since(began); took < 200*time.Millisecond || took > soon {
 			t.Errorf("BLOCK 200 took %v", took)
 		}
-		if s.queues.queueLength(permitsOf(key)) != 0 {
+		if s.waits.InQueue(permitsOf(key)) != 0 {
 			t.Error("it still waits")
 		}
 	})

@@ -57,7 +57,7 @@ func TestR8LocksLiveInTheirDatabase(t *testing.T) {
 	waiting := connectTo(t, s, 3)
 	reply := waiting.start("LOCK.ACQUIRE", key, "BLOCK", "0")
 	far := connectTo(t, other, 3).start("LOCK.ACQUIRE", key, "BLOCK", "100")
-	eventually(t, 5*time.Second, "it waits", func() bool { return s.queues.length(script.Lock{DB: 3, Key: key}) == 1 })
+	eventually(t, 5*time.Second, "it waits", func() bool { return s.waiters(script.Lock{DB: 3, Key: key}) == 1 })
 	want(t, a.do("LOCK.RELEASE", key), ":1")
 	a.token(key)
 	want(t, receive(t, far, 5*time.Second), "$-1")

@@ -18,7 +18,7 @@
 //	acquisition         one LOCK.ACQUIRE in progress                      acquisition.go
 //	permitAcquisition   one SEM.ACQUIRE in progress                       permit_acquisition.go
 //	multiAcquisition    one LOCK.MACQUIRE in progress                     multi_acquisition.go
-//	waiter              a command that waits for a lock                   wait_queue.go
+//	wait.Machine        lets commands wait                                wait/machine.go
 //	releaseRequest      a release by the hold's own carrier               release_request.go
 //	remoteRelease       a release by anybody else                         remote_release.go
 //	move                a change of the carrier                           move.go
@@ -48,11 +48,11 @@
 //
 // # Waiting
 //
-// The waiters for one lock, semaphore or latch on this Leash form a wait queue (wait_queue.go,
-// queue_wait.go, queue_claim.go). Only the first one tries to take it: after a wake-up, when the
-// holder's lease has run out, and every second. FAIR waiters are in a queue in Redis, and each
-// tries for itself (fair.go). What differs between the kinds of waiters is a waitRequest
-// (wait_request.go).
+// The package wait has the waiters of this Leash: for one lock, semaphore or latch they form a
+// queue. Only the first one tries to take it: after a wake-up, when the holder's lease has run out,
+// and every second. FAIR waiters are in a queue in Redis, and each tries for itself (fair.go). What
+// differs between the kinds of waiters is a wait.Request: acquisition, permitAcquisition,
+// counterRequest, latchRequest and quorumRequest.
 //
 // # Several keys
 //
@@ -73,7 +73,7 @@
 //	break_lock.go                     LOCK.BREAK
 //	lease_end.go                      its LEASE is over
 //	unreported_loss.go                losses that the client has not been told of yet
-//	notify.go, wanted.go              pushes (LOCK.NOTIFY)
+//	notify.go, wait.go                pushes (LOCK.NOTIFY)
 //	awaitloss.go, end_watch.go        commands that wait for the end of a hold
 //	missing.go                        why Redis does not have it, by its tombstone
 //	events.go                         messages of other Leashes
@@ -89,9 +89,9 @@
 // # Concurrency
 //
 // Everything is safe for concurrent use, but a Carrier runs one command at a time. Mutexes are
-// locked in this order: Carrier.mu, waitQueues.mu, presentHolds.mu, the watchdog's. Those of the
-// package event, of tasks and of limits come last. No mutex is held during a script, a log line or
-// a call of a Host.
+// locked in this order: Carrier.mu, that of wait.Queues, presentHolds.mu, the watchdog's. Those of
+// the package event, of tasks and of limits come last. No mutex is held during a script, a log line
+// or a call of a Host.
 //
 // # Not promised
 //

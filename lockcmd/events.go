@@ -8,6 +8,7 @@ import (
 
 	"leash/lockcmd/event"
 	"leash/lockcmd/script"
+	"leash/lockcmd/wait"
 )
 
 // leashEvents is what this Leash hears from others about locks, and what it tells them about the
@@ -33,19 +34,19 @@ func (v *leashEvents) listen(s *Service, from event.Subscriber) {
 
 // Wake implements event.Receiver. It wakes the heads of the channel's queues.
 func (v *leashEvents) Wake(lock script.Lock, channel string, reserved bool) {
-	s, id := v.service, queueID{lock, channel}
+	id := wait.QueueID{Lock: lock, Channel: channel}
 	if reserved {
-		s.queues.noteReserved(id)
+		v.service.waits.Reserved(id)
 		return
 	}
-	s.queues.wake(id)
+	v.service.waits.Wake(id)
 }
 
 // Receive implements event.Receiver. An event for a hold that is not registered yet waits for it.
 func (v *leashEvents) Receive(e event.Event) {
 	s := v.service
 	if e.Kind == event.Turn {
-		s.beginTurn(script.Lock{DB: int(e.Token), Key: e.Key}, e.Carrier)
+		s.waits.BeginTurn(e)
 		return
 	}
 	h := v.holdOf(e)
@@ -136,6 +137,6 @@ func (v *leashEvents) lossWait(lock script.Lock, token int64) *event.LossWait {
 	s := v.service
 	return &event.LossWait{
 		Redis: s.redis, Subscriptions: &v.Subscriptions, Holds: v, Lock: lock, Token: token,
-		Interval: s.attemptInterval, MaxChecks: s.maxSeeks,
+		Interval: s.waits.Interval, MaxChecks: s.maxSeeks,
 	}
 }

@@ -120,10 +120,11 @@ func (s *Service) dequeueSome(lock script.Lock, list []*dequeueRequest, heartbea
 
 // dequeueOnce is one such call. A waiter whose owner waits by another command, through any Leash,
 // stays.
-func (s *Service) dequeueOnce(lock script.Lock, list []*dequeueRequest, heartbeat time.Duration) (stay bool, err error) {
+func (s *Service) dequeueOnce(lock script.Lock, list []*dequeueRequest, heartbeat time.Duration) (stay bool,
+	err error) {
 	var owners []string
 	for _, r := range list {
-		if owner := r.acquisition.owner; !s.queues.waiting(r.acquisition.queueID()) && !slices.Contains(owners, owner) {
+		if owner := r.acquisition.owner; !s.waits.Waiting(r.acquisition.queueID()) && !slices.Contains(owners, owner) {
 			owners = append(owners, owner)
 		}
 	}

@@ -324,7 +324,7 @@ func TestR22DeadWaitersAreReapedInBatches(t *testing.T) {
 func TestR22WaiterIsFoundWithoutASearch(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	rdb, often := dialServer(t, server.Addr), func(s *Service) { s.attemptInterval = 20 * time.Millisecond }
+	rdb, often := dialServer(t, server.Addr), func(s *Service) { s.waits.Interval = 20 * time.Millisecond }
 	s, key := leash(t, rdb, Config{}, often), newKey()
 	connect(t, s).token(key)
 	var replies []<-chan string

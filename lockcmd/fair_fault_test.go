@@ -9,6 +9,7 @@ import (
 	"leash/internal/faultproxy"
 	"leash/internal/redistest"
 	"leash/lockcmd/script"
+	"leash/lockcmd/wait"
 )
 
 func TestR22UnknownEnqueueIsUndone(t *testing.T) {
@@ -98,7 +99,7 @@ func TestR22WaitersPassAtMaxmemory(t *testing.T) {
 	server := redistest.Start(t)
 	rdb, ctx := dialServer(t, server.Addr), context.Background()
 	// an attempt and its wake-up end before the next attempt
-	rareRetries := func(s *Service) { s.attemptInterval = 3 * time.Second }
+	rareRetries := func(s *Service) { s.waits.Interval = 3 * time.Second }
 	s, key := leash(t, rdb, Config{}, rareRetries), newKey()
 	holder, a, b := connect(t, s), connect(t, s), connect(t, s)
 	holder.token(key)
@@ -110,9 +111,7 @@ func TestR22WaitersPassAtMaxmemory(t *testing.T) {
 		return rdb.ZScore(ctx, script.QueueKeys(key)[2], "me").Val() > heard
 	})
 	eventually(t, time.Second, "the attempt has ended", func() bool {
-		s.queues.mu.Lock()
-		defer s.queues.mu.Unlock()
-		return s.queues.fair[lockOf(key)].waiters[0].state == waiterQueued
+		return s.waits.Rests(wait.QueueID{Lock: lockOf(key), Channel: script.LockChannel(key) + ":me"})
 	})
 	want(t, holder.do("LOCK.RELEASE", key), ":1") // and hands the lock over
 	tokenOf(t, receive(t, reply, 3*time.Second))

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/lockcmd/script"
+	"leash/lockcmd/wait"
 )
 
 func TestR22FirstComeFirstServedAcrossLeashes(t *testing.T) {
@@ -37,7 +38,7 @@ func TestR22FirstComeFirstServedAcrossLeashes(t *testing.T) {
 		want(t, holder.do("LOCK.RELEASE", key), ":1")
 		wantNothingLeft(t, rdb, key)
 		for _, s := range services {
-			if s.Stats().Waiters != 0 || s.queues.length(lockOf(key)) != 0 || len(s.queues.fair) != 0 {
+			if s.Stats().Waiters != 0 || s.waiters(lockOf(key)) != 0 {
 				t.Errorf("a waiter is left behind: %+v", s.Stats())
 			}
 		}
@@ -74,7 +75,7 @@ func TestR21FairHandOverIsBounded(t *testing.T) {
 	s, key := leash(t, rdb, Config{}), newKey()
 	holder := connect(t, s)
 	holder.token(key, "FAIR")
-	const n = 2 * maxHandovers
+	const n = 2 * wait.MaxHandovers
 	conns, replies := make([]*conn, n), make([]<-chan string, n)
 	for i := range n {
 		conns[i] = connect(t, s)

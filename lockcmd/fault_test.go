@@ -11,6 +11,7 @@ import (
 	"leash/internal/faultproxy"
 	"leash/internal/redistest"
 	"leash/lockcmd/script"
+	"leash/lockcmd/wait"
 )
 
 // faulty returns a Leash whose connections to Redis go through a fault proxy, and another one
@@ -228,7 +229,7 @@ func TestR28LateUndoLeavesPermitsToExpire(t *testing.T) {
 	key, a := semaphore(t, straight, 5), connect(t, s)
 	late := a.carrier.newPermitAcquisition(acquireOptions{mode: script.Permit, key: key, ttl: time.Minute}, 2)
 	late.options.ttl, late.copyPending = time.Second, true
-	r := late.attempt(s.deadline(), position{})
+	r := late.Attempt(s.deadline(), wait.Position{})
 	if msg := late.accept(t.Context(), r); msg != "" {
 		t.Fatal(msg)
 	}

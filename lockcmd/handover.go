@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"leash/lockcmd/script"
+	"leash/lockcmd/wait"
 )
 
-// handoverRequest is a waitRequest that the release of a hold can grant (R21).
+// handoverRequest is a wait.Request that the release of a hold can grant (R21).
 type handoverRequest interface {
-	waitRequest
+	wait.Request[result]
 	// takeOver ends the hold of rel and grants the lock to the request, in one script.
-	takeOver(rel *releaseRequest, at position, until time.Time) (handover, error)
+	takeOver(rel *releaseRequest, at wait.Position, until time.Time) (handover, error)
 	// undoHandover takes back what a hand-over has granted to a waiter that has left. r is nil
 	// without a grant. copyPending says that a copy of it may still grant something.
 	undoHandover(r *result, copyPending bool)
@@ -27,8 +28,9 @@ type handover struct {
 
 // handOver ends the hold and grants the lock to w in one script. known is false when a plain
 // release must follow. It carries the same number, so it acts only if this call has not.
-func (rel *releaseRequest) handOver(w *waiter, at position, until time.Time) (code int64, known bool) {
-	s, request := rel.service, w.request.(handoverRequest)
+func (rel *releaseRequest) handOver(w *wait.Waiter[result], at wait.Position, until time.Time) (code int64,
+	known bool) {
+	s, request := rel.service, w.Request.(handoverRequest)
 	began := time.Now()
 	o, err := request.takeOver(rel, at, until)
 	rel.outcomeUnknown = rel.outcomeUnknown || o.unknown
@@ -39,9 +41,9 @@ func (rel *releaseRequest) handOver(w *waiter, at position, until time.Time) (co
 		s.stats.handoverTimes.Observe(time.Since(began))
 	}
 	switch {
-	case o.given && !s.queues.grant(w, o.grant, o.unknown):
+	case o.given && !s.waits.Grant(w, o.grant, o.unknown):
 		request.undoHandover(&o.grant, o.unknown)
-	case !o.given && !s.queues.unclaim(w, o.unknown, told) && o.unknown:
+	case !o.given && !s.waits.Unclaim(w, o.unknown, told) && o.unknown:
 		request.undoHandover(nil, true)
 	}
 	if err != nil {
@@ -52,12 +54,12 @@ func (rel *releaseRequest) handOver(w *waiter, at position, until time.Time) (co
 	return o.answer, true
 }
 
-func (a *acquisition) takeOver(rel *releaseRequest, at position, until time.Time) (handover, error) {
+func (a *acquisition) takeOver(rel *releaseRequest, at wait.Position, until time.Time) (handover, error) {
 	s, h := rel.service, rel.hold
 	r, unknown, err := s.redis.Handover(&script.HandoverArgs{
-		End: rel.endArgs(), Grant: a.grantTerms(), Mode: a.options.mode, Turn: s.turnEntry(a.options.mode),
-		TurnOver:  at.place == script.PlaceFirst, // its turn ends if another Leash waits
-		TurnEvent: turnEventText(h.lock(), h.mode()),
+		End: rel.endArgs(), Grant: a.grantTerms(), Mode: a.options.mode, Turn: s.waits.Entry(a.options.mode),
+		TurnOver:  at.Place == script.PlaceFirst, // its turn ends if another Leash waits
+		TurnEvent: wait.TurnEvent(h.lock(), h.mode()),
 	}, until)
 	grant := result{token: r.Token, left: r.Left, sent: r.Sent, others: r.Others}
 	return handover{answer: r.Answer, unknown: unknown, given: r.Granted, grant: grant}, err
@@ -73,7 +75,7 @@ func (a *acquisition) undoHandover(r *result, copyPending bool) {
 	}
 }
 
-func (a *permitAcquisition) takeOver(rel *releaseRequest, at position, until time.Time) (handover, error) {
+func (a *permitAcquisition) takeOver(rel *releaseRequest, at wait.Position, until time.Time) (handover, error) {
 	r, unknown, err := rel.service.redis.HandOverPermit(rel.hold.owner(), rel.hold.ref(), a.request(at), until)
 	grant := result{others: r.Others, permitsLeft: r.Available, grants: r.Grants, sent: r.Sent}
 	return handover{answer: r.Answer, unknown: unknown, given: r.Granted, grant: grant}, err

@@ -132,7 +132,7 @@ func (h *hold) value(by HoldOrder, now uint32) int64 {
 		left, _ := h.left()
 		return int64(left)
 	case ByWaiters:
-		return int64(h.carrier.service.queues.length(h.lock()))
+		return int64(h.carrier.service.waiters(h.lock()))
 	case ByMode:
 		return int64(h.kind)
 	}
@@ -176,7 +176,7 @@ func (h *hold) view() (v HoldView, ok bool) {
 	v = HoldView{
 		DB: int(h.db), Key: h.key(), Mode: h.mode().Name, Owner: h.owner(), Token: h.token,
 		Client: c.clientName(), ClientID: c.clientID(), Leash: c.service.uuid,
-		Age: h.age(), Waiters: c.service.queues.length(h.lock()),
+		Age: h.age(), Waiters: c.service.waiters(h.lock()),
 	}
 	v.Left, _ = h.left()
 	c.mu.Lock()

@@ -9,15 +9,13 @@ import (
 // identity is what tells this Leash, its connections and its owners from others.
 type identity struct {
 	uuid     string       // in owners and carriers
-	nearTurn string       // in the lists of turns, while Redis is near
 	fairBit  string       // in the scores of FAIR waiters
 	owners   atomic.Int64 // number of the last generated owner
 	carriers atomic.Int64 // number of the last carrier
 }
 
 func newIdentity() identity {
-	uuid := newUUID()
-	return identity{uuid: uuid, nearTurn: newTurnEntry(uuid, minReservation), fairBit: newFairBit()}
+	return identity{uuid: newUUID(), fairBit: newFairBit()}
 }
 
 // newUUID returns a random UUID, like that of a Redisson client.

@@ -77,7 +77,8 @@ func (c *Carrier) info(_ context.Context, dst []byte, args [][]byte) []byte {
 		}
 		state = graceState
 	}
-	return appendInfo(dst, info, state, s.queues.unfair(c.id(key))+info.Queue)
+	all, fair := s.waits.OfLock(c.id(key)) // Redis has the number of all FAIR waiters
+	return appendInfo(dst, info, state, all-fair+info.Queue)
 }
 
 // replyFailure answers an error of ask.

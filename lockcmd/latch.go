@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"leash/lockcmd/script"
+	"leash/lockcmd/wait"
 	"leash/proxy/resp"
 )
 
@@ -90,8 +91,12 @@ func (c *Carrier) awaitLatch(ctx context.Context, dst []byte, args [][]byte) []b
 		return appendError(dst, msg)
 	}
 	lock := c.id(string(args[1]))
-	wt := wait{queue: queueID{lock, script.LatchChannel(lock.Key)}, request: &latchRequest{s, lock}}
+	wt := wait.Wait[result]{Queue: latchQueue(lock), Request: &latchRequest{s, lock}}
 	return c.replyCount(dst, c.attemptOrWait(ctx, wt, blockOption{waits, block}, true))
+}
+
+func latchQueue(lock script.Lock) wait.QueueID {
+	return wait.QueueID{Lock: lock, Channel: script.LatchChannel(lock.Key)}
 }
 
 // latchRequest waits until a latch is at zero.
@@ -100,8 +105,8 @@ type latchRequest struct {
 	lock    script.Lock
 }
 
-// attempt checks once whether the latch is at zero. The result is then granted to all waiters.
-func (lr *latchRequest) attempt(until time.Time, _ position) result {
+// Attempt checks once whether the latch is at zero. The result is then granted to all waiters.
+func (lr *latchRequest) Attempt(until time.Time, _ wait.Position) result {
 	n, err := lr.service.latchCount(lr.lock, until)
 	switch {
 	case err != nil:
@@ -112,5 +117,8 @@ func (lr *latchRequest) attempt(until time.Time, _ position) result {
 	return result{kind: granted, forAll: true}
 }
 
-func (*latchRequest) passesOn(waitRequest, result, bool) bool { return true }
-func (*latchRequest) takesFrom(*script.Mode) bool             { return false }
+// PassesOn implements wait.Request.
+func (*latchRequest) PassesOn(wait.Request[result], result, bool) bool { return true }
+
+// TakesFrom implements wait.Request.
+func (*latchRequest) TakesFrom(*script.Mode) bool { return false }

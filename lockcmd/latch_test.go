@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/lockcmd/script"
+	"leash/lockcmd/wait"
 )
 
 func TestLatchIsRedissonsCountDownLatch(t *testing.T) {
@@ -77,47 +78,11 @@ func TestLatchOpensForAllWaiters(t *testing.T) {
 			want(t, woken(t, r), ":1")
 		}
 		for _, s := range leashes {
-			if s.queues.queueLength(latchOf(key)) != 0 || s.Stats().Waiters != 0 {
+			if s.waits.InQueue(latchOf(key)) != 0 || s.Stats().Waiters != 0 {
 				t.Error("somebody still waits")
 			}
 		}
 	})
-}
-
-// TestOneAttemptOpensTheLatchForAllWaiters: One attempt that finds the latch open lets all waiters
-// go that were in the queue when it was sent. A later waiter must try again.
-func TestOneAttemptOpensTheLatchForAllWaiters(t *testing.T) {
-	t.Parallel()
-	q, id := newWaitQueues(), latchOf("k")
-	join := func() *waiter { return q.join(id, &latchRequest{}, false) }
-	tries := func(w *waiter) bool { _, ok := q.beginAttempt(w); return ok }
-	first, second := join(), join()
-	if tries(second) || !tries(first) {
-		t.Fatal("want only the head to try")
-	}
-	third, open := join(), result{kind: granted, forAll: true}
-	q.grantAll(first, open)
-	q.leave(first, open, true)
-	for i, opened := range []bool{false, true, false} {
-		select {
-		case <-[]*waiter{first, second, third}[i].granted:
-			if !opened {
-				t.Errorf("waiter %d was released", i)
-			}
-		default:
-			if opened {
-				t.Errorf("waiter %d was not released", i)
-			}
-		}
-	}
-	if q.queueLength(id) != 1 || q.length(id.Lock) != 1 || !tries(third) {
-		t.Error("want the third to be the head")
-	}
-	q.leave(second, open, false) // grantAll has released it
-	q.leave(third, result{}, false)
-	if len(q.byID)+len(q.counts) != 0 {
-		t.Error("an empty line is kept")
-	}
 }
 
 func TestLatchBlockEndsInTime(t *testing.T) {
@@ -200,7 +165,7 @@ func TestR8CountersLieInTheirDatabase(t *testing.T) {
 	want(t, b.do("SEM.TAKE", key), ":0")
 	want(t, b.do("LATCH.SET", "latch"+key, "1"), ":1")
 	want(t, a.do("LATCH.GET", "latch"+key), ":0")
-	id := queueID{script.Lock{DB: 3, Key: key}, script.PermitChannel(key)}
+	id := wait.QueueID{Lock: script.Lock{DB: 3, Key: key}, Channel: script.PermitChannel(key)}
 	reply := b.startInQueue(s, 1, id, "SEM.TAKE", key, "BLOCK", "0")
 	want(t, a.do("SEM.GIVE", key), ":2") // published on the same channel
 	want(t, connectTo(t, s, 3).do("SEM.GIVE", key), ":1")

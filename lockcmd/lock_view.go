@@ -1,7 +1,6 @@
 package lockcmd
 
 import (
-	"cmp"
 	"errors"
 	"slices"
 	"time"
@@ -9,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/lockcmd/script"
+	"leash/lockcmd/wait"
 )
 
 // LockView is a lock as people see it.
@@ -78,42 +78,25 @@ func (s *Service) ViewLock(db int, key string, until time.Time) (LockView, error
 			v.State = graceState
 		}
 	}
-	waiters := s.queues.ofLock(lock, MaxWaitersShown)
-	v.Waiters = s.queues.length(lock)
+	waiters := s.waits.First(lock, MaxWaitersShown)
+	v.Waiters = s.waiters(lock)
 	for _, w := range waiters {
 		v.Queue = append(v.Queue, viewWaiter(w))
 	}
 	return v, nil
 }
 
-// ofLock returns the first waiters for a lock in all its queues, in order of arrival.
-func (q *waitQueues) ofLock(lock script.Lock, most int) (waiters []*waiter) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.counts[lock] == 0 {
-		return nil
-	}
-	take := func(queue *waitQueue) {
-		if queue != nil {
-			waiters = append(waiters, queue.waiters[:min(len(queue.waiters), most)]...)
-		}
-	}
-	take(q.fair[lock])
-	channels := map[string]bool{script.PermitChannel(lock.Key): true, script.LatchChannel(lock.Key): true}
-	for _, m := range script.Modes {
-		channels[m.Channel(lock.Key)] = true
-	}
-	for channel := range channels {
-		take(q.byID[queueID{lock, channel}])
-	}
-	slices.SortFunc(waiters, func(a, b *waiter) int { return cmp.Compare(a.arrival, b.arrival) })
-	return waiters[:min(len(waiters), most)]
+// waiters is the number of commands that wait for the lock on this Leash.
+func (s *Service) waiters(lock script.Lock) int {
+	all, _ := s.waits.OfLock(lock)
+	return all
 }
 
-// view returns what is fixed of w, and its carrier; nil for counters and latches.
-func (w *waiter) view() (v WaiterView, c *Carrier) {
-	v.DB, v.Key = w.DB, w.Key
-	switch r := w.request.(type) {
+// viewRequest returns what is fixed of a request for a lock, and its carrier; nil for counters and
+// latches.
+func viewRequest(lock script.Lock, request wait.Request[result]) (v WaiterView, c *Carrier) {
+	v.DB, v.Key = lock.DB, lock.Key
+	switch r := request.(type) {
 	case *acquisition:
 		v.Mode, v.Owner, c = r.options.mode.Name, r.options.owner, r.carrier
 	case *permitAcquisition:
@@ -122,18 +105,30 @@ func (w *waiter) view() (v WaiterView, c *Carrier) {
 	return v, c
 }
 
-func viewWaiter(w *waiter) WaiterView {
-	v, c := w.view()
+func viewWaiter(w *wait.Waiter[result]) WaiterView {
+	v, c := viewRequest(w.Lock, w.Request)
 	if c == nil {
 		return v
 	}
 	v.Client, v.ClientID = c.clientName(), c.clientID()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.commandWait != nil {
-		v.Waited = time.Since(c.commandWait.began)
+	if since, ok := c.waiting.Waits(); ok {
+		v.Waited = time.Since(since)
 	}
 	return v
+}
+
+// Waiting shows what the current command waits for. ok is false if it does not wait for a lock, a
+// permit, a counter or a latch. A LOCK.MACQUIRE shows the key that it waits for last, and with
+// QUORUM none until it waits for one. It does not block and is safe for concurrent use.
+func (c *Carrier) Waiting() (v WaiterView, ok bool) {
+	seen := c.waitsFor.Load()
+	since, waits := c.waiting.Waits()
+	if !waits || seen == nil {
+		return v, false
+	}
+	v = *seen
+	v.Waited = time.Since(since)
+	return v, true
 }
 
 // IsSilence reports whether the error of ViewLock or Break means that Redis did not answer in time.

@@ -151,7 +151,7 @@ func leash(t testing.TB, rdb redis.UniversalClient, cfg Config, prepare ...func(
 }
 
 // slowRetries makes waiters retry only once a minute. A waiter that gets in earlier was woken.
-func slowRetries(s *Service) { s.attemptInterval = time.Minute }
+func slowRetries(s *Service) { s.waits.Interval = time.Minute }
 
 // longBreakTimeout lets BREAK wait long enough for a busy machine.
 func longBreakTimeout(s *Service) { s.breakTimeout = 5 * time.Second }

@@ -23,8 +23,7 @@ type multiAcquisition struct {
 	keys    []acquireOptions // sorted by key
 	end     time.Time        // end of BLOCK; zero without
 	group   *holdGroup
-	quorum  int  // QUORUM; 0 for all
-	waiting bool // the command counts as waiting
+	quorum  int // QUORUM; 0 for all
 
 	holds []*hold // collected so far, by index in keys
 	moved []bool  // moved from another connection, by ID
@@ -85,7 +84,7 @@ func (ma *multiAcquisition) mayWait() bool { return ma.keys[0].wait }
 
 // deadline is when an attempt must be answered.
 func (ma *multiAcquisition) deadline() time.Time {
-	return attemptDeadline(ma.carrier.service.deadline(), ma.end)
+	return ma.carrier.service.waits.Deadline(ma.end)
 }
 
 // blockLeft is what is left of BLOCK; 0 without one.
@@ -141,7 +140,7 @@ func (ma *multiAcquisition) beginKey(i int, until time.Time) (*acquisition, resu
 	}
 	a := c.newAcquisition(opts, own)
 	a.group = ma.group
-	if !opts.wait || !c.service.queues.waiting(a.queueID()) || c.skipsQueue(opts) {
+	if !opts.wait || !c.service.waits.Waiting(a.queueID()) || c.skipsQueue(opts) {
 		return a, a.send(until)
 	}
 	return a, result{kind: taken}
@@ -287,17 +286,8 @@ func (ma *multiAcquisition) drop(from int) {
 
 // beginWait counts the command as waiting, once.
 func (ma *multiAcquisition) beginWait() bool {
-	if !ma.waiting {
-		ma.waiting = ma.carrier.beginWait()
-	}
-	return ma.waiting
-}
-
-func (ma *multiAcquisition) endWait() {
-	if ma.waiting {
-		ma.waiting = false
-		ma.carrier.endWait()
-	}
+	_, waits := ma.carrier.waiting.Waits()
+	return waits || ma.carrier.beginWait()
 }
 
 // inGroup reports whether h belongs to that group.

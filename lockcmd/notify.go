@@ -101,7 +101,7 @@ func (c *Carrier) holdBackPushesLocked(h *hold) {
 
 // checkWanted tells the owner of h if somebody on this Leash waits for the lock.
 func (h *hold) checkWanted() {
-	if h.carrier.notifies.Load() && h.carrier.service.queues.length(h.lock()) > 0 {
+	if h.carrier.notifies.Load() && h.carrier.service.waiters(h.lock()) > 0 {
 		h.reportWanted()
 	}
 }
@@ -144,15 +144,5 @@ func (h *hold) push(what string) {
 	c.mu.Unlock()
 	if !later {
 		c.host.Push(frame)
-	}
-}
-
-// reportWanted tells all owners of the lock on this Leash that somebody waits for it.
-func (s *Service) reportWanted(lock script.Lock) {
-	if s.events.notifying.Load() == 0 {
-		return
-	}
-	for _, h := range s.ofLock(lock) {
-		h.reportWanted()
 	}
 }

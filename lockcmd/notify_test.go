@@ -177,8 +177,8 @@ func TestNotifyReportsAWaiter(t *testing.T) {
 					want(t, second.do("LOCK.RELEASE", key), ":1")
 				}
 				then := c.await(other, 2, key, waits...)
-				s.reportWanted(lockOf(key)) // a repeated report of a waiter
-				a.wantNoNotice()            // one notice only
+				holders{s}.TellHere(lockOf(key)) // a repeated report of a waiter
+				a.wantNoNotice()                 // one notice only
 				want(t, a.do("LOCK.RELEASE", key), ":1")
 				tokenOf(t, woken(t, first))
 				want(t, b.do("LOCK.RELEASE", key), ":1")
@@ -294,7 +294,7 @@ func TestNotifyMacquire(t *testing.T) {
 		b.token(second)
 		reply := a.start("LOCK.MACQUIRE", "2", first, second, "BLOCK", "0")
 		eventually(t, 5*time.Second, "it waits for the second", func() bool {
-			return s.queues.length(lockOf(second)) == 1
+			return s.waiters(lockOf(second)) == 1
 		})
 		waits := c.await(s, 1, first, "BLOCK", "0")
 		a.wantNoNotice()

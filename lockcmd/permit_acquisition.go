@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"leash/lockcmd/script"
+	"leash/lockcmd/wait"
 	"leash/renewal"
 )
 
@@ -28,7 +29,7 @@ func (c *Carrier) newPermitAcquisition(opts acquireOptions, count int64) *permit
 }
 
 // request is the request for a script.
-func (a *permitAcquisition) request(at position) *script.PermitRequest {
+func (a *permitAcquisition) request(at wait.Position) *script.PermitRequest {
 	s, opts := a.carrier.service, &a.options
 	return &script.PermitRequest{
 		Lock: opts.lock(),
@@ -36,14 +37,14 @@ func (a *permitAcquisition) request(at position) *script.PermitRequest {
 			Carrier: a.carrier.name, Request: a.number, Master: s.graces.GrantingMaster(opts.key), TTL: opts.ttl,
 			Options: opts.OptionLetters(), ID: opts.id, Client: a.carrier.clientName(),
 		},
-		Permits: a.permits, FirstToken: a.firstToken, Turn: s.turnEntry(script.Permit), Waits: opts.wait,
-		Behind: at.behind, TurnEvent: turnEventText(opts.lock(), script.Permit),
+		Permits: a.permits, FirstToken: a.firstToken, Turn: s.waits.Entry(script.Permit), Waits: opts.wait,
+		Behind: at.Behind, TurnEvent: wait.TurnEvent(opts.lock(), script.Permit),
 	}
 }
 
-// attempt makes one attempt. It first moves permits of the same ID here that are on another
+// Attempt makes one attempt. It first moves permits of the same ID here that are on another
 // connection. An outcome that is not known at until is unknown.
-func (a *permitAcquisition) attempt(until time.Time, at position) result {
+func (a *permitAcquisition) Attempt(until time.Time, at wait.Position) result {
 	s := a.carrier.service
 	for range len(a.permits) + 1 + maxGraceRetries {
 		r, copyPending, err := s.redis.AcquirePermits(a.request(at), until)
@@ -69,11 +70,13 @@ func (a *permitAcquisition) attempt(until time.Time, at position) result {
 	return result{kind: failed, text: msgElsewhere}
 }
 
-func (a *permitAcquisition) passesOn(_ waitRequest, r result, woken bool) bool {
+// PassesOn implements wait.Request.
+func (a *permitAcquisition) PassesOn(_ wait.Request[result], r result, woken bool) bool {
 	return leavesPermits(r, woken)
 }
 
-func (a *permitAcquisition) takesFrom(m *script.Mode) bool { return m == script.Permit }
+// TakesFrom implements wait.Request.
+func (a *permitAcquisition) TakesFrom(m *script.Mode) bool { return m == script.Permit }
 
 // leavesPermits reports whether there may be permits for the next waiter.
 func leavesPermits(r result, woken bool) bool { return r.kind != granted || r.permitsLeft > 0 || woken }

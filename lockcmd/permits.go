@@ -7,6 +7,7 @@ import (
 
 	"leash/lockcmd/event"
 	"leash/lockcmd/script"
+	"leash/lockcmd/wait"
 )
 
 const (
@@ -25,7 +26,7 @@ func (c *Carrier) acquirePermits(ctx context.Context, dst []byte, args [][]byte)
 	switch {
 	case msg != "":
 		return appendError(dst, msg)
-	case s.draining.Load():
+	case s.waits.Draining():
 		return appendError(dst, msgDraining)
 	}
 	s.awaitRenewals(ctx)
@@ -33,10 +34,9 @@ func (c *Carrier) acquirePermits(ctx context.Context, dst []byte, args [][]byte)
 	if opts.id != "" && a.hasPendingRequest() {
 		return c.timeout(dst, msgRefused)
 	}
-	id := queueID{opts.lock(), script.PermitChannel(opts.key)}
-	first := opts.id != "" && s.queues.waiting(id) && a.mayExist(ctx)
-	r := c.attemptOrWait(ctx, wait{queue: id, request: a, turns: script.Permit}, blockOption{opts.wait, opts.block},
-		first)
+	wt := wait.Wait[result]{Queue: permitQueue(opts.lock()), Request: a, Turns: script.Permit}
+	first := opts.id != "" && s.waits.Waiting(wt.Queue) && a.mayExist(ctx)
+	r := c.attemptOrWait(ctx, wt, blockOption{opts.wait, opts.block}, first)
 	a.copyPending = a.copyPending || r.copyPending
 	if r.kind == granted {
 		switch msg := a.accept(ctx, r); {

@@ -9,6 +9,7 @@ import (
 
 	"leash/internal/faultproxy"
 	"leash/lockcmd/script"
+	"leash/lockcmd/wait"
 )
 
 // takesOne returns the permit that a waiter gets.
@@ -53,11 +54,7 @@ func TestR21PermitsAreHandedOver(t *testing.T) {
 func waitersTried(t *testing.T, s *Service, key string) {
 	t.Helper()
 	eventually(t, 5*time.Second, "the first waiter has tried", func() bool {
-		s.queues.mu.Lock()
-		defer s.queues.mu.Unlock()
-		k := s.queues.byID[permitsOf(key)]
-		w := k.waiters[0]
-		return w.state == waiterQueued && len(w.wake) == 0 && (w.seenArrivals > 0 || k.turnEnd > 0)
+		return s.waits.Rests(permitsOf(key))
 	})
 }
 
@@ -97,7 +94,7 @@ func TestR7PermitHandoverActsOnce(t *testing.T) {
 		next := b.carrier.newPermitAcquisition(acquireOptions{mode: script.Permit, key: key, ttl: time.Minute}, 1)
 		ask := func(h *hold, answer string) {
 			t.Helper()
-			o, err := next.takeOver(&releaseRequest{service: s, hold: h}, position{}, s.deadline())
+			o, err := next.takeOver(&releaseRequest{service: s, hold: h}, wait.Position{}, s.deadline())
 			got := fmt.Sprint(o.answer, o.given, o.grant.others, o.grant.permitsLeft)
 			if err != nil || got != answer {
 				t.Errorf("got %s, %v, want %s", got, err, answer)

@@ -10,6 +10,7 @@ import (
 
 	"leash/internal/faultproxy"
 	"leash/lockcmd/script"
+	"leash/lockcmd/wait"
 )
 
 func TestR7PermitsOfARepeatedRequest(t *testing.T) {
@@ -149,7 +150,7 @@ func TestR26UnknownPermitsAreUndone(t *testing.T) {
 	late := a.carrier.newPermitAcquisition(acquireOptions{mode: script.Permit, key: key, ttl: 3 * time.Second}, 2)
 	late.undo() // Redis has not seen the request
 	<-time.After(100 * time.Millisecond)
-	late.attempt(time.Now().Add(5*time.Second), position{}) // now a copy arrives
+	late.Attempt(time.Now().Add(5*time.Second), wait.Position{}) // now a copy arrives
 	connect(t, straight).wantSemaphoreInfo(key, 5, 2, 3)
 	eventually(t, 10*time.Second, "the copy is undone too", func() bool { return rdbGet(t, straight, key) == "4" })
 	if a.carrier.Holds() != 1 || len(a.losses) != 0 {

@@ -108,7 +108,7 @@ func TestR19PermitOfADisconnectedWaiterIsReleased(t *testing.T) {
 		reply := a.startInQueue(s, 1, permitsOf(key), "SEM.ACQUIRE", key, "BLOCK", "0")
 		a.gone()
 		want(t, receive(t, reply, time.Second), "-"+msgGone)
-		if s.queues.queueLength(permitsOf(key)) != 0 {
+		if s.waits.InQueue(permitsOf(key)) != 0 {
 			t.Error("it still waits")
 		}
 		want(t, b.do("SEM.RELEASE", key, p), ":1")

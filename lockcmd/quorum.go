@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"leash/lockcmd/script"
+	"leash/lockcmd/wait"
 )
 
 const (
@@ -17,97 +18,107 @@ const (
 	maxBackOff    = 200 * time.Millisecond
 )
 
-// takeMost takes at least a quorum of the keys. It attempts all and releases what it got if that
-// is too little. It waits with nothing in hand, so others do not wait for it and there is no
+// quorumRequest takes at least a quorum of the keys. It attempts all and releases what it got if
+// that is too little. It waits with nothing in hand, so others do not wait for it and there is no
 // deadlock.
 //
 // Two callers could take half of the keys each, again and again. So after each failure a caller
 // pauses for a random time, up to twice as long each time, as on an Ethernet. Then it waits until
 // one of the taken keys is free, and attempts the rest with that key in hand. On one Leash, callers
 // with the same keys queue, and the first one attempts.
+type quorumRequest struct {
+	*multiAcquisition
+	window  time.Duration // the longest next pause
+	results []keyResult   // of the last attempt; nil before
+	last    result        // what it means
+}
+
+// takeMost takes at least a quorum of the keys.
 func (ma *multiAcquisition) takeMost() result {
-	s, n := ma.carrier.service, ma.quorum
-	if ma.mayWait() {
-		waiter := s.queues.join(ma.queueID(), quorumRequest{}, false)
-		defer s.queues.leave(waiter, result{}, true)
-		if r := ma.awaitHead(waiter); r.kind != granted {
-			return r
-		}
+	q, r, again := &quorumRequest{multiAcquisition: ma, window: minBackOff}, result{kind: taken}, true
+	wt := wait.Wait[result]{Queue: ma.queueID(), Request: q, End: ma.end}
+	if !ma.mayWait() || !ma.carrier.service.waits.Waiting(wt.Queue) {
+		r, again = q.attemptOnce()
 	}
-	for window := minBackOff; ; {
-		until := time.Now().Add(quorumTimeout)
-		if deadline := ma.deadline(); deadline.Before(until) {
-			until = deadline
-		}
-		results := ma.attemptMissing(n, until)
-		if r := ma.complete(n); r.kind != taken {
-			return r
-		}
-		ma.drop(0)
-		r, wait := ma.judgeAttempt(results, n)
-		if !wait {
-			return r
-		}
-		if !ma.beginWait() {
-			return result{kind: failed, text: msgLimit}
-		}
-		if stop := ma.pause(time.Duration(rand.Int64N(int64(window)))); stop.kind != granted {
-			return stop
-		}
-		if ma.blockOver() {
-			return r
-		}
-		window = min(2*window, maxBackOff)
-		if !ma.awaitOne(results) {
-			window = minBackOff
-		}
+	switch {
+	case !again:
+		return r
+	case !ma.beginWait():
+		return result{kind: failed, text: msgLimit}
 	}
+	return ma.carrier.await(ma.ctx, wt, r)
 }
 
 // queueID is the queue of callers with the same keys on this Leash.
-func (ma *multiAcquisition) queueID() queueID {
+func (ma *multiAcquisition) queueID() wait.QueueID {
 	var set strings.Builder
 	for _, opts := range ma.keys {
 		set.WriteString(strconv.Itoa(len(opts.key)) + ":" + opts.key)
 	}
-	return queueID{script.Lock{DB: ma.keys[0].db, Key: set.String()}, "quorum"}
+	return wait.QueueID{Lock: script.Lock{DB: ma.keys[0].db, Key: set.String()}}
 }
 
-func (ma *multiAcquisition) blockOver() bool {
-	return !ma.end.IsZero() && !time.Now().Before(ma.end) || ma.carrier.isUnblocked()
-}
-
-// awaitHead waits to become the head of the queue.
-func (ma *multiAcquisition) awaitHead(w *waiter) result {
+// Attempt implements wait.Request. It attempts until it has the keys or BLOCK is over.
+func (q *quorumRequest) Attempt(time.Time, wait.Position) result {
 	for {
-		if _, ok := ma.carrier.service.queues.beginAttempt(w); ok {
-			return result{kind: granted}
+		if q.results != nil {
+			if stop := q.backOff(); stop.kind != granted {
+				return stop
+			}
 		}
-		if !ma.beginWait() {
-			return result{kind: failed, text: msgLimit}
-		}
-		if r := ma.sleep(w.wake, time.Hour); r.kind != granted {
+		if r, again := q.attemptOnce(); !again {
 			return r
-		}
-		if ma.blockOver() {
-			return result{kind: taken}
 		}
 	}
 }
 
-// quorumRequest is the request of a caller that waits until it is the head of its queue.
-type quorumRequest struct{}
+// PassesOn implements wait.Request.
+func (*quorumRequest) PassesOn(wait.Request[result], result, bool) bool { return true }
 
-func (quorumRequest) attempt(time.Time, position) result      { return result{kind: granted} }
-func (quorumRequest) passesOn(waitRequest, result, bool) bool { return true }
-func (quorumRequest) takesFrom(*script.Mode) bool             { return false }
+// TakesFrom implements wait.Request.
+func (*quorumRequest) TakesFrom(*script.Mode) bool { return false }
 
-// pause waits for d.
-func (ma *multiAcquisition) pause(d time.Duration) result { return ma.sleep(nil, d) }
+// attemptOnce attempts all keys. It reports whether there is to be another attempt.
+func (q *quorumRequest) attemptOnce() (r result, again bool) {
+	until := time.Now().Add(quorumTimeout)
+	if deadline := q.deadline(); deadline.Before(until) {
+		until = deadline
+	}
+	q.results = q.attemptMissing(q.quorum, until)
+	if r := q.complete(q.quorum); r.kind != taken {
+		return r, false
+	}
+	q.drop(0)
+	q.last, again = q.judgeAttempt(q.results, q.quorum)
+	return q.last, again
+}
 
-// sleep waits for a wake-up, for d, or for what is left of BLOCK. The result is granted if the
-// command goes on.
-func (ma *multiAcquisition) sleep(wake <-chan struct{}, d time.Duration) result {
+// backOff waits after a failed attempt. The result is granted if there is to be another one.
+func (q *quorumRequest) backOff() result {
+	if stop := q.pause(time.Duration(rand.Int64N(int64(q.window)))); stop.kind != granted {
+		return stop
+	}
+	if q.blockOver() {
+		return q.last
+	}
+	q.window = min(2*q.window, maxBackOff)
+	if !q.awaitOne(q.results) {
+		q.window = minBackOff
+	}
+	return result{kind: granted}
+}
+
+func (ma *multiAcquisition) blockOver() bool {
+	select {
+	case <-ma.carrier.waiting.Unblocked():
+		return true
+	default:
+		return !ma.end.IsZero() && !time.Now().Before(ma.end)
+	}
+}
+
+// pause waits for d, or for what is left of BLOCK. The result is granted if the command goes on.
+func (ma *multiAcquisition) pause(d time.Duration) result {
 	if left := ma.blockLeft(); left > 0 {
 		d = min(d, left)
 	}
@@ -116,11 +127,10 @@ func (ma *multiAcquisition) sleep(wake <-chan struct{}, d time.Duration) result 
 	select {
 	case <-ma.ctx.Done():
 		return result{kind: failed, text: msgGone}
-	case <-wake:
-	case <-ma.carrier.unblocked():
+	case <-ma.carrier.waiting.Unblocked():
 	case <-timer.C:
 	}
-	if ma.carrier.service.draining.Load() {
+	if ma.carrier.service.waits.Draining() {
 		return result{kind: failed, text: msgDraining}
 	}
 	return result{kind: granted}
@@ -164,10 +174,10 @@ func (ma *multiAcquisition) awaitOne(results []keyResult) bool {
 		}
 	}
 	if first < 0 {
-		ma.pause(s.nextAttempt(result{kind: busy}, rand.Float64()))
+		ma.pause(s.waits.Pause(wait.Outcome{State: wait.Busy}))
 		return false
 	}
-	block := s.nextAttempt(result{}, rand.Float64())
+	block := s.waits.Pause(wait.Outcome{})
 	if left := ma.blockLeft(); left > 0 {
 		block = min(block, left)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"leash/lockcmd/script"
+	"leash/lockcmd/wait"
 	"leash/renewal"
 )
 
@@ -66,10 +67,10 @@ func (rel *releaseRequest) endArgs() script.EndArgs {
 // args say besides how the release tells waiters that the lock is free.
 func (rel *releaseRequest) args() script.ReleaseArgs {
 	h, s := rel.hold, rel.service
-	id := queueID{h.lock(), h.mode().Channel(h.key())}
+	id := wait.QueueID{Lock: h.lock(), Channel: h.mode().Channel(h.key())}
 	return script.ReleaseArgs{
-		End: rel.endArgs(), Turn: s.turnEntry(h.mode().Unfair()), Waits: s.queues.waiting(id),
-		TurnEvent: turnEventText(h.lock(), h.mode()), Unknown: rel.outcomeUnknown, PerKeyCounts: rel.perKeyCounts,
+		End: rel.endArgs(), Turn: s.waits.Entry(h.mode().Unfair()), Waits: s.waits.Waiting(id),
+		TurnEvent: wait.TurnEvent(h.lock(), h.mode()), Unknown: rel.outcomeUnknown, PerKeyCounts: rel.perKeyCounts,
 	}
 }
 
@@ -95,8 +96,8 @@ func (rel *releaseRequest) send(until time.Time) (code int64, err error) {
 		rel.renumber()
 	}
 	sent := time.Now()
-	if rel.hold.mode().Handover != nil && !s.draining.Load() && rel.freesLock() {
-		if w, at, claimed := s.queues.claim(rel.hold, rel.hold.handovers()); claimed {
+	if rel.hold.mode().Handover != nil && !s.waits.Draining() && rel.freesLock() {
+		if w, at, claimed := s.waits.Claim(rel.hold.lock(), rel.hold.mode(), rel.hold.handovers()); claimed {
 			code, known := rel.handOver(w, at, until)
 			if known && code != script.StaleRequest && (code != script.NoSuchHold || s.graces == nil) {
 				if code, err = rel.repairAnswer(code, sent, until); err != nil || code != script.StaleRequest {

@@ -32,7 +32,7 @@ func beginGrace(t testing.TB, s *Service, key string) (end func()) {
 	}
 	return func() {
 		over()
-		s.queues.wakeAll()
+		s.waits.WakeAll()
 	}
 }
 

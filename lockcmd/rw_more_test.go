@@ -126,7 +126,7 @@ func TestR8ReadWriteLocksLiveInTheirDatabase(t *testing.T) {
 	a.token(key, "READ")
 	b.token(key, "WRITE")
 	reply := c.start("LOCK.ACQUIRE", key, "READ", "BLOCK", "0")
-	eventually(t, 5*time.Second, "it waits", func() bool { return s.queues.length(script.Lock{DB: 3, Key: key}) == 1 })
+	eventually(t, 5*time.Second, "it waits", func() bool { return s.waiters(script.Lock{DB: 3, Key: key}) == 1 })
 	want(t, a.do("LOCK.RELEASE", key), ":1")
 	<-time.After(3500 * time.Millisecond)
 	if len(reply) != 0 || len(b.losses) != 0 {

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"leash/lockcmd/script"
+	"leash/lockcmd/wait"
 )
 
 // Commands about the total of a semaphore. It is the same for Redisson's RSemaphore and
@@ -66,9 +67,14 @@ func (c *Carrier) semaphoreInfo(_ context.Context, dst []byte, args [][]byte) []
 	}
 	dst = appendArray(dst, 8)
 	for i, number := range []int64{available + held, available, held,
-		int64(s.queues.queueLength(queueID{lock, script.PermitChannel(lock.Key)}))} {
+		int64(s.waits.InQueue(permitQueue(lock)))} {
 		dst = appendBulk(dst, [...]string{"total", "available", "held", "waiters"}[i])
 		dst = appendInt(dst, number)
 	}
 	return dst
+}
+
+// permitQueue is the queue for permits of a semaphore or a counter.
+func permitQueue(lock script.Lock) wait.QueueID {
+	return wait.QueueID{Lock: lock, Channel: script.PermitChannel(lock.Key)}
 }

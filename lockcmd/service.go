@@ -16,6 +16,7 @@ import (
 	"leash/lockcmd/event"
 	"leash/lockcmd/failover"
 	"leash/lockcmd/script"
+	"leash/lockcmd/wait"
 	"leash/renewal"
 )
 
@@ -32,7 +33,7 @@ type Service struct {
 	watchdog  *renewal.Watchdog
 	graces    *failover.Masters // nil without Config.FailoverGrace
 	events    leashEvents
-	queues    *waitQueues
+	waits     *wait.Machine[result]
 	dequeuer  dequeuer
 	limits    *limits
 	losses    *lossLog
@@ -40,17 +41,15 @@ type Service struct {
 	observers atomic.Pointer[[]Observer] // nil without
 
 	presentHolds
-	tasks    tasks
-	draining atomic.Bool
+	tasks tasks
 }
 
 // timing has pauses and limits that tests set.
 type timing struct {
-	fairHeartbeat   time.Duration // how soon another Leash must refresh its FAIR waiters
-	fairTimeout     time.Duration // after this time without an attempt a FAIR waiter is dead
-	breakTimeout    time.Duration // how long BREAK waits for the holder's Leash
-	maxSeeks        int           // attempts to find a hold that a new master may lack
-	attemptInterval time.Duration // pause between a waiter's attempts
+	fairHeartbeat time.Duration // how soon another Leash must refresh its FAIR waiters
+	fairTimeout   time.Duration // after this time without an attempt a FAIR waiter is dead
+	breakTimeout  time.Duration // how long BREAK waits for the holder's Leash
+	maxSeeks      int           // attempts to find a hold that a new master may lack
 }
 
 // New makes a Service. rdb is a *redis.Client or *redis.ClusterClient that speaks RESP2, does not
@@ -65,8 +64,7 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log
 		cfg: cfg, began: time.Now(), identity: newIdentity(), redis: script.New(rdb), log: log, losses: newLossLog(log),
 		presentHolds: presentHolds{holds: newIndex()},
 		timing: timing{
-			fairHeartbeat: fairHeartbeat, fairTimeout: fairTimeout, breakTimeout: breakTimeout,
-			maxSeeks: maxSeeks, attemptInterval: attemptInterval,
+			fairHeartbeat: fairHeartbeat, fairTimeout: fairTimeout, breakTimeout: breakTimeout, maxSeeks: maxSeeks,
 		},
 	}
 	switch c := rdb.(type) {
@@ -94,7 +92,11 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log
 			Watchdog: s.watchdog, Log: log,
 		})
 	}
-	s.queues = newWaitQueues()
+	s.tasks.log = log
+	s.waits = wait.New[result](wait.Config{
+		Leash: s.uuid, Redis: s.redis, Channels: &s.events.Subscriptions, Tasks: &s.tasks, Interval: wait.Interval,
+		Timeout: cfg.UpstreamTimeout, Max: cfg.MaxWaiters,
+	})
 	s.dequeuer.lists = make(map[script.Lock][]*dequeueRequest)
 	s.events.listen(s, subscriber)
 	return s, nil
@@ -148,10 +150,7 @@ func (s *Service) learnCommands(ctx context.Context) {
 
 // Drain stops the granting of locks. ACQUIRE, also one that waits, answers an error. Everything
 // else goes on.
-func (s *Service) Drain() {
-	s.draining.Store(true)
-	s.queues.wakeAll()
-}
+func (s *Service) Drain() { s.waits.Drain() }
 
 // EndLossWaits ends all waits of LOCK.AWAITLOSS, which go on during Drain, because their
 // connections are about to be closed.
@@ -170,7 +169,7 @@ const stopTimeout = time.Second
 
 // spawn runs f as a task of the Service. It returns false when the Service has ended; then holds
 // expire.
-func (s *Service) spawn(f func()) bool { return s.tasks.spawn(guard.Func(s.log, "lock task", f)) }
+func (s *Service) spawn(f func()) bool { return s.tasks.Spawn(f) }
 
 // without removes x from list, in place.
 func without[T comparable](list []T, x T) []T {

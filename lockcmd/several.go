@@ -70,7 +70,7 @@ func (c *Carrier) macquire(ctx context.Context, dst []byte, args [][]byte) []byt
 		return appendError(dst, msg)
 	case o.quorum != nil && (*o.quorum < 1 || *o.quorum > int64(len(keys))):
 		return appendError(dst, msgQuorum)
-	case s.draining.Load():
+	case s.waits.Draining():
 		return appendError(dst, msgDraining)
 	}
 	s.awaitRenewals(ctx)
@@ -89,11 +89,7 @@ func (c *Carrier) macquire(ctx context.Context, dst []byte, args [][]byte) []byt
 	if bound > 0 {
 		take = ma.takeMost
 	}
-	r := take()
-	if ma.waiting {
-		r = c.waitResult(r)
-	}
-	ma.endWait()
+	r := c.endedWait(take())
 	if r.kind != granted {
 		ma.drop(0)
 	}

@@ -45,9 +45,9 @@ type Stats struct {
 type counters struct {
 	holds holdCounts
 
-	waiters, acquires, releases, handovers, timeouts, taken, limited, undone, unlogged, restored atomic.Int64
+	acquires, releases, handovers, timeouts, taken, undone, unlogged, restored atomic.Int64
 
-	waitTimes, holdTimes, handoverTimes histogram.Histogram
+	holdTimes, handoverTimes histogram.Histogram
 
 	losses [len(lossReasons)]atomic.Int64
 }
@@ -68,17 +68,18 @@ func (c *counters) lost(reason string) {
 
 // Stats returns the figures of this moment.
 func (s *Service) Stats() Stats {
-	c := &s.stats
+	c, waits := &s.stats, &s.waits.Stats
 	out := Stats{
-		Holds: c.holds.Load(), Waiters: c.waiters.Load(), Acquires: c.acquires.Load(), Releases: c.releases.Load(),
+		Holds: c.holds.Load(), Waiters: waits.Waiters.Load(), Acquires: c.acquires.Load(), Releases: c.releases.Load(),
 		Handovers: c.handovers.Load(), Renewals: s.watchdog.Stats.Renewals.Load(),
-		RenewalLag: time.Duration(s.watchdog.Stats.Lag.Load()), Timeouts: c.timeouts.Load(), Limited: c.limited.Load(),
-		Restored: c.restored.Load(), Undone: c.undone.Load(), Unlogged: c.unlogged.Load(),
-		Losses: make(map[string]int64, len(lossReasons)),
+		RenewalLag: time.Duration(s.watchdog.Stats.Lag.Load()), Timeouts: c.timeouts.Load(),
+		Limited: waits.Limited.Load(), Restored: c.restored.Load(), Undone: c.undone.Load(),
+		Unlogged: c.unlogged.Load(),
+		Losses:   make(map[string]int64, len(lossReasons)),
 	}
 	out.Unrenewed, out.Taken = s.watchdog.Stats.Unknowns.Load(), c.taken.Load()
 	out.HoldsByMode, out.RenewalMargin = c.holds.byName(), s.watchdog.Margin()
-	out.WaitTimes, out.HoldTimes = c.waitTimes.Snapshot(), c.holdTimes.Snapshot()
+	out.WaitTimes, out.HoldTimes = waits.Times.Snapshot(), c.holdTimes.Snapshot()
 	out.HandoverTimes = c.handoverTimes.Snapshot()
 	masters, longest := s.graces.Active()
 	out.GraceMasters, out.GraceLeft = int64(masters), longest

@@ -1,23 +1,29 @@
 package lockcmd
 
-import "sync"
+import (
+	"log/slog"
+	"sync"
+
+	"leash/internal/guard"
+)
 
 // tasks are goroutines of the Service that outlive their command. It is safe for concurrent use. No
 // other mutex is taken with its own.
 type tasks struct {
+	log     *slog.Logger // of panics
 	mu      sync.Mutex
 	ended   bool // no more begin; guarded by mu
 	running sync.WaitGroup
 }
 
-// spawn runs f. It returns false after end.
-func (t *tasks) spawn(f func()) bool {
+// Spawn runs f. It returns false after end.
+func (t *tasks) Spawn(f func()) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended {
 		return false
 	}
-	t.running.Go(f)
+	t.running.Go(guard.Func(t.log, "lock task", f))
 	return true
 }
 

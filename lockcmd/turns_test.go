@@ -175,7 +175,8 @@ func TestR21AWaiterThatComesWhileItsLeashLeaves(t *testing.T) {
 		inList := func() bool { return len(turnsOf(t, rdb, key)) == 1 }
 		eventually(t, 5*time.Second, "the Leash is in the list", inList)
 		lock := lockOf(key)
-		<-s.leaveTurns(queueID{lock, script.Plain.Channel(key)}, script.Plain)
+		s.redis.LeaveTurns(lock, script.Plain, s.waits.Entry(script.Plain), "", s.deadline())
+		s.events.WakeChannel(script.Plain.Channel(key))
 		// Without that, it would attempt again only when the TTL of 30 s is over.
 		eventually(t, time.Second, "it is in the list again", inList)
 		want(t, a.do("LOCK.RELEASE", key), ":1")
@@ -234,19 +235,6 @@ func TestR21ReadersOfAllLeashesShareATurn(t *testing.T) {
 			tokenOf(t, receive(t, reply, 5*time.Second))
 		}
 	})
-}
-
-// TestR21ReservationLastsLongerFarAway: The time of a reservation follows the round trip.
-func TestR21ReservationLastsLongerFarAway(t *testing.T) {
-	t.Parallel()
-	for trip, want := range map[time.Duration]time.Duration{
-		0: minReservation, 60 * time.Millisecond: minReservation, 100 * time.Millisecond: 2 * minReservation,
-		time.Hour: maxReservation,
-	} {
-		if got := reservation(trip); got != want {
-			t.Errorf("%v away: got %v, want %v", trip, got, want)
-		}
-	}
 }
 
 // TestR21LeashesTakeTurnsAtPermits: With as many clients each, two Leashes get permits as often,

@@ -3,47 +3,71 @@ package lockcmd
 import (
 	"context"
 	"time"
+
+	"leash/lockcmd/event"
+	"leash/lockcmd/script"
+	"leash/lockcmd/wait"
 )
 
-// blockSlack is how much longer than BLOCK an attempt, or a release that may grant the lock, may
-// take when it is in progress at the end of BLOCK.
-const blockSlack = time.Second
+const msgUnblocked = "UNBLOCKED client unblocked via CLIENT UNBLOCK"
+
+// Outcome implements wait.Result.
+func (r result) Outcome() wait.Outcome {
+	o := wait.Outcome{State: wait.Failed, Left: r.left, Token: r.token, ForAll: r.forAll, Others: r.others}
+	switch r.kind {
+	case taken:
+		o.State = wait.Taken
+	case busy:
+		o.State = wait.Busy
+	case granted, moved:
+		o.State = wait.Got
+	}
+	return o
+}
 
 // wait queues a waiter until it gets what it waits for, its BLOCK is over, or its client is gone.
 // seen is the result of its last attempt.
-func (c *Carrier) wait(ctx context.Context, wt wait, seen result) result {
+func (c *Carrier) wait(ctx context.Context, wt wait.Wait[result], seen result) (r result) {
 	if !c.beginWait() {
 		return result{kind: failed, text: msgLimit}
 	}
-	defer c.endWait()
-	return c.waitResult(c.await(ctx, wt, seen))
+	defer func() { r = c.endedWait(r) }()
+	return c.await(ctx, wt, seen)
 }
 
 // await is wait for a command that is counted as waiting already.
-func (c *Carrier) await(ctx context.Context, wt wait, seen result) (r result) {
-	q := c.newQueueWait(wt, seen)
-	defer func() {
-		q.close(ctx)
-		r.copyPending = q.waiter.copyPending // it does not change any more
-	}()
-	for {
-		if r, over := q.next(ctx); over {
-			q.took = r.took()
-			return r
-		}
+func (c *Carrier) await(ctx context.Context, wt wait.Wait[result], seen result) result {
+	wt.Command = &c.waiting
+	if wt.Queue.Channel != "" { // QUORUM waits for a set of keys
+		v, _ := viewRequest(wt.Queue.Lock, wt.Request)
+		c.waitsFor.Store(&v)
 	}
+	r, end := c.service.waits.Wait(ctx, wt, seen)
+	switch end.Reason {
+	case wait.Gone:
+		r = result{kind: failed, text: msgGone}
+	case wait.Drained:
+		r = result{kind: failed, text: msgDraining}
+	}
+	r.copyPending = end.CopyPending
+	return r
 }
 
-// awaitLeft waits until Redis has a waiter no more, or until the client is gone. Redis may be slow,
-// so it waits at most blockSlack, and ends no later than that after the end of BLOCK.
-func awaitLeft(ctx context.Context, left <-chan struct{}, end time.Time) {
-	timer := time.NewTimer(time.Until(attemptDeadline(time.Now().Add(blockSlack), end)))
-	defer timer.Stop()
-	select {
-	case <-left:
-	case <-timer.C:
-	case <-ctx.Done():
+// attemptOrWait attempts once and then waits, if p says so. Without first it goes behind present
+// waiters and attempts only when there are none (R18).
+func (c *Carrier) attemptOrWait(ctx context.Context, wt wait.Wait[result], p blockOption, first bool) result {
+	s, r := c.service, result{kind: taken}
+	if p.waits && p.block > 0 {
+		wt.End = time.Now().Add(p.block)
 	}
+	if first || !p.waits || !s.waits.Waiting(wt.Queue) {
+		wt.LastMessage = s.events.LastMessage(wt.Queue.Channel)
+		r = wt.Request.Attempt(s.waits.Deadline(wt.End), wait.Position{})
+	}
+	if !p.waits || !r.mayChange() {
+		return r
+	}
+	return c.wait(ctx, wt, r)
 }
 
 // blockOption says whether a command waits and how long; 0 is for ever.
@@ -52,85 +76,68 @@ type blockOption struct {
 	block time.Duration
 }
 
-// attemptOrWait attempts once and then waits, if p says so. Without first it goes behind present
-// waiters and attempts only when there are none (R18).
-func (c *Carrier) attemptOrWait(ctx context.Context, wt wait, p blockOption, first bool) result {
-	s, r := c.service, result{kind: taken}
-	if p.waits && p.block > 0 {
-		wt.end = time.Now().Add(p.block)
-	}
-	if first || !p.waits || !s.queues.waiting(wt.queue) {
-		wt.lastMessage = s.events.LastMessage(wt.queue.channel)
-		r = wt.request.attempt(attemptDeadline(s.deadline(), wt.end), position{})
-	}
-	if !p.waits || !r.mayChange() {
-		return r
-	}
-	return c.wait(ctx, wt, r)
-}
-
 // beginWait counts a command as waiting and tells the host. It fails when too many commands wait.
 // Otherwise endWait must follow.
 func (c *Carrier) beginWait() bool {
-	s := c.service
-	for n := s.stats.waiters.Load(); ; n = s.stats.waiters.Load() {
-		if n >= int64(s.cfg.MaxWaiters) {
-			s.stats.limited.Add(1)
-			return false
-		}
-		if s.stats.waiters.CompareAndSwap(n, n+1) {
-			break
-		}
+	if !c.service.waits.Begin(&c.waiting) {
+		return false
 	}
-	c.beginCommandWait()
 	c.host.Watch(Waiting)
 	c.guard(1)
 	return true
 }
 
-func (c *Carrier) endWait() {
-	c.endCommandWait()
-	c.service.stats.waiters.Add(-1)
-	c.guard(-1)
+// endWait ends the wait of the command, if it waits. It reports whether the command is to fail.
+func (c *Carrier) endWait() (fails bool) {
+	ended, fails := c.service.waits.End(&c.waiting)
+	if ended {
+		c.waitsFor.Store(nil)
+		c.guard(-1)
+	}
+	return fails
 }
 
-// attemptDeadline is when an attempt must be answered.
-func attemptDeadline(deadline, end time.Time) time.Time {
-	if grace := end.Add(blockSlack); !end.IsZero() && grace.Before(deadline) {
-		return grace
+// endedWait ends the wait. It returns the result to answer after a wait with result r.
+func (c *Carrier) endedWait(r result) result {
+	if c.endWait() && r.mayChange() {
+		return result{kind: failed, text: msgUnblocked}
 	}
-	return deadline
+	return r
 }
 
-// finalResult is the result at the end of a wait. It is the lock, if that was granted in the last
-// moment. known says that Redis has said "taken" since the wait began; without any answer, that is
-// the error.
-func (w *waiter) finalResult(seen result, known bool) result {
-	select {
-	case r := <-w.granted:
-		return r
-	default:
+// Unblock ends the wait of the current command, like Redis's CLIENT UNBLOCK. The command is
+// answered as if its time were over or, with fail, with an error. A grant at that moment is still
+// answered as a grant. Unblock reports whether it ended a wait. It does not block and is safe for
+// concurrent use.
+func (c *Carrier) Unblock(fail bool) bool { return c.waiting.Unblock(fail) }
+
+// holders tells holders of a lock that somebody waits for it. It implements wait.Holders.
+type holders struct{ *Service }
+
+// TellHere implements wait.Holders.
+func (s holders) TellHere(lock script.Lock) {
+	if s.events.notifying.Load() == 0 {
+		return
 	}
-	if seen.kind == busy && known {
-		// as far as is known, the lock is still taken
-		seen.text = ""
+	for _, h := range s.ofLock(lock) {
+		h.reportWanted()
 	}
-	return seen
 }
 
-func (w *waiter) drainedResult() result {
-	if r := w.finalResult(result{kind: taken}, true); r.kind == granted {
-		return r
+// TellOthers implements wait.Holders.
+func (s holders) TellOthers(lock script.Lock, after int64) (held bool) {
+	until := time.Now().Add(time.Second)
+	info, err := s.redis.Inspect(lock, until)
+	if err != nil {
+		return true
 	}
-	return result{kind: failed, text: msgDraining}
-}
-
-// abandon leaves the queue for a client that is gone. The caller's accept gives a last grant back,
-// because it sees the same ctx.
-func (w *waiter) abandon(s *Service) result {
-	s.queues.leave(w, result{}, true)
-	if r := w.finalResult(result{kind: taken}, true); r.kind == granted {
-		return r
+	ctx, cancel := context.WithDeadline(context.Background(), s.redis.CapAtStop(until))
+	defer cancel()
+	for _, f := range info.Holds {
+		if f.Record.Token > after && script.CarrierLeash(f.Record.Carrier) != s.uuid {
+			s.redis.Database(lock.DB).Publish(ctx, script.CarrierChannel(f.Record.Carrier),
+				event.Text(event.Wanted, f.Record.Token, f.Record.Carrier, lock.Key))
+		}
 	}
-	return result{kind: failed, text: msgGone}
+	return len(info.Holds)+len(info.Others) > 0
 }

@@ -11,6 +11,7 @@ import (
 
 	"leash/internal/faultproxy"
 	"leash/lockcmd/script"
+	"leash/lockcmd/wait"
 )
 
 // await starts an ACQUIRE that waits. It returns when at most n waiters are in the queue, this one
@@ -19,7 +20,7 @@ func (c *conn) await(s *Service, n int, key string, options ...string) <-chan st
 	c.t.Helper()
 	reply := c.start(append([]string{"LOCK.ACQUIRE", key}, options...)...)
 	eventually(c.t, 5*time.Second, "the waiter is in the queue", func() bool {
-		return s.queues.length(lockOf(key)) == n
+		return s.waiters(lockOf(key)) == n
 	})
 	return reply
 }
@@ -127,13 +128,6 @@ func TestR17RetryEverySecond(t *testing.T) {
 	reply := connect(t, s).await(s, 1, key, "BLOCK", "0")
 	rdb.Del(ctx, key) // no message is sent
 	tokenOf(t, receive(t, reply, 2*time.Second))
-	for range 1000 {
-		for _, random := range []float64{0, 0.999} {
-			if p := s.nextAttempt(result{}, random); p < 800*time.Millisecond || p > 1200*time.Millisecond {
-				t.Fatalf("got pause %v", p)
-			}
-		}
-	}
 }
 
 func TestR17RetryAfterResubscription(t *testing.T) {
@@ -174,7 +168,7 @@ func TestR18FirstComeFirstServed(t *testing.T) {
 			last, holder = token, conns[i]
 		}
 		want(t, holder.do("LOCK.RELEASE", key), ":1")
-		if exists(t, rdb, key) || s.queues.length(lockOf(key)) != 0 {
+		if exists(t, rdb, key) || s.waiters(lockOf(key)) != 0 {
 			t.Error("something is left behind")
 		}
 	})
@@ -228,7 +222,7 @@ func TestR21HandOverIsBounded(t *testing.T) {
 		subscribeFirst(t, s, script.LockChannel(key), key)
 		holder := connect(t, s)
 		holder.token(key)
-		const n = 2 * maxHandovers
+		const n = 2 * wait.MaxHandovers
 		conns, replies := make([]*conn, n), make([]<-chan string, n)
 		for i := range n {
 			conns[i] = connect(t, s)
@@ -241,13 +235,13 @@ func TestR21HandOverIsBounded(t *testing.T) {
 		if _, err := rdb.Ping(context.Background()).Result(); err != nil {
 			t.Fatal(err)
 		}
-		for i := range maxHandovers {
+		for i := range wait.MaxHandovers {
 			want(t, holder.do("LOCK.RELEASE", key), ":1")
 			tokenOf(t, receive(t, replies[i], 5*time.Second))
 			holder = conns[i]
 		}
-		if got := s.Stats().Handovers; got != maxHandovers {
-			t.Errorf("got %d hand-overs, want %d", got, maxHandovers)
+		if got := s.Stats().Handovers; got != wait.MaxHandovers {
+			t.Errorf("got %d hand-overs, want %d", got, wait.MaxHandovers)
 		}
 		if len(published) != 0 {
 			t.Error("a hand-over was published")
@@ -268,7 +262,7 @@ func TestR21HandOverIsBoundedForTwo(t *testing.T) {
 		subscribeFirst(t, other, script.LockChannel(key), key)
 		a.token(key)
 		elsewhere := connect(t, other).await(other, 1, key, "BLOCK", "0")
-		for range maxHandovers + 1 {
+		for range wait.MaxHandovers + 1 {
 			reply := b.await(s, 1, key, "BLOCK", "0")
 			want(t, a.do("LOCK.RELEASE", key), ":1")
 			select {
@@ -295,13 +289,13 @@ func TestR21HandOverIsBoundedWhenAlone(t *testing.T) {
 			s, key := leash(t, rdb, Config{}, slowRetries), newKey()
 			a, b := connect(t, s), connect(t, s)
 			a.token(append([]string{key}, mode...)...)
-			for range 3 * maxHandovers {
+			for range 3 * wait.MaxHandovers {
 				reply := b.await(s, 1, key, append([]string{"BLOCK", "0"}, mode...)...)
 				want(t, a.do("LOCK.RELEASE", key), ":1")
 				tokenOf(t, receive(t, reply, soon))
 				a, b = b, a
 			}
-			if got := s.Stats().Handovers; got >= 3*maxHandovers || got < 2*maxHandovers {
+			if got := s.Stats().Handovers; got >= 3*wait.MaxHandovers || got < 2*wait.MaxHandovers {
 				t.Errorf("%s: got %d hand-overs", mode, got)
 			}
 		}
@@ -359,10 +353,8 @@ func TestR21BlockEndsThoughAHandOverIsUnanswered(t *testing.T) {
 	})
 	reply := b.await(s, 1, key, "BLOCK", "3000")
 	eventually(t, time.Second, "b has tried at its start and after its subscription", func() bool {
-		s.queues.mu.Lock()
-		defer s.queues.mu.Unlock()
-		line := s.queues.byID[queueID{lockOf(key), script.LockChannel(key)}]
-		return results.Load() == 2 && line != nil && len(line.waiters) == 1 && line.waiters[0].state == waiterQueued
+		id := wait.QueueID{Lock: lockOf(key), Channel: script.LockChannel(key)}
+		return results.Load() == 2 && s.waits.InQueue(id) == 1 && s.waits.Rests(id)
 	})
 	late := p.HoldBefore(running(script.HandoverScript, key), faultproxy.Always())
 	began := time.Now()
@@ -431,17 +423,4 @@ func TestR17BlockCountsOnce(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestR18WaiterWhoseAttemptPanickedLeaves: The attempt of a waiter panics before it can leave the
-// queue. It must not block the waiters behind it.
-func TestR18WaiterWhoseAttemptPanickedLeaves(t *testing.T) {
-	t.Parallel()
-	s, key := leash(t, dialServer(t, sharedServer(t).Addr), Config{}), newKey()
-	a, b := connect(t, s), connect(t, s)
-	try := a.carrier.newAcquisition(acquireOptions{key: key, mode: script.Plain, wait: true, ttl: time.Second}, nil)
-	ghost := a.carrier.newQueueWait(try.wait(), result{kind: taken})
-	reply := b.await(s, 2, key, "BLOCK", "0")
-	ghost.close(t.Context())
-	tokenOf(t, receive(t, reply, soon))
 }

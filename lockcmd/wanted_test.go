@@ -10,51 +10,6 @@ import (
 	"leash/lockcmd/script"
 )
 
-// TestWantedNotifierReportsTheNewHolder: A hand-over within another Leash sends no message here.
-// The notifier learns the new holder from its token.
-func TestWantedNotifierReportsTheNewHolder(t *testing.T) {
-	t.Parallel()
-	takesLong(t)
-	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
-	w := connect(t, s).carrier.newAcquisition(acquireOptions{key: newKey(), mode: script.Plain}, nil)
-	n := s.newWantedNotifier(s.queues.join(w.queueID(), w, false), 7)
-	told := func() bool {
-		due := n.due
-		if due {
-			n.publishIfHead()
-			eventually(t, soon, "they are told", func() bool { return !n.publishing.Load() })
-		}
-		return due
-	}
-	if !told() {
-		t.Error("the first holder is not told")
-	}
-	// after 2 checks, then after 4
-	for _, want := range []bool{false, true, false, false, false, true} {
-		if n.noteAttempt(false, 7); told() != want {
-			t.Fatalf("reported %v, want %v, after %d checks at a pace of %d", !want, want, n.attempts, n.pace)
-		}
-	}
-	if n.noteAttempt(false, 0); told() {
-		t.Error("reported again, without another holder")
-	}
-	if n.noteAttempt(false, 8); n.after != 7 || !told() {
-		t.Errorf("of others, those are to be told who got it after %d, want 7", n.after)
-	}
-	if n.noteAttempt(false, 8); told() {
-		t.Error("it is told again at once")
-	}
-	if n.noteAttempt(true, 9); n.after != 0 || !told() {
-		t.Error("the lock was free in between, and not all are told")
-	}
-	n.publishing.Store(true)
-	n.noteAttempt(false, 10)
-	if n.publishIfHead(); !n.due || n.after != 9 {
-		t.Error("a waiter that came during the wake-ups will not be woken")
-	}
-	n.publishing.Store(false)
-}
-
 // TestTakenReplyContainsTheToken: The reply "taken" contains the token of the current holder.
 func TestTakenReplyContainsTheToken(t *testing.T) {
 	t.Parallel()

@@ -97,7 +97,7 @@ return out
 		edits: []edit{
 			{"script/lua/prelude.lua", "local function publish(channel, mode, word)", "local function publish(channel, mode, word) mode = ''"},
 			{"script/lua/turns.lua", "nameOf(list[1]), event)\n  return ms", "nameOf(list[1]), '')\n  return ms"},
-			{"acquire.go", "	return pause\n}", "	return time.Hour\n}"},
+			{"wait/machine.go", "	return pause\n}", "	return time.Hour\n}"},
 		},
 		kinds: []string{"lock"}, faults: []string{"none"}, length: 20 * time.Second, caught: []string{"while a client waits", "was not answered for"},
 	},
