@@ -58,6 +58,7 @@ func (l *limits) add(holds []*hold, notBefore time.Time) {
 func (c *Carrier) detachedHolds(holds []*hold, notBefore time.Time) (left []limitedHold) {
 	now := time.Now()
 	detached := &Carrier{service: c.service, name: c.name, ended: true, how: Expire}
+	detached.client.Store(c.client.Load())
 	detached.requests.Store(c.requests.Load())
 	c.mu.Lock()
 	defer c.mu.Unlock()
