@@ -22,25 +22,28 @@ type friends struct {
 	last    atomic.Int64 // its last token
 }
 
-// work is what each friend does until ctx is done. An error is what it has noticed.
-func (f *friends) work() []func(context.Context) error {
-	return []func(context.Context) error{
-		func(ctx context.Context) error { return f.each(ctx, false, f.commands("plain")) },
-		func(ctx context.Context) error { return f.each(ctx, true, f.commands("tls")) },
-		func(ctx context.Context) error { return f.each(ctx, false, f.hold()) },
-		func(ctx context.Context) error { return f.each(ctx, false, f.contend) },
-		func(ctx context.Context) error { return f.each(ctx, true, f.contend) },
+// work connects the friends and returns what each does until ctx is done. An error is what it has
+// noticed. They connect before anything is corrupted, because any node may check a password.
+func (f *friends) work() (all []func(context.Context) error, err error) {
+	for _, friend := range []struct {
+		secure bool
+		step   func(*redistest.Client) error
+	}{
+		{false, f.commands("plain")}, {true, f.commands("tls")}, {false, f.hold()}, {false, f.contend}, {true, f.contend},
+	} {
+		c, err := f.bed.friend(friend.secure)
+		if err != nil {
+			return nil, err
+		}
+		c.Timeout = time.Minute // a machine may be slow, and that is no fault
+		all = append(all, func(ctx context.Context) error { return each(ctx, c, friend.step) })
 	}
+	return all, nil
 }
 
 // each calls step with one connection until ctx is done.
-func (f *friends) each(ctx context.Context, secure bool, step func(*redistest.Client) error) error {
-	c, err := f.bed.friend(secure)
-	if err != nil {
-		return err
-	}
+func each(ctx context.Context, c *redistest.Client, step func(*redistest.Client) error) error {
 	defer c.Close()
-	c.Timeout = time.Minute // a machine may be slow, and that is no fault
 	for ctx.Err() == nil {
 		if err := step(c); err != nil {
 			return fmt.Errorf("a client was disturbed: %w", err)

@@ -23,15 +23,18 @@ func runMutations(opt options, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, bed.close()) }()
+	f, s := &friends{bed: bed}, &strangers{bed: bed}
+	work, err := f.work()
+	if err != nil {
+		return err
+	}
 	// No lies: any node may answer whether a user may run a command that has no key.
 	for _, n := range bed.cluster.Nodes[1:] {
 		n.Proxy.Corrupt(corruptShare, false)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), opt.length)
 	defer cancel()
-	began, f, s := time.Now(), &friends{bed: bed}, &strangers{bed: bed}
-	var work []func(context.Context) error
-	work = append(work, f.work()...)
+	began := time.Now()
 	for i := range opt.strangers {
 		r := random(opt.seed, i)
 		work = append(work, func(ctx context.Context) error { return s.work(ctx, r) })
