@@ -2,6 +2,7 @@ package lockcmd
 
 import (
 	"context"
+	"time"
 
 	"leash/lockcmd/script"
 	"leash/proxy/resp"
@@ -15,6 +16,9 @@ const (
 	lostNotice = "lost" // the hold with this token was lost
 	// somebody waits for the lock of the hold with this token; pushed once for each hold
 	wantedNotice = "wanted"
+	// the Leash stops; its key is empty, and in the place of the token is for how many ms the Leash
+	// waits for holders
+	drainingNotice = "draining"
 )
 
 // notify runs LOCK.NOTIFY. Notices about present waiters come after its answer.
@@ -138,6 +142,26 @@ func (h *hold) push(what string) {
 	}
 	c.mu.Lock()
 	later := h.unanswered
+	if later {
+		c.pendingPushes = append(c.pendingPushes, frame)
+	}
+	c.mu.Unlock()
+	if !later {
+		c.host.Push(frame)
+	}
+}
+
+// ReportDraining tells the client that the Leash stops and closes the connection after that time at
+// the latest. It does nothing without LOCK.NOTIFY. It does not block and is safe for concurrent
+// use.
+func (c *Carrier) ReportDraining(within time.Duration) {
+	if !c.notifies.Load() {
+		return
+	}
+	frame := appendBulk(appendBulk(appendArray(nil, 4), "lock"), drainingNotice)
+	frame = appendInt(appendBulk(frame, ""), within.Milliseconds())
+	c.mu.Lock()
+	later := c.answering
 	if later {
 		c.pendingPushes = append(c.pendingPushes, frame)
 	}

@@ -14,12 +14,17 @@ const (
 
 // drain ends all sessions (rule R31):
 //
-//   - No lock is granted any more.
+//   - No lock is granted any more. Clients with LOCK.NOTIFY are told.
 //   - A session without holds ends when its calls in flight have their replies.
 //   - Sessions with holds have Config.DrainTimeout to finish.
 //   - Then every hold is renewed once more to its full TTL, and the connections close. The owner
 //     can attach through another Leash.
 func (s *Server) drain() {
+	for _, one := range s.all() { // first, because a session without holds leaves soon
+		if c := one.carrier(); c != nil {
+			c.ReportDraining(s.cfg.DrainTimeout)
+		}
+	}
 	s.mu.Lock()
 	s.draining = true
 	s.mu.Unlock()

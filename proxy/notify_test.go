@@ -171,3 +171,29 @@ func TestNotifyPushesAreBounded(t *testing.T) {
 			strings.Contains(l.logs.String(), "does not read its messages")
 	})
 }
+
+// TestNotifyDraining checks that clients with LOCK.NOTIFY are told that Leash stops, and no others.
+func TestNotifyDraining(t *testing.T) {
+	t.Parallel()
+	l := startLeash(t, []string{redistest.Start(t).Addr}, func(o *options) { o.front.DrainTimeout = time.Minute })
+	holder, idle, other, waiting := l.notified(t), l.notified(t), l.dial(t), l.notified(t)
+	first := token(t, holder, "k")
+	token(t, other, "other")
+	if err := waiting.Send(redistest.Command("LOCK.ACQUIRE", "k", "BLOCK", "0")); err != nil {
+		t.Fatal(err)
+	}
+	wantRead(t, holder, notice("wanted", "k", first))
+	stopped := make(chan struct{})
+	go func() { l.stop(); close(stopped) }()
+	push := notice("draining", "", "60000")
+	wantRead(t, idle, push)
+	if err := idle.AwaitEnd(); err != nil {
+		t.Errorf("the idle client: %v", err)
+	}
+	wantRead(t, waiting, "-ERR this Leash is shutting down and grants no locks\r\n")
+	wantRead(t, waiting, push)
+	wantRead(t, holder, push)
+	want(t, holder, ":1\r\n", "LOCK.RELEASE", "k")
+	want(t, other, ":1\r\n", "LOCK.RELEASE", "other") // it got no push
+	<-stopped
+}
