@@ -104,6 +104,7 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	log := newLogger(cfg.LogFormat, level, stderr)
 	slog.SetDefault(log) // for panics in code that has no logger
 	warnOfPublicFile(cfg, log)
+	live := &liveSettings{args: args, environ: environ, level: level, log: log, current: cfg}
 	if cfg.Embedded() {
 		redis, err := embedded.Start(context.WithoutCancel(ctx))
 		if err != nil {
@@ -113,12 +114,12 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 		cfg.Upstream, cfg.UpstreamMode = []string{redis.Addr()}, "standalone"
 		log.Warn("an embedded Redis serves: its data and locks exist only in this process")
 	}
-	return serve(ctx, cfg, hangups, level, log)
+	return serve(ctx, cfg, live, hangups, log)
 }
 
 // serve makes the parts, runs them until ctx ends, and stops them from front to back. The sessions
 // end first, while the watchdog still renews. The watchdog ends next, while Redis is connected.
-func serve(ctx context.Context, cfg config.Config, hangups <-chan os.Signal, level *slog.LevelVar, log *slog.Logger) error {
+func serve(ctx context.Context, cfg config.Config, live *liveSettings, hangups <-chan os.Signal, log *slog.Logger) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	certificates, err := loadCertificates(cfg, log)
@@ -135,6 +136,7 @@ func serve(ctx context.Context, cfg config.Config, hangups <-chan os.Signal, lev
 		return err
 	}
 	defer stopAudit()
+	defer live.follow(h)()
 	defer certificates.follow(h, hangups)()
 	admin, err := startAdmin(ctx, cfg, certificates, records, log)
 	if err != nil {
@@ -172,17 +174,22 @@ func serve(ctx context.Context, cfg config.Config, hangups <-chan os.Signal, lev
 	}
 	up.OnSwitch(locks.CheckAll)
 	front := proxyConfig(cfg, certificates)
-	front.LogLevel, front.Stop = level, stop
+	front.LogLevel, front.Stop = live.level, stop
 	server, err := proxy.New(front, up, locks, exchange, up.Commands(ctx), log)
 	if err != nil {
 		return err
 	}
+	live.use(func(cfg config.Config) {
+		server.Change(proxyConfig(cfg, certificates))
+		locks.Change(lockConfig(cfg, up))
+		up.SetMaxPinned(cfg.MaxPinned)
+	})
 	admin.show(server, locks)
 	log.Info("leash is ready", "listen", addresses(listeners), "upstream", cfg.Upstream, "version", config.Version())
 
 	systemd.Ready(log)
 	defer background(func(ctx context.Context) error { systemd.Watchdog(ctx, log); return nil }, nil)()
-	ctx, release := delayed(ctx, cfg.DrainDelay, log)
+	ctx, release := delayed(ctx, live.drainDelay, log)
 	defer release()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -195,9 +202,9 @@ func serve(ctx context.Context, cfg config.Config, hangups <-chan os.Signal, lev
 	return err
 }
 
-// delayed returns a context that ends delay after ctx. Meanwhile clients can still connect, but
+// delayed returns a context that ends drainDelay after ctx. Meanwhile clients can still connect, but
 // /readyz sends new ones to another Leash. release frees what it uses.
-func delayed(ctx context.Context, delay time.Duration, log *slog.Logger) (late context.Context, release func()) {
+func delayed(ctx context.Context, drainDelay func() time.Duration, log *slog.Logger) (late context.Context, release func()) {
 	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	end := background(func(over context.Context) error {
 		defer cancel()
@@ -207,6 +214,7 @@ func delayed(ctx context.Context, delay time.Duration, log *slog.Logger) (late c
 			return nil
 		}
 		systemd.Stopping(log)
+		delay := drainDelay()
 		if delay > 0 {
 			log.Info("leash stops soon, and still takes new clients", "drain-delay", delay)
 		}
@@ -335,14 +343,6 @@ func background(f func(context.Context) error, fail context.CancelCauseFunc) (st
 		done <- err
 	}()
 	return func() error { cancel(); return <-done }
-}
-
-func newLogger(format string, level slog.Leveler, w io.Writer) *slog.Logger {
-	opts := &slog.HandlerOptions{Level: level}
-	if format == "json" {
-		return slog.New(slog.NewJSONHandler(w, opts))
-	}
-	return slog.New(slog.NewTextHandler(w, opts))
 }
 
 func upstreamConfig(cfg config.Config, c certificates, password *password.Source, reread <-chan os.Signal) upstream.Config {

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
+	"time"
 
 	"leash/internal/config"
 )
@@ -44,4 +48,111 @@ func warnOfPublicFile(cfg config.Config, log *slog.Logger) {
 	if cfg.FileIsPublic {
 		log.Warn("every user of this machine can read the password in the file of --config", "file", cfg.File)
 	}
+}
+
+func newLogger(format string, level slog.Leveler, w io.Writer) *slog.Logger {
+	opts := &slog.HandlerOptions{Level: level}
+	if format == "json" {
+		return slog.New(slog.NewJSONHandler(w, opts))
+	}
+	return slog.New(slog.NewTextHandler(w, opts))
+}
+
+// liveSettings are the settings of the running Leash. SIGHUP reads the file of --config again.
+type liveSettings struct {
+	args, environ []string // of the start; they beat the file again
+	level         *slog.LevelVar
+	log           *slog.Logger
+
+	// mu guards the fields below. It is held while the parts get their settings, which is quick.
+	mu      sync.Mutex
+	current config.Config
+	parts   func(config.Config) // nil until Redis is connected
+}
+
+// follow reads the file of --config at each SIGHUP until stop is called. Call it before the
+// hangupReader runs.
+func (l *liveSettings) follow(h *hangupReader) (stop func()) {
+	if l.current.File == "" {
+		return func() {}
+	}
+	wake := h.wake()
+	end := background(func(ctx context.Context) error {
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-wake:
+				l.reread()
+			}
+		}
+	}, nil)
+	return func() { _ = end() }
+}
+
+// use gives the parts their settings, now and after each change.
+func (l *liveSettings) use(parts func(config.Config)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.parts = parts
+	parts(l.current)
+}
+
+// drainDelay is --drain-delay as it is now.
+func (l *liveSettings) drainDelay() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.current.DrainDelay
+}
+
+// reread reads the file of --config. If anything in it is wrong, nothing changes. It blocks for up
+// to 5 s if the file of a password cannot be read.
+func (l *liveSettings) reread() {
+	next, err := config.Parse(l.args, l.environ)
+	if err == nil && l.differs(next) {
+		err = checkFiles(next)
+	}
+	if err != nil {
+		l.log.Error("new settings are refused, the old ones stay", "file", l.current.File,
+			"err", strings.ReplaceAll(err.Error(), "\n", "; "))
+		return
+	}
+	warnOfPublicFile(next, l.log)
+	l.change(next)
+}
+
+// differs reports whether a setting of next is not the running one.
+func (l *liveSettings) differs(next config.Config) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, changes := l.current.Adopt(next)
+	return len(changes) > 0
+}
+
+// change takes the settings of next that may change now. It logs every difference.
+func (l *liveSettings) change(next config.Config) {
+	l.mu.Lock()
+	before := l.current
+	before.LogLevel = l.level.Level()
+	adopted, changes := before.Adopt(next)
+	l.current = adopted
+	if l.parts != nil {
+		l.parts(adopted)
+	}
+	l.mu.Unlock()
+	l.level.Set(min(before.LogLevel, adopted.LogLevel)) // so that the lines are seen
+	logChanges(changes, l.log)
+	l.level.Set(adopted.LogLevel)
+}
+
+// logChanges writes a line for each setting that differs.
+func logChanges(changes []config.Change, log *slog.Logger) {
+	for _, c := range changes {
+		if c.Live {
+			log.Info("setting changed", "setting", c.Name, "old", c.Old, "new", c.New)
+		} else {
+			log.Warn("a changed setting needs a restart", "setting", c.Name, "running", c.Old, "new", c.New)
+		}
+	}
+	log.Info("settings read again", "differences", len(changes))
 }

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"leash/internal/certtest"
+	"leash/internal/leashtest"
+	"leash/internal/redistest"
 )
 
 // settingsFile writes a file for --config that only its owner can read.
@@ -61,5 +64,116 @@ func TestCheckConfig(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 		t.Errorf("the check has made files: %v %v", entries, err)
+	}
+}
+
+// startWithFile runs a Leash as a process, with a file for --config, and returns the file's path.
+func startWithFile(t *testing.T, text string, args ...string) (*leashtest.Leash, string) {
+	t.Helper()
+	s, dir, path := redistest.Start(t), t.TempDir(), settingsFile(t, text)
+	binary, err := leashtest.Build(t.Context(), dir, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := leashtest.Start(t.Context(), binary, dir, append([]string{"--upstream", s.Addr, "--config", path}, args...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Kill)
+	return l, path
+}
+
+// hangUp sends SIGHUP and waits for a line of the log that has all the words.
+func hangUp(t *testing.T, l *leashtest.Leash, words ...string) {
+	t.Helper()
+	if err := l.Hangup(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the log says "+strings.Join(words, " … "), func() bool { return hasLine(t, l, words...) })
+}
+
+// hasLine reports whether a line of the log has all the words.
+func hasLine(t *testing.T, l *leashtest.Leash, words ...string) bool {
+	t.Helper()
+	log, err := os.ReadFile(l.Log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(log)) {
+		if !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(line, word) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// TestHangupReadsSettings: what may change while Leash runs changes, and the log says what needs a
+// restart. A wrong file changes nothing. Flags beat the file each time.
+func TestHangupReadsSettings(t *testing.T) {
+	t.Parallel()
+	l, path := startWithFile(t, "max-clients = 100\nmax-waiters = 5\n", "--max-waiters", "7")
+	holder := redistest.Connect(t, l.Addr)
+	if got := holder.Do("LOCK.ACQUIRE", "k"); got[0] != ':' {
+		t.Fatal(got)
+	}
+	hangup := func(said ...string) {
+		t.Helper()
+		hangUp(t, l, said...)
+	}
+	maxClients := func(want string) {
+		t.Helper()
+		if err := l.AwaitInfo(ample, "max_clients:"+want); err != nil {
+			t.Error(err)
+		}
+	}
+	writeSettings(t, path, "max-clients = 200\nmax-waiters = 6\nwatchdog-timeout = '20s'\nlog-level = 'debug'\n")
+	hangup("settings read again", "differences=3")
+	maxClients("200")
+	for _, line := range []string{
+		`level=INFO msg="setting changed" setting=max-clients old=100 new=200`,
+		`level=INFO msg="setting changed" setting=log-level old=info new=debug`,
+		`level=WARN msg="a changed setting needs a restart" setting=watchdog-timeout running=30s new=20s`,
+	} {
+		if !hasLine(t, l, line) {
+			t.Errorf("the log lacks %s", line)
+		}
+	}
+
+	writeSettings(t, path, "max-clients = 300\nmax-waiter = 6\nthreads = 0\n")
+	hangup("level=ERROR", "new settings are refused", path+":2: max-waiter is not a setting")
+	writeSettings(t, path, "max-clients = 300\nthreads = 0\nmax-args = 1\n")
+	hangup("level=ERROR", "new settings are refused", path+":3: --max-args 1 is too small", "; ", path+":2: --threads 0 is too small")
+	writeSettings(t, path, "max-clients = 300\naudit-log = '"+path+"/none'\n")
+	hangup("level=ERROR", "new settings are refused", "--audit-log: open "+path)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	hangup("level=ERROR", "new settings are refused", "--config: open "+path+": no such file")
+	maxClients("200")
+
+	writeSettings(t, path, "")
+	hangup("setting changed", "setting=max-clients old=200 new=10000")
+	maxClients("10000")
+	holder.Want(":1\r\n", "LOCK.RELEASE", "k")
+	if err := l.Stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestHangupChangesTheStop: --drain-delay and --drain-timeout are those of the last SIGHUP.
+func TestHangupChangesTheStop(t *testing.T) {
+	t.Parallel()
+	l, path := startWithFile(t, "drain-timeout = '1h'\ndrain-delay = '10m'\n")
+	holder := redistest.Connect(t, l.Addr)
+	if got := holder.Do("LOCK.ACQUIRE", "k"); got[0] != ':' {
+		t.Fatal(got)
+	}
+	writeSettings(t, path, "drain-timeout = '50ms'\n")
+	hangUp(t, l, "settings read again")
+	if err := l.Stop(); err != nil { // it kills a Leash that does not end
+		t.Error(err)
+	}
+	if !hasLine(t, l, "leash stops", "drain-timeout=50ms") {
+		t.Errorf("the log lacks the new drain-timeout: %s", l.LogTail())
 	}
 }

@@ -98,7 +98,7 @@ func (s *Service) acquireOptionsOf(command string, o options, keys ...string) (o
 
 // maxHoldOf returns the longest time for which locks may be held together. Zero means no limit.
 func (s *Service) maxHoldOf(keys []string) time.Duration {
-	most := s.cfg.MaxHold
+	most := time.Duration(s.maxHold.Load())
 	if s.cfg.MaxHoldOf == nil {
 		return most
 	}

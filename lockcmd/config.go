@@ -80,6 +80,14 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// Change replaces MaxWaiters, with its default for zero, and MaxHold, which applies to locks that
+// are asked for from now on. It reads no other field of cfg. Safe for concurrent use.
+func (s *Service) Change(cfg Config) {
+	cfg = cfg.withDefaults()
+	s.waits.SetMax(cfg.MaxWaiters)
+	s.maxHold.Store(int64(cfg.MaxHold))
+}
+
 func (c Config) validate() error {
 	switch {
 	case c.WatchdogTimeout < MinTTL || c.WatchdogTimeout > script.MaxTTL:

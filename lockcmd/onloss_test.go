@@ -153,6 +153,14 @@ func TestR28MaxHoldOfTheLeash(t *testing.T) {
 		a.token(append([]string{key}, options...)...)
 		want(t, receive(t, a.losses, 3*time.Second), key+" maxhold")
 	}
+	for _, limit := range []time.Duration{time.Minute, 0} {
+		s.Change(Config{MaxHold: limit})
+		a := connect(t, s)
+		a.token(newKey())
+		if got := a.carrier.oldest().readExtra().maxHold; got != limit {
+			t.Errorf("after the change to %v the limit is %v", limit, got)
+		}
+	}
 	s = leash(t, s.redis.Redis, Config{MaxHold: time.Hour})
 	a, key := connect(t, s), newKey()
 	a.token(key, "MAXHOLD", "50")

@@ -42,6 +42,8 @@ type Service struct {
 
 	presentHolds
 	tasks tasks
+
+	maxHold atomic.Int64 // Config.MaxHold as Change has set it
 }
 
 // timing has pauses and limits that tests set.
@@ -97,6 +99,7 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log
 		Leash: s.uuid, Redis: s.redis, Channels: &s.events.Subscriptions, Tasks: &s.tasks, Interval: wait.Interval,
 		Timeout: cfg.UpstreamTimeout, Max: cfg.MaxWaiters,
 	})
+	s.Change(cfg)
 	s.dequeuer.lists = make(map[script.Lock][]*dequeueRequest)
 	s.events.listen(s, subscriber)
 	return s, nil

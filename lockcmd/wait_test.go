@@ -383,6 +383,9 @@ func TestWaitersAreLimited(t *testing.T) {
 		first := b.await(s, 1, key, "BLOCK", "0")
 		second := c.await(s, 2, key, "BLOCK", "0")
 		wantPrefix(t, d.do("LOCK.ACQUIRE", key, "BLOCK", "0"), "-LOCKLIMIT ")
+		s.Change(Config{MaxWaiters: 3})
+		want(t, d.do("LOCK.ACQUIRE", key, "BLOCK", "10"), "$-1")
+		s.Change(Config{MaxWaiters: 2})
 		want(t, d.do("LOCK.ACQUIRE", key), "$-1")
 		d.token(newKey(), "BLOCK", "0") // a request that need not wait is not refused
 		if got := s.Stats(); got.Waiters != 2 || got.Limited != 1 {
@@ -395,8 +398,8 @@ func TestWaitersAreLimited(t *testing.T) {
 		tokenOf(t, receive(t, first, 5*time.Second))
 		want(t, b.do("LOCK.RELEASE", key), ":1")
 		tokenOf(t, receive(t, third, 5*time.Second))
-		if waits := d.waits.Load(); waits != 1 {
-			t.Errorf("d's host was told of %d waits, want 1", waits)
+		if waits := d.waits.Load(); waits != 2 {
+			t.Errorf("d's host was told of %d waits, want 2", waits)
 		}
 	})
 }

@@ -22,7 +22,7 @@ const (
 func (s *Server) drain() {
 	for _, one := range s.all() { // first, because a session without holds leaves soon
 		if c := one.carrier(); c != nil {
-			c.ReportDraining(s.cfg.DrainTimeout)
+			c.ReportDraining(s.Settings().DrainTimeout)
 		}
 	}
 	s.mu.Lock()
@@ -30,9 +30,10 @@ func (s *Server) drain() {
 	s.mu.Unlock()
 	s.locks.Drain()
 	began := time.Now()
-	deadline := began.Add(s.cfg.DrainTimeout)
+	timeout := s.Settings().DrainTimeout
+	deadline := began.Add(timeout)
 	holders := s.holderCount()
-	s.log.Info("leash stops", "clients", s.sessionCount(), "holders", holders, "drain-timeout", s.cfg.DrainTimeout)
+	s.log.Info("leash stops", "clients", s.sessionCount(), "holders", holders, "drain-timeout", timeout)
 	for _, one := range s.all() {
 		one.leaveIfDraining()
 	}

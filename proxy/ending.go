@@ -103,12 +103,12 @@ func (s *session) endCarrier(how lockcmd.Ending) {
 const lateCommandTime = 10 * time.Second
 
 func (s *session) ending() lockcmd.Ending {
-	switch {
+	switch setting := s.server.Settings().OnDisconnect; {
 	case s.cause == endQuit:
 		return lockcmd.Release
-	case s.server.cfg.OnDisconnect == "release" && (s.cause == endFIN || s.cause == endBroken):
+	case setting == "release" && (s.cause == endFIN || s.cause == endBroken):
 		return lockcmd.Release
-	case s.server.cfg.OnDisconnect == "expire":
+	case setting == "expire":
 		return lockcmd.Expire
 	case s.cause == endFIN && !s.conn.Balanced():
 		// a balancer also closes the connection when its client has vanished

@@ -68,7 +68,7 @@ func DisconnectionReasons() []string { return append(disconnectionReasons[:], "o
 func (s *Server) Figures() Figures {
 	st := &s.stats
 	f := Figures{
-		Clients: s.sessionCount(), ClientsLimit: s.cfg.MaxClients, Blocked: s.blockedCount(),
+		Clients: s.sessionCount(), ClientsLimit: s.Settings().MaxClients, Blocked: s.blockedCount(),
 		Accepted: st.accepted.Load(), Refused: st.refused.Load(), Disconnections: st.disconnections(),
 		ReceivedBytes: st.inBytes.Load(), SentBytes: st.outBytes.Load(),
 		ProtocolErrors: st.protocolErrors.Load(), HeaderErrors: st.badHeaders.Load(),

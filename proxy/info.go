@@ -79,7 +79,7 @@ func (s *Server) ownInfo(a cluster.Addr) map[string]string {
 	return map[string]string{
 		"tcp_port":                   strconv.Itoa(a.Port),
 		"connected_clients":          strconv.Itoa(s.sessionCount()),
-		"maxclients":                 strconv.Itoa(s.cfg.MaxClients),
+		"maxclients":                 strconv.Itoa(s.Settings().MaxClients),
 		"blocked_clients":            strconv.Itoa(s.blockedCount()),
 		"total_connections_received": strconv.FormatInt(s.stats.accepted.Load(), 10),
 		"rejected_connections":       strconv.FormatInt(s.stats.refused.Load(), 10),
@@ -109,7 +109,7 @@ func (s *Server) infoFields(line func(name string, value any)) {
 		line(fmt.Sprintf("pinned_node%d", i), fmt.Sprintf("addr=%s,used=%d,limit=%d,refused=%d", n.Addr, n.Used,
 			n.Limit, n.Refused))
 	}
-	line("max_clients", s.cfg.MaxClients)
+	line("max_clients", s.Settings().MaxClients)
 	s.stats.lines(line)
 	s.certificateLines(line)
 	locks := s.locks.Stats()

@@ -24,7 +24,8 @@ import (
 	"leash/proxy/upstream"
 )
 
-// Config configures a Server. It is not changed after New.
+// Config configures a Server. It is not changed after New; Server.Settings has the present values
+// of what Change replaces.
 type Config struct {
 	Listen     []string // host:port or unix:/path; at least one
 	MaxClients int      // if zero, 10,000
@@ -64,8 +65,9 @@ type Config struct {
 // Server serves clients. Make one with New and run it once with Serve.
 type Server struct {
 	cfg               Config
-	announce          cluster.Addr // parsed from Config.Announce
-	firstTCPAddr      cluster.Addr // shown to clients of unix sockets; set by Serve
+	settings          atomic.Pointer[Settings] // instead of the same fields of cfg; never changed in place
+	announce          cluster.Addr             // parsed from Config.Announce
+	firstTCPAddr      cluster.Addr             // shown to clients of unix sockets; set by Serve
 	log               *slog.Logger
 	up                *upstream.Upstream
 	locks             *lockcmd.Service
@@ -131,6 +133,7 @@ func New(cfg Config, up *upstream.Upstream, locks *lockcmd.Service, exchange *pu
 		started:  time.Now(),
 	}
 	s.scans.Up, s.scans.Moving, s.scans.Log = up, &s.relaying.Resharding, log
+	s.settings.Store(s.cfg.settings())
 	s.relaying.Nodes, s.relaying.Commands, s.relaying.Script, s.relaying.Log = up, table, s.scripts.find, log
 	s.users = limits.New(cfg.UserLimits)
 	s.addresses = limits.New(limits.Limits{limits.Clients: int64(cfg.AddressClients)})
@@ -178,7 +181,7 @@ func (s *Server) Serve(ctx context.Context, lns []net.Listener) error {
 	listeners := make([]*client.Listener, len(lns))
 	for i, ln := range lns {
 		l := client.NewListener(ln, client.Config{
-			Open: s.open, ProxyProtocol: s.cfg.ProxyProtocol, PeerTimeout: s.cfg.PeerTimeout, Log: s.log,
+			Open: s.open, ProxyProtocol: s.cfg.ProxyProtocol, PeerTimeout: s.peerTimeout, Log: s.log,
 		})
 		listeners[i] = l
 		serving.Go(func() { failed <- l.Serve() })
@@ -211,7 +214,7 @@ func (s *Server) open(c *client.Conn) client.Session {
 	one := newSession(s, c)
 	if !s.add(one) {
 		_, _ = c.Try([]byte("-ERR max number of clients reached\r\n"))
-		s.log.Debug("client refused", "client", c.RemoteAddr(), "max-clients", s.cfg.MaxClients)
+		s.log.Debug("client refused", "client", c.RemoteAddr(), "max-clients", s.Settings().MaxClients)
 		return nil
 	}
 	return one
@@ -234,7 +237,7 @@ func (s *Server) start(what string, f func()) bool {
 func (s *Server) add(one *session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.sessions) >= s.cfg.MaxClients || s.draining {
+	if len(s.sessions) >= s.settings.Load().MaxClients || s.draining {
 		s.stats.refused.Add(1)
 		return false
 	}

@@ -89,9 +89,10 @@ func newSession(srv *Server, c *client.Conn) *session {
 	s.calls.Init(&srv.relaying, (*owner)(s), &s.out, &s.mu)
 	s.ctx, s.stop = context.WithCancel(srv.ctx)
 	s.router.Init(s.ctx, srv.up, &srv.relaying.Resharding, (*owner)(s), &s.calls, &s.out, &s.mu)
-	maxBulk := min(srv.cfg.MaxBulk, srv.up.MaxBulk())
+	settings := srv.settings.Load()
+	maxBulk := min(settings.MaxBulk, srv.up.MaxBulk())
 	s.input.mu, s.input.garbage = &s.mu, &srv.garbage
-	s.input.parser.Limits = resp.Limits{MaxBulk: maxBulk, MaxArgs: srv.cfg.MaxArgs,
+	s.input.parser.Limits = resp.Limits{MaxBulk: maxBulk, MaxArgs: settings.MaxArgs,
 		MaxCommand: max(maxCommand, int(maxBulk)+call.MaxUnread)}
 	return s
 }

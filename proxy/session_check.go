@@ -33,10 +33,10 @@ func (s *Server) runSessionChecks() {
 func (s *Server) checkSessions(now time.Time) {
 	var total int64
 	var largest *session
-	most := 0
+	most, limit := 0, s.Settings().MaxClientOutput
 	for _, one := range s.all() {
 		size, stalled, over := one.backlog(now)
-		if stalled >= stallTimeout && (over || int64(size) > s.cfg.MaxClientOutput) {
+		if stalled >= stallTimeout && (over || int64(size) > limit) {
 			s.stats.outputLimit.Add(1)
 			s.log.Warn("client does not read its replies, closing it", "session", one.id, "client",
 				one.conn.RemoteAddr(), "bytes", size)
@@ -60,9 +60,9 @@ func (s *Server) checkSessions(now time.Time) {
 				one.conn.RemoteAddr())
 			one.kill(peerTimeout, false)
 		}
-		one.conn.RelaxKeepAlive()
+		one.conn.UpdateKeepAlive()
 	}
-	if total > totalOutput*s.cfg.MaxClientOutput && largest != nil {
+	if total > totalOutput*limit && largest != nil {
 		s.stats.outputLimit.Add(1)
 		s.log.Warn("too much unread output in total, closing the client with the most", "session", largest.id,
 			"bytes", most, "total", total)

@@ -180,6 +180,10 @@ type Config struct {
 	LogFormat string
 }
 
+// defaultThreads is half of the cores. It is not made of NumCPU: a container that may use two of a
+// machine's 64 cores has two. It is determined before Leash limits itself to --threads.
+var defaultThreads = max(1, runtime.GOMAXPROCS(0)/2)
+
 // Default returns the default settings. They are valid.
 func Default() Config {
 	return Config{
@@ -210,8 +214,7 @@ func Default() Config {
 		TokenTTL:        24 * time.Hour,
 		MaxWaiters:      100000,
 
-		// Not NumCPU: a container that may use two of a machine's 64 cores has two.
-		Threads:   max(1, runtime.GOMAXPROCS(0)/2),
+		Threads:   defaultThreads,
 		LogLevel:  slog.LevelInfo,
 		LogFormat: "text",
 	}

@@ -25,6 +25,8 @@ type option struct {
 	limits string
 	// defaultIs describes the default, if the value is empty or differs between machines.
 	defaultIs string
+	// live says that the setting may change while Leash runs (see Config.Adopt).
+	live bool
 }
 
 // env is the option's environment variable: LEASH_MAX_CLIENTS for max-clients.
@@ -81,29 +83,29 @@ func clientOptions(c *Config) []option {
 				"A client that reaches the port can claim any address. Let only load balancers reach it.",
 				"The flag changes what `--on-disconnect auto` does.",
 			}},
-		{name: "max-clients", value: count("n", &c.MaxClients),
+		{name: "max-clients", value: count("n", &c.MaxClients), live: true,
 			summary: "How many clients can be connected at once.",
 			details: []string{"One client more gets the error that Redis gives, and is closed."},
 			limits:  "1 to 1000000"},
-		{name: "max-bulk", value: size("size", &c.MaxBulk),
+		{name: "max-bulk", value: size("size", &c.MaxBulk), live: true,
 			summary: "Largest argument of a command.",
 			details: []string{
 				"Leash closes a client that sends a larger one. " +
 					"Redis has the same limit as `proto-max-bulk-len`. The smaller of the two counts.",
 			},
 			limits: "1MiB to 4GiB"},
-		{name: "max-args", value: count("n", &c.MaxArgs),
+		{name: "max-args", value: count("n", &c.MaxArgs), live: true,
 			summary: "Largest number of arguments of a command.",
 			details: []string{"Leash closes a client that sends more."},
 			limits:  "1024 to 2147483647"},
-		{name: "max-client-output", value: size("size", &c.MaxClientOutput),
+		{name: "max-client-output", value: size("size", &c.MaxClientOutput), live: true,
 			summary: "How many bytes of replies can wait for a client that has stopped reading.",
 			details: []string{
 				"Leash closes a client above this limit once it has read nothing for 10 s. " +
 					"A client that reads slowly stays connected.",
 			},
 			limits: "1MiB or more"},
-		{name: "peer-timeout", value: duration("duration", &c.PeerTimeout),
+		{name: "peer-timeout", value: duration("duration", &c.PeerTimeout), live: true,
 			summary: "How long a lock holder's host may be unreachable before Leash closes the connection.",
 			details: []string{
 				"The flag applies to clients that hold a lock or wait for one. " +
@@ -112,7 +114,7 @@ func clientOptions(c *Config) []option {
 				"Leash rounds to whole seconds. Other systems than Linux always use 11 s.",
 			},
 			limits: "4s to 10m"},
-		{name: "drain-delay", value: duration("duration", &c.DrainDelay),
+		{name: "drain-delay", value: duration("duration", &c.DrainDelay), live: true,
 			summary: "How long Leash still takes new clients after SIGTERM.",
 			details: []string{
 				"`/readyz` of `--admin` answers 503 from the first moment. " +
@@ -120,7 +122,7 @@ func clientOptions(c *Config) []option {
 					"A second signal ends the process at once.",
 			},
 			limits: "0 to 10m"},
-		{name: "drain-timeout", value: duration("duration", &c.DrainTimeout),
+		{name: "drain-timeout", value: duration("duration", &c.DrainTimeout), live: true,
 			summary: "How long a stop (SIGTERM) waits for clients that run commands or hold locks.",
 			details: []string{
 				"0 closes them at once. Leash does not wait for a command that blocks in Redis, such as `BLPOP`. " +
@@ -238,7 +240,7 @@ func relayOptions(c *Config) []option {
 					"With the flag, everybody who reaches the port has the rights of Leash's own user.",
 			},
 			limits: "needs a password of Leash's own user"},
-		{name: "max-pinned", value: count("n", &c.MaxPinned), defaultIs: "0: three quarters of Redis's maxclients",
+		{name: "max-pinned", value: count("n", &c.MaxPinned), live: true, defaultIs: "0: three quarters of Redis's maxclients",
 			summary: "How many connections to one Redis node can be reserved for single clients.",
 			details: []string{
 				"`BLPOP`, `MULTI`, `MONITOR` and client-side caching need such a connection. " +
@@ -279,7 +281,7 @@ func lockOptions(c *Config) []option {
 				"Redisson has the same setting as `lockWatchdogTimeout`.",
 			},
 			limits: "1s to 24h"},
-		{name: "on-disconnect", value: choice(&c.OnDisconnect, onDisconnects...),
+		{name: "on-disconnect", value: choice(&c.OnDisconnect, onDisconnects...), live: true,
 			summary: "Release the locks of a connection that ends, or let them expire.",
 			details: []string{
 				"`release` releases them. `expire` lets them expire. " +
@@ -303,7 +305,7 @@ func lockOptions(c *Config) []option {
 				"0 keeps it without end. Use 0 if Redisson's `RFencedLock` uses locks with the same names.",
 			},
 			limits: "0, or `--watchdog-timeout` and more"},
-		{name: "max-hold", value: duration("duration", &c.MaxHold),
+		{name: "max-hold", value: duration("duration", &c.MaxHold), live: true,
 			summary: "How long any lock may be held; 0 is no limit.",
 			details: []string{
 				"After that time Leash tells the holder that the lock is lost, and releases it. " +
@@ -321,7 +323,7 @@ func lockOptions(c *Config) []option {
 				"All Leashes in front of one Redis must have the same value.",
 			},
 			limits: "0, auto, or `--watchdog-timeout` and more, up to 48h"},
-		{name: "max-waiters", value: count("n", &c.MaxWaiters),
+		{name: "max-waiters", value: count("n", &c.MaxWaiters), live: true,
 			summary: "How many commands can wait for locks, permits and latches at once.",
 			details: []string{"One command more gets `LOCKLIMIT`."},
 			limits:  "1 to 1000000"},
@@ -350,7 +352,7 @@ func processOptions(c *Config) []option {
 					"A slow disk never delays a lock: Leash drops lines and counts them. " +
 					"SIGHUP opens the file again.",
 			}},
-		{name: "log-level", value: level(&c.LogLevel),
+		{name: "log-level", value: level(&c.LogLevel), live: true,
 			summary: "Lowest level that is logged, to standard error."},
 		{name: "log-format", value: choice(&c.LogFormat, logFormats...),
 			summary: "Format of a log line."},

@@ -49,13 +49,13 @@ func flagSections() string {
 	var b strings.Builder
 	b.WriteString("\n## The flags at a glance\n\nThe flags in bold are the ones to know first.\n")
 	for _, g := range groups(&c) {
-		fmt.Fprintf(&b, "\n**%s**\n\n| flag | effect | default |\n|---|---|---|\n", g.title)
+		fmt.Fprintf(&b, "\n**%s**\n\n| flag | effect | default | changes |\n|---|---|---|---|\n", g.title)
 		for _, o := range g.options {
 			link := fmt.Sprintf("[`--%s`](#--%s)", o.name, o.name)
 			if o.first {
 				link = "**" + link + "**"
 			}
-			fmt.Fprintf(&b, "| %s | %s | %s |\n", link, withCode(o.summary), o.pageDefault())
+			fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", link, withCode(o.summary), o.pageDefault(), o.pageChanges())
 		}
 	}
 	for _, g := range groups(&c) {
@@ -78,8 +78,16 @@ func (o option) section() string {
 	if o.limits != "" {
 		b.WriteString("- Limits: " + o.limits + "\n")
 	}
-	fmt.Fprintf(&b, "- Variable: `%s`\n", o.env())
+	fmt.Fprintf(&b, "- Variable: `%s`\n- Changes: %s\n", o.env(), o.pageChanges())
 	return b.String()
+}
+
+// pageChanges is when a new value counts.
+func (o option) pageChanges() string {
+	if o.live {
+		return "while running"
+	}
+	return "at a restart"
 }
 
 // pageValue is the placeholder for the flag's value.

@@ -51,7 +51,7 @@ type Config struct {
 	Tasks    Tasks
 	Interval time.Duration // about the pause between two attempts of a waiter that nothing wakes
 	Timeout  time.Duration // of one attempt
-	Max      int           // commands that may wait
+	Max      int           // commands that may wait; SetMax changes it
 }
 
 // Stats are the figures about waiting.
@@ -68,20 +68,25 @@ type Machine[R Result] struct {
 	Stats    Stats
 	near     string // Entry while Redis is near
 	draining atomic.Bool
+	max      atomic.Int64 // instead of Config.Max
 }
 
 // New makes a Machine. It starts nothing.
 func New[R Result](cfg Config) *Machine[R] {
 	m := &Machine[R]{Config: cfg, near: newEntry(cfg.Leash, minReservation)}
 	m.Queues.init()
+	m.SetMax(cfg.Max)
 	return m
 }
+
+// SetMax changes how many commands may wait. Those that wait already stay.
+func (m *Machine[R]) SetMax(n int) { m.max.Store(int64(n)) }
 
 // Begin counts a command as waiting. It fails when too many commands wait. Otherwise End must
 // follow.
 func (m *Machine[R]) Begin(c *Command) bool {
 	for n := m.Stats.Waiters.Load(); ; n = m.Stats.Waiters.Load() {
-		if n >= int64(m.Max) {
+		if n >= m.max.Load() {
 			m.Stats.Limited.Add(1)
 			return false
 		}

@@ -17,9 +17,9 @@ type Conn struct {
 	net.Conn    // the socket; with TLS, its bytes are encrypted
 	log         *slog.Logger
 	raw         syscall.RawConn
-	secure      *secure       // nil: the client speaks plain
-	balanced    bool          // a balancer relays it and sends a PROXY protocol header first
-	peerTimeout time.Duration // silence after which a guarded peer is dead
+	secure      *secure              // nil: the client speaks plain
+	balanced    bool                 // a balancer relays it and sends a PROXY protocol header first
+	peerTimeout func() time.Duration // silence after which a guarded peer is dead
 	// the client named in that header; nil: no header, or the balancer's own connection
 	from   atomic.Pointer[origin.Origin]
 	closed atomic.Bool
@@ -36,8 +36,9 @@ type Conn struct {
 	guarded atomic.Bool // see Guard
 
 	// keepMu guards the field below. It is held while the socket's options are set to match.
-	keepMu      sync.Mutex
-	probesOften bool // short keepalive intervals find a vanished peer soon
+	keepMu sync.Mutex
+	// probesFor is the peer timeout that short keepalive intervals are made for. 0: they are long.
+	probesFor time.Duration
 
 	unackedSince time.Time // used by PeerSilent only
 }

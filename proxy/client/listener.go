@@ -31,8 +31,8 @@ type Config struct {
 	// Open returns the session of a new client, or nil to refuse the client. Then the Conn is
 	// closed.
 	Open          func(*Conn) Session
-	ProxyProtocol bool          // TCP connections begin with the PROXY protocol header of a balancer
-	PeerTimeout   time.Duration // silence after which a guarded peer is dead
+	ProxyProtocol bool                 // TCP connections begin with the PROXY protocol header of a balancer
+	PeerTimeout   func() time.Duration // silence after which a guarded peer is dead; may change
 	Log           *slog.Logger
 }
 

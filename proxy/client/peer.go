@@ -3,7 +3,7 @@ package client
 import "time"
 
 // Guard says whether the connection has holds or waiters. With either, a vanished peer must be
-// noticed within the peer timeout. RelaxKeepAlive makes the keepalive intervals long again, because
+// noticed within the peer timeout. UpdateKeepAlive makes the keepalive intervals long again, because
 // many clients soon take a lock again.
 func (c *Conn) Guard(on bool) {
 	c.guarded.Store(on)
@@ -12,22 +12,27 @@ func (c *Conn) Guard(on bool) {
 	}
 	c.keepMu.Lock()
 	defer c.keepMu.Unlock()
-	if !c.probesOften {
-		c.probesOften = true
-		c.setKeepAlive(true)
+	if c.probesFor == 0 {
+		c.probesFor = c.peerTimeout()
+		c.setKeepAlive(c.probesFor)
 	}
 }
 
 // Guarded reports whether the connection has holds or waiters.
 func (c *Conn) Guarded() bool { return c.guarded.Load() }
 
-// RelaxKeepAlive restores the usual keepalive intervals of a connection without holds and waiters.
-func (c *Conn) RelaxKeepAlive() {
+// UpdateKeepAlive makes the keepalive intervals long again when the connection has no holds and no
+// waiters any more. It makes them anew when the peer timeout has changed.
+func (c *Conn) UpdateKeepAlive() {
 	c.keepMu.Lock()
 	defer c.keepMu.Unlock()
-	if c.probesOften && !c.guarded.Load() {
-		c.probesOften = false
-		c.setKeepAlive(false)
+	var wanted time.Duration
+	if c.guarded.Load() {
+		wanted = c.peerTimeout()
+	}
+	if c.probesFor != 0 && c.probesFor != wanted {
+		c.probesFor = wanted
+		c.setKeepAlive(wanted)
 	}
 }
 
@@ -47,5 +52,6 @@ func (c *Conn) PeerSilent(now time.Time) bool {
 	if c.unackedSince.IsZero() {
 		c.unackedSince = now
 	}
-	return ackAge > c.peerTimeout && now.Sub(c.unackedSince) > c.peerTimeout
+	timeout := c.peerTimeout()
+	return ackAge > timeout && now.Sub(c.unackedSince) > timeout
 }

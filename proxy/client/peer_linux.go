@@ -18,16 +18,16 @@ func keepAliveFor(d time.Duration) net.KeepAliveConfig {
 	return net.KeepAliveConfig{Enable: true, Idle: whole - 3*apart, Interval: apart, Count: 3}
 }
 
-// setKeepAlive sets when the kernel notices that a peer has vanished: after peerTimeout if tight is
-// set, or by the defaults of package net.
-func (c *Conn) setKeepAlive(tight bool) {
+// setKeepAlive sets when the kernel notices that a peer has vanished: after timeout, or by the
+// defaults of package net if that is 0.
+func (c *Conn) setKeepAlive(timeout time.Duration) {
 	tcp, ok := c.Conn.(*net.TCPConn)
 	if !ok {
 		return
 	}
 	cfg := net.KeepAliveConfig{Enable: true} // the package's defaults
-	if tight {
-		cfg = keepAliveFor(c.peerTimeout)
+	if timeout > 0 {
+		cfg = keepAliveFor(timeout)
 	}
 	_ = tcp.SetKeepAliveConfig(cfg)
 }

@@ -9,8 +9,8 @@ import (
 
 // On other systems than Linux, Leash relies on the kernel's keepalive only.
 
-func (c *Conn) setKeepAlive(tight bool) {
-	if tcp, ok := c.Conn.(*net.TCPConn); ok && tight {
+func (c *Conn) setKeepAlive(timeout time.Duration) {
+	if tcp, ok := c.Conn.(*net.TCPConn); ok && timeout > 0 {
 		_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second,
 			Interval: 2 * time.Second, Count: 3})
 	}

@@ -57,8 +57,8 @@ func (u *Upstream) PinnedPerNode() (all []PinnedAt) {
 // quarters of maxclients. If maxclients is so small that this leaves less than the reserve, the
 // reserve is subtracted instead.
 func (u *Upstream) maxPinned() int {
-	if u.cfg.MaxPinned > 0 {
-		return u.cfg.MaxPinned
+	if n := u.pinLimit.Load(); n > 0 {
+		return int(n)
 	}
 	most := u.maxClients
 	if most <= 0 {
@@ -66,6 +66,9 @@ func (u *Upstream) maxPinned() int {
 	}
 	return max(1, most-max(most/4, min(reserved, most/2)))
 }
+
+// SetMaxPinned replaces Config.MaxPinned. Links above a lower limit stay. Safe for concurrent use.
+func (u *Upstream) SetMaxPinned(n int) { u.pinLimit.Store(int64(n)) }
 
 // setMaxClients reads maxclients from INFO, where it is since Redis 6.2.
 func (u *Upstream) setMaxClients(info string) {

@@ -104,6 +104,7 @@ type Upstream struct {
 	authRequired atomic.Bool
 	turn         atomic.Uint32 // index of the node that AnyNode takes next
 	pinnedOut    atomic.Int64  // pinned links in use
+	pinLimit     atomic.Int64  // Config.MaxPinned as it is now
 	busy         atomic.Int64  // nodes that run a slow script
 	stats        counters
 	version      string // redis_version, set by Connect
@@ -167,6 +168,7 @@ func New(cfg Config, log *slog.Logger) (*Upstream, error) {
 			urgent: make(chan struct{}, 1)}
 		u.peers = nil
 	}
+	u.SetMaxPinned(cfg.MaxPinned)
 	quietGoRedis(log)
 	u.own.refused = make(chan string, 1)
 	u.ctx, u.stop = context.WithCancelCause(context.Background())
