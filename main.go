@@ -202,8 +202,8 @@ func serve(ctx context.Context, cfg config.Config, live *liveSettings, hangups <
 	return err
 }
 
-// delayed returns a context that ends drainDelay after ctx. Meanwhile clients can still connect, but
-// /readyz sends new ones to another Leash. release frees what it uses.
+// delayed returns a context that ends drainDelay after ctx. Until then, clients can still connect,
+// but /readyz sends new ones to another Leash. release frees what it uses.
 func delayed(ctx context.Context, drainDelay func() time.Duration, log *slog.Logger) (late context.Context, release func()) {
 	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	end := background(func(over context.Context) error {

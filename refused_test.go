@@ -35,7 +35,7 @@ func TestLockTimeoutSaysWhatRedisSays(t *testing.T) {
 				if strings.Contains(command, "%d") {
 					command = fmt.Sprintf(command, i)
 				}
-				// If the last attempt is on its way when the time is over, the reply says that instead.
+				// The reply does not say it if the last attempt had no answer in time.
 				reply := ""
 				for try := 0; try < 5 && !strings.Contains(reply, ": "+row.code+" "); try++ {
 					reply = c.Do(strings.Fields(command)...)

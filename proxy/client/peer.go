@@ -3,8 +3,8 @@ package client
 import "time"
 
 // Guard says whether the connection has holds or waiters. With either, a vanished peer must be
-// noticed within the peer timeout. UpdateKeepAlive makes the keepalive intervals long again, because
-// many clients soon take a lock again.
+// noticed within the peer timeout. UpdateKeepAlive makes the keepalive intervals long again,
+// because many clients soon take a lock again.
 func (c *Conn) Guard(on bool) {
 	c.guarded.Store(on)
 	if !on {
