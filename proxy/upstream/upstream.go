@@ -59,8 +59,8 @@ type Config struct {
 	// User and Password are for topology, scripts and liveness. Clients use them only if their Lane
 	// says so.
 	User, Password string
-	// ScriptCommands are the names of the commands that lock scripts run as User. Run logs those
-	// that User may not run.
+	// ScriptCommands are the names of the commands that lock scripts run as User. Run logs which
+	// rights User lacks; with nil, it does not look.
 	ScriptCommands []string
 	// ReadPassword returns the password of User as it is now; nil: Password stays. It is called
 	// before each AUTH of User, also concurrently. refused is a password that Redis has just
@@ -192,7 +192,9 @@ func (u *Upstream) OnSwitch(f func()) { u.onSwitch = f }
 func (u *Upstream) Run(ctx context.Context) error {
 	defer u.end()
 	u.start("watch of authentication", u.watchAuth)
-	u.start("check of own rights", u.warnMissingRights)
+	if u.cfg.ScriptCommands != nil {
+		u.start("check of own rights", u.warnMissingRights)
+	}
 	if u.cfg.ReadPassword != nil {
 		u.start("watch of the password", u.watchPassword)
 	}
