@@ -1,12 +1,14 @@
 package proxy
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"leash/internal/redistest"
 )
@@ -22,7 +24,7 @@ func TestAddressOfAnotherServer(t *testing.T) {
 	eventually(t, "the second is a replica", func() bool { return strings.Contains(next.Do("ROLE"), "connected") })
 
 	addr, turn := startChangingAddress(t, first.Addr)
-	l := startLeash(t, []string{addr})
+	l := startLeash(t, []string{addr}, func(o *options) { o.locks.WatchdogTimeout = 10 * time.Second })
 	writer, owner, transaction := l.dial(t), l.dial(t), l.dial(t)
 	want(t, writer, "+OK\r\n", "SET", "k", "1")
 	token := do(t, owner, "LOCK.ACQUIRE", "lock")
@@ -38,12 +40,20 @@ func TestAddressOfAnotherServer(t *testing.T) {
 	next.Want("+OK\r\n", "REPLICAOF", "NO", "ONE")
 	host, port, _ = net.SplitHostPort(second.Addr)
 	old.Want("+OK\r\n", "REPLICAOF", host, port)
+	tried := calls(t, first, "evalsha")
+	eventually(t, "renewals reach the old one", func() bool { return calls(t, first, "evalsha") > tried+5 })
 	turn(second.Addr)
 	eventually(t, "a write reaches the second", func() bool { return do(t, writer, "SET", "k", "2") == "+OK\r\n" })
 	eventually(t, "a transaction does", func() bool { return inTransaction() == "*1\r\n+OK\r\n" })
 	if got := next.Do("GET", "k"); got != "$1\r\n2\r\n" {
 		t.Errorf("the second has %q", got)
 	}
+	left := func() (ms int) {
+		_, _ = fmt.Sscanf(next.Do("PTTL", "lock"), ":%d", &ms)
+		return ms
+	}
+	before := left()
+	eventually(t, "the lock is renewed at the second", func() bool { return left() > before })
 	if record := next.Do("HGET", "lock", "leash"); !strings.Contains(record, "L1 "+token[1:len(token)-2]+" ") {
 		t.Errorf("the token is %q, and the record %q", token, record)
 	}

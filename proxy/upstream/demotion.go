@@ -45,11 +45,24 @@ func (l *Link) checkRole() {
 	switch {
 	case isArray && bytes.HasPrefix(rest, []byte("$5\r\nslave\r\n")):
 		n.up.log.Info("the address of redis leads to another server", "node", n.Addr)
-		n.dropLinks(func(Lane) bool { return true })
-		if n.up.onSwitch != nil {
-			n.up.onSwitch()
-		}
+		n.up.replace(n)
 	case !isArray: // the user may not ask for the role
 		l.breakConn(errDemoted)
+	}
+}
+
+// replace puts a new Node in the place of n, the only master. All connections to n end: links, pinned
+// ones, and those of go-redis and of lock scripts.
+func (u *Upstream) replace(n *Node) {
+	u.mu.Lock()
+	if u.nodes[n.Addr] == n {
+		delete(u.nodes, n.Addr)
+	}
+	u.mu.Unlock()
+	u.adoptSingle(n.Addr, nil)
+	u.close(n)
+	u.Refresh() // finds the replicas
+	if u.onSwitch != nil {
+		u.onSwitch()
 	}
 }
