@@ -35,11 +35,8 @@ import (
 	"leash/internal/config"
 	"leash/internal/embedded"
 	"leash/internal/guard"
-	"leash/internal/password"
 	"leash/internal/systemd"
-	"leash/lockcmd"
 	"leash/lockcmd/failover"
-	"leash/lockcmd/script"
 	"leash/proxy"
 	"leash/proxy/client"
 	"leash/proxy/pubsub"
@@ -126,11 +123,8 @@ func serve(ctx context.Context, cfg config.Config, live *liveSettings, hangups <
 	if err != nil {
 		return err
 	}
-	h, password := &hangupReader{log: log}, cfg.PasswordSource()
-	var reread <-chan os.Signal
-	if password != nil {
-		reread = h.wake()
-	}
+	h := &hangupReader{log: log}
+	password, reread := passwordSource(cfg, h)
 	records, stopAudit, err := startAudit(cfg, h, log)
 	if err != nil {
 		return err
@@ -165,14 +159,10 @@ func serve(ctx context.Context, cfg config.Config, live *liveSettings, hangups <
 		return err
 	}
 	exchange := pubsub.New(up, log)
-	locks, err := lockcmd.New(lockConfig(cfg, up), up.Client(), exchange, log)
+	locks, err := newLocks(cfg, up, exchange, records, log)
 	if err != nil {
 		return err
 	}
-	if records != nil {
-		locks.AddObserver(records)
-	}
-	up.OnSwitch(locks.CheckAll)
 	front := proxyConfig(cfg, certificates)
 	front.LogLevel, front.Stop = live.level, stop
 	server, err := proxy.New(front, up, locks, exchange, up.Commands(ctx), log)
@@ -225,18 +215,6 @@ func delayed(ctx context.Context, drainDelay func() time.Duration, log *slog.Log
 		return nil
 	}, nil)
 	return late, func() { _ = end() }
-}
-
-// newUpstream makes the upstream. It runs --upstream-password-command for the first password.
-func newUpstream(cfg config.Config, c certificates, p *password.Source, reread <-chan os.Signal, log *slog.Logger) (*upstream.Upstream, error) {
-	if len(cfg.UpstreamPasswordCommand) > 0 {
-		text, err := p.First()
-		if err != nil {
-			return nil, err
-		}
-		cfg.UpstreamPassword = config.Secret(text)
-	}
-	return upstream.New(upstreamConfig(cfg, c, p, reread), log)
 }
 
 // startAudit opens the audit log and writes it until stop is called. Without --audit-log it is nil.
@@ -345,54 +323,10 @@ func background(f func(context.Context) error, fail context.CancelCauseFunc) (st
 	return func() error { cancel(); return <-done }
 }
 
-func upstreamConfig(cfg config.Config, c certificates, password *password.Source, reread <-chan os.Signal) upstream.Config {
-	if cfg.RedirectTimeout == 0 {
-		cfg.RedirectTimeout = -1 // no retries; upstream takes zero for its default
-	}
-	up := upstream.Config{
-		Addrs: cfg.Upstream, Mode: cfg.UpstreamMode,
-		SentinelMaster: cfg.SentinelMaster, SentinelUser: cfg.SentinelUser, SentinelPassword: string(cfg.SentinelPassword),
-		ReadFrom: cfg.ReadFrom,
-		User:     cfg.UpstreamUser, Password: string(cfg.UpstreamPassword), ScriptCommands: script.AllCommands(),
-		MaxPinned: cfg.MaxPinned, Wait: cfg.WaitForUpstream, RedirectTimeout: cfg.RedirectTimeout, UpstreamTimeout: cfg.UpstreamTimeout,
-	}
-	if password != nil {
-		up.ReadPassword, up.Reread = password.Read, reread
-	}
-	if cfg.UpstreamTLS {
-		up.TLS = c.redis.Config
-	}
-	if cfg.SentinelTLS {
-		up.SentinelTLS = c.sentinels.Config
-	}
-	return up
-}
-
-func lockConfig(cfg config.Config, up *upstream.Upstream) lockcmd.Config {
-	return lockcmd.Config{
-		WatchdogTimeout: cfg.WatchdogTimeout, Publish: cfg.LockPublish,
-		TokenTTL: cfg.TokenTTL, MaxHold: cfg.MaxHold, MaxHoldOf: holdLimits(cfg), MaxWaiters: cfg.MaxWaiters, UpstreamTimeout: cfg.UpstreamTimeout,
-		FailoverGrace: grace(cfg), Owners: up.Owners,
-		Database: up.Database, SendScript: up.Script, SendScripts: up.Scripts, NodeAddr: up.NodeAddr, RefreshTopology: up.Refresh, DropConnection: up.DropScriptConnections,
-	}
-}
-
 // grace translates --failover-grace for package lockcmd.
 func grace(cfg config.Config) time.Duration {
 	if cfg.FailoverGrace == config.Auto {
 		return failover.Auto
 	}
 	return cfg.FailoverGrace
-}
-
-func proxyConfig(cfg config.Config, c certificates) proxy.Config {
-	return proxy.Config{
-		Listen: cfg.Listen, MaxClients: cfg.MaxClients, MaxBulk: cfg.MaxBulk, MaxArgs: cfg.MaxArgs,
-		MaxClientOutput: cfg.MaxClientOutput, PeerTimeout: cfg.PeerTimeout, DrainTimeout: cfg.DrainTimeout,
-		OnDisconnect: cfg.OnDisconnect, ProxyProtocol: cfg.ProxyProtocol, TrustClients: cfg.TrustClients, Version: config.Version(), Announce: cfg.Announce,
-		RequireAuth: cfg.RequireAuth, ProtectedMode: cfg.ProtectedMode, Deny: cfg.Deny, AllowAdmin: cfg.AllowAdmin,
-		UserLimits: cfg.UserLimits(), AddressClients: cfg.LimitAddressClients, AcceptRate: cfg.LimitAccepts,
-		LoginTime: cfg.LimitLogin, IdleTime: cfg.LimitIdle,
-		Certificates: c.all(), UserOf: c.userOf(),
-	}
 }

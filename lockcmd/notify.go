@@ -133,15 +133,23 @@ func (h *hold) push(what string) {
 	if !c.notifies.Load() {
 		return
 	}
-	frame := appendBulk(appendBulk(appendArray(nil, 4), "lock"), what)
-	frame = appendBulk(frame, h.key())
+	frame := appendBulk(notice(what), h.key())
 	if h.mode() == script.Permit {
 		frame = appendBulk(frame, h.owner())
 	} else {
 		frame = appendInt(frame, h.token)
 	}
+	c.pushAfterAnswer(frame, &h.unanswered)
+}
+
+// notice is the beginning of a frame of four elements.
+func notice(what string) []byte { return appendBulk(appendBulk(appendArray(nil, 4), "lock"), what) }
+
+// pushAfterAnswer sends a frame, or keeps it for the end of the answer while unanswered is set. mu
+// guards unanswered, and the caller does not hold it.
+func (c *Carrier) pushAfterAnswer(frame []byte, unanswered *bool) {
 	c.mu.Lock()
-	later := h.unanswered
+	later := *unanswered
 	if later {
 		c.pendingPushes = append(c.pendingPushes, frame)
 	}
@@ -158,15 +166,5 @@ func (c *Carrier) ReportDraining(within time.Duration) {
 	if !c.notifies.Load() {
 		return
 	}
-	frame := appendBulk(appendBulk(appendArray(nil, 4), "lock"), drainingNotice)
-	frame = appendInt(appendBulk(frame, ""), within.Milliseconds())
-	c.mu.Lock()
-	later := c.answering
-	if later {
-		c.pendingPushes = append(c.pendingPushes, frame)
-	}
-	c.mu.Unlock()
-	if !later {
-		c.host.Push(frame)
-	}
+	c.pushAfterAnswer(appendInt(appendBulk(notice(drainingNotice), ""), within.Milliseconds()), &c.answering)
 }

@@ -45,7 +45,7 @@ func StartHAProxy(ctx context.Context, page, dir string, leashes ...string) (*HA
 }
 
 func startHAProxy(ctx context.Context, page, dir string, leashes []string) (*HAProxy, error) {
-	addr, err := freeAddr()
+	addr, err := FreeAddr()
 	if err != nil {
 		return nil, err
 	}

@@ -78,7 +78,7 @@ type Leash struct {
 func Start(ctx context.Context, binary, dir string, args ...string) (*Leash, error) {
 	var errs []error
 	for range startTries {
-		addr, err := freeAddr()
+		addr, err := FreeAddr()
 		if err != nil {
 			return nil, err
 		}
@@ -92,7 +92,8 @@ func Start(ctx context.Context, binary, dir string, args ...string) (*Leash, err
 	return nil, errors.Join(errs...)
 }
 
-func freeAddr() (string, error) {
+// FreeAddr is an address of this machine whose port nothing uses now.
+func FreeAddr() (string, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err

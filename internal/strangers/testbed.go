@@ -77,7 +77,7 @@ func (b *testbed) startLeash(dir string) error {
 	if err != nil {
 		return err
 	}
-	if b.tlsAddr, err = freeAddr(); err != nil {
+	if b.tlsAddr, err = leashtest.FreeAddr(); err != nil {
 		return err
 	}
 	b.leash, err = leashtest.Start(context.Background(), binary, dir, "--upstream", strings.Join(b.cluster.Addrs(), ","),
@@ -122,15 +122,6 @@ func (b *testbed) keyAt(node int, name string) string {
 			return key
 		}
 	}
-}
-
-func freeAddr() (string, error) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer ln.Close()
-	return ln.Addr().String(), nil
 }
 
 // certificate writes a certificate for 127.0.0.1 that is its own authority.

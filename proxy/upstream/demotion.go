@@ -51,8 +51,8 @@ func (l *Link) checkRole() {
 	}
 }
 
-// replace puts a new Node in the place of n, the only master. All connections to n end: links, pinned
-// ones, and those of go-redis and of lock scripts.
+// replace puts a new Node in the place of n, the only master. All connections to n end: links,
+// pinned ones, and those of go-redis and of lock scripts.
 func (u *Upstream) replace(n *Node) {
 	u.mu.Lock()
 	if u.nodes[n.Addr] == n {

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"log/slog"
+	"os"
+
+	"leash/internal/audit"
+	"leash/internal/config"
+	"leash/internal/password"
+	"leash/lockcmd"
+	"leash/lockcmd/script"
+	"leash/proxy"
+	"leash/proxy/pubsub"
+	"leash/proxy/upstream"
+)
+
+// passwordSource is where the password of Leash's own user comes from, and what makes it read again
+// at SIGHUP. Both are nil if it does not change. Call it before h runs.
+func passwordSource(cfg config.Config, h *hangupReader) (p *password.Source, reread <-chan os.Signal) {
+	if p = cfg.PasswordSource(); p != nil {
+		reread = h.wake()
+	}
+	return p, reread
+}
+
+// newUpstream makes the upstream. It runs --upstream-password-command for the first password.
+func newUpstream(cfg config.Config, c certificates, p *password.Source, reread <-chan os.Signal, log *slog.Logger) (*upstream.Upstream, error) {
+	if len(cfg.UpstreamPasswordCommand) > 0 {
+		text, err := p.First()
+		if err != nil {
+			return nil, err
+		}
+		cfg.UpstreamPassword = config.Secret(text)
+	}
+	return upstream.New(upstreamConfig(cfg, c, p, reread), log)
+}
+
+// newLocks makes the lock service. records may be nil.
+func newLocks(cfg config.Config, up *upstream.Upstream, exchange *pubsub.Exchange, records *audit.Log,
+	log *slog.Logger) (*lockcmd.Service, error) {
+	locks, err := lockcmd.New(lockConfig(cfg, up), up.Client(), exchange, log)
+	if err != nil {
+		return nil, err
+	}
+	if records != nil {
+		locks.AddObserver(records)
+	}
+	up.OnSwitch(locks.CheckAll)
+	return locks, nil
+}
+
+func upstreamConfig(cfg config.Config, c certificates, password *password.Source, reread <-chan os.Signal) upstream.Config {
+	if cfg.RedirectTimeout == 0 {
+		cfg.RedirectTimeout = -1 // no retries; upstream takes zero for its default
+	}
+	up := upstream.Config{
+		Addrs: cfg.Upstream, Mode: cfg.UpstreamMode,
+		SentinelMaster: cfg.SentinelMaster, SentinelUser: cfg.SentinelUser, SentinelPassword: string(cfg.SentinelPassword),
+		ReadFrom: cfg.ReadFrom,
+		User:     cfg.UpstreamUser, Password: string(cfg.UpstreamPassword), ScriptCommands: script.AllCommands(),
+		MaxPinned: cfg.MaxPinned, Wait: cfg.WaitForUpstream, RedirectTimeout: cfg.RedirectTimeout, UpstreamTimeout: cfg.UpstreamTimeout,
+	}
+	if password != nil {
+		up.ReadPassword, up.Reread = password.Read, reread
+	}
+	if cfg.UpstreamTLS {
+		up.TLS = c.redis.Config
+	}
+	if cfg.SentinelTLS {
+		up.SentinelTLS = c.sentinels.Config
+	}
+	return up
+}
+
+func lockConfig(cfg config.Config, up *upstream.Upstream) lockcmd.Config {
+	return lockcmd.Config{
+		WatchdogTimeout: cfg.WatchdogTimeout, Publish: cfg.LockPublish,
+		TokenTTL: cfg.TokenTTL, MaxHold: cfg.MaxHold, MaxHoldOf: holdLimits(cfg), MaxWaiters: cfg.MaxWaiters, UpstreamTimeout: cfg.UpstreamTimeout,
+		FailoverGrace: grace(cfg), Owners: up.Owners,
+		Database: up.Database, SendScript: up.Script, SendScripts: up.Scripts, NodeAddr: up.NodeAddr, RefreshTopology: up.Refresh, DropConnection: up.DropScriptConnections,
+	}
+}
+
+func proxyConfig(cfg config.Config, c certificates) proxy.Config {
+	return proxy.Config{
+		Listen: cfg.Listen, MaxClients: cfg.MaxClients, MaxBulk: cfg.MaxBulk, MaxArgs: cfg.MaxArgs,
+		MaxClientOutput: cfg.MaxClientOutput, PeerTimeout: cfg.PeerTimeout, DrainTimeout: cfg.DrainTimeout,
+		OnDisconnect: cfg.OnDisconnect, ProxyProtocol: cfg.ProxyProtocol, TrustClients: cfg.TrustClients, Version: config.Version(), Announce: cfg.Announce,
+		RequireAuth: cfg.RequireAuth, ProtectedMode: cfg.ProtectedMode, Deny: cfg.Deny, AllowAdmin: cfg.AllowAdmin,
+		UserLimits: cfg.UserLimits(), AddressClients: cfg.LimitAddressClients, AcceptRate: cfg.LimitAccepts,
+		LoginTime: cfg.LimitLogin, IdleTime: cfg.LimitIdle,
+		Certificates: c.all(), UserOf: c.userOf(),
+	}
+}
