@@ -2,6 +2,8 @@ package proxy
 
 import (
 	"net"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -194,7 +196,7 @@ func (s *session) takeForLock(o *command.Own, args [][]byte) (done func(), refus
 	if holders[o.Name] && !user.HasRoom(limits.Holds, int64(len(o.KeysOf(args)))) {
 		return nil, s.server.limitText(user.Name, limits.Holds)
 	}
-	if !o.Blocks {
+	if !o.Blocks || !asksToWait(args) {
 		return s.countHolds, ""
 	}
 	if !user.Take(limits.Waiters, 1) {
@@ -204,6 +206,11 @@ func (s *session) takeForLock(o *command.Own, args [][]byte) (done func(), refus
 		user.Add(limits.Waiters, -1)
 		s.countHolds()
 	}, ""
+}
+
+// asksToWait reports whether a lock command has the option BLOCK. Without it, none waits.
+func asksToWait(args [][]byte) bool {
+	return slices.ContainsFunc(args[1:], func(arg []byte) bool { return strings.EqualFold(string(arg), "BLOCK") })
 }
 
 // takeBlocked counts a connection to Redis that the session is about to have to itself. It returns

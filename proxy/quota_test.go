@@ -79,8 +79,9 @@ func TestLimitOfLocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the acquire waits", func() bool { return l.Figures().Locks.Waiters == 1 })
-	want(t, b, limitError("app", "waiters"), "LATCH.AWAIT", "latch")
-	want(t, b, limitError("app", "waiters"), "LOCK.ACQUIRE", "four")
+	want(t, b, limitError("app", "waiters"), "LATCH.AWAIT", "latch", "BLOCK", "1")
+	want(t, b, limitError("app", "waiters"), "LOCK.ACQUIRE", "four", "block", "1")
+	want(t, b, ":1\r\n", "LATCH.AWAIT", "latch") // it does not wait
 	want(t, other, ":1\r\n", "LOCK.RELEASE", "three")
 	if got, err := a.Read(); err != nil || got[0] != ':' {
 		t.Fatalf("got %q, %v; want a token", got, err)
