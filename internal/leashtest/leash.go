@@ -103,7 +103,10 @@ func FreeAddr() (string, error) {
 }
 
 // Restart starts Leash and returns when it answers. If it still runs, Restart kills it first.
-func (l *Leash) Restart(ctx context.Context) error {
+func (l *Leash) Restart(ctx context.Context) error { return l.RestartWith(ctx, l.binary) }
+
+// RestartWith is Restart with another binary. Only this start uses it.
+func (l *Leash) RestartWith(ctx context.Context, binary string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.kill()
@@ -112,7 +115,7 @@ func (l *Leash) Restart(ctx context.Context) error {
 		return err
 	}
 	defer log.Close()
-	cmd := exec.Command(l.binary, append([]string{"--listen", l.Addr}, l.args...)...)
+	cmd := exec.Command(binary, append([]string{"--listen", l.Addr}, l.args...)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		return err

@@ -1,9 +1,11 @@
 package leashtest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,9 +21,19 @@ const (
 	cycleTimeout = 2 * time.Minute
 )
 
+// rollingRestarts is how often TestR31RollingRestartBehindHAProxy restarts a Leash.
+// ROLLING_RESTARTS sets it.
+func rollingRestarts() int {
+	if n, err := strconv.Atoi(os.Getenv("ROLLING_RESTARTS")); err == nil {
+		return n
+	}
+	return 6
+}
+
 // TestR31RollingRestartBehindHAProxy: R31. Two Leashes behind HAProxy are restarted in turn, under
 // load. Clients connect again and attach their holds. No such hold is lost, no two clients believe
-// that they have one lock, and their counts are exact.
+// that they have one lock, and their counts are exact. With ROLLING_OLD, the path of an older
+// binary, both become that one first, then the new one, and so on.
 func TestR31RollingRestartBehindHAProxy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -64,12 +76,13 @@ func TestR31RollingRestartBehindHAProxy(t *testing.T) {
 			}
 		})
 	}
-	for i := range 6 {
+	binaries := [2]string{cmp.Or(os.Getenv("ROLLING_OLD"), binary), binary}
+	for i := range rollingRestarts() {
 		l := leashes[i%2]
 		if err := l.Stop(); err != nil {
 			t.Fatal(err)
 		}
-		if err := l.Restart(t.Context()); err != nil {
+		if err := l.RestartWith(t.Context(), binaries[i/2%2]); err != nil {
 			t.Fatal(err)
 		}
 		if err := balancer.AwaitUp(t.Context(), 2); err != nil {
@@ -78,6 +91,11 @@ func TestR31RollingRestartBehindHAProxy(t *testing.T) {
 	}
 	end()
 	load.Wait()
+	if t.Failed() {
+		for _, l := range leashes {
+			t.Log(l.LogTail())
+		}
+	}
 
 	for _, o := range all {
 		t.Logf("%s: %d cycles, attached its hold %d times", o.name, o.cycles, o.attached)
