@@ -28,12 +28,6 @@ const entryWarnInterval = time.Minute
 // table marks them with the flag no-auth, and no user can be without the right to them.
 var withoutAuth = map[string]bool{"auth": true, "hello": true, "quit": true, "reset": true}
 
-// authenticated reports whether this session's commands are served. Those of a client without a
-// user are, if Redis serves them and Config.RequireAuth is off.
-func (s *session) authenticated() bool {
-	return s.router.Lane.User != "" || !s.server.up.AuthRequired() && !s.server.cfg.RequireAuth
-}
-
 // permissions are what clients may not do at this Leash, whatever Redis permits.
 type permissions struct {
 	denied    command.Set     // nobody may run these
@@ -84,7 +78,7 @@ func (p *permissions) refusal(user string, c *command.Command) string {
 // refreshAccess applies what changes when the session gets another user: Redis's tighter limits
 // until the client has authenticated, and the checks of restricted.
 func (s *session) refreshAccess() {
-	entered, p := s.authenticated(), &s.server.permissions
+	entered, p := s.router.Authenticated(), &s.server.permissions
 	s.input.parser.Limits.Unauthenticated = !entered
 	s.modes &^= modeRestricted
 	if !entered && s.server.cfg.RequireAuth || !p.denied.Empty() || !p.adminOnly.Empty() || s.server.users != nil {
@@ -107,10 +101,10 @@ func (s *session) restricted(c *command.Command, cmd resp.Command) (handled, ok 
 	switch {
 	case c != nil && withoutAuth[c.Name]:
 		return false, true
-	case c != nil && !s.authenticated():
+	case c != nil && !s.router.Authenticated():
 		return true, s.demandAuth(c, cmd)
 	}
-	if s.server.users != nil && s.authenticated() {
+	if s.server.users != nil && s.router.Authenticated() {
 		if handled, ok := s.withinQuota(c); handled {
 			return true, ok
 		}
@@ -129,7 +123,7 @@ func (s *session) restricted(c *command.Command, cmd resp.Command) (handled, ok 
 func (s *session) forbid(c *command.Command, refusal string) bool {
 	inMulti, isExec := s.modes&modeMulti != 0, c != nil && c.Name == "exec"
 	if isExec {
-		refusal = execRefused(refusal)
+		refusal = command.ExecRefused(refusal)
 	}
 	if inMulti {
 		return s.tx.Refuse(isExec, refusal)
@@ -146,11 +140,11 @@ func (s *session) demandAuth(c *command.Command, cmd resp.Command) bool {
 	case !c.ArityOK(cmd.Args) && c.Name == "exec":
 		return s.fail(transaction.ExecArity)
 	case !c.ArityOK(cmd.Args):
-		return s.wrongArity(c)
+		return s.router.WrongArity(c)
 	case c.Name == "exec":
-		return s.fail(execRefused(msgNoAuth))
+		return s.fail(command.ExecRefused(command.NoAuth))
 	}
-	return s.fail(msgNoAuth)
+	return s.fail(command.NoAuth)
 }
 
 // enterProtected refuses a client of another machine that is served without having proved who it
@@ -177,7 +171,7 @@ func (s *session) isIdentified() bool {
 	case s.server.cfg.TrustClients:
 		return false
 	}
-	return s.router.Lane.User != "" || !s.authenticated()
+	return s.router.Lane.User != "" || !s.router.Authenticated()
 }
 
 // isLocal reports whether the client is on this machine.

@@ -41,11 +41,11 @@ var (
 func guarded(r right, run handler) handler {
 	return func(s *session, c *command.Command, cmd resp.Command) bool {
 		switch {
-		case !s.authenticated():
-			return s.fail(msgNoAuth)
+		case !s.router.Authenticated():
+			return s.fail(command.NoAuth)
 		case !c.ArityOK(cmd.Args):
-			return s.wrongArity(c)
-		case !s.permitted(r...):
+			return s.router.WrongArity(c)
+		case !s.router.Permitted(r...):
 			return true
 		}
 		return run(s, c, cmd)
@@ -55,10 +55,10 @@ func guarded(r right, run handler) handler {
 // adminUnknown answers LEASH without a subcommand, or with an unknown one.
 func (s *session) adminUnknown(c *command.Command, cmd resp.Command) bool {
 	switch {
-	case !s.authenticated():
-		return s.fail(msgNoAuth)
+	case !s.router.Authenticated():
+		return s.fail(command.NoAuth)
 	case len(cmd.Args) < 2:
-		return s.wrongArity(c)
+		return s.router.WrongArity(c)
 	}
 	return s.unknownSub(c, cmd)
 }
@@ -66,10 +66,10 @@ func (s *session) adminUnknown(c *command.Command, cmd resp.Command) bool {
 // adminHelp answers LEASH HELP. Every user who is authenticated may run it.
 func (s *session) adminHelp(c *command.Command, cmd resp.Command) bool {
 	switch {
-	case !s.authenticated():
-		return s.fail(msgNoAuth)
+	case !s.router.Authenticated():
+		return s.fail(command.NoAuth)
 	case !c.ArityOK(cmd.Args):
-		return s.wrongArity(c)
+		return s.router.WrongArity(c)
 	}
 	return s.answer(commandinfo.Help("Commands for operators of Leash. Times are in milliseconds:",
 		s.server.commands["LEASH"].Own.Subs))

@@ -27,13 +27,13 @@ func (s *session) adminLogLevel(c *command.Command, cmd resp.Command) bool {
 		s.scratch = resp.AppendBulk(s.scratch[:0], strings.ToLower(before.String()))
 		return s.answer(s.scratch)
 	case len(cmd.Args) > 3:
-		return s.wrongArity(c)
+		return s.router.WrongArity(c)
 	default:
 		next, ok := logLevels[strings.ToLower(string(command.Quoted(cmd.Args[2], command.MaxQuoted)))]
 		switch {
 		case !ok:
 			return s.fail(msgLogLevel)
-		case !s.permitted(toSet...):
+		case !s.router.Permitted(toSet...):
 			return true
 		}
 		level.Set(min(before, next, slog.LevelInfo)) // the line is to be seen

@@ -17,7 +17,7 @@ func (s *session) auth(c *command.Command, cmd resp.Command) bool {
 	case 3:
 		return s.authenticate(cmd.Raw, s.router.Lane.As(string(cmd.Args[1])), cmd.Args[2], nil)
 	case 1:
-		return s.wrongArity(c)
+		return s.router.WrongArity(c)
 	}
 	return s.fail(command.SyntaxError)
 }

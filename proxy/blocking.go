@@ -139,7 +139,7 @@ func parseStreamRead(args [][]byte) (streams int, blocks bool) {
 // (https://redis.io/docs/latest/commands/client-unblock/). Redis ends its own blocking commands,
 // with its own reply. lockcmd ends the lock commands that wait.
 func (s *session) unblock(c *command.Command, cmd resp.Command) bool {
-	if !s.ready(c, cmd) {
+	if !s.router.Ready(c, cmd) {
 		return true
 	}
 	reason := "TIMEOUT"

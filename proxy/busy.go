@@ -19,7 +19,7 @@ var allowedWhileBusy = map[string]bool{
 // date.
 func (s *session) busyReply(c *command.Command, cmd resp.Command) []byte {
 	node := s.busyNode(c, cmd)
-	if node == nil || !s.authenticated() {
+	if node == nil || !s.router.Authenticated() {
 		return nil
 	}
 	if s.tx != nil || !s.router.Barrier() { // a transaction has a pinned connection

@@ -28,7 +28,7 @@ type killFilter struct {
 // (https://redis.io/docs/latest/commands/client-kill/). The locks of a killed client expire (rule
 // R28), because the client may still be at work.
 func (s *session) clientKill(c *command.Command, cmd resp.Command) bool {
-	if !s.ready(c, cmd) {
+	if !s.router.Ready(c, cmd) {
 		return true
 	}
 	old := len(cmd.Args) == 3
@@ -40,7 +40,7 @@ func (s *session) clientKill(c *command.Command, cmd resp.Command) bool {
 	if f.user != "" {
 		check = []string{"CLIENT", "KILL", "USER", f.user, "TYPE", "?"} // Redis knows which users exist
 	}
-	if !s.permitted(check...) {
+	if !s.router.Permitted(check...) {
 		return true
 	}
 	killed, killsItself := s.killOthers(f)

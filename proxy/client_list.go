@@ -20,14 +20,14 @@ const (
 // clientList answers CLIENT LIST [TYPE type | ID id …]
 // (https://redis.io/docs/latest/commands/client-list/).
 func (s *session) clientList(c *command.Command, cmd resp.Command) bool {
-	if !s.ready(c, cmd) {
+	if !s.router.Ready(c, cmd) {
 		return true
 	}
 	wanted, problem := parseListFilter(cmd.Args)
 	if problem != "" {
 		return s.fail(problem)
 	}
-	if !s.permitted("CLIENT", "LIST", "TYPE", "?") {
+	if !s.router.Permitted("CLIENT", "LIST", "TYPE", "?") {
 		return true
 	}
 	s.updateDescription()
@@ -66,7 +66,7 @@ func parseListFilter(args [][]byte) (wanted func(*description) bool, problem str
 }
 
 func (s *session) clientInfo(c *command.Command, cmd resp.Command) bool {
-	if !s.ready(c, cmd) {
+	if !s.router.Ready(c, cmd) {
 		return true
 	}
 	s.updateDescription()

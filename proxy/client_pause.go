@@ -67,7 +67,7 @@ func (p *pauses) replace(old, next *pause) {
 // (https://redis.io/docs/latest/commands/client-pause/). Renewals of locks go on, because they are
 // not commands of a client.
 func (s *session) clientPause(c *command.Command, cmd resp.Command) bool {
-	if !s.ready(c, cmd) {
+	if !s.router.Ready(c, cmd) {
 		return true
 	}
 	all := true
@@ -87,7 +87,7 @@ func (s *session) clientPause(c *command.Command, cmd resp.Command) bool {
 		return s.fail(msgPauseNegative)
 	case millis > math.MaxInt64/int64(time.Millisecond):
 		return s.fail("ERR timeout is out of range")
-	case !s.permitted("CLIENT", "PAUSE", "?"):
+	case !s.router.Permitted("CLIENT", "PAUSE", "?"):
 		return true
 	}
 	s.server.pauses.extend(all, time.Now().Add(time.Duration(millis)*time.Millisecond))
@@ -97,7 +97,7 @@ func (s *session) clientPause(c *command.Command, cmd resp.Command) bool {
 // clientUnpause answers CLIENT UNPAUSE. It checks the right to CLIENT PAUSE instead, because
 // UNPAUSE has no form without an effect on other clients of Redis.
 func (s *session) clientUnpause(c *command.Command, cmd resp.Command) bool {
-	if !s.ready(c, cmd) || !s.permitted("CLIENT", "PAUSE", "?") {
+	if !s.router.Ready(c, cmd) || !s.router.Permitted("CLIENT", "PAUSE", "?") {
 		return true
 	}
 	s.server.pauses.end(nil)
@@ -107,7 +107,7 @@ func (s *session) clientUnpause(c *command.Command, cmd resp.Command) bool {
 // delays reports whether the pause delays a command. It delays only a command that Redis or lockcmd
 // would run, and none that would be refused. c is nil for an unknown command.
 func (p *pause) delays(s *session, c *command.Command, cmd resp.Command) bool {
-	if c == nil || !s.authenticated() || !c.ArityOK(cmd.Args) {
+	if c == nil || !s.router.Authenticated() || !c.ArityOK(cmd.Args) {
 		return false
 	}
 	return p.all || c.MayPropagate() || c.Name == "exec" && s.tx.Propagates()

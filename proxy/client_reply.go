@@ -9,7 +9,7 @@ import (
 // (https://redis.io/docs/latest/commands/client-reply/). Leash does not send it to Redis. It
 // discards the replies itself. Messages of channels are still sent.
 func (s *session) clientReply(c *command.Command, cmd resp.Command) bool {
-	if !s.ready(c, cmd) {
+	if !s.router.Ready(c, cmd) {
 		return true
 	}
 	switch mode := cmd.Args[2]; {

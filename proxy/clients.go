@@ -1,15 +1,12 @@
 package proxy
 
 import (
-	"bytes"
 	"cmp"
-	"context"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	"leash/proxy/command"
-	"leash/proxy/merge"
 	"leash/proxy/resp"
 )
 
@@ -27,42 +24,6 @@ func clientHandlers() handlers {
 	}
 }
 
-// permitted asks Redis whether the session's user may run a command that Leash answers. It sends a
-// form of the command that always fails. Any error but NOPERM means yes. Unlike ready, it also
-// checks Leash's own user and works with a Redis without ACL DRYRUN, because these commands concern
-// other clients. If it returns false, the client has been answered. It blocks for a round trip.
-func (s *session) permitted(args ...string) bool {
-	n := s.server.up.AnyNode()
-	if n == nil {
-		return !s.fail(merge.NotSent)
-	}
-	s.out.Flush()
-	ctx, cancel := context.WithTimeout(s.ctx, permitTimeout)
-	defer cancel()
-	reply, err := n.Link(s.router.Lane).Ask(ctx, resp.AppendCommand(nil, args...))
-	switch {
-	case err != nil:
-		return !s.fail(merge.NotSent)
-	case isDenied(reply):
-		return !s.answer(reply)
-	}
-	return true
-}
-
-// isDenied reports whether the reply is about a missing right or an unknown user. Other errors are
-// about the form of the command.
-func isDenied(reply []byte) bool {
-	for _, code := range []string{"-NOPERM ", "-NOAUTH ", "-ERR No such user "} {
-		if bytes.HasPrefix(reply, []byte(code)) {
-			return true
-		}
-	}
-	return false
-}
-
-// permitTimeout bounds the wait for Redis's answer about a user's rights.
-const permitTimeout = 5 * time.Second
-
 // sortedSessions returns all sessions, oldest first.
 func (s *Server) sortedSessions() []*session {
 	all := s.all()
@@ -71,7 +32,7 @@ func (s *Server) sortedSessions() []*session {
 }
 
 func (s *session) clientNoEvict(c *command.Command, cmd resp.Command) bool {
-	if !s.ready(c, cmd) || !s.permitted("CLIENT", "NO-EVICT", "?") {
+	if !s.router.Ready(c, cmd) || !s.router.Permitted("CLIENT", "NO-EVICT", "?") {
 		return true
 	}
 	on := resp.IsWord(cmd.Args[2], "ON")
@@ -84,7 +45,7 @@ func (s *session) clientNoEvict(c *command.Command, cmd resp.Command) bool {
 
 // clientNoTouch answers CLIENT NO-TOUCH OFF and refuses ON.
 func (s *session) clientNoTouch(c *command.Command, cmd resp.Command) bool {
-	if len(cmd.Args) == 3 && s.authenticated() && resp.IsWord(cmd.Args[2], "OFF") {
+	if len(cmd.Args) == 3 && s.router.Authenticated() && resp.IsWord(cmd.Args[2], "OFF") {
 		return s.ok()
 	}
 	return s.refuse(c, cmd)

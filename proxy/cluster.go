@@ -32,7 +32,7 @@ func clusterHandlers() handlers {
 func onCluster(run handler) handler {
 	return func(s *session, c *command.Command, cmd resp.Command) bool {
 		switch {
-		case !s.ready(c, cmd):
+		case !s.router.Ready(c, cmd):
 			return true
 		case !s.server.up.Topology().Cluster():
 			return s.fail(msgNoCluster)

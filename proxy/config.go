@@ -31,7 +31,7 @@ var ownParameters = [...]string{
 // ownParameters.
 func (s *session) configSet(c *command.Command, cmd resp.Command) bool {
 	switch reason := configRefusal(cmd.Args); {
-	case !s.ready(c, cmd):
+	case !s.router.Ready(c, cmd):
 		return true
 	case reason != "":
 		return s.fail(reason)

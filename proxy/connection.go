@@ -11,7 +11,6 @@ import (
 
 // Redis's own messages for commands that Leash answers.
 const (
-	msgNoAuth      = "NOAUTH Authentication required."
 	msgHelloNoAuth = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO " +
 		"<proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol " +
 		"version at the same time"
@@ -42,10 +41,10 @@ func connectionHandlers() handlers {
 
 func (s *session) ping(c *command.Command, cmd resp.Command) bool {
 	switch {
-	case !s.ready(c, cmd):
+	case !s.router.Ready(c, cmd):
 		return true
 	case len(cmd.Args) > 2:
-		return s.wrongArity(c)
+		return s.router.WrongArity(c)
 	case s.modes&modeSubscribed != 0:
 		return s.pong(cmd)
 	case len(cmd.Args) == 2:
@@ -57,7 +56,7 @@ func (s *session) ping(c *command.Command, cmd resp.Command) bool {
 }
 
 func (s *session) echo(c *command.Command, cmd resp.Command) bool {
-	if !s.ready(c, cmd) {
+	if !s.router.Ready(c, cmd) {
 		return true
 	}
 	s.scratch = resp.AppendBulk(s.scratch[:0], cmd.Args[1])
@@ -75,7 +74,7 @@ func (s *session) quit(*command.Command, resp.Command) bool {
 // reset puts the session into the state of a new one. It releases the session's locks.
 func (s *session) reset(c *command.Command, cmd resp.Command) bool {
 	if !c.ArityOK(cmd.Args) {
-		return s.wrongArity(c)
+		return s.router.WrongArity(c)
 	}
 	if !s.router.Barrier() {
 		return false
@@ -99,7 +98,7 @@ func (s *session) reset(c *command.Command, cmd resp.Command) bool {
 }
 
 func (s *session) clientID(c *command.Command, cmd resp.Command) bool {
-	if !s.ready(c, cmd) {
+	if !s.router.Ready(c, cmd) {
 		return true
 	}
 	s.scratch = resp.AppendInt(s.scratch[:0], s.id)
@@ -108,7 +107,7 @@ func (s *session) clientID(c *command.Command, cmd resp.Command) bool {
 
 func (s *session) setName(c *command.Command, cmd resp.Command) bool {
 	switch {
-	case !s.ready(c, cmd):
+	case !s.router.Ready(c, cmd):
 		return true
 	case !printable(cmd.Args[2]):
 		return s.fail(msgBadName)
@@ -118,7 +117,7 @@ func (s *session) setName(c *command.Command, cmd resp.Command) bool {
 }
 
 func (s *session) getName(c *command.Command, cmd resp.Command) bool {
-	if !s.ready(c, cmd) {
+	if !s.router.Ready(c, cmd) {
 		return true
 	}
 	name := ""
@@ -139,9 +138,9 @@ func (s *session) getName(c *command.Command, cmd resp.Command) bool {
 func (s *session) setInfo(c *command.Command, cmd resp.Command) bool {
 	switch {
 	case len(cmd.Args) != 4:
-		return s.wrongArity(c)
-	case !s.authenticated():
-		return s.fail(msgNoAuth)
+		return s.router.WrongArity(c)
+	case !s.router.Authenticated():
+		return s.fail(command.NoAuth)
 	case !resp.IsWord(cmd.Args[2], "LIB-NAME") && !resp.IsWord(cmd.Args[2], "LIB-VER"):
 		return s.fail(fmt.Sprintf(msgUnknownField, cmd.Args[2]))
 	case !printable(cmd.Args[3]):

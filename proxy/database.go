@@ -14,7 +14,7 @@ import (
 // lane of that database if Redis accepts it for the user. Errors are Redis's own.
 func (s *session) selectDB(c *command.Command, cmd resp.Command) bool {
 	if !c.ArityOK(cmd.Args) {
-		return s.wrongArity(c)
+		return s.router.WrongArity(c)
 	}
 	db, ok := resp.ParseInt(cmd.Args[1])
 	switch {

@@ -71,7 +71,7 @@ func commandInfoHandlers() handlers {
 	all := handlers{}
 	for name, run := range commandinfo.Commands() {
 		all[name] = func(s *session, c *command.Command, cmd resp.Command) bool {
-			return !s.ready(c, cmd) || run(&s.router, s.server.commands, c, cmd)
+			return !s.router.Ready(c, cmd) || run(&s.router, s.server.commands, c, cmd)
 		}
 	}
 	return all
@@ -83,7 +83,7 @@ func pubsubHandlers() handlers {
 	for name, run := range subscribers.Commands() {
 		all["PUBSUB|"+name] = func(s *session, c *command.Command, cmd resp.Command) bool {
 			if !c.ArityOK(cmd.Args) {
-				return s.wrongArity(c)
+				return s.router.WrongArity(c)
 			}
 			return run(&s.router, s.server.exchange, cmd)
 		}
@@ -101,7 +101,7 @@ func relayAny(s *session, _ *command.Command, cmd resp.Command) bool { return s.
 func split(s *session, c *command.Command, cmd resp.Command) bool {
 	how, _ := call.SplittingOf(c.Name)
 	if !c.ArityOK(cmd.Args) || !how.Complete(cmd.Args) {
-		return s.wrongArity(c)
+		return s.router.WrongArity(c)
 	}
 	return s.router.Split(how, cmd)
 }

@@ -38,7 +38,7 @@ func (s *session) hello(_ *command.Command, cmd resp.Command) bool {
 		lane.User = string(opts.user)
 		command := resp.AppendCommand(nil, []byte("AUTH"), opts.user, opts.password)
 		return s.authenticate(command, lane, opts.password, func() { s.welcome(opts) })
-	case !s.authenticated():
+	case !s.router.Authenticated():
 		return s.fail(msgHelloNoAuth)
 	case lane != s.router.Lane:
 		if !s.router.Barrier() {

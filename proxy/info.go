@@ -26,7 +26,7 @@ import (
 //   - A field is left out if a master that it needs does not answer.
 func (s *session) info(c *command.Command, cmd resp.Command) bool {
 	switch {
-	case !s.ready(c, cmd):
+	case !s.router.Ready(c, cmd):
 		return true
 	case len(cmd.Args) == 2 && resp.IsWord(cmd.Args[1], "LEASH"):
 		return s.answer(resp.AppendText(nil, s.router.Lane.RESP3, string(s.server.infoSection())))

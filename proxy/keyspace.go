@@ -31,7 +31,7 @@ func everyMaster(m merge.Func) handler {
 
 // scanKeys runs SCAN, on a cluster over all masters.
 func scanKeys(s *session, c *command.Command, cmd resp.Command) bool {
-	if !s.server.up.Topology().Cluster() || !c.ArityOK(cmd.Args) || !s.authenticated() {
+	if !s.server.up.Topology().Cluster() || !c.ArityOK(cmd.Args) || !s.router.Authenticated() {
 		return s.router.RelayAny(cmd)
 	}
 	return s.server.scans.Scan(&s.router, cmd)

@@ -20,8 +20,8 @@ import (
 // its reply first, and nothing later is sent before the lock command has its answer. c is nil for
 // an unknown command.
 func (s *session) lock(c *command.Command, cmd resp.Command) bool {
-	if !s.authenticated() {
-		return s.fail(msgNoAuth)
+	if !s.router.Authenticated() {
+		return s.fail(command.NoAuth)
 	}
 	if !s.router.Barrier() {
 		return false
@@ -39,7 +39,7 @@ func (s *session) lock(c *command.Command, cmd resp.Command) bool {
 		switch c.Name {
 		case "lock.help":
 			if !c.ArityOK(cmd.Args) {
-				return s.wrongArity(c)
+				return s.router.WrongArity(c)
 			}
 			return s.answer(commandinfo.Help("Leash's own commands. Options may come in any order, times are in "+
 				"milliseconds:", command.AllOwn))

@@ -29,7 +29,7 @@ type monitor struct {
 // closes the session, because the client would miss lines.
 func (s *session) monitor(c *command.Command, cmd resp.Command) bool {
 	switch {
-	case !s.ready(c, cmd):
+	case !s.router.Ready(c, cmd):
 		return true
 	case !s.router.AdoptTopology() || !s.router.Barrier():
 		return false

@@ -38,7 +38,7 @@ type offset struct {
 // offsetOf finds out what moves offsets on n. ok is false if n does not answer. It blocks for a
 // round trip.
 func (s *session) offsetOf(n *upstream.Node) (o offset, ok bool) {
-	ctx, cancel := context.WithTimeout(s.ctx, permitTimeout)
+	ctx, cancel := context.WithTimeout(s.ctx, route.AskTimeout)
 	defer cancel()
 	own := s.server.up.ServiceLane()
 	info, err := n.Link(own).Ask(ctx, infoServer)

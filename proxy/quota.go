@@ -110,7 +110,7 @@ func (s *session) enterLimits() bool {
 			return false
 		}
 	}
-	if s.authenticated() && !s.admit(s.router.Lane.User) {
+	if s.router.Authenticated() && !s.admit(s.router.Lane.User) {
 		s.endRefusedBy(userLimit)
 		s.fail(s.server.limitText(s.router.Lane.User, limits.Clients))
 		return false

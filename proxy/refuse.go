@@ -4,60 +4,11 @@ import (
 	"strings"
 
 	"leash/proxy/command"
-	"leash/proxy/merge"
 	"leash/proxy/resp"
 )
 
 // NotReady is the reply to clients before the upstream is known.
 const NotReady = "-UPSTREAMDOWN Leash waits for Redis, the command was not executed\r\n"
-
-func (s *session) wrongArity(c *command.Command) bool {
-	return s.fail("ERR wrong number of arguments for '" + c.Name + "' command")
-}
-
-// ready makes Redis's checks before a command that Leash answers itself. If it returns false, it
-// has answered.
-func (s *session) ready(c *command.Command, cmd resp.Command) bool {
-	switch {
-	case !c.ArityOK(cmd.Args):
-		s.wrongArity(c)
-	case !s.authenticated():
-		s.fail(msgNoAuth)
-	default:
-		return s.mayRun(c, cmd)
-	}
-	return false
-}
-
-// mayRun checks the user's right to a command that Leash answers itself. If it returns false, it
-// has answered.
-func (s *session) mayRun(c *command.Command, cmd resp.Command) bool {
-	refusal := s.denial(c, cmd)
-	switch {
-	case refusal == "":
-		return true
-	case refusal != merge.NotSent && c.Name == "exec":
-		refusal = execRefused(refusal)
-	}
-	s.fail(refusal)
-	return false
-}
-
-// execRefused is the error for an EXEC that is refused for a reason.
-func execRefused(reason string) string {
-	return "EXECABORT Transaction discarded because of: " + reason
-}
-
-// denial returns the error for a user who may not run a command that Leash runs itself. It is empty
-// if the user may.
-func (s *session) denial(c *command.Command, cmd resp.Command) string {
-	refusal, err := s.server.up.Refusal(s.ctx, s.router.Lane, c.Name, cmd.Args)
-	if err != nil {
-		s.server.log.Warn("cannot check the rights of a user", "user", s.router.Lane.User, "err", err)
-		return merge.NotSent
-	}
-	return refusal
-}
 
 // refusalOf returns the error for arguments that Leash refuses for a command that it otherwise
 // runs. It is empty if the arguments are allowed.
@@ -77,8 +28,8 @@ func (s *session) refuse(c *command.Command, cmd resp.Command) bool {
 	case c.Subs != nil && len(cmd.Args) > 1:
 		return s.unknownSub(c, cmd)
 	case !c.ArityOK(cmd.Args):
-		return s.wrongArity(c)
-	case !s.ready(c, cmd):
+		return s.router.WrongArity(c)
+	case !s.router.Ready(c, cmd):
 		return true
 	}
 	return s.fail(c.Refusal())

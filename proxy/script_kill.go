@@ -17,7 +17,7 @@ import (
 // each. On a link, the command would wait for the script to end. As in Redis, the session's earlier
 // commands are executed first.
 func (s *session) killScript(c *command.Command, cmd resp.Command) bool {
-	if !s.ready(c, cmd) {
+	if !s.router.Ready(c, cmd) {
 		return true
 	}
 	if !s.router.AdoptTopology() || !s.router.Barrier() {

@@ -29,7 +29,7 @@ func scriptHandlers() handlers {
 // eval relays EVAL and EVAL_RO. It keeps the script for an EVALSHA that comes to a node without it.
 // Redis does not keep a script that came with a wrong number of keys, and neither does Leash.
 func (s *session) eval(c *command.Command, cmd resp.Command) bool {
-	if len(cmd.Args) > 2 && s.authenticated() {
+	if len(cmd.Args) > 2 && s.router.Authenticated() {
 		if n, ok := resp.ParseInt(cmd.Args[2]); ok && n >= 0 && n <= int64(len(cmd.Args)-3) {
 			s.server.scripts.run.add(cmd.Args[1])
 		}
@@ -42,9 +42,9 @@ func (s *session) eval(c *command.Command, cmd resp.Command) bool {
 // script.
 func (s *session) scriptLoad(c *command.Command, cmd resp.Command) bool {
 	if !c.ArityOK(cmd.Args) {
-		return s.wrongArity(c)
+		return s.router.WrongArity(c)
 	}
-	if s.authenticated() {
+	if s.router.Authenticated() {
 		s.server.scripts.loaded.add(cmd.Args[2])
 	}
 	return s.router.Everywhere(cmd, merge.First)

@@ -27,7 +27,7 @@ func serverHandlers() handlers {
 // role answers ROLE like a master without replicas. A client that knew replicas would connect to
 // them without Leash.
 func (s *session) role(c *command.Command, cmd resp.Command) bool {
-	return !s.ready(c, cmd) || s.router.RelayRewritten(cmd, withoutReplicas)
+	return !s.router.Ready(c, cmd) || s.router.RelayRewritten(cmd, withoutReplicas)
 }
 
 func withoutReplicas(reply []byte) []byte {
@@ -45,7 +45,7 @@ var debugOfKey = [...]string{"OBJECT", "LISTPACK", "ZIPLIST", "QUICKLIST", "SDSL
 // debug relays HELP and the subcommands that are about a key.
 func (s *session) debug(c *command.Command, cmd resp.Command) bool {
 	switch reason := debugRefusal(cmd.Args); {
-	case !s.ready(c, cmd):
+	case !s.router.Ready(c, cmd):
 		return true
 	case reason != "":
 		return s.fail(reason)

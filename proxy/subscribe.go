@@ -33,12 +33,12 @@ const msgShardInMulti = "ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client
 func subscriptions(kind pubsub.Kind, join bool) handler {
 	return func(s *session, c *command.Command, cmd resp.Command) bool {
 		switch {
-		case !join && !s.ready(c, cmd):
+		case !join && !s.router.Ready(c, cmd):
 			return true
 		case !c.ArityOK(cmd.Args):
-			return s.wrongArity(c)
-		case !s.authenticated():
-			return s.fail(msgNoAuth)
+			return s.router.WrongArity(c)
+		case !s.router.Authenticated():
+			return s.fail(command.NoAuth)
 		}
 		if kind == pubsub.Shard && join && s.calls.SendsElsewhere() {
 			return s.fail(msgShardInMulti)
@@ -183,13 +183,13 @@ func (s *session) whileSubscribed(c *command.Command, cmd resp.Command) (handled
 		"reset":
 		return false, true
 	}
-	if !s.ready(c, cmd) {
+	if !s.router.Ready(c, cmd) {
 		return true, true
 	}
 	message := "Can't execute '" + c.Name + "'" + msgSubscribed
 	if c.Name == "exec" {
 		s.tx.End() // an EXEC that is refused ends WATCH too
-		return true, s.fail("EXECABORT Transaction discarded because of: " + message)
+		return true, s.fail(command.ExecRefused(message))
 	}
 	return true, s.fail("ERR " + message)
 }

@@ -20,7 +20,7 @@ func trackingHandlers() handlers {
 // onTracking is the handler of a command that answers something about client-side caching.
 func onTracking(answer func(*tracking.Client, resp.Command) (reply []byte, ok bool)) handler {
 	return func(s *session, c *command.Command, cmd resp.Command) bool {
-		if !s.ready(c, cmd) {
+		if !s.router.Ready(c, cmd) {
 			return true
 		}
 		reply, ok := answer(s.caching(), cmd)

@@ -18,10 +18,10 @@ func transactionHandlers() handlers {
 				s.tx.End() // an EXEC that is refused ends WATCH too
 				return s.fail(transaction.ExecArity)
 			}
-			return !s.ready(c, cmd) || s.fail(msgExecAlone)
+			return !s.router.Ready(c, cmd) || s.fail(msgExecAlone)
 		},
 		"DISCARD": func(s *session, c *command.Command, cmd resp.Command) bool {
-			return !s.ready(c, cmd) || s.fail(msgDiscardAlone)
+			return !s.router.Ready(c, cmd) || s.fail(msgDiscardAlone)
 		},
 	}
 }
@@ -48,7 +48,7 @@ func (s *session) beginTransaction() bool {
 }
 
 func multi(s *session, c *command.Command, cmd resp.Command) bool {
-	if !s.ready(c, cmd) {
+	if !s.router.Ready(c, cmd) {
 		return true
 	}
 	if !s.router.AdoptTopology() || !s.router.Barrier() {
@@ -63,7 +63,7 @@ func multi(s *session, c *command.Command, cmd resp.Command) bool {
 }
 
 func watch(s *session, c *command.Command, cmd resp.Command) bool {
-	if !s.ready(c, cmd) {
+	if !s.router.Ready(c, cmd) {
 		return true
 	}
 	if !s.router.AdoptTopology() || !s.router.Barrier() {
@@ -79,7 +79,7 @@ func watch(s *session, c *command.Command, cmd resp.Command) bool {
 // unwatch clears the list of watched keys.
 func unwatch(s *session, c *command.Command, cmd resp.Command) bool {
 	switch {
-	case !s.ready(c, cmd):
+	case !s.router.Ready(c, cmd):
 		return true
 	case s.tx == nil:
 		return s.ok()
@@ -127,11 +127,6 @@ func (o *owner) Forbid(c *command.Command, cmd resp.Command) bool {
 	return s.fail("ERR '" + c.Name +
 		"' is not allowed inside MULTI: from Redis 7.2 on, it does not count there what this connection " +
 		"wrote before")
-}
-
-// Denial implements transaction.Session.
-func (o *owner) Denial(c *command.Command, cmd resp.Command) string {
-	return (*session)(o).denial(c, cmd)
 }
 
 // Queue implements transaction.Session.

@@ -16,7 +16,7 @@ import (
 // those writes (offset.go). The smallest answer holds for all. It also covers other sessions'
 // earlier writes. So it may be smaller than on a connection of the client's own, but never larger.
 func (s *session) wait(c *command.Command, cmd resp.Command) bool {
-	if !s.ready(c, cmd) {
+	if !s.router.Ready(c, cmd) {
 		return true
 	}
 	if !s.router.AdoptTopology() || !s.router.Barrier() {

@@ -63,7 +63,7 @@ func (r *Router) RelayKeys(cmd resp.Command, slot int, many bool) bool {
 	default:
 		p.Unserved()
 	}
-	if many && r.topology.Cluster() && r.moving.Is() {
+	if many && r.topology.Cluster() && r.server.Resharding.Is() {
 		return r.Barrier() // it may have to be split by key
 	}
 	return true

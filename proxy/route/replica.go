@@ -72,7 +72,7 @@ func (r *Router) replicaLink(n *upstream.Node) *upstream.Link {
 // state.
 func (r *Router) mayReadReplicas() bool {
 	return r.Command != nil && r.Command.Readable && r.session.MayReadReplicas() &&
-		!r.moving.Is() && !r.up.SlotsMoving()
+		!r.server.Resharding.Is() && !r.up.SlotsMoving()
 }
 
 // linkOf returns the link for a part on a slot. It is nil if no node serves the slot. ok is false

@@ -42,11 +42,13 @@ type Router struct {
 	ID int64
 	// Command is the command that the session runs. It is nil if it is in no table.
 	Command *command.Command
+	// RequireAuth means that clients must authenticate, also if Redis serves them without.
+	RequireAuth bool
 	// Lane is the session's lane. Only ChangeLane changes it.
 	Lane upstream.Lane
 
 	up      *upstream.Upstream
-	moving  *call.Resharding
+	server  *call.Server
 	session Session
 	calls   *call.Queue
 	out     upstream.Flusher
@@ -61,9 +63,9 @@ type Router struct {
 }
 
 // Init prepares the router of a session that ends with ctx. The mutex is the session's.
-func (r *Router) Init(ctx context.Context, up *upstream.Upstream, moving *call.Resharding, session Session,
+func (r *Router) Init(ctx context.Context, up *upstream.Upstream, server *call.Server, session Session,
 	calls *call.Queue, out upstream.Flusher, mu *sync.Mutex) {
-	r.ctx, r.up, r.moving, r.session, r.calls, r.out, r.mu = ctx, up, moving, session, calls, out, mu
+	r.ctx, r.up, r.server, r.session, r.calls, r.out, r.mu = ctx, up, server, session, calls, out, mu
 	r.reads.wanted = up.ReadsReplicas()
 }
 

@@ -23,7 +23,7 @@ func (r *Router) Split(how call.Splitting, cmd resp.Command) bool {
 	to := make([]*upstream.Node, len(parts))
 	resharding := false
 	for i, p := range parts {
-		resharding = resharding || p.HasManyKeys() && r.moving.Is()
+		resharding = resharding || p.HasManyKeys() && r.server.Resharding.Is()
 		link, ok := r.linkOf(p.Slot())
 		if link == nil && ok {
 			continue

@@ -19,9 +19,6 @@ type Session interface {
 	Forbids(c *command.Command, args [][]byte) bool
 	// Forbid answers such a command. It returns false when the session ends.
 	Forbid(c *command.Command, cmd resp.Command) bool
-	// Denial returns the error for a user who may not run a command that Leash runs. It is empty if
-	// the user may.
-	Denial(c *command.Command, cmd resp.Command) string
 	// Queue prepares a command that Redis queues. It returns the request, which stays as it is, and
 	// what corrects the reply, or nil.
 	Queue(c *command.Command, cmd resp.Command) (request []byte, amend Amend)

@@ -126,7 +126,7 @@ func (t *Transaction) enqueue(c *command.Command, cmd resp.Command) bool {
 		request, amend := t.Session.Queue(c, cmd)
 		t.add(queued{request: request, amend: amend})
 	case byLeash:
-		if refusal := t.Session.Denial(c, cmd); refusal != "" {
+		if refusal := t.Router.Denial(c, cmd); refusal != "" {
 			return t.AwaitQueued() && t.refuse(refusal)
 		}
 		if t.own += len(cmd.Raw); t.own > maxReplay {

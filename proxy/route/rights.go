@@ -1,0 +1,88 @@
+package route
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"leash/proxy/command"
+	"leash/proxy/merge"
+	"leash/proxy/resp"
+)
+
+// Authenticated reports whether the session's commands are served. Those of a client without a user
+// are, if Redis serves them and RequireAuth is off.
+func (r *Router) Authenticated() bool {
+	return r.Lane.User != "" || !r.up.AuthRequired() && !r.RequireAuth
+}
+
+// Ready makes Redis's checks before a command that Leash answers itself: the number of arguments,
+// and the user's right to it. If it returns false, it has answered.
+func (r *Router) Ready(c *command.Command, cmd resp.Command) bool {
+	refusal := ""
+	switch {
+	case !c.ArityOK(cmd.Args):
+		refusal = command.WrongArity(c)
+	case !r.Authenticated():
+		refusal = command.NoAuth
+	default:
+		refusal = r.Denial(c, cmd)
+		if refusal != "" && refusal != merge.NotSent && c.Name == "exec" {
+			refusal = command.ExecRefused(refusal)
+		}
+	}
+	if refusal != "" {
+		r.Fail(refusal)
+	}
+	return refusal == ""
+}
+
+// WrongArity answers a command with Redis's error for a wrong number of arguments.
+func (r *Router) WrongArity(c *command.Command) bool { return r.Fail(command.WrongArity(c)) }
+
+// Denial returns the error for a user who may not run a command that Leash runs itself. It is empty
+// if the user may. It blocks for a round trip, unless Redis has been asked within the last second.
+func (r *Router) Denial(c *command.Command, cmd resp.Command) string {
+	refusal, err := r.up.Refusal(r.ctx, r.Lane, c.Name, cmd.Args)
+	if err != nil {
+		r.server.Log.Warn("cannot check the rights of a user", "user", r.Lane.User, "err", err)
+		return merge.NotSent
+	}
+	return refusal
+}
+
+// AskTimeout bounds the wait for a node's answer to a question of Leash's own.
+const AskTimeout = 5 * time.Second
+
+// Permitted asks Redis whether the session's user may run a command that Leash answers. It sends a
+// form of the command that always fails. Any error but NOPERM means yes. Unlike Ready, it also
+// checks Leash's own user and works with a Redis without ACL DRYRUN, because these commands concern
+// other clients. If it returns false, the client has been answered. It blocks for a round trip.
+func (r *Router) Permitted(args ...string) bool {
+	n := r.up.AnyNode()
+	if n == nil {
+		return !r.Fail(merge.NotSent)
+	}
+	r.Flush()
+	ctx, cancel := context.WithTimeout(r.ctx, AskTimeout)
+	defer cancel()
+	reply, err := n.Link(r.Lane).Ask(ctx, resp.AppendCommand(nil, args...))
+	switch {
+	case err != nil:
+		return !r.Fail(merge.NotSent)
+	case isDenied(reply):
+		return !r.Answer(reply)
+	}
+	return true
+}
+
+// isDenied reports whether the reply is about a missing right or an unknown user. Other errors are
+// about the form of the command.
+func isDenied(reply []byte) bool {
+	for _, code := range []string{"-NOPERM ", "-NOAUTH ", "-ERR No such user "} {
+		if bytes.HasPrefix(reply, []byte(code)) {
+			return true
+		}
+	}
+	return false
+}
