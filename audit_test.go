@@ -53,7 +53,23 @@ func TestAuditLog(t *testing.T) {
 		t.Fatal(got)
 	}
 	eventually(t, "the loss is written", has(path, `"event":"lost"`, `"reason":"broken"`, `"key":"lost"`, `"client":"127.0.0.1:`))
-	do(t, b, "LOCK.ACQUIRE", "last", "OWNER", "me", "ONCLOSE", "EXPIRE")
+	a = s.dial() // the loss has closed the one before
+	do(t, b, "ACL", "SETUSER", "ann", "on", ">pw", "+@all", "~*", "&*")
+	do(t, b, "AUTH", "ann", "pw")
+	do(t, a, "LOCK.ACQUIRE", "last")
+	do(t, b, "CLIENT", "SETNAME", "ann-1")
+	if err := b.Send("LOCK.ACQUIRE last OWNER me ONCLOSE EXPIRE BLOCK 0\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it waits", func() bool { return strings.Contains(do(t, a, "LEASH", "WAITERS"), "ann-1") })
+	do(t, a, "LOCK.RELEASE", "last")
+	if got, err := b.Read(); err != nil || got[0] != ':' {
+		t.Fatalf("got %q, %v", got, err)
+	}
+	eventually(t, "the grant is written", has(path, `"event":"granted"`, `"owner":"me"`, `"user":"ann"`, ` ann-1","waited_seconds":`))
+	if has(path, `"owner":"me"`, `"waited_seconds":0,`)() || !has(path, `"event":"lost"`, `"user":"default"`, `"waited_seconds":0,`)() {
+		t.Error("the wrong lines have waited")
+	}
 	s.stop()
 	if !has(path, `"event":"expiring"`, `"key":"last"`)() {
 		text, _ := os.ReadFile(path)

@@ -241,7 +241,7 @@ func TestR7LateAttachDoesNothing(t *testing.T) {
 	late := p.HoldBefore(running(script.MoveScript, key))
 	b.attach(key, "me", token) // the repeated ATTACH
 	<-late.Triggered()
-	a.carrier = straight.NewCarrier(lastConn.Add(1), testClientName, a, a)
+	a.carrier = straight.NewCarrier(lastConn.Add(1), Client{Name: testClientName}, a, a)
 	a.attach(key, "me", token)
 	late.Release()
 	<-time.After(100 * time.Millisecond)

@@ -55,7 +55,7 @@ func (c *connection) SilentSince() time.Time { return time.Time{} }
 func (p *testClient) connect(s *Service) *connection {
 	c := &connection{testClient: p}
 	c.ctx, c.cut = context.WithCancel(context.Background())
-	c.carrier = s.NewCarrier(lastConn.Add(1), "127.0.0.1:1 "+c.name, c, c)
+	c.carrier = s.NewCarrier(lastConn.Add(1), Client{Name: "127.0.0.1:1 " + c.name}, c, c)
 	return c
 }
 

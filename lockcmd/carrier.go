@@ -66,7 +66,7 @@ type Carrier struct {
 	host    Host
 	silence Silence
 
-	client    atomic.Pointer[string]     // see Rename
+	client    atomic.Pointer[Client]     // see Identify
 	db        int                        // database of the commands; owned by the caller of Do
 	safeUntil atomic.Pointer[time.Time]  // see SafeUntil; changed with mu held
 	requests  atomic.Int64               // number of the last request
@@ -101,19 +101,25 @@ type Carrier struct {
 	guarded int
 }
 
-// NewCarrier makes the carrier of a connection. id names the connection in logs, and client its
-// client, see Rename. A connection may have several carriers in a row (RESET). Each has its own
-// name, because each counts its requests from 1 and their holds must not be confused.
-func (s *Service) NewCarrier(id int64, client string, h Host, silence Silence) *Carrier {
+// Client says who uses a Carrier.
+type Client struct {
+	Name string // "addr:port name", for logs and LOCK.INFO
+	User string // of Redis's ACL
+}
+
+// NewCarrier makes the carrier of a connection. id names the connection in logs. A connection may
+// have several carriers in a row (RESET). Each has its own name, because each counts its requests
+// from 1 and their holds must not be confused.
+func (s *Service) NewCarrier(id int64, client Client, h Host, silence Silence) *Carrier {
 	name := s.uuid + ":" + strconv.FormatInt(id, 10) + "." + strconv.FormatInt(s.carriers.Add(1), 10)
 	c := &Carrier{service: s, name: name, host: h, silence: silence}
-	c.Rename(client)
+	c.Identify(client)
 	return c
 }
 
-// Rename tells the carrier how logs and LOCK.INFO name its client: "addr:port name". It does not
-// block and is safe for concurrent use.
-func (c *Carrier) Rename(client string) { c.client.Store(&client) }
+// Identify tells the carrier who uses it from now on. It does not block and is safe for concurrent
+// use.
+func (c *Carrier) Identify(client Client) { c.client.Store(&client) }
 
 // Select sets the database for the locks of the carrier's next commands; it is 0 at first. Holds
 // stay in their database. Do not call it during a Do.
@@ -122,7 +128,7 @@ func (c *Carrier) Select(db int) { c.db = db }
 // id is the lock of key in the carrier's database.
 func (c *Carrier) id(key string) script.Lock { return script.Lock{DB: c.db, Key: key} }
 
-func (c *Carrier) clientName() string { return *c.client.Load() }
+func (c *Carrier) clientName() string { return c.client.Load().Name }
 
 // endTimeout is how long End waits for Redis.
 const endTimeout = time.Second

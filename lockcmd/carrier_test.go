@@ -18,7 +18,7 @@ func TestR11CarrierNamesAreNeverUsedAgain(t *testing.T) {
 		a := connect(t, s)
 		first := a.token(key, "OWNER", "x")
 		a.carrier.End(Release)
-		one, two := s.NewCarrier(1, testClientName, a, a), s.NewCarrier(1, testClientName, a, a)
+		one, two := s.NewCarrier(1, Client{}, a, a), s.NewCarrier(1, Client{}, a, a)
 		if a.carrier = one; one.name == two.name {
 			t.Fatal("two carriers have one name")
 		}
@@ -41,7 +41,7 @@ func TestR11ReleaseOfAnEndedCarrierLeavesTheNextOneAlone(t *testing.T) {
 	if took := time.Since(began); took < endTimeout || took > soon {
 		t.Errorf("the end took %v while Redis was silent, want %v", took, endTimeout)
 	}
-	a.carrier = s.NewCarrier(1, testClientName, a, a)
+	a.carrier = s.NewCarrier(1, Client{Name: testClientName}, a, a)
 	want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "x"), "-"+msgElsewhere)
 	late.Disarm()
 	late.Release()

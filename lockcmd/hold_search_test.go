@@ -215,7 +215,7 @@ func TestObserver(t *testing.T) {
 	b.token(key + ":few")
 	want(t, connect(t, s).do("LOCK.BREAK", key+":few"), ":1")
 	told(few, key+":few", Lost)
-	if c := few.got[0]; c.Reason != "broken" || c.Client != testClientName || c.Owner == "" || c.Token == 0 {
+	if c := few.got[0]; c.Reason != "broken" || c.Client.Name != testClientName || c.Owner == "" || c.Token == 0 {
 		t.Errorf("the loss: got %+v", c)
 	}
 }

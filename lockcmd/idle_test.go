@@ -69,7 +69,7 @@ func TestR28IdleOfSeveralHolds(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{}, slowRetries)
 		c := &closing{connect(t, s)}
-		c.carrier = s.NewCarrier(lastConn.Add(1), testClientName, c, c)
+		c.carrier = s.NewCarrier(lastConn.Add(1), Client{Name: testClientName}, c, c)
 		var keys []string
 		for range 50 {
 			keys = append(keys, newKey())

@@ -270,7 +270,7 @@ const testClientName = "127.0.0.1:5000 test"
 func connect(t testing.TB, s *Service) *conn {
 	c := &conn{t: t, losses: make(chan string, 1000), moved: make(chan string, 1000), pushes: make(chan string, 1000)}
 	c.ctx, c.gone = context.WithCancel(context.Background())
-	c.carrier = s.NewCarrier(lastConn.Add(1), testClientName, c, c)
+	c.carrier = s.NewCarrier(lastConn.Add(1), Client{Name: testClientName}, c, c)
 	return c
 }
 

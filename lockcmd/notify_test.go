@@ -49,7 +49,7 @@ func newOrderRecorder(t testing.TB, s *Service) *orderRecorder {
 	t.Helper()
 	o := &orderRecorder{connect(t, s), make(chan string, 10)}
 	o.resp3 = true
-	o.carrier = s.NewCarrier(lastConn.Add(1), testClientName, o, o)
+	o.carrier = s.NewCarrier(lastConn.Add(1), Client{Name: testClientName}, o, o)
 	want(t, o.do("LOCK.NOTIFY", "ON"), "+OK")
 	return o
 }

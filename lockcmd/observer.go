@@ -18,7 +18,8 @@ type HoldChange struct {
 	Mode   string
 	Owner  string
 	Token  int64
-	Client string        // "addr:port name"
+	Client Client
+	Waited time.Duration // of a grant: how long its command has waited
 	Held   time.Duration // for how long a carrier of this Leash has had it
 	Reason string        // of a loss, as in the log; empty otherwise
 }
@@ -82,8 +83,12 @@ func (s *Service) observeEnd(ch *change) {
 }
 
 func (h *hold) changed(kind ChangeKind, reason string) HoldChange {
-	return HoldChange{
+	c := HoldChange{
 		Kind: kind, DB: int(h.db), Key: h.key(), Mode: h.mode().Name, Owner: h.owner(), Token: h.token,
-		Client: h.carrier.clientName(), Held: h.age(), Reason: reason,
+		Client: *h.carrier.client.Load(), Held: h.age(), Reason: reason,
 	}
+	if kind == Granted {
+		c.Waited = h.carrier.waiting.Waited()
+	}
+	return c
 }

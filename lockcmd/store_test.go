@@ -19,7 +19,7 @@ import (
 
 // plainBatch returns a batch of n holds.
 func plainBatch(s *Service, n int) (b renewal.Batch) {
-	c := s.NewCarrier(1, "", nil, nil)
+	c := s.NewCarrier(1, Client{}, nil, nil)
 	for i := range n {
 		h := &hold{carrier: c, naming: numbered("key"+strconv.Itoa(i), int64(i+1)), token: 1e15}
 		h.watch.Keeper = h

@@ -26,7 +26,7 @@ func TestR27OverdueWhileALossIsTold(t *testing.T) {
 	t.Parallel()
 	s := idleService(t)
 	host := &slowHost{connect(t, s), make(chan struct{}), make(chan struct{})}
-	c := s.NewCarrier(lastConn.Add(1), testClientName, host, host)
+	c := s.NewCarrier(lastConn.Add(1), Client{Name: testClientName}, host, host)
 	opts := acquireOptions{key: newKey(), mode: script.Plain, ttl: time.Minute}
 	h, _ := c.newAcquisition(opts, nil).hold(result{kind: granted, token: 1, left: opts.ttl, sent: time.Now()})
 	if !c.attachHold(t.Context(), h, "", true, time.Now().Add(time.Millisecond)) {

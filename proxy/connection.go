@@ -166,7 +166,7 @@ type labels struct {
 func (s *session) rename(name string) {
 	s.label(func(l *labels) { l.name = name })
 	if carrier := s.carrier(); carrier != nil {
-		carrier.Rename(s.clientName())
+		carrier.Identify(s.identity())
 	}
 }
 

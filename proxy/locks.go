@@ -124,7 +124,7 @@ func (s *session) useLocks() *lockUse {
 		s.locks.Store(use)
 	}
 	if use.carrier.Load() == nil {
-		use.carrier.Store(s.server.locks.NewCarrier(s.id, s.clientName(), (*host)(s), (*host)(s)))
+		use.carrier.Store(s.server.locks.NewCarrier(s.id, s.identity(), (*host)(s), (*host)(s)))
 	}
 	return use
 }
@@ -266,6 +266,11 @@ func (h *host) Push(frame []byte) bool {
 		s.out.Flush()
 	}
 	return pushes
+}
+
+// identity is the client as its locks know it. Only the loop's goroutine may call it.
+func (s *session) identity() lockcmd.Client {
+	return lockcmd.Client{Name: s.clientName(), User: s.user()}
 }
 
 // clientName is the client as logs and LOCK.INFO show it.

@@ -217,8 +217,11 @@ func (s *session) changeLane(lane upstream.Lane) {
 	s.router.ChangeLane(lane)
 	s.refreshAccess()
 	s.enterSubscribed()
-	if carrier := s.carrier(); carrier != nil && !lane.RESP3 {
-		carrier.StopPushes()
+	if carrier := s.carrier(); carrier != nil {
+		carrier.Identify(s.identity())
+		if !lane.RESP3 {
+			carrier.StopPushes()
+		}
 	}
 	s.tracking.Load().Restart()
 }

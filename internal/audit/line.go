@@ -18,7 +18,9 @@ type line struct {
 	Mode      string  `json:"mode"`
 	Owner     string  `json:"owner"`
 	Token     int64   `json:"token"`
+	User      string  `json:"user"`
 	Client    string  `json:"client"`
+	Waited    float64 `json:"waited_seconds"`
 	Held      float64 `json:"held_seconds"`
 }
 
@@ -27,8 +29,8 @@ func (e event) append(b []byte) []byte {
 	c := e.change
 	l := line{
 		Time: e.at.UTC().Format("2006-01-02T15:04:05.000000Z"), Event: string(c.Kind), Reason: c.Reason, DB: c.DB,
-		Key: c.Key, Mode: c.Mode, Owner: c.Owner, Token: c.Token, Client: c.Client,
-		Held: c.Held.Truncate(time.Millisecond).Seconds(),
+		Key: c.Key, Mode: c.Mode, Owner: c.Owner, Token: c.Token,
+		User: c.Client.User, Client: c.Client.Name, Waited: seconds(c.Waited), Held: seconds(c.Held),
 	}
 	if !utf8.ValidString(c.Key) {
 		l.Key, l.KeyBase64 = "", base64.StdEncoding.EncodeToString([]byte(c.Key))
@@ -39,3 +41,6 @@ func (e event) append(b []byte) []byte {
 	}
 	return append(append(b, text...), '\n')
 }
+
+// seconds is a duration in whole milliseconds, in seconds.
+func seconds(d time.Duration) float64 { return d.Truncate(time.Millisecond).Seconds() }

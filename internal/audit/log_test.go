@@ -50,7 +50,8 @@ func TestLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, stop := start(t, l)
-	l.Observe(lockcmd.HoldChange{Kind: lockcmd.Granted, Key: "order:42", Mode: "fair", Owner: "a:1", Token: 1 << 60, Client: "[::1]:7 \"x\""})
+	l.Observe(lockcmd.HoldChange{Kind: lockcmd.Granted, Key: "order:42", Mode: "fair", Owner: "a:1", Token: 1 << 60,
+		Client: lockcmd.Client{Name: "[::1]:7 \"x\"", User: "ann"}, Waited: 2 * time.Second})
 	l.Observe(lockcmd.HoldChange{Kind: lockcmd.Lost, DB: 3, Key: "\xff\n", Held: 1234567 * time.Microsecond, Reason: "silence"})
 	stop()
 	got := lines(t, path)
@@ -63,7 +64,8 @@ func TestLines(t *testing.T) {
 		}
 		got[i].Time = ""
 	}
-	want := line{Event: "granted", Key: "order:42", Mode: "fair", Owner: "a:1", Token: 1 << 60, Client: "[::1]:7 \"x\""}
+	want := line{Event: "granted", Key: "order:42", Mode: "fair", Owner: "a:1", Token: 1 << 60, User: "ann",
+		Client: "[::1]:7 \"x\"", Waited: 2}
 	if got[0] != want {
 		t.Errorf("got %+v", got[0])
 	}

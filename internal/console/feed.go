@@ -173,7 +173,7 @@ func eventsOf(changes []change) []lockEvent {
 		}
 		events = append(events, lockEvent{
 			Number: c.number, At: c.at.UnixMilli(), Kind: string(c.Kind), Key: shown(c.Key), Link: link, DB: c.DB,
-			Mode: c.Mode, Owner: shown(c.Owner), Token: c.Token, Client: shown(c.Client),
+			Mode: c.Mode, Owner: shown(c.Owner), Token: c.Token, Client: shown(c.Client.Name),
 			Held: c.Held.Milliseconds(), Reason: c.Reason,
 		})
 	}

@@ -10,7 +10,8 @@ import (
 // which runs the command, may begin and end waits and call Unblocked.
 type Command struct {
 	mu      sync.Mutex
-	current *commandWait // nil while the command does not wait
+	current *commandWait  // nil while the command does not wait
+	waited  time.Duration // in the waits of this command that have ended
 }
 
 // commandWait is one wait. All but done and began is guarded by Command.mu.
@@ -32,8 +33,27 @@ func (c *Command) end() *commandWait {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w := c.current
-	c.current = nil
+	if c.current = nil; w != nil {
+		c.waited += time.Since(w.began)
+	}
 	return w
+}
+
+// Reset begins a new command, which has not waited.
+func (c *Command) Reset() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waited = 0
+}
+
+// Waited is for how long the command has waited, in all its waits.
+func (c *Command) Waited() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.current == nil {
+		return c.waited
+	}
+	return c.waited + time.Since(c.current.began)
 }
 
 // Unblock ends the current wait. The command is answered as if its time were over or, with fail,
