@@ -8,6 +8,7 @@ import (
 	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
+	"leash/proxy/upstream"
 )
 
 // Authenticated reports whether the session's commands are served. Those of a client without a user
@@ -59,14 +60,13 @@ const AskTimeout = 5 * time.Second
 // checks Leash's own user and works with a Redis without ACL DRYRUN, because these commands concern
 // other clients. If it returns false, the client has been answered. It blocks for a round trip.
 func (r *Router) Permitted(args ...string) bool {
-	n := r.up.AnyNode()
-	if n == nil {
-		return !r.Fail(merge.NotSent)
-	}
 	r.Flush()
 	ctx, cancel := context.WithTimeout(r.ctx, AskTimeout)
 	defer cancel()
-	reply, err := n.Link(r.Lane).Ask(ctx, resp.AppendCommand(nil, args...))
+	question := resp.AppendCommand(nil, args...)
+	reply, err := r.up.FirstAnswer(ctx, func(ctx context.Context, n *upstream.Node) ([]byte, error) {
+		return n.Link(r.Lane).Ask(ctx, question)
+	})
 	switch {
 	case err != nil:
 		return !r.Fail(merge.NotSent)

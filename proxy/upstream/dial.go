@@ -196,24 +196,16 @@ func refusesCredential(reply []byte) bool {
 }
 
 // Authenticate tries a credential on a new connection and returns Redis's reply. On a link, the
-// answer could be confused with those of other sessions. If Redis accepts the credential, later
-// dials of the user's lanes use it.
+// answer could be confused with those of other sessions. If a node does not answer, Authenticate
+// tries another one. If Redis accepts the credential, later dials of the user's lanes use it. It
+// blocks for at most the upstream time-out.
 func (u *Upstream) Authenticate(ctx context.Context, command []byte, user string, password []byte) (reply []byte,
 	ok bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, u.cfg.UpstreamTimeout)
 	defer cancel()
-	node := u.AnyNode()
-	if node == nil {
-		return nil, false, ErrUnreachable
-	}
-	conn, err := u.connect(ctx, node.Addr)
-	if err != nil {
-		return nil, false, err
-	}
-	defer conn.Close()
-	stop := endWith(ctx, conn)
-	defer stop()
-	reply, err = roundTrip(conn, command, "+%*")
+	reply, err = u.FirstAnswer(ctx, func(ctx context.Context, n *Node) ([]byte, error) {
+		return u.askAlone(ctx, n.Addr, command)
+	})
 	if err != nil {
 		return nil, false, err
 	}
@@ -221,6 +213,19 @@ func (u *Upstream) Authenticate(ctx context.Context, command []byte, user string
 		u.credentials.set(user, password)
 	}
 	return reply, ok, nil
+}
+
+// askAlone sends one command on a connection of its own and reads its reply: an error, a status, a
+// map or an array.
+func (u *Upstream) askAlone(ctx context.Context, addr string, command []byte) ([]byte, error) {
+	conn, err := u.connect(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	stop := endWith(ctx, conn)
+	defer stop()
+	return roundTrip(conn, command, "+%*")
 }
 
 // roundTrip sends one command on a connection without calls in flight and reads its reply. The

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"slices"
 )
@@ -29,6 +30,46 @@ func (u *Upstream) OtherNode(n *Node) *Node {
 		}
 	}
 	return n
+}
+
+// FirstAnswer asks the masters, one after the other, until ask returns no error. It begins with
+// AnyNode, and asks silent nodes last. A node may take a second before the next one is asked, and
+// the last one as long as ctx. An error that Redis replies with is an answer, so ask must return no
+// error for it. The error is that of the last node, or ErrUnreachable if no master is known.
+func (u *Upstream) FirstAnswer(ctx context.Context,
+	ask func(context.Context, *Node) ([]byte, error)) (answer []byte, err error) {
+	nodes := u.inTurn()
+	err = ErrUnreachable
+	for i, n := range nodes {
+		timed, cancel := ctx, context.CancelFunc(func() {})
+		if i < len(nodes)-1 {
+			timed, cancel = context.WithTimeout(ctx, firstAskTimeout)
+		}
+		answer, err = ask(timed, n)
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			break
+		}
+	}
+	return answer, err
+}
+
+// inTurn returns the masters in the order of FirstAnswer.
+func (u *Upstream) inTurn() []*Node {
+	nodes := slices.Clone(u.Topology().Masters())
+	if i := slices.Index(nodes, u.AnyNode()); i > 0 {
+		nodes = slices.Concat(nodes[i:], nodes[:i])
+	}
+	slices.SortStableFunc(nodes, func(a, b *Node) int { return cmp.Compare(rank(a), rank(b)) })
+	return nodes
+}
+
+// rank is 1 for a silent node, and 0 for others.
+func rank(n *Node) int {
+	if n.unresponsive.Load() {
+		return 1
+	}
+	return 0
 }
 
 // Moved records that n owns slot, as a MOVED reply reported.

@@ -46,16 +46,15 @@ const checkScript = `return redis.acl_check_cmd(unpack(ARGV)) and 1 or 0`
 // askScript asks with a script that the lane's user runs. Any node can answer. A Denied does not
 // say whether the key or the command is denied.
 func (u *Upstream) askScript(ctx context.Context, q question, lane Lane, keys [][]byte) error {
-	n := u.AnyNode()
-	if n == nil {
-		return fmt.Errorf("acl check: %w", ErrUnreachable)
-	}
 	for _, key := range keys {
 		args := []string{"EVAL", checkScript, "0", q.command}
 		if key != nil {
 			args = append(args, string(key))
 		}
-		reply, err := n.Link(lane).Ask(ctx, resp.AppendCommand(nil, append(args, q.more...)...))
+		request := resp.AppendCommand(nil, append(args, q.more...)...)
+		reply, err := u.FirstAnswer(ctx, func(ctx context.Context, n *Node) ([]byte, error) {
+			return n.Link(lane).Ask(ctx, request)
+		})
 		switch {
 		case err != nil:
 			return fmt.Errorf("acl check: %w", err)
