@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"math/big"
 	"net"
 	"os"
@@ -17,7 +18,7 @@ import (
 	"time"
 )
 
-// Authority signs certificates. Its files are in a directory of the test.
+// Authority signs certificates. Its files and those of the certificates are in one directory.
 type Authority struct {
 	CA   string // path of its own certificate
 	Pool *x509.CertPool
@@ -27,33 +28,53 @@ type Authority struct {
 	key  *ecdsa.PrivateKey
 }
 
-// NewAuthority makes an authority that the test removes at its end.
+// NewAuthority is Make for a test, which removes the files at its end.
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
-	a := &Authority{dir: t.TempDir(), Pool: x509.NewCertPool(), key: newKey(t)}
-	template := template("authority")
-	template.IsCA, template.BasicConstraintsValid = true, true
-	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &a.key.PublicKey, a.key)
+	a, err := Make(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
+	return a
+}
+
+// Make makes an authority whose files are in dir.
+func Make(dir string) (*Authority, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	a := &Authority{CA: filepath.Join(dir, "ca.pem"), Pool: x509.NewCertPool(), dir: dir, key: key}
+	template := template("authority")
+	template.IsCA, template.BasicConstraintsValid = true, true
+	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		return nil, err
+	}
 	if a.cert, err = x509.ParseCertificate(der); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	a.Pool.AddCert(a.cert)
-	a.CA = filepath.Join(a.dir, "ca.pem")
-	write(t, a.CA, "CERTIFICATE", der)
-	return a
+	return a, write(a.CA, "CERTIFICATE", der)
 }
 
 // Pair is the files of a certificate and its key.
 type Pair struct{ Cert, Key string }
 
-// Issue writes a certificate for 127.0.0.1 and the names. change, if not nil, changes it before it
-// is signed. A later call with the same first name replaces the files.
+// Issue is Sign for a test.
 func (a *Authority) Issue(t testing.TB, change func(*x509.Certificate), names ...string) Pair {
 	t.Helper()
+	pair, err := a.Sign(change, names...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair
+}
+
+// Sign writes a certificate for the names, or for 127.0.0.1 if there are none. change, if not nil,
+// changes it before it is signed. A later call with the same first name replaces the files.
+func (a *Authority) Sign(change func(*x509.Certificate), names ...string) (Pair, error) {
 	name := "node"
 	if len(names) > 0 {
 		name = names[0]
@@ -68,19 +89,20 @@ func (a *Authority) Issue(t testing.TB, change func(*x509.Certificate), names ..
 	if change != nil {
 		change(c)
 	}
-	key := newKey(t)
+	pair := Pair{filepath.Join(a.dir, name+".crt"), filepath.Join(a.dir, name+".key")}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return pair, err
+	}
 	der, err := x509.CreateCertificate(rand.Reader, c, a.cert, &key.PublicKey, a.key)
 	if err != nil {
-		t.Fatal(err)
+		return pair, err
 	}
 	private, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
-		t.Fatal(err)
+		return pair, err
 	}
-	pair := Pair{filepath.Join(a.dir, name+".crt"), filepath.Join(a.dir, name+".key")}
-	write(t, pair.Cert, "CERTIFICATE", der)
-	write(t, pair.Key, "PRIVATE KEY", private)
-	return pair
+	return pair, errors.Join(write(pair.Cert, "CERTIFICATE", der), write(pair.Key, "PRIVATE KEY", private))
 }
 
 // Load returns the pair as crypto/tls wants it.
@@ -104,18 +126,6 @@ func template(name string) *x509.Certificate {
 	}
 }
 
-func newKey(t testing.TB) *ecdsa.PrivateKey {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
-}
-
-func write(t testing.TB, path, kind string, der []byte) {
-	t.Helper()
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+func write(path, kind string, der []byte) error {
+	return os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600)
 }

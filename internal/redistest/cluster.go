@@ -21,10 +21,11 @@ type ClusterOptions struct {
 	// NodeTimeout is cluster-node-timeout; if zero, 2 s. A failover takes about twice that long. If
 	// the machine stalls for longer than NodeTimeout, the cluster starts a failover.
 	NodeTimeout time.Duration
-	// Args, Password and Clock are those of Options, for every node.
+	// Args, Password, Clock and TLS are those of Options, for every node.
 	Args     []string
 	Password string
 	Clock    bool
+	TLS      *TLS
 	// FaultProxy puts a proxy in front of each node and makes the cluster announce the proxies'
 	// addresses. Replicas connect to their masters through them too. The cluster bus and this
 	// package do not.

@@ -66,7 +66,7 @@ func launchNodeOnce(opt *ClusterOptions) (*Node, error) {
 			"--cluster-announce-port", strconv.Itoa(n.proxyPort.number),
 			"--cluster-announce-bus-port", strconv.Itoa(p.number+busOffset))
 	}
-	n.Server, err = launchAt(p, Options{Args: append(args, opt.Args...), Password: opt.Password, Clock: opt.Clock})
+	n.Server, err = launchAt(p, Options{Args: append(args, opt.Args...), Password: opt.Password, Clock: opt.Clock, TLS: opt.TLS})
 	if err != nil {
 		return nil, errors.Join(err, n.Close())
 	}

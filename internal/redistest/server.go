@@ -1,8 +1,10 @@
 package redistest
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -31,6 +33,8 @@ type Options struct {
 	// Clock gives the server its own wall clock (Server.Clock). That needs Linux and a C compiler,
 	// see ClocksWork.
 	Clock bool
+	// TLS, if not nil, makes the server speak TLS and nothing else, also to other servers.
+	TLS *TLS
 }
 
 // Server is one redis-server. Its data is lost when it ends.
@@ -127,12 +131,12 @@ func (s *Server) args() []string {
 	if s.sentinel {
 		return []string{sentinelConfig, "--sentinel"}
 	}
-	args := []string{
-		"--port", strconv.Itoa(s.port.number), "--bind", "127.0.0.1", "--dir", s.dir,
+	args := append(s.opt.TLS.args(s.port.number),
+		"--bind", "127.0.0.1", "--dir", s.dir,
 		"--save", "", "--appendonly", "no", "--daemonize", "no",
 		// A replica gets its copy at once. By default the master waits 5 s for more replicas.
 		"--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0",
-	}
+	)
 	if s.opt.Password != "" {
 		args = append(args, "--requirepass", s.opt.Password, "--masterauth", s.opt.Password)
 	}
@@ -144,7 +148,7 @@ func (s *Server) ready(proc *process) error {
 	if proc.exited() {
 		return finalError{errors.New("it ended at once")}
 	}
-	c, err := Dial(s.Addr) // go-redis would log each attempt
+	c, err := s.Dial() // go-redis would log each attempt
 	if err != nil {
 		return err
 	}
@@ -176,14 +180,23 @@ func (s *Server) Client() *redis.Client {
 		s.client = redis.NewClient(&redis.Options{
 			Addr: s.Addr, Password: s.opt.Password, Protocol: 2, DisableIdentity: true,
 			MaxRetries: -1, DialerRetries: 1, DialTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second,
-			ContextTimeoutEnabled: true,
+			ContextTimeoutEnabled: true, TLSConfig: s.opt.TLS.config(),
 		})
 	}
 	return s.client
 }
 
 // Dial opens a plain RESP connection to the server, not authenticated.
-func (s *Server) Dial() (*Client, error) { return Dial(s.Addr) }
+func (s *Server) Dial() (*Client, error) {
+	if s.opt.TLS == nil {
+		return Dial(s.Addr)
+	}
+	conn, err := tls.DialWithDialer(&net.Dialer{Timeout: replyTimeout}, "tcp", s.Addr, s.opt.TLS.Config)
+	if err != nil {
+		return nil, err
+	}
+	return NewClient(conn), nil
+}
 
 // Pid is the process id of the server's latest run.
 func (s *Server) Pid() int { return s.process().pid() }

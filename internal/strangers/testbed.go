@@ -2,21 +2,14 @@ package main
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"net"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
+	"leash/internal/certtest"
 	"leash/internal/leashtest"
 	"leash/internal/redistest"
 )
@@ -68,11 +61,15 @@ func startTestbed(opt options) (b *testbed, err error) {
 }
 
 func (b *testbed) startLeash(dir string) error {
-	cert, key, pool, err := certificate(dir)
+	ca, err := certtest.Make(dir)
 	if err != nil {
 		return err
 	}
-	b.tls = &tls.Config{RootCAs: pool, ServerName: "127.0.0.1"}
+	pair, err := ca.Sign(nil)
+	if err != nil {
+		return err
+	}
+	b.tls = &tls.Config{RootCAs: ca.Pool, ServerName: "127.0.0.1"}
 	binary, err := leashtest.Build(context.Background(), dir, false)
 	if err != nil {
 		return err
@@ -83,7 +80,7 @@ func (b *testbed) startLeash(dir string) error {
 	b.leash, err = leashtest.Start(context.Background(), binary, dir, "--upstream", strings.Join(b.cluster.Addrs(), ","),
 		"--upstream-user", "own", "--upstream-password", ownPassword, "--upstream-timeout", "20s", "--watchdog-timeout", "40s",
 		"--max-bulk", "1MiB", "--max-args", "1024",
-		"--tls-listen", b.tlsAddr, "--tls-cert", cert, "--tls-key", key, "--admin", "127.0.0.1:0")
+		"--tls-listen", b.tlsAddr, "--tls-cert", pair.Cert, "--tls-key", pair.Key, "--admin", "127.0.0.1:0")
 	return err
 }
 
@@ -122,34 +119,4 @@ func (b *testbed) keyAt(node int, name string) string {
 			return key
 		}
 	}
-}
-
-// certificate writes a certificate for 127.0.0.1 that is its own authority.
-func certificate(dir string) (cert, key string, pool *x509.CertPool, err error) {
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return "", "", nil, err
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	if err != nil {
-		return "", "", nil, err
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		return "", "", nil, err
-	}
-	parsed, err := x509.ParseCertificate(der)
-	if err != nil {
-		return "", "", nil, err
-	}
-	pool = x509.NewCertPool()
-	pool.AddCert(parsed)
-	cert, key = filepath.Join(dir, "leash.crt"), filepath.Join(dir, "leash.key")
-	return cert, key, pool, errors.Join(
-		os.WriteFile(cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600),
-		os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), 0o600))
 }
