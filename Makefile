@@ -6,7 +6,7 @@
 #   make release                       dist/: archives, deb, rpm, SBOM and checksums; the build is reproducible
 #   make docs-check                    the pages: links, plain sentences, nothing undocumented, examples run; comments
 #   make interop                       client libraries in six languages through Leash, and Redisson beside it
-#   make interop INTEROPFLAGS='--only jedis --verbose'
+#   make interop INTEROPFLAGS='--only jedis --verbose', or INTEROPFLAGS=--tls for TLS on both sides of Leash
 #   make examples                      the examples in Python, JavaScript and Java
 #   make nemesis NEMESISFLAGS='--for 1h' faults at random, and a check that no lock ever had two holders
 #   make fuzz FUZZTIME=10s FUZZ=Parser a minute, or as long as you say, of each fuzz target whose name matches

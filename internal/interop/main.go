@@ -3,6 +3,7 @@
 //	go run ./internal/interop                       all of them
 //	go run ./internal/interop --only jedis,ioredis  some
 //	go run ./internal/interop --direct              without Leash: proves the programs, not Leash
+//	go run ./internal/interop --tls                 with TLS on both sides of Leash
 //
 // Each client has a directory beside this file, with one short program in its own language. The
 // program gets a host, a port and a mode: "standalone" or "cluster". It tries what the client is
@@ -14,6 +15,10 @@
 // The standalone programs use a Leash in front of a Redis and one in front of a cluster. The
 // cluster programs use the second one. Their client asks for the topology and is shown one node
 // that owns all slots.
+//
+// With --tls, Redis has no port without TLS, and its cluster announces host names. The environment
+// of the programs says INTEROP_TLS=yes, and names the authority of the certificates in the
+// variables that their languages read. Steps whose code a page shows without TLS are left out.
 package main
 
 import (
@@ -37,6 +42,7 @@ type options struct {
 	only    []string
 	mode    string
 	direct  bool
+	tls     bool
 	verbose bool
 	timeout time.Duration
 }
@@ -58,6 +64,7 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 	fs.StringSliceVar(&opt.only, "only", nil, "`clients` to run: "+strings.Join(names(), ", ")+" (default all)")
 	fs.StringVar(&opt.mode, "mode", "", "standalone or cluster (default both)")
 	fs.BoolVar(&opt.direct, "direct", false, "run against Redis itself")
+	fs.BoolVar(&opt.tls, "tls", false, "with TLS from the programs to Leash, and from Leash to Redis")
 	fs.BoolVarP(&opt.verbose, "verbose", "v", false, "show what the programs print, also when all is well")
 	fs.DurationVar(&opt.timeout, "timeout", 5*time.Minute, "for each program")
 	fs.Usage = func() {

@@ -63,7 +63,7 @@ func (p *preparations) prepare(ctx context.Context, c client) {
 	it := p.by[c.dir]
 	defer close(it.done)
 	for _, line := range c.prepare {
-		output, err := command(ctx, filepath.Join(p.root, c.dir), strings.Fields(line))
+		output, err := command(ctx, filepath.Join(p.root, c.dir), nil, strings.Fields(line))
 		it.output = append(it.output, output...)
 		if err != nil {
 			it.err = fmt.Errorf("%w: %s: %w", errNotReady, line, err)
@@ -90,15 +90,15 @@ func (p *preparations) run(ctx context.Context, c client, t target, opt options)
 	args := append(strings.Fields(c.program), t.host, t.port, t.mode)
 	switch {
 	case c.peers:
-		args = append(args, t.upstream())
+		args = append(args, t.upstream)
 	case c.pair:
-		args = append(args, t.second.Addr)
+		args = append(args, t.second.clientAddr)
 	case opt.direct:
 		args = append(args, "direct")
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, opt.timeout, fmt.Errorf("killed after %v", opt.timeout))
 	defer cancel()
-	output, err := command(limited, filepath.Join(p.root, c.dir), args)
+	output, err := command(limited, filepath.Join(p.root, c.dir), t.env, args)
 	switch {
 	case err != nil && limited.Err() != nil:
 		err = context.Cause(limited)
@@ -110,14 +110,14 @@ func (p *preparations) run(ctx context.Context, c client, t target, opt options)
 	return output, err
 }
 
-// command runs a program in dir and returns what it prints. When ctx ends first, it is killed with
-// all that it started.
-func command(ctx context.Context, dir string, argv []string) ([]byte, error) {
+// command runs a program in dir and returns what it prints. A nil env is that of this process. When
+// ctx ends first, the program is killed with all that it started.
+func command(ctx context.Context, dir string, env, argv []string) ([]byte, error) {
 	if strings.ContainsRune(argv[0], filepath.Separator) {
 		argv[0] = filepath.Join(dir, argv[0])
 	}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Dir = dir
+	cmd.Dir, cmd.Env = dir, env
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = killWait

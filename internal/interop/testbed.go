@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,27 +20,26 @@ type target struct {
 	mode       string // of the program
 	host, port string
 	masters    []*redistest.Server // the masters of the upstream
-	leash      *leashtest.Leash    // nil without Leash
-	second     *leashtest.Leash    // beside leash; nil when no program needs it
+	upstream   string              // the value of Leash's --upstream
+	env        []string            // of the program; nil is that of this process
+	leash      *leash              // nil without Leash
+	second     *leash              // beside leash; nil when no program needs it
+}
+
+// A leash is a Leash that runs.
+type leash struct {
+	*leashtest.Leash
+	clientAddr string // for the programs: with --tls the port that speaks TLS, else Addr
 }
 
 // leashes are the Leashes of a target.
-func (t target) leashes() (all []*leashtest.Leash) {
-	for _, l := range []*leashtest.Leash{t.leash, t.second} {
+func (t target) leashes() (all []*leash) {
+	for _, l := range []*leash{t.leash, t.second} {
 		if l != nil {
 			all = append(all, l)
 		}
 	}
 	return all
-}
-
-// upstream is the value of Leash's --upstream.
-func (t target) upstream() string {
-	var addrs []string
-	for _, s := range t.masters {
-		addrs = append(addrs, s.Addr)
-	}
-	return strings.Join(addrs, ",")
 }
 
 // empty makes every master forget all keys.
@@ -54,7 +54,8 @@ func (t target) empty(ctx context.Context) error {
 
 // A testbed is all servers that were started for the programs.
 type testbed struct {
-	dir     string // temporary: Leash and its logs
+	dir     string    // temporary: Leash and its logs
+	tls     *security // nil without --tls
 	targets []target
 	closers []func() error // in the order in which things were started
 }
@@ -74,12 +75,17 @@ func setUp(ctx context.Context, opt options) (_ *testbed, err error) {
 	}
 	b.closers = append(b.closers, func() error { return os.RemoveAll(b.dir) })
 
-	s, err := redistest.Launch(redistest.Options{})
+	if opt.tls {
+		if b.tls, err = newSecurity(ctx, b.dir); err != nil {
+			return nil, err
+		}
+	}
+	s, err := redistest.Launch(redistest.Options{TLS: b.tls.redisTLS(), Args: b.tls.redisArgs()})
 	if err != nil {
 		return nil, err
 	}
 	b.closers = append(b.closers, s.Close)
-	c, err := redistest.LaunchCluster(redistest.ClusterOptions{Replicas: 1})
+	c, err := redistest.LaunchCluster(redistest.ClusterOptions{Replicas: 1, TLS: b.tls.redisTLS(), Args: b.tls.redisArgs()})
 	if err != nil {
 		return nil, err
 	}
@@ -92,10 +98,11 @@ func setUp(ctx context.Context, opt options) (_ *testbed, err error) {
 	if err := addUser(ctx, append([]*redistest.Server{s}, servers(c)...)); err != nil {
 		return nil, err
 	}
+	redis, nodes := b.tls.addresses(s.Addr), b.tls.addresses(c.Addrs()...)
 
 	if opt.direct {
-		b.add("nothing", standalone, s.Addr, nil, s)
-		b.add("nothing", cluster, c.Addrs()[0], nil, masters...)
+		b.add("nothing", standalone, redis, nil, s)
+		b.add("nothing", cluster, nodes, nil, masters...)
 		return b, nil
 	}
 	binary, err := leashtest.Build(ctx, b.dir, false)
@@ -103,17 +110,17 @@ func setUp(ctx context.Context, opt options) (_ *testbed, err error) {
 		return nil, err
 	}
 	pair := slices.ContainsFunc(clients, func(c client) bool { return c.pair && opt.wants(c) })
-	beforeRedis, err := b.startLeashes(ctx, binary, pair, s.Addr)
+	beforeRedis, err := b.startLeashes(ctx, binary, pair, redis)
 	if err != nil {
 		return nil, err
 	}
-	beforeCluster, err := b.startLeashes(ctx, binary, pair, c.Addrs()...)
+	beforeCluster, err := b.startLeashes(ctx, binary, pair, nodes)
 	if err != nil {
 		return nil, err
 	}
-	b.add("leash before a redis", standalone, beforeRedis[0].Addr, beforeRedis, s)
-	b.add("leash before a cluster", standalone, beforeCluster[0].Addr, beforeCluster, masters...)
-	b.add("leash before a cluster", cluster, beforeCluster[0].Addr, beforeCluster, masters...)
+	b.add("leash before a redis", standalone, redis, beforeRedis, s)
+	b.add("leash before a cluster", standalone, nodes, beforeCluster, masters...)
+	b.add("leash before a cluster", cluster, nodes, beforeCluster, masters...)
 	return b, nil
 }
 
@@ -136,15 +143,18 @@ func servers(c *redistest.Cluster) (all []*redistest.Server) {
 	return all
 }
 
-func (b *testbed) add(name, mode, addr string, leashes []*leashtest.Leash, masters ...*redistest.Server) {
-	host, port, _ := net.SplitHostPort(addr)
-	t := target{name: name, mode: mode, host: host, port: port, masters: masters}
+// add adds a target. Without Leash, the programs use the first address of the upstream.
+func (b *testbed) add(name, mode, upstream string, leashes []*leash, masters ...*redistest.Server) {
+	t := target{name: name, mode: mode, upstream: upstream, masters: masters, env: b.tls.environ()}
+	addr, _, _ := strings.Cut(upstream, ",")
 	if len(leashes) > 0 {
 		t.leash = leashes[0]
+		addr = t.leash.clientAddr
 	}
 	if len(leashes) > 1 {
 		t.second = leashes[1]
 	}
+	t.host, t.port, _ = net.SplitHostPort(addr)
 	b.targets = append(b.targets, t)
 }
 
@@ -178,21 +188,30 @@ func (b *testbed) close() error {
 	return errors.Join(errs...)
 }
 
-// startLeash starts a Leash in front of the upstreams and returns when it answers. Token counters
+// startLeash starts a Leash in front of the upstream and returns when it answers. Token counters
 // stay for ever, because Redisson's RFencedLock uses them too.
-func (b *testbed) startLeash(ctx context.Context, binary string, upstreams ...string) (*leashtest.Leash, error) {
-	l, err := leashtest.Start(ctx, binary, b.dir, "--upstream", strings.Join(upstreams, ","), "--token-ttl", "0")
+func (b *testbed) startLeash(ctx context.Context, binary, upstream string) (*leash, error) {
+	args := []string{"--upstream", upstream, "--token-ttl", "0"}
+	addr := ""
+	if b.tls != nil {
+		var err error
+		if addr, err = leashtest.FreeAddr(); err != nil {
+			return nil, err
+		}
+		args = append(append(args, "--tls-listen", addr), b.tls.leash...)
+	}
+	l, err := leashtest.Start(ctx, binary, b.dir, args...)
 	if err != nil {
 		return nil, err
 	}
 	b.closers = append(b.closers, l.Stop)
-	return l, nil
+	return &leash{Leash: l, clientAddr: cmp.Or(addr, l.Addr)}, nil
 }
 
-// startLeashes starts one or two Leashes in front of the upstreams.
-func (b *testbed) startLeashes(ctx context.Context, binary string, pair bool, upstreams ...string) (all []*leashtest.Leash, err error) {
+// startLeashes starts one or two Leashes in front of the upstream.
+func (b *testbed) startLeashes(ctx context.Context, binary string, pair bool, upstream string) (all []*leash, err error) {
 	for len(all) == 0 || pair && len(all) < 2 {
-		l, err := b.startLeash(ctx, binary, upstreams...)
+		l, err := b.startLeash(ctx, binary, upstream)
 		if err != nil {
 			return nil, err
 		}

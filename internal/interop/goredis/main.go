@@ -4,6 +4,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -23,6 +24,7 @@ type app struct {
 	ctx  context.Context
 	addr string
 	mode string
+	tls  *tls.Config // nil without
 	rdb  redis.UniversalClient
 }
 
@@ -30,12 +32,16 @@ func main() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	a := &app{ctx: ctx, addr: net.JoinHostPort(os.Args[1], os.Args[2]), mode: os.Args[3]}
-	if a.mode == "cluster" {
-		a.rdb = redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{a.addr}})
-	} else {
-		a.rdb = redis.NewClient(&redis.Options{Addr: a.addr})
+	var skip []string // what Leash adds to Redis, and code without TLS
+	if os.Getenv("INTEROP_TLS") != "" {
+		a.tls = &tls.Config{}
+		skip = append(skip, "lock of the readme", "password")
 	}
-	var skip []string // what Leash adds to Redis
+	if a.mode == "cluster" {
+		a.rdb = redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{a.addr}, TLSConfig: a.tls})
+	} else {
+		a.rdb = redis.NewClient(&redis.Options{Addr: a.addr, TLSConfig: a.tls})
+	}
 	if len(os.Args) > 4 && os.Args[4] == "direct" {
 		skip = append(skip, "locks", "lock of the readme", "password")
 		if a.mode == "cluster" {
@@ -312,11 +318,14 @@ func (a *app) largeValue() error {
 
 // reconnect kills all connections of the client, which then goes on as if nothing had happened.
 func (a *app) reconnect() error {
-	killer := redis.NewClient(&redis.Options{Addr: a.addr})
+	killer := redis.NewClient(&redis.Options{Addr: a.addr, TLSConfig: a.tls})
 	defer killer.Close()
 	killed, err := killer.ClientKillByFilter(a.ctx, "TYPE", "normal", "SKIPME", "yes").Result()
 	if err != nil || killed == 0 {
 		return fmt.Errorf("CLIENT KILL: got %d, %v", killed, err)
+	}
+	// With TLS, the pool does not look whether a connection has ended. It finds out by using it.
+	for a.tls != nil && a.ctx.Err() == nil && a.rdb.Ping(a.ctx).Err() != nil {
 	}
 	for i := range 20 {
 		if err := a.rdb.Set(a.ctx, fmt.Sprintf("back:%d", i), i, 0).Err(); err != nil {

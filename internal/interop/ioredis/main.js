@@ -8,11 +8,13 @@ import { Cluster, Redis } from "ioredis";
 import { locked } from "./lock.js";
 
 const [host, port, mode, direct] = process.argv.slice(2);
+const secure = Boolean(process.env.INTEROP_TLS);
+const tls = secure ? {} : undefined;
 const clients = [];
 
 /** Another client, with connections of its own. */
 function connect() {
-  const client = mode === "cluster" ? new Cluster([{ host, port }]) : new Redis({ host, port });
+  const client = mode === "cluster" ? new Cluster([{ host, port }], { redisOptions: { tls } }) : new Redis({ host, port, tls });
   clients.push(client);
   return client;
 }
@@ -161,7 +163,7 @@ const steps = {
     const messages = [];
     subscriber.on("message", (channel, text) => messages.push([channel, text]));
     await subscriber.subscribe("news");
-    const killer = new Redis({ host, port });
+    const killer = new Redis({ host, port, tls });
     clients.push(killer);
     // Subscribers first: when others die, a cluster client may leave its subscriber's connection by itself.
     for (const type of ["pubsub", "normal"]) {
@@ -184,7 +186,7 @@ const steps = {
   },
 
   async lockOfTheReadme() {
-    if (direct || mode === "cluster") return;
+    if (direct || secure || mode === "cluster") return;
     const call = (...args) => redis.call(...args);
     const freed = async () => {
       assert.ok((await call("LOCK.ACQUIRE", "order:42", "BLOCK", "5000")) > 0, "it is free");
@@ -206,7 +208,7 @@ const steps = {
   async programOfTheDocs() {
     if (direct || mode === "cluster") return;
     await redis.set("stock:42", "7");
-    const env = { ...process.env, REDIS_URL: `redis://shop:open-sesame@${host}:${port}` };
+    const env = { ...process.env, REDIS_URL: `${secure ? "rediss" : "redis"}://shop:open-sesame@${host}:${port}` };
     const { stdout } = await promisify(execFile)(process.execPath, ["example.js"], { env });
     assert.match(stdout, /^token \d+ stock 7\n$/);
     await assert.rejects(promisify(execFile)(process.execPath, ["example.js"], { env: { ...env, REDIS_URL: env.REDIS_URL.replace("open", "shut") } }), /WRONGPASS/);

@@ -8,7 +8,9 @@ import { createClient, createCluster, defineScript, RESP_TYPES } from "redis";
 import { locked } from "./lock.js";
 
 const [host, port, mode, direct] = process.argv.slice(2);
-const url = `redis://${host}:${port}`;
+const tls = Boolean(process.env.INTEROP_TLS);
+const scheme = tls ? "rediss" : "redis";
+const url = `${scheme}://${host}:${port}`;
 const scripts = {
   addOne: defineScript({
     SCRIPT: `return {KEYS[1], ARGV[1] + 1} -- node-redis ${mode}`,
@@ -24,7 +26,8 @@ const clients = [];
 
 /** Another client, with connections of its own. */
 async function connect() {
-  const client = mode === "cluster" ? createCluster({ rootNodes: [{ url }], scripts }) : createClient({ url, scripts });
+  const nodes = { rootNodes: [{ url }], defaults: { socket: { tls } } }; // defaults are for those found later
+  const client = mode === "cluster" ? createCluster({ ...nodes, scripts }) : createClient({ url, scripts });
   clients.push(client);
   client.on("error", () => {}); // it connects again; what was under way is rejected
   return client.connect();
@@ -229,7 +232,7 @@ const steps = {
   async programOfTheDocs() {
     if (direct || mode === "cluster") return;
     await redis.set("stock:42", "7");
-    const env = { ...process.env, REDIS_URL: `redis://shop:open-sesame@${host}:${port}` };
+    const env = { ...process.env, REDIS_URL: `${scheme}://shop:open-sesame@${host}:${port}` };
     const { stdout } = await promisify(execFile)(process.execPath, ["example.js"], { env });
     assert.match(stdout, /^token \d+ stock 7\n$/);
     await assert.rejects(promisify(execFile)(process.execPath, ["example.js"], { env: { ...env, REDIS_URL: env.REDIS_URL.replace("open", "shut") } }), /WRONGPASS/);

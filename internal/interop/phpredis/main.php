@@ -3,10 +3,13 @@
 
 require __DIR__ . "/lock.php";
 
-[, $host, $port, $mode] = $argv;
+[, $name, $port, $mode] = $argv;
 $direct = isset($argv[4]);
 $cluster = $mode === "cluster";
-$r = $cluster ? new RedisCluster(null, ["$host:$port"]) : connect();
+$tls = (bool)getenv("INTEROP_TLS");
+$host = $tls ? "tls://$name" : $name;
+$options = $tls ? [0, 0, false, null, ["verify_peer" => true]] : []; // the cluster's client has another way
+$r = $cluster ? new RedisCluster(null, ["$name:$port"], ...$options) : connect();
 
 function connect(): Redis
 {

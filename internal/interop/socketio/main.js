@@ -14,14 +14,15 @@ import { Server } from "socket.io";
 import { io as browser } from "socket.io-client";
 
 const [host, port, mode, second] = process.argv.slice(2);
+const secure = Boolean(process.env.INTEROP_TLS);
 const leashes = [`${host}:${port}`, `${host}:${port}`, second]; // of the three servers
 
 /** The client libraries: each makes a client that is connected to an address. */
 const libraries = {
   async redis(address) {
-    const url = `redis://${address}`;
+    const url = `${secure ? "rediss" : "redis"}://${address}`;
     const cluster = mode === "cluster";
-    const client = cluster ? createCluster({ rootNodes: [{ url }] }) : createClient({ url });
+    const client = cluster ? createCluster({ rootNodes: [{ url }], defaults: { socket: { tls: secure } } }) : createClient({ url });
     client.on("error", (error) => assert.fail(error));
     await client.connect();
     return { client, close: () => client.close() };
@@ -29,9 +30,11 @@ const libraries = {
 
   async ioredis(address) {
     const [host, port] = address.split(":");
-    const options = { shardedSubscribers: true }; // without it, sharded messages never arrive
+    const tls = secure ? {} : undefined;
+    // Without shardedSubscribers, sharded messages never arrive. By default it gives up after a second.
+    const options = { shardedSubscribers: true, slotsRefreshTimeout: 5000, redisOptions: { tls } };
     const cluster = mode === "cluster";
-    const client = cluster ? new Cluster([{ host, port }], options) : new Redis({ host, port });
+    const client = cluster ? new Cluster([{ host, port }], options) : new Redis({ host, port, tls });
     client.on("error", (error) => assert.fail(error));
     return { client, close: () => client.quit() };
   },

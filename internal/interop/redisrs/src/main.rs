@@ -269,7 +269,7 @@ impl<C: Mode + Send + 'static, F: Fn() -> RedisResult<C>> App<C, F> {
     /// The lock is held while there is work, and free after it also when that failed; a lost
     /// connection is told. The user has a password.
     fn lock_of_the_docs(&mut self) -> Outcome {
-        let url = self.url.replace("redis://", "redis://shop:open-sesame@");
+        let url = self.url.replace("://", "://shop:open-sesame@");
         let mut other = self.client.get_connection()?;
         lock::locked(&url, |c| {
             expect("ACL WHOAMI", cmd("ACL").arg("WHOAMI").query(c)?, "shop".to_string())?;
@@ -320,7 +320,8 @@ impl<C: Mode + Send + 'static, F: Fn() -> RedisResult<C>> App<C, F> {
 
 fn main() -> Outcome {
     let args: Vec<String> = std::env::args().collect();
-    let url = format!("redis://{}:{}", args[1], args[2]);
+    let scheme = if std::env::var_os("INTEROP_TLS").is_some() { "rediss" } else { "redis" };
+    let url = format!("{scheme}://{}:{}", args[1], args[2]);
     let (mode, direct) = (args[3].clone(), args.len() > 4);
     let client = Client::open(url.as_str())?;
     let passed = if mode == "cluster" {

@@ -16,8 +16,10 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import redis.clients.jedis.AbstractPipeline;
 import redis.clients.jedis.AbstractTransaction;
+import redis.clients.jedis.DefaultJedisClientConfig;
 import redis.clients.jedis.HostAndPort;
 import redis.clients.jedis.Jedis;
+import redis.clients.jedis.JedisClientConfig;
 import redis.clients.jedis.JedisPubSub;
 import redis.clients.jedis.JedisShardedPubSub;
 import redis.clients.jedis.RedisClient;
@@ -39,6 +41,9 @@ import redis.clients.jedis.resps.Tuple;
 
 /** Does with Jedis what it is used for: Interop host port standalone|cluster [direct]. */
 public class Interop {
+  private static final boolean SECURE = System.getenv("INTEROP_TLS") != null;
+  private static final JedisClientConfig CONFIG = DefaultJedisClientConfig.builder().ssl(SECURE).build();
+
   private final HostAndPort address;
   private final boolean cluster;
   private final boolean direct;
@@ -49,7 +54,11 @@ public class Interop {
     this.address = address;
     this.cluster = cluster;
     this.direct = direct;
-    redis = cluster ? RedisClusterClient.create(address) : RedisClient.create(address);
+    redis = cluster ? RedisClusterClient.builder().nodes(Set.of(address)).clientConfig(CONFIG).build() : pool();
+  }
+
+  private RedisClient pool() {
+    return RedisClient.builder().hostAndPort(address).clientConfig(CONFIG).build();
   }
 
   interface Step {
@@ -272,7 +281,7 @@ public class Interop {
 
   /** All connections are killed. The pool finds out one by one, and then all is well again. */
   void reconnect() throws Exception {
-    try (Jedis killer = new Jedis(address)) {
+    try (Jedis killer = new Jedis(address, CONFIG)) {
       long killed = killer.clientKill(new ClientKillParams().type(ClientType.NORMAL).skipMe(ClientKillParams.SkipMe.YES));
       expect("some were killed", killed > 0, true);
     }
@@ -309,7 +318,7 @@ public class Interop {
 
   /** The lock is held while there is work, and free after it also when that failed; a lost connection is told. */
   void lockOfTheReadme() throws Exception {
-    try (RedisClient pool = RedisClient.create(address)) {
+    try (RedisClient pool = pool()) {
       Locked.run(pool, c -> expect("LOCK.ACQUIRE at work", acquire(), null));
       releaseFree();
       try {
@@ -322,7 +331,7 @@ public class Interop {
       }
       try {
         Locked.run(pool, c -> {
-          try (Jedis killer = new Jedis(address)) {
+          try (Jedis killer = new Jedis(address, CONFIG)) {
             killer.clientKill(new ClientKillParams().id("" + c.clientId()));
           }
           c.get("stock:42");
@@ -377,7 +386,9 @@ public class Interop {
       steps.put("locks", this::locks);
       if (!cluster) { // whose client has a pool for each node
         steps.put("lock of the readme", this::lockOfTheReadme);
-        steps.put("password", this::password);
+        if (!SECURE) { // the code of the page has no TLS
+          steps.put("password", this::password);
+        }
       }
     }
     boolean passed = true;

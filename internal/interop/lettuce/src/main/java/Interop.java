@@ -48,6 +48,8 @@ import java.util.stream.IntStream;
 
 /** Does with Lettuce what it is used for: Interop host port standalone|cluster [direct]. */
 public class Interop {
+  private static final boolean SECURE = System.getenv("INTEROP_TLS") != null;
+
   private final RedisURI uri;
   private final boolean cluster;
   private final boolean direct;
@@ -325,7 +327,9 @@ public class Interop {
   }
 
   void password() {
-    RedisClient other = RedisClient.create(Locked.withPassword(uri.getHost(), uri.getPort()));
+    RedisURI user = Locked.withPassword(uri.getHost(), uri.getPort());
+    user.setSsl(SECURE);
+    RedisClient other = RedisClient.create(user);
     try {
       expect("ACL WHOAMI", other.connect().sync().aclWhoami(), "shop");
     } finally {
@@ -376,6 +380,7 @@ public class Interop {
 
   public static void main(String[] args) {
     RedisURI uri = RedisURI.create(args[0], Integer.parseInt(args[1]));
+    uri.setSsl(SECURE);
     Interop app = new Interop(uri, args[2].equals("cluster"), args.length > 3);
     System.exit(app.run() ? 0 : 1);
   }

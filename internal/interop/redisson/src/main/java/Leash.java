@@ -6,6 +6,7 @@ import java.net.Socket;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
+import javax.net.ssl.SSLSocketFactory;
 
 /** One connection to Leash that says what it is told to, in RESP2. Not for several threads at once. */
 final class Leash implements AutoCloseable {
@@ -28,7 +29,7 @@ final class Leash implements AutoCloseable {
 
   Leash(String host, int port) {
     try {
-      socket = new Socket(host, port);
+      socket = Sides.SECURE ? SSLSocketFactory.getDefault().createSocket(host, port) : new Socket(host, port);
       socket.setTcpNoDelay(true);
       socket.setSoTimeout(PATIENCE_MILLIS);
       in = new DataInputStream(new BufferedInputStream(socket.getInputStream()));

@@ -10,6 +10,8 @@ import org.redisson.config.ReadMode;
 /** The two sides that meet: Redisson, connected by some route, and connections to Leash. */
 final class Sides implements AutoCloseable {
   static final int BRIEF = 2000;
+  static final boolean SECURE = System.getenv("INTEROP_TLS") != null;
+  private static final String SCHEME = SECURE ? "rediss://" : "redis://";
 
   private final String host;
   private final int port;
@@ -39,15 +41,17 @@ final class Sides implements AutoCloseable {
       renewOneByOne(config);
     }
     if (!cluster) {
-      config.useSingleServer().setAddress("redis://" + addresses[0])
+      config.useSingleServer().setAddress(SCHEME + addresses[0])
           .setConnectionMinimumIdleSize(2).setConnectionPoolSize(16);
       return Redisson.create(config);
     }
     // What replicas answer may be old: not what a counter is read from.
     var servers = config.useClusterServers().setReadMode(ReadMode.MASTER)
         .setMasterConnectionMinimumIdleSize(2).setMasterConnectionPoolSize(16);
+    // Redis's own certificates have names, and Redisson connects to the addresses of the nodes.
+    servers.setSslEnableEndpointIdentification(addresses[0].equals(host + ":" + port));
     for (String address : addresses) {
-      servers.addNodeAddress("redis://" + address);
+      servers.addNodeAddress(SCHEME + address);
     }
     return Redisson.create(config);
   }
