@@ -38,7 +38,7 @@ type options struct {
 
 // startLeash runs a proxy until the test ends. It fails the test if a goroutine of the proxy
 // remains.
-func startLeash(t *testing.T, addrs []string, opts ...func(*options)) *leash {
+func startLeash(t testing.TB, addrs []string, opts ...func(*options)) *leash {
 	t.Helper()
 	o := options{front: Config{Listen: []string{"127.0.0.1:0"}, Version: "test"},
 		up: upstream.Config{Addrs: addrs, Wait: 30 * time.Second}}

@@ -64,7 +64,7 @@ var (
 
 // flagsOfOthers are flags of other programs that the pages name without the program.
 var flagsOfOthers = []string{
-	"--drop", "--rate", // of the tests
+	"--drop", "--rate", "--tls", // of the tests
 	"--for", "--forget", "--grace", "--other", "--sabotage", "--only", "--round", "--rounds", "--seed", "--verbose", // of the tests
 	"--flag",                                         // any
 	"--rdb", "--functions-rdb", "--replica", "--ldb", // redis-cli

@@ -121,14 +121,14 @@ func keySlot(v View, cmd resp.Command) bool {
 // replicas answers CLUSTER REPLICAS with an empty list.
 func replicas(v View, cmd resp.Command) bool {
 	if string(cmd.Args[2]) != v.Addr.ID() {
-		return v.Router.Fail(fmt.Sprintf(msgUnknownNode, command.Quoted(cmd.Args[2], command.MaxQuoted)))
+		return v.Router.Fail(fmt.Sprintf(msgUnknownNode, command.Quoted(cmd.Args[2], len(cmd.Args[2]))))
 	}
 	return v.Router.Answer([]byte(resp.EmptyArray))
 }
 
 func failures(v View, cmd resp.Command) bool {
 	if string(cmd.Args[2]) != v.Addr.ID() {
-		return v.Router.Fail(fmt.Sprintf(msgUnknownNode, command.Quoted(cmd.Args[2], command.MaxQuoted)))
+		return v.Router.Fail(fmt.Sprintf(msgUnknownNode, command.Quoted(cmd.Args[2], len(cmd.Args[2]))))
 	}
 	return v.Router.Answer(resp.AppendInt(nil, 0))
 }

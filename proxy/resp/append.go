@@ -1,6 +1,9 @@
 package resp
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // Replies that are sent often.
 const (
@@ -19,9 +22,11 @@ const (
 	statusMark  = '+'
 )
 
-// AppendError appends an error reply. message begins with its code, as in "ERR syntax error". Line
-// breaks in it become spaces, as in Redis, because a line break would end the reply.
+// AppendError appends an error reply. message begins with its code, as in "ERR syntax error". A
+// line break would end the reply. As in Redis, those at the end are left out, and others become
+// spaces.
 func AppendError(dst []byte, message string) []byte {
+	message = strings.TrimRight(message, "\r\n")
 	dst = append(dst, errorMark)
 	for i := range len(message) {
 		c := message[i]

@@ -136,7 +136,7 @@ func TestScannerDoesNotAllocate(t *testing.T) {
 }
 
 func TestAppend(t *testing.T) {
-	b := AppendError(nil, "ERR a\r\nb")
+	b := AppendError(nil, "ERR a\r\nb\r\n")
 	b = AppendStatus(b, "OK")
 	b = AppendInt(b, -3)
 	b = AppendArray(b, 1)
