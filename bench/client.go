@@ -19,6 +19,9 @@ type client struct {
 	talk  exchanger
 	began time.Time // when the batch began
 
+	secure *layer // nil: without TLS
+	plain  []byte // with TLS: what request holds encrypted
+
 	request      []byte // the request; its first sent bytes are written
 	sent         int
 	stuck        bool // the socket has not taken the whole request yet
@@ -37,12 +40,18 @@ type exchanger interface {
 const dialTimeout = 5 * time.Second
 
 // dial connects. Only this package uses the socket then: the Go runtime does not poll it.
-func dial(id int, addr string, talk exchanger) (*client, error) {
-	conn, err := net.DialTimeout("tcp", addr, dialTimeout)
+func dial(id int, at route, talk exchanger) (*client, error) {
+	conn, err := net.DialTimeout("tcp", at.addr, dialTimeout)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
+	var secure *layer
+	if at.tls != nil {
+		if secure, err = handshake(conn, at.tls); err != nil {
+			return nil, err
+		}
+	}
 	file, err := conn.(*net.TCPConn).File() // a duplicate, with TCP_NODELAY as Go sets it
 	if err != nil {
 		return nil, err
@@ -51,12 +60,21 @@ func dial(id int, addr string, talk exchanger) (*client, error) {
 	if err := unix.SetNonblock(fd, true); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
-	return &client{id: id, file: file, fd: fd, talk: talk}, nil
+	return &client{id: id, file: file, fd: fd, talk: talk, secure: secure}, nil
 }
 
 // begin sends the next batch.
 func (c *client) begin(now time.Time) error {
-	c.request, c.sent, c.began = c.talk.begin(c.request[:0]), 0, now
+	c.began, c.sent = now, 0
+	if c.secure == nil {
+		c.request = c.talk.begin(c.request[:0])
+		return c.write()
+	}
+	c.plain = c.talk.begin(c.plain[:0])
+	var err error
+	if c.request, err = c.secure.encrypt(c.request[:0], c.plain); err != nil {
+		return fmt.Errorf("client %d: %w", c.id, err)
+	}
 	return c.write()
 }
 
@@ -95,6 +113,16 @@ func (c *client) read(buf []byte) (complete bool, err error) {
 		return false, fmt.Errorf("client %d: read: %w", c.id, err)
 	case n == 0:
 		return false, fmt.Errorf("client %d: %w: the connection was closed", c.id, io.ErrUnexpectedEOF)
+	}
+	if c.secure != nil {
+		complete, err = c.secure.decrypt(buf[:n], func(came []byte) (complete bool, err error) {
+			c.plain, complete, err = c.talk.receive(came, c.plain)
+			return complete, err
+		})
+		if err != nil {
+			err = fmt.Errorf("client %d: %w", c.id, err)
+		}
+		return complete, err
 	}
 	if c.sent == len(c.request) {
 		c.request, c.sent = c.request[:0], 0

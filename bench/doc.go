@@ -2,6 +2,7 @@
 // machine.
 //
 //	go run ./bench              everything, two minutes
+//	go run ./bench --tls        Leash and HAProxy with TLS to the clients, two minutes
 //	go run ./bench locks        the locks, five minutes
 //	go run ./bench watchdog     a million holds that are renewed, ten minutes
 //	go run ./bench detection    how long a dead holder keeps its lock, five minutes
@@ -29,6 +30,9 @@
 //
 // In the direct rows of the cluster, each client talks to one node about keys of that node, as the
 // connections of a cluster client do.
+//
+// With --tls, HAProxy ends TLS in front of the same Redis, in TCP mode and one thread. The load
+// speaks TLS by Go's package, in the same thread.
 //
 // # The figures
 //

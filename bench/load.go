@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"runtime"
 	"time"
@@ -11,6 +12,7 @@ import (
 type route struct {
 	addr string
 	owns func(key string) bool // nil: every key
+	tls  *tls.Config           // nil: without TLS
 }
 
 // A load is the work for a target in one measurement.
@@ -84,7 +86,7 @@ func (l load) connect(p *poller) ([]*client, error) {
 	var clients []*client
 	for i := range l.clients {
 		at := l.routes[i%len(l.routes)]
-		c, err := dial(i, at.addr, l.newExchanger(i, at))
+		c, err := dial(i, at, l.newExchanger(i, at))
 		if err != nil {
 			return clients, err
 		}

@@ -18,9 +18,14 @@ const (
 	toLeash        = "leash"
 	toCluster      = "cluster"
 	toLeashCluster = "leash-cluster"
+	toHAProxyTLS   = "haproxy-tls"
+	toLeashTLS     = "leash-tls"
 )
 
-var allTargets = []string{toRedis, toNutcracker, toLeash, toCluster, toLeashCluster}
+var (
+	allTargets = []string{toRedis, toNutcracker, toLeash, toCluster, toLeashCluster, toHAProxyTLS, toLeashTLS}
+	tlsTargets = []string{toRedis, toLeash, toHAProxyTLS, toLeashTLS}
+)
 
 // options are the flags.
 type options struct {
@@ -33,6 +38,7 @@ type options struct {
 	round      time.Duration
 	warmup     time.Duration
 	only       []string
+	tls        bool
 	leash      string
 	leashFlags []string
 	gobench    bool
@@ -51,7 +57,8 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 	fs.IntVar(&opt.rounds, "rounds", 5, "measurements of each target and pipeline; the table has their median")
 	fs.DurationVar(&opt.round, "round", 2*time.Second, "how long a measurement takes")
 	fs.DurationVar(&opt.warmup, "warmup", 500*time.Millisecond, "how long the load runs before it is measured")
-	fs.StringSliceVar(&opt.only, "only", nil, "`targets` to measure: "+strings.Join(allTargets, ", ")+" (default all, nutcracker where it is installed)")
+	fs.StringSliceVar(&opt.only, "only", nil, "`targets` to measure: "+strings.Join(allTargets, ", ")+" (default those without TLS, nutcracker where it is installed)")
+	fs.BoolVar(&opt.tls, "tls", false, "measure "+strings.Join(tlsTargets, ", ")+": clients with TLS, and without")
 	fs.StringVar(&opt.leash, "leash", "", "`binary` of Leash to measure (default: built from this module)")
 	fs.StringArrayVar(&opt.leashFlags, "leash-flags", []string{""}, "`flags` of Leash; repeat to compare several sets of them")
 	fs.BoolVar(&opt.gobench, "gobench", false, "print each measurement in the format of Go's benchmarks, too")
@@ -66,6 +73,12 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 	}
 	if fs.NArg() > 0 {
 		return options{}, fmt.Errorf("unexpected argument %q: flags of Leash go into --leash-flags", fs.Arg(0))
+	}
+	if opt.tls && len(opt.only) > 0 {
+		return options{}, errors.New("--tls and --only both name targets: give one of them")
+	}
+	if opt.tls {
+		opt.only = tlsTargets
 	}
 	return opt, opt.validate()
 }
@@ -115,7 +128,11 @@ func someOf(flag string, names, all []string) error {
 	return errors.Join(errs...)
 }
 
-// wants reports whether the target was asked for, by name or by not naming any.
+// wants reports whether the target was asked for, by name or by not naming any. Those with TLS need
+// a name.
 func (o options) wants(target string) bool {
-	return len(o.only) == 0 || slices.Contains(o.only, target)
+	if len(o.only) == 0 {
+		return target != toHAProxyTLS && target != toLeashTLS
+	}
+	return slices.Contains(o.only, target)
 }

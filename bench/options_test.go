@@ -20,7 +20,10 @@ func TestOptions(t *testing.T) {
 	if len(opt.leashFlags) != 2 || len(opt.pipelines) != 2 || opt.clients != 50 || opt.valueSize != 64 {
 		t.Errorf("got %+v", opt)
 	}
-	if opt, err := parseOptions(nil, io.Discard); err != nil || !opt.wants(toNutcracker) || len(opt.leashFlags) != 1 {
+	if opt, err := parseOptions([]string{"--tls"}, io.Discard); err != nil || !opt.wants(toLeashTLS) || opt.wants(toNutcracker) {
+		t.Errorf("--tls: got %+v, %v", opt, err)
+	}
+	if opt, err := parseOptions(nil, io.Discard); err != nil || opt.wants(toLeashTLS) || !opt.wants(toNutcracker) || len(opt.leashFlags) != 1 {
 		t.Errorf("default: got %+v, %v", opt, err)
 	}
 }
@@ -36,6 +39,7 @@ func TestOptionsRefused(t *testing.T) {
 		"--round 1ms":          "--round 1ms: give 100ms to 1m",
 		"--warmup 2m":          "--warmup 2m0s: give 0s to 1m",
 		"--only predixy":       `--only "predixy": give some of redis`,
+		"--tls --only redis":   "--tls and --only both name targets: give one of them",
 		"--threads 1":          "unknown flag: --threads",
 		"leash":                `unexpected argument "leash"`,
 	} {

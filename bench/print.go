@@ -101,6 +101,9 @@ func machine(args []string) string {
 	if path, err := findNutcracker(); err == nil {
 		fmt.Fprintf(&b, "%s\n", firstLine(path, "--version"))
 	}
+	if path, err := findHAProxy(); err == nil {
+		fmt.Fprintf(&b, "%s\n", firstLine(path, "-v"))
+	}
 	return b.String()
 }
 

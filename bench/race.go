@@ -99,7 +99,7 @@ func (g *racing) connect() error {
 			acquire: command("LOCK.ACQUIRE", g.key, "BLOCK", "0"), release: command("LOCK.RELEASE", g.key),
 		}
 		var err error
-		if c.client, err = dial(i, c.addr, c); err != nil {
+		if c.client, err = dial(i, route{addr: c.addr}, c); err != nil {
 			return err
 		}
 		g.contenders = append(g.contenders, c)

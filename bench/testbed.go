@@ -42,12 +42,12 @@ func setUp(ctx context.Context, opt options) (_ *testbed, err error) {
 		return nil, err
 	}
 
-	if opt.wants(toLeash) || opt.wants(toLeashCluster) {
+	if opt.wants(toLeash) || opt.wants(toLeashCluster) || opt.wants(toLeashTLS) {
 		if opt.leash, err = b.leashBinary(ctx, opt); err != nil {
 			return nil, err
 		}
 	}
-	if opt.wants(toRedis) || opt.wants(toNutcracker) || opt.wants(toLeash) {
+	if slices.ContainsFunc([]string{toRedis, toNutcracker, toLeash, toHAProxyTLS, toLeashTLS}, opt.wants) {
 		if err := b.startStandalone(ctx, opt); err != nil {
 			return nil, err
 		}
@@ -115,7 +115,12 @@ func (b *testbed) startStandalone(ctx context.Context, opt options) error {
 		}
 	}
 	if opt.wants(toLeash) {
-		return b.startLeashes(ctx, opt, toLeash, s.Addr, redis)
+		if err := b.startLeashes(ctx, opt, toLeash, s.Addr, redis); err != nil {
+			return err
+		}
+	}
+	if opt.wants(toHAProxyTLS) || opt.wants(toLeashTLS) {
+		return b.startTLS(ctx, opt, s.Addr, redis)
 	}
 	return nil
 }
