@@ -179,7 +179,7 @@ func serve(ctx context.Context, cfg config.Config, live *liveSettings, hangups <
 
 	systemd.Ready(log)
 	defer background(func(ctx context.Context) error { systemd.Watchdog(ctx, log); return nil }, nil)()
-	ctx, release := delayed(ctx, live.drainDelay, log)
+	ctx, release := delayed(ctx, live.drainDelay, server.AnnounceStop, log)
 	defer release()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -190,31 +190,6 @@ func serve(ctx context.Context, cfg config.Config, live *liveSettings, hangups <
 	err = errors.Join(err, stopFleet(), stopLocks(), stopRedis())
 	log.Info("leash has stopped")
 	return err
-}
-
-// delayed returns a context that ends drainDelay after ctx. Until then, clients can still connect,
-// but /readyz sends new ones to another Leash. release frees what it uses.
-func delayed(ctx context.Context, drainDelay func() time.Duration, log *slog.Logger) (late context.Context, release func()) {
-	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	end := background(func(over context.Context) error {
-		defer cancel()
-		select {
-		case <-ctx.Done():
-		case <-over.Done():
-			return nil
-		}
-		systemd.Stopping(log)
-		delay := drainDelay()
-		if delay > 0 {
-			log.Info("leash stops soon, and still takes new clients", "drain-delay", delay)
-		}
-		select {
-		case <-time.After(delay):
-		case <-over.Done():
-		}
-		return nil
-	}, nil)
-	return late, func() { _ = end() }
 }
 
 // startAudit opens the audit log and writes it until stop is called. Without --audit-log it is nil.
@@ -228,21 +203,6 @@ func startAudit(cfg config.Config, h *hangupReader, log *slog.Logger) (records *
 	reopen := h.wake()
 	end := background(func(ctx context.Context) error { records.Run(ctx, reopen); return nil }, nil)
 	return records, func() { endAudit(end, log) }, nil
-}
-
-// auditEnd is how long a stop waits until the audit log has taken its last lines.
-const auditEnd = 2 * time.Second
-
-// endAudit ends the audit log. A disk or a pipe that takes no bytes does not keep Leash from
-// ending.
-func endAudit(end func() error, log *slog.Logger) {
-	ended := make(chan error, 1)
-	go func() { ended <- end() }()
-	select {
-	case <-ended:
-	case <-time.After(auditEnd):
-		log.Error("the audit log takes no bytes, its last lines are lost")
-	}
 }
 
 // connect waits for Redis. Until Redis answers, clients get an error.

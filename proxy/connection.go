@@ -36,6 +36,8 @@ func connectionHandlers() handlers {
 		"CLIENT|SETNAME": (*session).setName,
 		"CLIENT|GETNAME": (*session).getName,
 		"CLIENT|SETINFO": (*session).setInfo,
+
+		"CLIENT|MAINT_NOTIFICATIONS": (*session).maintNotifications,
 	}
 }
 
@@ -86,6 +88,7 @@ func (s *session) reset(c *command.Command, cmd resp.Command) bool {
 	s.endCarrier(lockcmd.Release)
 	s.rename("")
 	s.unmuteBehind()
+	s.server.setMoves(s, false)
 	s.activity.noEvict.Store(false)
 	s.dropSubscriptions()
 	lane := s.server.startLane()

@@ -127,6 +127,10 @@ var treatments = [...]treatment{
 		Answered, "the client stays connected when unread replies take too much memory in total",
 		"CLIENT|NO-EVICT",
 	},
+	{
+		Answered, "the client is told to connect again before Leash stops, if it holds no lock",
+		"CLIENT|MAINT_NOTIFICATIONS",
+	},
 	{Answered, "works also before Redis 7.2", "CLIENT|SETINFO"},
 	{Answered, "also ends a wait for a lock, a permit or a latch", "CLIENT|UNBLOCK"},
 	{
