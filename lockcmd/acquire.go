@@ -5,8 +5,10 @@ import (
 	"slices"
 	"time"
 
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 	"leash/lockcmd/wait"
+	"leash/renewal"
 )
 
 // acquire runs LOCK.ACQUIRE.
@@ -32,7 +34,7 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 	}
 	asked := opts.ttl
 	if opts.Lease && own != nil {
-		opts.ttl = own.capLease(opts.ttl)
+		opts.ttl = own.CapLease(opts.ttl)
 	}
 	a := c.newAcquisition(opts, own)
 	a.askedTTL = asked
@@ -67,19 +69,19 @@ func (s *Service) awaitRenewals(ctx context.Context) {
 }
 
 // waitsForHold reports whether an ACQUIRE that waits on the connection of h would wait for itself
-// (R5). That is so when another owner has h and the two modes cannot be held together. The caller
-// holds the carrier's mu.
-func (opts acquireOptions) waitsForHold(h *hold) bool {
-	return h.mode() != script.Permit && !h.isOf(opts.owner) && !h.state.isEnding() &&
-		!(h.mode().Shared && opts.mode.Shared)
+// (R5). That is so when another owner has h and the two modes cannot be held together.
+func (opts acquireOptions) waitsForHold(h *hold.Hold) bool {
+	return !h.IsPermit() && !h.IsOf(opts.owner) && !(h.Mode().Shared && opts.mode.Shared)
 }
 
 // waitsForItself reports whether the command would wait for a hold of its own connection. It asks
 // Redis, because a connection of another Leash may have released that hold a moment ago.
 func (c *Carrier) waitsForItself(opts acquireOptions) bool {
-	var ended []*hold
+	var ended []*hold.Hold
 	for {
-		h := c.newest(opts.lock(), func(h *hold) bool { return opts.waitsForHold(h) && !slices.Contains(ended, h) })
+		h := c.NewestInTheWay(opts.lock(), func(h *hold.Hold) bool {
+			return opts.waitsForHold(h) && !slices.Contains(ended, h)
+		})
 		if h == nil || c.service.isHeld(h) {
 			return h != nil
 		}
@@ -89,21 +91,21 @@ func (c *Carrier) waitsForItself(opts acquireOptions) bool {
 
 // isHeld reports whether Redis has h. Without an answer from Redis it reports true, unless h is a
 // lease that should be over.
-func (s *Service) isHeld(h *hold) bool {
-	info, err := s.redis.Inspect(h.lock(), s.deadline())
+func (s *Service) isHeld(h *hold.Hold) bool {
+	info, err := s.redis.Inspect(h.Lock(), s.deadline())
 	if err != nil {
-		return !h.leaseOver()
+		return !h.LeaseOver()
 	}
-	_, ok := info.Find(h.token)
+	_, ok := info.Find(h.Token)
 	if !ok {
-		s.watchdog.Check(&h.watch)
+		s.watchdog.Check(&h.Watch)
 	}
 	return ok
 }
 
 // placeOf is what the first attempt tells Redis.
 func (c *Carrier) placeOf(opts acquireOptions) script.Place {
-	reads := opts.mode.Shared && c.newest(opts.lock(), func(h *hold) bool { return h.mode() == opts.mode }) != nil
+	reads := opts.mode.Shared && c.Newest(opts.lock(), func(h *hold.Hold) bool { return h.Mode() == opts.mode }) != nil
 	switch {
 	case reads && opts.wait:
 		return script.PlaceTurn
@@ -122,7 +124,9 @@ func (c *Carrier) skipsQueue(opts acquireOptions) bool {
 	if !opts.mode.Shared {
 		return opts.owner != ""
 	}
-	own := c.service.find(opts.lock(), func(h *hold) bool { return h.carrier == c || h.isOf(opts.owner) })
+	own := c.service.holds.Find(opts.lock(), func(h *hold.Hold) bool {
+		return h.Carrier == &c.Carrier || h.IsOf(opts.owner)
+	})
 	return own != nil || opts.id != "" && c.service.mayHold(opts)
 }
 
@@ -136,7 +140,7 @@ func (s *Service) mayHold(opts acquireOptions) bool {
 // lockOwnHold returns the carrier's hold of the owner in that mode, with its requests locked. It
 // returns nil when there is none. ok is false when an earlier request about the hold has no answer
 // yet.
-func (c *Carrier) lockOwnHold(opts acquireOptions) (own *hold, ok bool) {
+func (c *Carrier) lockOwnHold(opts acquireOptions) (own *hold.Hold, ok bool) {
 	if opts.owner == "" {
 		return nil, true
 	}
@@ -145,20 +149,22 @@ func (c *Carrier) lockOwnHold(opts acquireOptions) (own *hold, ok bool) {
 		return nil, false
 	}
 	for {
-		h := c.newest(opts.lock(), func(h *hold) bool { return h.isOf(opts.owner) && h.mode().SameInRedis(opts.mode) })
+		h := c.Newest(opts.lock(), func(h *hold.Hold) bool {
+			return h.IsOf(opts.owner) && h.Mode().SameInRedis(opts.mode)
+		})
 		if h == nil {
 			return nil, true
 		}
-		if !h.lockRequests(until) {
+		if !h.LockRequests(until) {
 			return nil, false
 		}
-		if h.leaseOver() && !h.wasExtended(until) {
-			h.apply(dropped, "") // the grant replaces what Redis still has of it
+		if h.LeaseOver() && !c.service.wasExtended(h, until) {
+			h.Apply(hold.Dropped) // the grant replaces what Redis still has of it
 		}
-		if c.newest(opts.lock(), func(other *hold) bool { return other == h }) != nil {
+		if c.Newest(opts.lock(), func(other *hold.Hold) bool { return other == h }) != nil {
 			return h, true
 		}
-		h.unlockRequests() // it ended while we waited
+		h.UnlockRequests() // it ended while we waited
 	}
 }
 
@@ -166,7 +172,7 @@ func (c *Carrier) replyAcquire(ctx context.Context, dst []byte, a *acquisition, 
 	h, r := a.conclude(ctx, r)
 	switch {
 	case h != nil:
-		return appendInt(dst, h.token)
+		return appendInt(dst, h.Token)
 	case r.text == "":
 		return c.taken(dst)
 	case r.kind == failed:
@@ -178,7 +184,7 @@ func (c *Carrier) replyAcquire(ctx context.Context, dst []byte, a *acquisition, 
 // conclude settles an acquisition whose result is r. A grant becomes a hold of the carrier. What
 // may still be granted is undone. Without a hold, the text of the result is the error to answer, or
 // "" when the lock is taken.
-func (a *acquisition) conclude(ctx context.Context, r result) (*hold, result) {
+func (a *acquisition) conclude(ctx context.Context, r result) (*hold.Hold, result) {
 	switch r.kind {
 	case granted, moved:
 		h, msg := a.accept(ctx, r)
@@ -189,7 +195,7 @@ func (a *acquisition) conclude(ctx context.Context, r result) (*hold, result) {
 	case unknown:
 		switch m, s := a.pendingMove, a.carrier.service; {
 		case m != nil:
-			s.undoMoved(a, func() *hold { return m.finish(time.Now().Add(max(a.options.ttl, maxLate))) })
+			s.undoMoved(a, func() *hold.Hold { return a.finish(m, time.Now().Add(max(a.options.ttl, maxLate))) })
 		case a.repeats():
 			s.undoRepeated(a)
 		default:
@@ -214,4 +220,16 @@ func (c *Carrier) timeout(dst []byte, msg string) []byte {
 func (c *Carrier) taken(dst []byte) []byte {
 	c.service.stats.taken.Add(1)
 	return appendNil(dst)
+}
+
+// wasExtended asks Redis how long h lasts, a lease that is over and whose requests the caller has
+// locked. It reports whether somebody extended it, or nobody knows. Without that, our margin leaves
+// it at most a quarter of its time in Redis, unless Redis was slow at the grant.
+func (s *Service) wasExtended(h *hold.Hold, until time.Time) bool {
+	left, sent, err := s.redis.CheckHold(h.Ref(), h.Mode(), h.Owner(), until)
+	lasts := left > h.Details().TTL/4
+	if err == nil && lasts {
+		s.watchdog.Correct(&h.Watch, renewal.Until(sent, left), sent)
+	}
+	return err != nil || lasts
 }

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 )
 
@@ -68,8 +69,8 @@ func (s *Service) acquireOptionsOf(command string, o options, keys ...string) (o
 		opts.ttl = time.Duration(*ms) * time.Millisecond
 	}
 	opts.replicas = o.replicas
-	opts.Lease, opts.StayOnClose, opts.ErrorOnLoss, opts.Fair, opts.MaxHold = o.lease != nil, o.stayOnClose,
-		o.errorOnLoss, m.Fair, s.maxHoldOf(keys)
+	opts.Terms = o.terms
+	opts.Lease, opts.Fair, opts.MaxHold = o.lease != nil, m.Fair, s.maxHoldOf(keys)
 	if command == semAcquireName {
 		opts.MaxHold = 0 // MAXHOLD is for locks only
 	}
@@ -88,7 +89,7 @@ func (s *Service) acquireOptionsOf(command string, o options, keys ...string) (o
 		opts.Idle = script.Millis(*o.idle)
 	}
 	if opts.Lease && opts.MaxHold > 0 {
-		opts.ttl = capLease(opts.ttl, opts.MaxHold)
+		opts.ttl = hold.CapLease(opts.ttl, opts.MaxHold)
 	}
 	if !opts.Lease && opts.ttl < MinTTL {
 		return opts, "ERR invalid TTL: the minimum is " + strconv.FormatInt(MinTTL.Milliseconds(), 10) + " ms"

@@ -24,7 +24,7 @@ func TestAcquireAndReleaseOfAPlainLock(t *testing.T) {
 			t.Fatalf("got fields %v, %v, want owner and record", fields, err)
 		}
 		r, ok := script.ParseRecord(fields["leash"])
-		if !ok || r.Token != token || r.Carrier != a.carrier.name || r.Client != "127.0.0.1:5000 test" ||
+		if !ok || r.Token != token || r.Carrier != a.carrier.Name || r.Client != "127.0.0.1:5000 test" ||
 			r.TTL != 30000 {
 			t.Fatalf("got record %q", fields["leash"])
 		}

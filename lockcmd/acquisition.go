@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 	"leash/lockcmd/wait"
 	"leash/renewal"
@@ -24,12 +25,12 @@ type acquisition struct {
 	askedTTL time.Duration
 	// the carrier's hold of this owner, to be acquired once more; nil for a new hold. Its requests
 	// are locked by this acquisition.
-	own          *hold
+	own          *hold.Hold
 	request      script.Acquisition // to Redis
 	lastMessage  int64              // last message on its channel before it was sent
 	end          time.Time          // end of BLOCK; zero without
 	graceRetries int                // attempts in a row that were refused by a master in grace
-	group        *holdGroup         // group of the new hold; nil without
+	group        *hold.Group        // group of the new hold; nil without
 	place        script.Place       // of the next attempt
 	pendingMove  *move              // move of the hold by ID, outcome unknown; else nil
 }
@@ -76,12 +77,12 @@ const (
 // took reports whether the result brings what was asked for.
 func (r result) took() bool { return r.kind == granted || r.kind == moved }
 
-func (c *Carrier) newAcquisition(opts acquireOptions, own *hold) *acquisition {
-	a := &acquisition{carrier: c, options: opts, owner: opts.owner, number: c.requests.Add(1), own: own,
+func (c *Carrier) newAcquisition(opts acquireOptions, own *hold.Hold) *acquisition {
+	a := &acquisition{carrier: c, options: opts, owner: opts.owner, number: c.Requests.Add(1), own: own,
 		askedTTL: opts.ttl}
 	if a.owner == "" {
-		a.ownerNumber = c.service.owners.Add(1)
-		a.owner = c.service.ownerName(a.ownerNumber)
+		a.ownerNumber = c.service.holds.NewOwners(1)
+		a.owner = c.service.holds.OwnerName(a.ownerNumber)
 	}
 	if a.waitsFair() {
 		a.arrival = c.service.dequeuer.arrivals.Add(1)
@@ -99,10 +100,10 @@ func (a *acquisition) acquireArgs() script.AcquireArgs {
 		Lock: opts.lock(), Mode: opts.mode, Grant: a.grantTerms(), Turn: s.waits.Entry(opts.mode),
 		Place:     a.place,
 		TurnEvent: wait.TurnEvent(opts.lock(), opts.mode), FairBit: s.fairBit,
-		Replicas: opts.replicas, ReplicasIn: a.replicaWait(),
+		Replicas: opts.replicas, ReplicasIn: replicaWait(a.end),
 	}
 	if a.own != nil {
-		args.Token = a.own.token
+		args.Token = a.own.Token
 	}
 	if a.waitsFair() {
 		args.FairFor = s.fairTimeout
@@ -114,9 +115,9 @@ func (a *acquisition) acquireArgs() script.AcquireArgs {
 func (a *acquisition) grantTerms() script.GrantTerms {
 	opts, s := &a.options, a.carrier.service
 	return script.GrantTerms{
-		Owner: a.owner, Carrier: a.carrier.name, Request: a.number, Master: s.graces.GrantingMaster(opts.key),
+		Owner: a.owner, Carrier: a.carrier.Name, Request: a.number, Master: s.graces.GrantingMaster(opts.key),
 		TTL: opts.ttl, TokenTTL: s.cfg.TokenTTL, Options: opts.OptionLetters(), Ext: opts.Ext(),
-		ID: opts.id, Client: a.carrier.clientName(),
+		ID: opts.id, Client: a.carrier.Client().Name,
 	}
 }
 
@@ -225,14 +226,14 @@ func (a *acquisition) ownerElsewhere(found script.AcquireResult, until time.Time
 // then r is the answer (R26). Otherwise our hold was moved away. If it comes back now, it comes as
 // a new hold, because the end of the old one may still be on its way.
 func (a *acquisition) ownElsewhere(token int64, back bool, until time.Time) (r result, lost bool) {
-	if a.own.token != token {
+	if a.own.Token != token {
 		return a.ownGone(until)
 	}
 	s, how, err := a.carrier.service, renewal.Repeated, error(nil)
 	if !back {
 		how, err = s.readTombstone(a.own, until)
 	}
-	if err == nil && !endedByOwner(how) && a.graceRetries < maxGraceRetries && !a.copyPending {
+	if err == nil && !hold.EndedByOwner(how) && a.graceRetries < maxGraceRetries && !a.copyPending {
 		how, err = s.restore(a.own, until)
 	}
 	switch {
@@ -267,14 +268,14 @@ func (a *acquisition) superseded(until time.Time) result {
 // hold's record.
 func (a *acquisition) sendAfresh(until time.Time) result {
 	a.graceRetries++
-	a.number = a.carrier.requests.Add(1)
+	a.number = a.carrier.Requests.Add(1)
 	return a.sendOnce(until)
 }
 
 // ownGone settles the carrier's own hold that Redis does not have. If it was lost, or nobody knows,
 // r is the answer. If its owner ended it by another way, the acquisition goes on without it.
 func (a *acquisition) ownGone(until time.Time) (r result, lost bool) {
-	switch reason, err := a.own.resolveMissing(until); {
+	switch reason, err := a.carrier.service.resolveMissing(a.own, until); {
 	case err != nil:
 		return result{kind: busy, text: msgRefused}, true
 	case reason != "":
@@ -287,7 +288,7 @@ func (a *acquisition) ownGone(until time.Time) (r result, lost bool) {
 // repeats reports whether the acquisition, whose outcome is unknown, repeats the last acquire of
 // the carrier's own hold. That acquire has counted already.
 func (a *acquisition) repeats() bool {
-	return a.own != nil && a.options.id != "" && a.own.lastID() == a.options.id
+	return a.own != nil && a.options.id != "" && a.own.Details().LastID == a.options.id
 }
 
 // disown makes the acquisition one for a new hold, because its own hold is over.
@@ -299,7 +300,7 @@ func (a *acquisition) disown() {
 // unlockOwn unlocks the requests of the own hold, if there is one.
 func (a *acquisition) unlockOwn() {
 	if a.own != nil {
-		a.own.unlockRequests()
+		a.own.UnlockRequests()
 		a.own = nil
 	}
 }

@@ -4,13 +4,11 @@ import (
 	"context"
 	"time"
 
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 )
 
 const attachName = "LOCK.ATTACH"
-
-// attaches reports whether the options are those of an ATTACH.
-func (opts acquireOptions) attaches() bool { return opts.token != 0 }
 
 func (s *Service) parseAttach(args [][]byte) (opts acquireOptions, o options, msg string) {
 	if len(args) < 2 {
@@ -90,8 +88,8 @@ func (c *Carrier) tryAttach(opts acquireOptions, o options, until time.Time) (r 
 	a := c.newAcquisition(opts, own)
 	defer a.unlockOwn()
 	switch {
-	case f.Record.Carrier != c.name:
-	case own != nil && own.token == opts.token:
+	case f.Record.Carrier != c.Name:
+	case own != nil && own.Token == opts.token:
 		return result{kind: granted, token: opts.token}, false
 	default: // a release, an undo or an ATTACH of it is in progress
 		s.redis.StoppedWithin(50 * time.Millisecond)
@@ -115,7 +113,7 @@ func (a *acquisition) attach(f script.Hold, until time.Time) (r result, again bo
 		moveDone := a.carrier.beginMove(a.options.lock(), a.options.mode, a.owner)
 		a.carrier.service.spawn(func() {
 			defer moveDone()
-			m.finish(time.Now().Add(max(script.Millis(f.Record.TTL), a.options.ttl)))
+			a.finish(m, time.Now().Add(max(script.Millis(f.Record.TTL), a.options.ttl)))
 		})
 		return r, false
 	case moved:
@@ -131,11 +129,11 @@ func (a *acquisition) attach(f script.Hold, until time.Time) (r result, again bo
 	return r, again
 }
 
-// finish repeats the move until Redis answers or the hold must be over. It returns the hold, or nil
+// finish repeats a move until Redis answers or the hold must be over. It returns the hold, or nil
 // when this carrier does not have it.
-func (m *move) finish(limit time.Time) *hold {
+func (a *acquisition) finish(m *move, limit time.Time) *hold.Hold {
 	defer m.unlockOld()
-	s := m.acquisition.carrier.service
+	s := m.service
 	for time.Now().Before(limit) {
 		r := m.send(s.deadline())
 		switch r.kind {
@@ -145,7 +143,7 @@ func (m *move) finish(limit time.Time) *hold {
 			}
 			continue
 		case moved:
-			h, _ := m.acquisition.carry(r)
+			h, _ := a.carry(r)
 			return h
 		}
 		return nil
@@ -156,7 +154,7 @@ func (m *move) finish(limit time.Time) *hold {
 // carry makes a hold that has moved here one of the carrier's. If the connection has ended in
 // between, the hold is settled the way that connection ended. A nonempty message is the error to
 // answer; then there is no hold.
-func (a *acquisition) carry(r result) (h *hold, msg string) {
+func (a *acquisition) carry(r result) (h *hold.Hold, msg string) {
 	c := a.carrier
 	a.renewLateGrant(&r)
 	h, until := a.hold(r)
@@ -166,9 +164,6 @@ func (a *acquisition) carry(r result) (h *hold, msg string) {
 	if c.attachHold(context.Background(), h, r.record.LastID(), true, until) {
 		return h, ""
 	}
-	c.mu.Lock()
-	e := h.closingEventLocked(c.how)
-	c.mu.Unlock()
-	h.apply(e, "")
+	h.Close()
 	return nil, msgGone
 }

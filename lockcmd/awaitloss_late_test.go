@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/lockcmd/event"
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 	"leash/renewal"
 )
@@ -38,8 +39,8 @@ func TestR27AwaitLossRequestArrivesTooLate(t *testing.T) {
 			"closed":       {want: "", ends: list(ends(Release))},
 			"left":         {want: "", options: "TTL 3000", ends: list(ends(Expire)), stays: true},
 			"over":         {want: "", options: "LEASE 3000"},
-			"maxhold":      {want: reasonMaxHold, options: "MAXHOLD 3000"},
-			"maxhold kept": {want: reasonMaxHold, options: "MAXHOLD 3000 ONLOSS ERROR"},
+			"maxhold":      {want: hold.ReasonMaxHold, options: "MAXHOLD 3000"},
+			"maxhold kept": {want: hold.ReasonMaxHold, options: "MAXHOLD 3000 ONLOSS ERROR"},
 			"left, till its maxhold": {want: "", options: "MAXHOLD 4000", ends: list(ends(Expire)),
 				stays: true},
 			"left, and over by its maxhold": {want: "", options: "MAXHOLD 3000", ends: list(ends(Expire))},
@@ -96,11 +97,11 @@ func TestR27WatchAfterTheEnd(t *testing.T) {
 	s, key := leash(t, rdb, Config{}), newKey()
 	a, ctx := connect(t, s), context.Background()
 	token := a.token(key)
-	tombstone := script.TombstoneKey(key, token, a.carrier.name)
+	tombstone := script.TombstoneKey(key, token, a.carrier.Name)
 	want(t, a.do("LOCK.RELEASE", key), ":1")
-	s.receive(event.Text(event.Watched, token+1, a.carrier.name, key))
+	s.receive(event.Text(event.Watched, token+1, a.carrier.Name, key))
 	s.receive(event.Text(event.Watched, token, newUUID()+":1.1", key))
-	s.receive(event.Text(event.Watched, token, a.carrier.name, key))
+	s.receive(event.Text(event.Watched, token, a.carrier.Name, key))
 	eventually(t, soon, "it is told", func() bool { return rdb.Get(ctx, tombstone).Val() == event.Released })
 	if keys := rdb.Keys(ctx, "*"+key+"*leash*").Val(); len(keys) != 1 {
 		t.Errorf("told %q", keys)

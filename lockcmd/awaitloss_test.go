@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/lockcmd/event"
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 	"leash/renewal"
 )
@@ -29,11 +30,10 @@ func startAwaitLoss(t *testing.T, s *Service, key string, token int64, block str
 // ends.
 func waitUntilWatched(t *testing.T, s *Service, key string) {
 	t.Helper()
-	h := s.find(lockOf(key), func(*hold) bool { return true })
+	h := s.holds.Find(lockOf(key), func(*hold.Hold) bool { return true })
 	eventually(t, 5*time.Second, "the carrier's Leash knows", func() bool {
-		h.carrier.mu.Lock()
-		defer h.carrier.mu.Unlock()
-		return h.remoteWatch != notWatched || h.state == over
+		d := h.Details()
+		return d.Watched || d.State == hold.Over
 	})
 }
 
@@ -174,7 +174,7 @@ func TestAwaitLossOfALeftHoldThatIsBroken(t *testing.T) {
 				waitUntilWatched(t, s, key)
 			}
 			a.carrier.End(Release)
-			tombstone := script.TombstoneKey(key, token, a.carrier.name)
+			tombstone := script.TombstoneKey(key, token, a.carrier.Name)
 			eventually(t, 5*time.Second, "the tombstone says that it was left", func() bool {
 				return rdb.Get(t.Context(), tombstone).Val() == event.Left
 			})
@@ -250,20 +250,18 @@ func TestR27AwaitLossAskedForTooLate(t *testing.T) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		a := connect(t, s)
 		token := a.token(key)
-		h := s.find(lockOf(key), func(*hold) bool { return true })
-		if !h.lockRequests(s.deadline()) {
+		h := s.holds.Find(lockOf(key), func(*hold.Hold) bool { return true })
+		if !h.LockRequests(s.deadline()) {
 			t.Fatal("its request lock is taken")
 		}
-		if !h.evict(renewal.ReasonBroken) {
+		if !h.Evict(renewal.ReasonBroken) {
 			t.Fatal("it is not held")
 		}
 		// the release of the hold waits for the request lock
-		s.receive(event.Text(event.Watched, token, a.carrier.name, key))
-		h.carrier.mu.Lock()
-		watch := h.remoteWatch
-		h.carrier.mu.Unlock()
-		h.unlockRequests()
-		if watch == watched {
+		s.receive(event.Text(event.Watched, token, a.carrier.Name, key))
+		reported := h.NoteRemoteWatch()
+		h.UnlockRequests()
+		if reported {
 			t.Error("its release would be reported")
 		}
 		eventually(t, soon, "the hold is dropped", func() bool { return s.Stats().Holds == 0 })

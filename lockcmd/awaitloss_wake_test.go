@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 	"leash/renewal"
 )
@@ -21,13 +22,13 @@ func TestR27AwaitLossOnAnotherLeashIsWokenByTheEnd(t *testing.T) {
 		for name, end := range map[string]func(a *conn, key string) string{
 			"":                   func(a *conn, key string) string { return a.do("LOCK.RELEASE", key) },
 			renewal.ReasonBroken: func(a *conn, key string) string { return connect(t, other).do("LOCK.BREAK", key) },
-			reasonMaxHold:        func(*conn, string) string { return ":1" },
+			hold.ReasonMaxHold:   func(*conn, string) string { return ":1" },
 		} {
 			for _, mode := range []string{"", "READ", "WRITE", "FAIR"} {
 				a, key := connect(t, carrier), newKey()
 				// with this TTL the periodic check comes after a minute or more
 				terms := append([]string{key, "TTL", "600000"}, strings.Fields(mode)...)
-				if name == reasonMaxHold {
+				if name == hold.ReasonMaxHold {
 					terms = append(terms, "MAXHOLD", "2000")
 				}
 				token := a.token(terms...)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"leash/lockcmd/event"
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 	"leash/renewal"
 )
@@ -219,7 +220,7 @@ func (b *breakRequest) markBroken(f script.Hold) error {
 	b.mu.Lock()
 	b.awaitingReport[token] = ref
 	b.mu.Unlock()
-	if h := s.find(b.lock, func(h *hold) bool { return h.token == token && h.carrier.name == carrier }); h != nil {
+	if h := s.holds.FindRef(ref); h != nil {
 		s.obeyBreak(h) // the event comes too
 	}
 	return nil
@@ -292,33 +293,33 @@ func (b *breakRequest) keep(f script.Hold) time.Duration {
 
 // obeyBreak ends a hold after a break event, if Redis has the mark too, and reports in the
 // tombstone how it ended.
-func (s *Service) obeyBreak(h *hold) {
-	text, err := s.redis.Tombstone(h.ref(), s.deadline())
+func (s *Service) obeyBreak(h *hold.Hold) {
+	text, err := s.redis.Tombstone(h.Ref(), s.deadline())
 	if err != nil || text != event.Broken {
 		return
 	}
-	if h.forgetIfLeaseOver() { // as far as this Leash knows
+	if h.ForgetIfLeaseOver() { // as far as this Leash knows
 		s.spawn(func() { s.reportExpired(h) })
 		return
 	}
-	if !h.noteRemoteWatch() {
-		s.events.answerLateWatcher(h.token, h.carrier.name)
+	if !h.NoteRemoteWatch() {
+		s.events.answerLateWatcher(h.Token, h.Carrier.Name)
 	}
-	h.evict(renewal.ReasonBroken)
+	h.Evict(renewal.ReasonBroken)
 }
 
 // reportPause is the pause between two looks at a lease that is about to end.
 const reportPause = 10 * time.Millisecond
 
 // reportExpired reports that a lease ended by itself, if it is gone before BREAK ends it.
-func (s *Service) reportExpired(h *hold) {
+func (s *Service) reportExpired(h *hold.Hold) {
 	for until := time.Now().Add(breakTimeout); time.Now().Before(until) && !s.redis.StoppedWithin(reportPause); {
-		info, err := s.redis.Inspect(h.lock(), until)
+		info, err := s.redis.Inspect(h.Lock(), until)
 		if err != nil {
 			continue
 		}
-		if f, ok := info.Find(h.token); !ok || f.Record.Carrier != h.carrier.name {
-			h.writeTombstone(event.Released)
+		if f, ok := info.Find(h.Token); !ok || f.Record.Carrier != h.Carrier.Name {
+			s.writeTombstone(h, event.Released)
 			return
 		}
 	}

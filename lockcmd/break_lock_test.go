@@ -147,7 +147,7 @@ func TestR30BreakFollowsAHoldThatMoves(t *testing.T) {
 	token := a.token(key, "OWNER", "me")
 	broken := connect(t, other).start("LOCK.BREAK", key)
 	eventually(t, time.Second, "it is marked", func() bool {
-		return exists(t, rdb, script.TombstoneKey(key, token, a.carrier.name))
+		return exists(t, rdb, script.TombstoneKey(key, token, a.carrier.Name))
 	})
 	b.attach(key, "me", token)
 	want(t, receive(t, broken, 3*time.Second), ":1")
@@ -185,7 +185,7 @@ func TestR30ForgedEventBreaksNothing(t *testing.T) {
 	a := connect(t, s)
 	token := a.token(key)
 	for _, how := range []string{event.Broken, event.Released, event.Moved, event.Extended} {
-		s.receive(event.Text(how, token, a.carrier.name, key))
+		s.receive(event.Text(how, token, a.carrier.Name, key))
 	}
 	<-time.After(200 * time.Millisecond)
 	if len(a.losses) != 0 || a.carrier.Holds() != 1 {
@@ -201,7 +201,7 @@ func TestR7LostReplyOfBreak(t *testing.T) {
 		longBreakTimeout(s)
 		a, key := connect(t, straight), newKey()
 		token := a.token(key)
-		fault := arm(running(script.ByName("mark_broken"), script.TombstoneKey(key, token, a.carrier.name)))
+		fault := arm(running(script.ByName("mark_broken"), script.TombstoneKey(key, token, a.carrier.Name)))
 		want(t, connect(t, s).do("LOCK.BREAK", key), ":1")
 		if fault.Count() != 1 {
 			t.Fatal("nothing was lost")

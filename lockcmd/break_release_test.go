@@ -11,6 +11,7 @@ import (
 
 	"leash/internal/redistest"
 	"leash/lockcmd/event"
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 	"leash/renewal"
 )
@@ -121,8 +122,8 @@ func TestR30BreakOfAHoldThatIsBeingEnded(t *testing.T) {
 			s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
 			a := connect(t, s)
 			token := a.token(append([]string{key}, strings.Fields(mode)...)...)
-			h := s.find(lockOf(key), func(*hold) bool { return true })
-			if !h.lockRequests(s.deadline()) { // keeps the hold from being ended
+			h := s.holds.Find(lockOf(key), func(*hold.Hold) bool { return true })
+			if !h.LockRequests(s.deadline()) { // keeps the hold from being ended
 				t.Fatal("its request lock is taken")
 			}
 			far, seen := breakInSteps(t, other, key)
@@ -131,7 +132,7 @@ func TestR30BreakOfAHoldThatIsBeingEnded(t *testing.T) {
 				t.Fatal(over, err)
 			}
 			want(t, receive(t, a.losses, soon), key+" "+renewal.ReasonBroken)
-			tombstone := script.TombstoneKey(key, token, a.carrier.name)
+			tombstone := script.TombstoneKey(key, token, a.carrier.Name)
 			eventually(t, soon, "it is written down", func() bool {
 				return rdb.Get(t.Context(), tombstone).Val() == "lost broken"
 			})
@@ -142,7 +143,7 @@ func TestR30BreakOfAHoldThatIsBeingEnded(t *testing.T) {
 				t.Fatal(over, err)
 			}
 			want(t, connect(t, other).do("LOCK.RELEASE", key, "TOKEN", fmt.Sprint(token)), "-"+msgNotHeld)
-			h.unlockRequests()
+			h.UnlockRequests()
 			eventually(t, soon, "it is ended", func() bool { return a.carrier.Holds() == 0 && !exists(t, rdb, key) })
 			near.awaitReports()
 			if far.awaitReports(); far.answer() != wasTold || near.answer() != wasTold {
@@ -216,18 +217,16 @@ func TestR30BreakOfALeaseThatEnds(t *testing.T) {
 			a, key := connect(t, s), newKey()
 			token := a.token(append([]string{key, "LEASE", "200", "OWNER", "me"}, strings.Fields(mode)...)...)
 			b, seen := breakInSteps(t, other, key)
-			h := s.find(b.lock, func(*hold) bool { return true })
+			h := s.holds.Find(b.lock, func(*hold.Hold) bool { return true })
 			eventually(t, soon, "it has ended by its Leash's count", func() bool {
-				h.carrier.mu.Lock()
-				defer h.carrier.mu.Unlock()
-				return h.state == over || h.leaseOverLocked()
+				return h.State() == hold.Over || h.LeaseOver()
 			})
 			b.forceAfter = time.Now().Add(other.breakTimeout)
 			if _, err := b.step(seen); err != nil {
 				t.Fatal(err)
 			}
 			b.awaitReports()
-			text := rdb.Get(t.Context(), script.TombstoneKey(key, token, a.carrier.name)).Val()
+			text := rdb.Get(t.Context(), script.TombstoneKey(key, token, a.carrier.Name)).Val()
 			switch how := fmt.Sprintf("BREAK %d, %q, %d losses", b.answer(), text, len(a.losses)); how {
 			case `BREAK 0, "released", 0 losses`:
 			case `BREAK 1, "lost broken", 1 losses`:
@@ -251,7 +250,7 @@ func TestR30ReleaseOfALostHoldFreesTheLock(t *testing.T) {
 			for range 2 {
 				token = a.token(append([]string{key, "OWNER", "me"}, strings.Fields(mode)...)...)
 			}
-			tombstone := script.TombstoneKey(key, token, a.carrier.name)
+			tombstone := script.TombstoneKey(key, token, a.carrier.Name)
 			rdb.Set(t.Context(), tombstone, event.Lost+" "+renewal.ReasonSilence, time.Minute)
 			want(t, connect(t, other).do("LOCK.RELEASE", key, "TOKEN", fmt.Sprint(token)), "-"+msgNotHeld)
 			if exists(t, rdb, key) {
@@ -281,7 +280,7 @@ func TestR30ForcedBreakIsFinal(t *testing.T) {
 			if got := receive(t, reply, soon); !strings.Contains(got, renewal.ReasonBroken) {
 				t.Errorf("%s: got %q", mode, got)
 			}
-			want(t, rdb.Get(t.Context(), script.TombstoneKey(key, token, a.carrier.name)).Val(), event.Forced)
+			want(t, rdb.Get(t.Context(), script.TombstoneKey(key, token, a.carrier.Name)).Val(), event.Forced)
 			s.RenewAll(t.Context())
 			want(t, receive(t, a.losses, soon), key+" "+renewal.ReasonBroken)
 		}

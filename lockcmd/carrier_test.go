@@ -1,12 +1,14 @@
 package lockcmd
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"testing"
 	"time"
 
 	"leash/internal/faultproxy"
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 )
 
@@ -18,8 +20,8 @@ func TestR11CarrierNamesAreNeverUsedAgain(t *testing.T) {
 		a := connect(t, s)
 		first := a.token(key, "OWNER", "x")
 		a.carrier.End(Release)
-		one, two := s.NewCarrier(1, Client{}, a, a), s.NewCarrier(1, Client{}, a, a)
-		if a.carrier = one; one.name == two.name {
+		one, two := s.NewCarrier(1, Client{Name: testClientName}, a, a), s.NewCarrier(1, Client{Name: testClientName}, a, a)
+		if a.carrier = one; one.Name == two.Name {
 			t.Fatal("two carriers have one name")
 		}
 		// Redis has answered when End returns
@@ -38,8 +40,8 @@ func TestR11ReleaseOfAnEndedCarrierLeavesTheNextOneAlone(t *testing.T) {
 	late := p.HoldBefore(running(script.ReleaseScript, key), faultproxy.Always())
 	began := time.Now()
 	a.carrier.End(Release)
-	if took := time.Since(began); took < endTimeout || took > soon {
-		t.Errorf("the end took %v while Redis was silent, want %v", took, endTimeout)
+	if took := time.Since(began); took < hold.EndTimeout || took > soon {
+		t.Errorf("the end took %v while Redis was silent, want %v", took, hold.EndTimeout)
 	}
 	a.carrier = s.NewCarrier(1, Client{Name: testClientName}, a, a)
 	want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "x"), "-"+msgElsewhere)
@@ -50,58 +52,18 @@ func TestR11ReleaseOfAnEndedCarrierLeavesTheNextOneAlone(t *testing.T) {
 	want(t, connect(t, straight).do("LOCK.ACQUIRE", key), "$-1")
 }
 
-// TestNewestHoldOfACarrierAndKey: Newest returns the newest hold of one connection for one key,
-// whether it searches the holds of the connection or those of the key.
-func TestNewestHoldOfACarrierAndKey(t *testing.T) {
-	t.Parallel()
-	s := idleService(t)
-	a, b, until := connect(t, s), connect(t, s), time.Now().Add(time.Minute)
-	take := func(c *conn, key string, db int) *hold {
-		opts := acquireOptions{key: key, db: db, mode: script.Read, ttl: time.Minute}
-		h, _ := c.carrier.newAcquisition(opts, nil).hold(result{kind: granted, token: 1, left: opts.ttl,
-			sent: time.Now()})
-		if !c.carrier.attachHold(t.Context(), h, "", true, until) {
-			t.Fatal("it is not held")
-		}
-		return h
-	}
-	const key = "popular"
-	any := func(*hold) bool { return true }
-	newest := func(c *conn, want *hold) {
-		t.Helper()
-		if got := c.carrier.newest(lockOf(key), any); got != want {
-			t.Errorf("got %p, want %p", got, want)
-		}
-	}
-	newest(a, nil)
-	first := take(a, key, 0)
-	second := take(a, key, 0)
-	take(a, key, 1)
-	others := []*hold{take(b, key, 0)}
-	newest(a, second)
-	for range 100 { // the key has more holds than the connection
-		others = append(others, take(b, key, 0))
-	}
-	newest(a, second)
-	for i := range 1000 { // the key has fewer holds than the connection
-		take(a, strconv.Itoa(i), 0)
-	}
-	newest(a, second)
-	second.carrier.mu.Lock()
-	second.applyLocked(dropped, "")
-	second.carrier.mu.Unlock() // the index still contains it
-	newest(a, first)
-	newest(b, others[len(others)-1])
-	a.carrier.End(Expire)
-	newest(a, nil)
+// allHolds returns the holds of a Leash, the oldest first.
+func (s *Service) allHolds() []*hold.Hold {
+	var part [1 << 17]*hold.Hold
+	n, _, _ := s.holds.Part(0, part[:])
+	slices.SortFunc(part[:n], func(a, b *hold.Hold) int { return cmp.Compare(a.Token, b.Token) })
+	return part[:n]
 }
 
 // last returns the carrier's newest hold of any lock that match accepts.
-func (c *Carrier) last(match func(*hold) bool) *hold {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, h := range slices.Backward(c.holdsLocked()) {
-		if match(h) {
+func (c *Carrier) last(match func(*hold.Hold) bool) *hold.Hold {
+	for _, h := range slices.Backward(c.service.allHolds()) {
+		if h.Carrier == &c.Carrier && h.State() != hold.Over && match(h) {
 			return h
 		}
 	}
@@ -131,8 +93,7 @@ func BenchmarkNewest(b *testing.B) {
 }
 
 // oldest returns the carrier's oldest hold.
-func (c *Carrier) oldest() *hold {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.holdsLocked()[0]
+func (c *Carrier) oldest() *hold.Hold {
+	all := c.service.allHolds()
+	return all[slices.IndexFunc(all, func(h *hold.Hold) bool { return h.Carrier == &c.Carrier })]
 }

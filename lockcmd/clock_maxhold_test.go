@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 )
 
@@ -43,7 +44,7 @@ func TestR28MaxHoldIgnoresClockSteps(t *testing.T) {
 				lent := strconv.FormatInt(a.token(key+" lent", "LEASE", "50000", "MAXHOLD", "60000"), 10)
 				step(d)
 				want(t, b.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", token), ":"+token)
-				left := b.carrier.last(func(*hold) bool { return true }).maxHoldLeft(time.Now())
+				left := b.carrier.last(func(*hold.Hold) bool { return true }).MaxHoldLeft(time.Now())
 				if least := time.Minute - max(d, 0); left > time.Minute || left < least-2*time.Second || to == s &&
 					left < 55*time.Second {
 					t.Errorf("%v are left of a minute", left)

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/redistest"
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 )
 
@@ -278,7 +279,7 @@ func TestR2RestoredHoldBeganBeforeNow(t *testing.T) {
 			forget(t, rdb, key)
 			s.watchdog.CheckAll()
 			eventually(t, soon, "the hold is restored", func() bool { return rdb.PTTL(t.Context(), key).Val() > 0 })
-			r, ok := recordOf(t, rdb, a.carrier.last(func(*hold) bool { return true }))
+			r, ok := recordOf(t, rdb, a.carrier.last(func(*hold.Hold) bool { return true }))
 			if now := rdb.Time(t.Context()).Val().UnixMilli(); !ok || r.Since > now || r.Since < now-60_000 {
 				t.Errorf("it is said to have begun %d ms from now", r.Since-now)
 			}

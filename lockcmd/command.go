@@ -64,7 +64,7 @@ func (c *Carrier) Do(ctx context.Context, dst []byte, args [][]byte) []byte {
 		}
 	}
 	c.waiting.Reset()
-	c.beginAnswer()
+	c.BeginAnswer()
 	if run, ok := commands[string(verb)]; ok {
 		began := time.Now()
 		if string(verb) == mreleaseName { // it still releases the other keys

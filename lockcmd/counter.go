@@ -73,19 +73,11 @@ func (c *Carrier) take(ctx context.Context, dst []byte, args [][]byte) []byte {
 	lock := c.id(string(args[1]))
 	wt := wait.Wait[result]{Queue: permitQueue(lock), Request: &counterRequest{s, lock, n}}
 	r := c.attemptOrWait(ctx, wt, blockOption{waits, block}, false)
-	if r.kind == granted && !c.canAnswer(ctx) {
+	if r.kind == granted && !c.CanAnswer(ctx) {
 		s.spawn(func() { _, _ = s.redis.Give(script.Connection{}, lock, n, s.deadline()) })
 		r = result{kind: failed, text: msgGone}
 	}
 	return c.replyCount(dst, r)
-}
-
-// canAnswer reports whether the client can still be told of a grant. Grant and disconnect are
-// decided under the carrier's mutex (R19).
-func (c *Carrier) canAnswer(ctx context.Context) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return !c.ended && ctx.Err() == nil
 }
 
 // counterRequest asks for n permits of a counter.

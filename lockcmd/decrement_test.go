@@ -10,6 +10,7 @@ import (
 
 	"leash/internal/faultproxy"
 	"leash/lockcmd/event"
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 )
 
@@ -48,7 +49,7 @@ func TestR26LostReplyOfALastReleaseTakenForOneOfSeveral(t *testing.T) {
 		}
 
 		token := enterTwice(t, a, straight.redis.Redis, key, options...)
-		straight.redis.Redis.Set(context.Background(), script.TombstoneKey(key, token, a.carrier.name),
+		straight.redis.Redis.Set(context.Background(), script.TombstoneKey(key, token, a.carrier.Name),
 			event.Broken, time.Minute)
 		p.DropAfter(running(release, key))
 		want(t, a.do("LOCK.RELEASE", key), "-"+msgLost(key, "broken"))
@@ -120,16 +121,14 @@ func TestR30ReleaseOfACountIsReportedToTheCarrier(t *testing.T) {
 			for range 3 {
 				token = a.token(key, "OWNER", "me", mode)
 			}
-			h := a.carrier.last(func(*hold) bool { return true })
+			h := a.carrier.last(func(*hold.Hold) bool { return true })
 			for n := int64(2); n > 0; n-- {
 				want(t, b.do("LOCK.RELEASE", key, "TOKEN", strconv.FormatInt(token, 10)), ":0")
 				eventually(t, time.Second, "the carrier's Leash knows", func() bool {
-					a.carrier.mu.Lock()
-					defer a.carrier.mu.Unlock()
-					return int64(h.count) == n
+					return h.Details().Count == n
 				})
 			}
-			s.receive(event.Text(event.Decremented, token, a.carrier.name, key)) // a forged event: nobody has released
+			s.receive(event.Text(event.Decremented, token, a.carrier.Name, key)) // a forged event: nobody has released
 			want(t, a.do("LOCK.RELEASE", key), ":1")
 			if len(a.losses) != 0 {
 				t.Error("reported as a loss")

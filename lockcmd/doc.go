@@ -12,7 +12,7 @@
 //
 // Inside the package:
 //
-//	hold                a lock that somebody has through this Leash       hold.go
+//	hold.Hold           a lock that somebody has through this Leash       hold/hold.go
 //	mode                plain, FAIR, READ, WRITE or permit                script/mode.go
 //	record              what Redis keeps of a hold                        script/record.go
 //	acquisition         one LOCK.ACQUIRE in progress                      acquisition.go
@@ -59,22 +59,23 @@
 // LOCK.MACQUIRE takes ordinary holds, which the client learns of when there are enough. Without
 // QUORUM it takes them in the order of their names, and keeps those it has while it waits for the
 // next one. With QUORUM it tries all at a time (parallel_attempt.go, quorum.go), and keeps nothing
-// between two attempts. The holds of a quorum stay together as a hold group (hold_group.go). They
+// between two attempts. The holds of a quorum stay together as a group (hold/group.go). They
 // are lost when too few are left.
 //
 // # How a hold ends, and who is told
 //
-//	hold_state.go, hold_change.go     what each event does in each state of a hold
+//	hold/state.go, hold/change.go     what each event does in each state of a hold
+//	afterwards.go                     what follows from that and needs Redis
 //	release.go, release_request.go    the owner releases it on its connection
 //	remote_release.go                 ... on another connection or another Leash
-//	carrier.go, end_all.go            its connection has ended
-//	loss.go                           it is lost: the connection is closed, or gets LOCKLOST
-//	evict.go, idle.go, limits.go      MAXHOLD or IDLE is over
+//	hold/carrier.go, end_all.go       its connection has ended
+//	hold/loss.go                      it is lost: the connection is closed, or gets LOCKLOST
+//	loss.go                           which command is answered with LOCKLOST
+//	hold/limits.go, limits.go         MAXHOLD or IDLE is over
 //	break_lock.go                     LOCK.BREAK
-//	lease_end.go                      its LEASE is over
-//	unreported_loss.go                losses that the client has not been told of yet
-//	notify.go, wait.go                pushes (LOCK.NOTIFY)
-//	awaitloss.go, end_watch.go        commands that wait for the end of a hold
+//	hold/validity.go                  its LEASE is over
+//	hold/notices.go, wait.go          pushes (LOCK.NOTIFY)
+//	awaitloss.go, hold/watch.go        commands that wait for the end of a hold
 //	missing.go                        why Redis does not have it, by its tombstone
 //	events.go                         messages of other Leashes
 //
@@ -89,9 +90,9 @@
 // # Concurrency
 //
 // Everything is safe for concurrent use, but a Carrier runs one command at a time. Mutexes are
-// locked in this order: Carrier.mu, that of wait.Queues, presentHolds.mu, the watchdog's. Those of
-// the package event, of tasks and of limits come last. No mutex is held during a script, a log line
-// or a call of a Host.
+// locked in this order: that of a hold.Carrier, of wait.Queues, of the hold.Registry, of the
+// watchdog. Those of the package event, of tasks, of limits and of pending moves come last. No
+// mutex is held during a script, a log line or a call of a Host.
 //
 // # Not promised
 //

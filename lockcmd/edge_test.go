@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/lockcmd/event"
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 )
 
@@ -53,19 +54,19 @@ func TestR7RepeatOfAnUndoneAcquireCounts(t *testing.T) {
 				args = append(args, m.Option)
 			}
 			a.token(args...)
-			first := s.find(lockOf(key), func(*hold) bool { return true })
+			first := s.holds.Find(lockOf(key), func(*hold.Hold) bool { return true })
 			opts, msg := s.parseAcquire(append([][]byte{[]byte("LOCK.ACQUIRE")}, bulk(append(args, "ID", "again"))...))
 			if msg != "" {
 				t.Fatal(msg)
 			}
-			if !first.lockRequests(s.deadline()) {
+			if !first.LockRequests(s.deadline()) {
 				t.Fatal("the request lock is taken")
 			}
 			entry := a.carrier.newAcquisition(opts, first)
 			if r := entry.send(s.deadline()); r.kind != granted {
 				t.Fatalf("got %v", r)
 			}
-			number := a.carrier.requests.Add(1)
+			number := a.carrier.Requests.Add(1)
 			s.takeBack(entry, number, 0)
 			entry.unlockOwn()
 			a.token(append(args, "ID", "again")...)
@@ -130,7 +131,7 @@ func TestR27ExtendLeavesTheMarkOfABreak(t *testing.T) {
 				args = append(args, option)
 			}
 			token := a.token(args...)
-			mark := script.TombstoneKey(key, token, a.carrier.name)
+			mark := script.TombstoneKey(key, token, a.carrier.Name)
 			rdb.Set(ctx, mark, event.Broken, time.Minute)
 			want(t, connect(t, s).do("LOCK.EXTEND", key, "30000", "TOKEN", strconv.FormatInt(token, 10)),
 				"-"+msgRefused)

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"leash/internal/guard"
+	"leash/lockcmd/hold"
 )
 
 // endWorkers is how many holds of one connection or one BREAK are ended at the same time.
@@ -43,9 +44,9 @@ func (rel *releaseRequest) lockAndFinish() {
 		until = rel.until
 	}
 	// The request gets its number only now, above that of an undo that had the lock before.
-	if rel.hold.lockRequests(until) {
+	if rel.hold.LockRequests(until) {
 		rel.finish()
 	} else {
-		rel.hold.apply(ended, "")
+		rel.hold.Apply(hold.Ended)
 	}
 }

@@ -2,11 +2,10 @@ package lockcmd
 
 import (
 	"context"
-	"math"
-	"sync/atomic"
 	"time"
 
 	"leash/lockcmd/event"
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 	"leash/lockcmd/wait"
 )
@@ -15,10 +14,8 @@ import (
 // ends of its holds. It implements event.Receiver and event.Holds.
 type leashEvents struct {
 	event.Subscriptions
-	service   *Service
-	pending   event.Pending
-	ends      event.Ends
-	notifying atomic.Int64 // carriers with LOCK.NOTIFY on
+	service *Service
+	pending event.Pending
 	// lossWaitsEnd is done after endLossWaits.
 	lossWaitsEnd context.Context
 	endLossWaits context.CancelFunc
@@ -27,7 +24,7 @@ type leashEvents struct {
 // listen sets what the subscriptions need.
 func (v *leashEvents) listen(s *Service, from event.Subscriber) {
 	v.service, v.From, v.To = s, from, v
-	v.Own = "leash:" + s.uuid
+	v.Own = "leash:" + s.holds.Leash
 	v.lossWaitsEnd, v.endLossWaits = context.WithCancel(context.Background())
 	v.Plain, v.Sharded = s.cfg.Publish != PublishSharded, s.cfg.Publish != PublishPlain
 }
@@ -49,9 +46,9 @@ func (v *leashEvents) Receive(e event.Event) {
 		s.waits.BeginTurn(e)
 		return
 	}
-	h := v.holdOf(e)
+	h := s.holds.FindEvent(e)
 	if h == nil && v.keep(e) {
-		if h = v.holdOf(e); h != nil { // it was registered just now
+		if h = s.holds.FindEvent(e); h != nil { // it was registered just now
 			v.deliverPending(h)
 			return
 		}
@@ -64,16 +61,10 @@ func (v *leashEvents) Receive(e event.Event) {
 	}
 }
 
-// holdOf finds the hold of an event in any database, because events do not name the database.
-func (v *leashEvents) holdOf(e event.Event) *hold {
-	meant := func(h *hold) bool { return h.token == e.Token && h.carrier.name == e.Carrier }
-	h, _ := v.service.findAmong(e.Key, math.MaxInt, meant)
-	return h
-}
-
 // keep keeps an event if it may be about a hold of this Leash that is not registered yet.
 func (v *leashEvents) keep(e event.Event) bool {
-	if script.CarrierLeash(e.Carrier) != v.service.uuid || e.Kind == event.Wanted && v.notifying.Load() == 0 {
+	holds := v.service.holds
+	if script.CarrierLeash(e.Carrier) != holds.Leash || e.Kind == event.Wanted && !holds.Notifying() {
 		return false
 	}
 	v.pending.Keep(e)
@@ -81,28 +72,28 @@ func (v *leashEvents) keep(e event.Event) bool {
 }
 
 // deliverPending handles the events that came before h was registered.
-func (v *leashEvents) deliverPending(h *hold) {
-	for _, kind := range v.pending.Take(h.token, h.carrier.name) {
+func (v *leashEvents) deliverPending(h *hold.Hold) {
+	for _, kind := range v.pending.Take(h.Token, h.Carrier.Name) {
 		v.handle(h, kind)
 	}
 }
 
 // handle acts on an event about h. For most kinds the watchdog checks h.
-func (v *leashEvents) handle(h *hold, kind string) {
+func (v *leashEvents) handle(h *hold.Hold, kind string) {
 	s := v.service
 	switch kind {
 	case event.Broken:
 		s.spawn(func() { s.obeyBreak(h) })
 	case event.Watched:
-		if !h.noteRemoteWatch() {
-			v.answerLateWatcher(h.token, h.carrier.name)
+		if !h.NoteRemoteWatch() {
+			v.answerLateWatcher(h.Token, h.Carrier.Name)
 		}
 	case event.Wanted:
-		h.reportWanted()
+		h.ReportWanted()
 	case event.Decremented:
-		s.spawn(h.recount)
+		s.spawn(func() { s.recount(h) })
 	default:
-		s.watchdog.Check(&h.watch)
+		s.watchdog.Check(&h.Watch)
 	}
 }
 
@@ -110,23 +101,35 @@ func (v *leashEvents) handle(h *hold, kind string) {
 // still known.
 func (v *leashEvents) answerLateWatcher(token int64, carrier string) {
 	s := v.service
-	if e, ok := v.ends.Find(token, carrier); ok {
+	if e, ok := s.holds.Ends.Find(token, carrier); ok {
 		s.spawn(func() { event.WriteTombstone(s.redis, e.Hold, e.Text, 2*s.cfg.WatchdogTimeout, "") })
+	}
+}
+
+// recount lowers the count of h to that in Redis, because another Leash has released counts.
+func (s *Service) recount(h *hold.Hold) {
+	if !h.LockRequests(s.deadline()) {
+		return
+	}
+	defer h.UnlockRequests()
+	info, err := s.redis.Inspect(h.Lock(), s.deadline())
+	if f, ok := info.Find(h.Token); err == nil && ok && f.Record.Carrier == h.Carrier.Name {
+		h.LowerCount(f.Count)
 	}
 }
 
 // Watch implements event.Holds.
 func (v *leashEvents) Watch(lock script.Lock, token int64) (seen script.Hold, end <-chan string, cancel func()) {
-	h := v.service.find(lock, options{token: token}.meansHold)
+	h := v.service.holds.Find(lock, options{token: token}.meansHold)
 	if h == nil {
 		return seen, nil, nil
 	}
-	told := h.watchEnd()
+	told := h.WatchEnd()
 	if told == nil {
 		return seen, nil, nil
 	}
-	seen = script.Hold{Mode: h.mode(), Owner: h.owner(), Record: script.Record{Token: h.token, Carrier: h.carrier.name}}
-	return seen, told, func() { h.unwatch(told) }
+	seen = script.Hold{Mode: h.Mode(), Owner: h.Owner(), Record: script.Record{Token: h.Token, Carrier: h.Carrier.Name}}
+	return seen, told, func() { h.Unwatch(told) }
 }
 
 // GraceLeft implements event.Holds.

@@ -61,8 +61,8 @@ func TestPendingEventsOfOthers(t *testing.T) {
 	t.Parallel()
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
 	s.receive(event.Text(event.Moved, 1, "another:1.1", "key"))
-	s.receive(event.Text(event.Wanted, 1, s.uuid+":1.1", "key")) // nobody here wants to know
-	s.receive(event.Text(event.Moved, 2, s.uuid+":1.1", "key"))
+	s.receive(event.Text(event.Wanted, 1, s.holds.Leash+":1.1", "key")) // nobody here wants to know
+	s.receive(event.Text(event.Moved, 2, s.holds.Leash+":1.1", "key"))
 	if n := s.events.pending.Holds(); n != 1 {
 		t.Errorf("events of %d holds are kept, want 1", n)
 	}

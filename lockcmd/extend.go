@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"strconv"
 	"time"
 
 	"leash/lockcmd/event"
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 	"leash/proxy/resp"
 	"leash/renewal"
@@ -42,7 +42,7 @@ func (c *Carrier) extend(_ context.Context, dst []byte, args [][]byte) []byte {
 		if h == nil {
 			return appendError(dst, msgNotHeld)
 		}
-		o.token = h.token
+		o.token = h.Token
 	}
 	for range 16 {
 		left, err := c.tryExtend(c.id(key), o, ms, until)
@@ -83,15 +83,15 @@ func (c *Carrier) tryExtend(lock script.Lock, o options, ms int64, until time.Ti
 		return 0, errIsRenewed
 	}
 	rest := script.MaxTTL
-	h := s.find(lock, func(h *hold) bool { return h.token == f.Record.Token && h.carrier.name == f.Record.Carrier })
+	h := s.holds.FindRef(script.Ref{Lock: lock, Token: f.Record.Token, Carrier: f.Record.Carrier})
 	if most := f.Record.Terms().MaxHold; h != nil {
-		rest = h.maxHoldLeft(heard)
+		rest = h.MaxHoldLeft(heard)
 	} else if most > 0 {
 		// The age is negative after a step back of Redis's clock.
 		rest = most - max(script.Millis(info.Now-f.Record.Since), 0)
 	}
 	if rest < script.MaxTTL {
-		ms = capLease(script.Millis(ms), rest).Milliseconds()
+		ms = hold.CapLease(script.Millis(ms), rest).Milliseconds()
 	}
 	args := s.extendArgs(lock, f, time.Duration(ms)*time.Millisecond)
 	var done script.ExtendResult
@@ -99,11 +99,11 @@ func (c *Carrier) tryExtend(lock script.Lock, o options, ms int64, until time.Ti
 	case h == nil:
 		args.Event = event.Text("extended", f.Record.Token, f.Record.Carrier, lock.Key)
 		done, err = s.redis.Extend(args, until)
-	case !h.lockRequests(until):
+	case !h.LockRequests(until):
 		return 0, script.ErrRefused
 	default:
-		defer h.unlockRequests()
-		done, err = h.extend(args, script.Millis(ms), until)
+		defer h.UnlockRequests()
+		done, err = s.extendHold(h, args, script.Millis(ms), until)
 	}
 	left = done.Left
 	if rest < script.MaxTTL {
@@ -118,63 +118,43 @@ func (s *Service) extendArgs(lock script.Lock, f script.Hold, lasts time.Duratio
 		Keep: s.cfg.WatchdogTimeout}
 }
 
-// extend extends h, whose requests the caller has locked. From before the call is sent, h counts as
-// safe for no longer than the call may leave it.
-func (h *hold) extend(args script.ExtendArgs, ttl time.Duration, until time.Time) (done script.ExtendResult,
-	err error) {
-	w, now := h.carrier.service.watchdog, time.Now()
-	if short := renewal.Until(now, ttl); short.Before(w.Until(&h.watch)) {
-		w.Correct(&h.watch, short, now)
-	}
-	done, err = h.carrier.service.redis.Extend(args, until)
-	switch {
-	case err != nil || done.Left < 0:
-		w.Check(&h.watch) // Redis will tell how long h lasts
-	default:
-		h.setLease(ttl, renewal.Until(done.Sent, script.Millis(done.Left)))
+// extendHold extends h, whose requests the caller has locked.
+func (s *Service) extendHold(h *hold.Hold, args script.ExtendArgs, ttl time.Duration,
+	until time.Time) (done script.ExtendResult, err error) {
+	h.ExtendFor(ttl)
+	if done, err = s.redis.Extend(args, until); err != nil || done.Left < 0 {
+		s.watchdog.Check(&h.Watch) // Redis will tell how long h lasts
+	} else {
+		h.SetLease(ttl, renewal.Until(done.Sent, script.Millis(done.Left)))
 	}
 	return done, err
 }
 
-// setLease sets how long a lease lasts.
-func (h *hold) setLease(ttl time.Duration, until time.Time) {
-	w := h.carrier.service.watchdog
-	h.carrier.mu.Lock()
-	defer h.carrier.mu.Unlock()
-	if !h.Lease || h.state != held {
-		return
-	}
-	h.ttl = ttl
-	w.Correct(&h.watch, until, time.Now())
-	w.Add(&h.watch, h.plan(until))
-}
-
 // switchToLease turns h into a lease. h is renewed so far, and nobody has been told of it. A hold
 // that was acquired before the group is left alone. A hold that Redis does not have is forgotten.
-func (h *hold) switchToLease(of *holdGroup, ttl time.Duration, until time.Time) error {
-	s := h.carrier.service
-	if !h.inGroup(of) {
+func (s *Service) switchToLease(h *hold.Hold, of *hold.Group, ttl time.Duration, until time.Time) error {
+	if !h.In(of) {
 		return nil
 	}
-	if !h.lockRequests(until) {
+	if !h.LockRequests(until) {
 		return script.ErrRefused
 	}
-	defer h.unlockRequests()
-	if !h.markAsLease(of) {
+	defer h.UnlockRequests()
+	if !h.MarkAsLease(of) {
 		return nil
 	}
-	info, err := s.redis.Inspect(h.lock(), until)
+	info, err := s.redis.Inspect(h.Lock(), until)
 	if err != nil {
 		return err
 	}
-	f, ok := info.Find(h.token)
-	if !ok || f.Record.Carrier != h.carrier.name {
-		h.apply(dropped, "") // it was lost
+	f, ok := info.Find(h.Token)
+	if !ok || f.Record.Carrier != h.Carrier.Name {
+		h.Apply(hold.Dropped) // it was lost
 		return nil
 	}
-	args := s.extendArgs(h.lock(), f, ttl)
+	args := s.extendArgs(h.Lock(), f, ttl)
 	args.ToLease = true
-	done, err := h.extend(args, ttl, until)
+	done, err := s.extendHold(h, args, ttl, until)
 	if err == nil && done.Left < 0 {
 		err = script.ErrRefused
 	}
@@ -182,17 +162,7 @@ func (h *hold) switchToLease(of *holdGroup, ttl time.Duration, until time.Time) 
 }
 
 // newRequestID returns an id that nobody else has.
-func (s *Service) newRequestID() string { return s.ownerName(s.owners.Add(1)) }
-
-// ownerName is the name of a generated owner.
-func (s *Service) ownerName(n int64) string {
-	var name [64]byte
-	return string(s.appendOwnerName(name[:0], n))
-}
-
-func (s *Service) appendOwnerName(dst []byte, n int64) []byte {
-	return strconv.AppendInt(append(append(dst, s.uuid...), ':'), n, 10)
-}
+func (s *Service) newRequestID() string { return s.holds.OwnerName(s.holds.NewOwners(1)) }
 
 // check runs LOCK.CHECK: whether Redis has a hold with that token.
 func (c *Carrier) check(_ context.Context, dst []byte, args [][]byte) []byte {

@@ -128,8 +128,8 @@ func TestR24ALateCheckDoesNotShortenALease(t *testing.T) {
 		var safe time.Time
 		asked := func(meanwhile func()) {
 			results := s.watchdog.Stats.Renewals.Load()
-			safe = s.watchdog.Until(&h.watch)
-			s.watchdog.Check(&h.watch)
+			safe = s.watchdog.Until(&h.Watch)
+			s.watchdog.Check(&h.Watch)
 			meanwhile()
 			eventually(t, soon, "Redis has said how long it lasts", func() bool {
 				return s.watchdog.Stats.Renewals.Load() > results
@@ -142,7 +142,7 @@ func TestR24ALateCheckDoesNotShortenALease(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			late.Release()
 		})
-		if lost := safe.Sub(s.watchdog.Until(&h.watch)); lost > time.Second {
+		if lost := safe.Sub(s.watchdog.Until(&h.Watch)); lost > time.Second {
 			t.Errorf("%v: the lease ends %v earlier", mode, lost)
 		}
 		want(t, a.do("LOCK.RELEASE", key), ":1")

@@ -204,7 +204,7 @@ func TestR22EveryReleaseWakesTheHead(t *testing.T) {
 			},
 			"undo": func(a *conn, key string, _ int64) {
 				s.redis.Undo(script.UndoArgs{Lock: script.Lock{Key: key}, Mode: script.Plain, Owner: "me",
-					Carrier: a.carrier.name, Acquire: 1, Number: 2})
+					Carrier: a.carrier.Name, Acquire: 1, Number: 2})
 			},
 		}
 		for what, release := range ways {

@@ -12,6 +12,7 @@ import (
 	"leash/internal/redistest"
 	"leash/lockcmd/event"
 	"leash/lockcmd/failover"
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 )
 
@@ -52,8 +53,8 @@ func TestR2GraceLateRestore(t *testing.T) {
 				return a.do(words...)
 			}
 			tokenOf(t, ask(c.take))
-			h := a.carrier.last(func(*hold) bool { return true })
-			restore := h.mode().Restore
+			h := a.carrier.last(func(*hold.Hold) bool { return true })
+			restore := h.Mode().Restore
 			rdb.ScriptLoad(t.Context(), restore.Source)
 			rdb.ConfigSet(t.Context(), "slowlog-log-slower-than", "0")
 			rdb.ConfigSet(t.Context(), "slowlog-max-len", "10000")

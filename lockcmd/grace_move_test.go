@@ -11,6 +11,7 @@ import (
 
 	"leash/internal/redistest"
 	"leash/lockcmd/event"
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 )
 
@@ -68,7 +69,7 @@ func TestR2GraceOfMoves(t *testing.T) {
 		hanging := 0
 		for _, h := range other.heldIn(slot) {
 			r, ok := recordOf(t, rdb, h)
-			if ok && r.Carrier == h.carrier.name && !other.graces.NeedsRepair(h.key(), &h.watch) {
+			if ok && r.Carrier == h.Carrier.Name && !other.graces.NeedsRepair(h.Key(), &h.Watch) {
 				hanging++
 			}
 		}
@@ -88,11 +89,9 @@ func TestR2GraceOfMoves(t *testing.T) {
 }
 
 // heldIn returns this Leash's holds in a slot.
-func (s *Service) heldIn(slot int) (holds []*hold) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for h := range s.holds.all() {
-		if script.SlotOf(h.key()) == slot {
+func (s *Service) heldIn(slot int) (holds []*hold.Hold) {
+	for _, h := range s.allHolds() {
+		if script.SlotOf(h.Key()) == slot {
 			holds = append(holds, h)
 		}
 	}
@@ -100,14 +99,14 @@ func (s *Service) heldIn(slot int) (holds []*hold) {
 }
 
 // recordOf returns Redis's record of a hold.
-func recordOf(t testing.TB, rdb redis.UniversalClient, h *hold) (script.Record, bool) {
+func recordOf(t testing.TB, rdb redis.UniversalClient, h *hold.Hold) (script.Record, bool) {
 	t.Helper()
-	key, field := script.RecordsKey(h.key()), h.owner()
-	switch h.mode() {
+	key, field := script.RecordsKey(h.Key()), h.Owner()
+	switch h.Mode() {
 	case script.Write:
 		field += ":write"
 	case script.Plain, script.Fair:
-		key, field = h.key(), script.RecordField
+		key, field = h.Key(), script.RecordField
 	}
 	return script.ParseRecord(rdb.HGet(t.Context(), key, field).Val())
 }
@@ -139,8 +138,8 @@ func TestR2GraceCountsMoves(t *testing.T) {
 					modes := strings.Fields(mode)
 					token := first.token(append([]string{key, "OWNER", "me"}, modes...)...)
 					a.attach(key, "me", token)
-					h := a.carrier.last(func(*hold) bool { return true })
-					if n := h.moves(); n != 1 {
+					h := a.carrier.last(func(*hold.Hold) bool { return true })
+					if n := h.Details().Moves; n != 1 {
 						t.Fatalf("it was moved %d times", n)
 					}
 					defer beginGrace(t, s, key)()
@@ -159,10 +158,10 @@ func TestR2GraceCountsMoves(t *testing.T) {
 					} else if len(c.asks) == 0 || c.asks[0] != "LOCK.RELEASE" {
 						eventually(t, soon, "its carrier is the one it was moved to", func() bool {
 							r, _ := recordOf(t, rdb, h)
-							return r.Carrier == a.carrier.name
+							return r.Carrier == a.carrier.Name
 						})
 						want(t, rdb.Get(t.Context(), script.TombstoneKey(key, token, "other:1.1")).Val(),
-							event.Moved+" "+a.carrier.name)
+							event.Moved+" "+a.carrier.Name)
 					} else if exists(t, rdb, key) {
 						t.Error("it is there")
 					}
@@ -177,7 +176,7 @@ func TestR2GraceCountsMoves(t *testing.T) {
 
 // writeMovedRecord writes a record that gives h to a carrier that does not exist, after the given
 // moves.
-func writeMovedRecord(t testing.TB, rdb redis.UniversalClient, h *hold, moves string) {
+func writeMovedRecord(t testing.TB, rdb redis.UniversalClient, h *hold.Hold, moves string) {
 	t.Helper()
 	r, ok := recordOf(t, rdb, h)
 	if !ok {
@@ -185,12 +184,12 @@ func writeMovedRecord(t testing.TB, rdb redis.UniversalClient, h *hold, moves st
 	}
 	text := script.RecordPrefix(r.Token, "other:1.1") + "1 1 " + strconv.FormatInt(r.Since, 10) + " " +
 		strconv.FormatInt(r.TTL, 10) + " " + r.Options + " " + moves + " - -"
-	key, field := script.RecordsKey(h.key()), h.owner()
-	switch h.mode() {
+	key, field := script.RecordsKey(h.Key()), h.Owner()
+	switch h.Mode() {
 	case script.Write:
 		field += ":write"
 	case script.Plain:
-		key, field = h.key(), script.RecordField
+		key, field = h.Key(), script.RecordField
 	}
 	if err := rdb.HSet(context.Background(), key, field, text).Err(); err != nil {
 		t.Fatal(err)

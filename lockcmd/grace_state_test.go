@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 )
 
@@ -85,15 +86,15 @@ func TestR2GraceCorrectsLeases(t *testing.T) {
 				eventually(t, soon, "the lease is right", func() bool {
 					return rdb.PTTL(t.Context(), key).Val() > 5*time.Minute
 				})
-				h := a.carrier.last(func(*hold) bool { return true })
-				if left := time.Until(s.watchdog.Until(&h.watch)); left < 5*time.Minute {
+				h := a.carrier.last(func(*hold.Hold) bool { return true })
+				if left := time.Until(s.watchdog.Until(&h.Watch)); left < 5*time.Minute {
 					t.Errorf("its owner relies on it for %v", left)
 				}
 				want(t, connect(t, other).do("LOCK.EXTEND", key, "60000", "TOKEN", strconv.FormatInt(token, 10)),
 					":60000")
 				eventually(t, soon, "what another has set counts", func() bool {
 					s.watchdog.CheckAll()
-					return time.Until(s.watchdog.Until(&h.watch)) < 2*time.Minute
+					return time.Until(s.watchdog.Until(&h.Watch)) < 2*time.Minute
 				})
 				if left := rdb.PTTL(t.Context(), key).Val(); left > 2*time.Minute {
 					t.Errorf("it lasts for %v", left)
@@ -113,12 +114,12 @@ func TestR2RestoreBesideAnotherHoldWritesNothing(t *testing.T) {
 		a.token(key, "WRITE", "OWNER", "me")
 		before := writeRecord(t, rdb, key)
 		a.token(key, "READ", "OWNER", "me")
-		h := a.carrier.last(func(h *hold) bool { return h.mode() == script.Read })
+		h := a.carrier.last(func(h *hold.Hold) bool { return h.Mode() == script.Read })
 		defer beginGrace(t, s, key)()
 		m, _ := s.graces.MasterOf(key, time.Time{}, time.Now().Add(soon))
 		rdb.HDel(t.Context(), key, "me") // the new master does not know it
 		rdb.HSet(t.Context(), script.RecordsKey(key), "me:write", before)
-		s.putOther(h, h.token+1)
+		s.putOther(h, h.Token+1)
 		results, _, err := s.redis.Restore(s.restoreArgs(m, h), s.deadline())
 		if after := writeRecord(t, rdb, key); err != nil || results[0].Outcome != script.RestoreHeldByOther ||
 			before != after {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 	"leash/lockcmd/wait"
 )
@@ -36,7 +37,7 @@ func (rel *releaseRequest) handOver(w *wait.Waiter[result], at wait.Position, un
 	rel.outcomeUnknown = rel.outcomeUnknown || o.unknown
 	told := err == nil && o.answer == script.HoldEnded // a release tells everybody
 	if o.given {
-		o.grant.kind, o.grant.handovers = granted, rel.hold.handovers()+1
+		o.grant.kind, o.grant.handovers = granted, rel.hold.Details().Handovers+1
 		s.stats.handovers.Add(1)
 		s.stats.handoverTimes.Observe(time.Since(began))
 	}
@@ -59,7 +60,7 @@ func (a *acquisition) takeOver(rel *releaseRequest, at wait.Position, until time
 	r, unknown, err := s.redis.Handover(&script.HandoverArgs{
 		End: rel.endArgs(), Grant: a.grantTerms(), Mode: a.options.mode, Turn: s.waits.Entry(a.options.mode),
 		TurnOver:  at.Place == script.PlaceFirst, // its turn ends if another Leash waits
-		TurnEvent: wait.TurnEvent(h.lock(), h.mode()),
+		TurnEvent: wait.TurnEvent(h.Lock(), h.Mode()),
 	}, until)
 	grant := result{token: r.Token, left: r.Left, sent: r.Sent, others: r.Others}
 	return handover{answer: r.Answer, unknown: unknown, given: r.Granted, grant: grant}, err
@@ -68,7 +69,7 @@ func (a *acquisition) takeOver(rel *releaseRequest, at wait.Position, until time
 func (a *acquisition) undoHandover(r *result, copyPending bool) {
 	if r != nil {
 		h, _ := a.hold(*r)
-		h.apply(closedToRelease, "")
+		h.Apply(hold.ClosedToRelease)
 	}
 	if s := a.carrier.service; copyPending {
 		s.spawn(func() { s.takeBackTwice(a) })
@@ -76,7 +77,7 @@ func (a *acquisition) undoHandover(r *result, copyPending bool) {
 }
 
 func (a *permitAcquisition) takeOver(rel *releaseRequest, at wait.Position, until time.Time) (handover, error) {
-	r, unknown, err := rel.service.redis.HandOverPermit(rel.hold.owner(), rel.hold.ref(), a.request(at), until)
+	r, unknown, err := rel.service.redis.HandOverPermit(rel.hold.Owner(), rel.hold.Ref(), a.request(at), until)
 	grant := result{others: r.Others, permitsLeft: r.Available, grants: r.Grants, sent: r.Sent}
 	return handover{answer: r.Answer, unknown: unknown, given: r.Granted, grant: grant}, err
 }

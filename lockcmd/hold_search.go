@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"math/rand/v2"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 )
 
@@ -64,7 +64,7 @@ const searchPart = 512
 
 // foundHold is a hold with the value that it is ordered by.
 type foundHold struct {
-	*hold
+	*hold.Hold
 	value int64
 }
 
@@ -85,7 +85,7 @@ func (s *Service) SearchHolds(search HoldSearch) HoldList {
 	slices.SortFunc(found[first:last], order)
 	list := HoldList{Found: len(found), Holds: make([]HoldView, 0, last-first)}
 	for _, f := range found[first:last] {
-		if v, ok := f.view(); ok {
+		if v, ok := s.view(f.Hold); ok {
 			list.Holds = append(list.Holds, v)
 		}
 	}
@@ -94,58 +94,58 @@ func (s *Service) SearchHolds(search HoldSearch) HoldList {
 
 // findHolds returns the holds that fit a search, in no order.
 func (s *Service) findHolds(search HoldSearch) (found []foundHold) {
-	var part [searchPart]*hold
-	now := s.now()                     // for all, so that they keep their order
-	clients := make(map[*Carrier]bool) // whether the text is in the name of the client
+	var part [searchPart]*hold.Hold
+	now := s.holds.Now()                    // for all, so that they keep their order
+	clients := make(map[*hold.Carrier]bool) // whether the text is in the name of the client
 	for after, more := uint32(0), true; more; {
 		var n int
-		n, after, more = s.part(after, part[:])
+		n, after, more = s.holds.Part(after, part[:])
 		for _, h := range part[:n] {
-			if (search.Match == nil || search.Match(h.key())) && h.fits(search.Text, clients) {
-				found = append(found, foundHold{h, h.value(search.By, now)})
+			if (search.Match == nil || search.Match(h.Key())) && fits(h, search.Text, clients) {
+				found = append(found, foundHold{h, s.value(h, search.By, now)})
 			}
 		}
 	}
 	return found
 }
 
-func (h *hold) fits(text string, clients map[*Carrier]bool) bool {
-	if text == "" || strings.Contains(h.key(), text) || strings.Contains(h.owner(), text) {
+func fits(h *hold.Hold, text string, clients map[*hold.Carrier]bool) bool {
+	if text == "" || strings.Contains(h.Key(), text) || strings.Contains(h.Owner(), text) {
 		return true
 	}
-	fits, known := clients[h.carrier]
+	there, known := clients[h.Carrier]
 	if !known {
-		fits = strings.Contains(h.carrier.clientName(), text)
-		clients[h.carrier] = fits
+		there = strings.Contains(h.Carrier.Client().Name, text)
+		clients[h.Carrier] = there
 	}
-	return fits
+	return there
 }
 
 // value is what h is ordered by at that time of its Service; 0 if that is no number.
-func (h *hold) value(by HoldOrder, now uint32) int64 {
+func (s *Service) value(h *hold.Hold, by HoldOrder, now uint32) int64 {
 	switch by {
 	case ByAge:
-		return h.ageAt(now)
+		return h.AgeAt(now)
 	case ByGrant:
-		return -h.ageAt(now)
+		return -h.AgeAt(now)
 	case ByTTL:
-		left, _ := h.left()
+		left, _ := h.Left()
 		return int64(left)
 	case ByWaiters:
-		return int64(h.carrier.service.waiters(h.lock()))
+		return int64(s.waiters(h.Lock()))
 	case ByMode:
-		return int64(h.kind)
+		return int64(h.Mode().ID)
 	}
 	return 0
 }
 
 func (by HoldOrder) compare(a, b foundHold) int {
 	if by == ByKey {
-		if order := cmp.Compare(a.key(), b.key()); order != 0 {
+		if order := cmp.Compare(a.Key(), b.Key()); order != 0 {
 			return order
 		}
 	}
-	return cmp.Or(cmp.Compare(a.value, b.value), cmp.Compare(a.token, b.token), cmp.Compare(a.entry, b.entry))
+	return cmp.Or(cmp.Compare(a.value, b.value), cmp.Compare(a.Token, b.Token), cmp.Compare(a.Key(), b.Key()))
 }
 
 // selectFirst moves the n first ones in the order to the front, in no order. On average, it takes
@@ -171,33 +171,23 @@ func selectFirst(list []foundHold, n int, order func(a, b foundHold) int) {
 }
 
 // view returns h as people see it. ok is false if it has ended.
-func (h *hold) view() (v HoldView, ok bool) {
-	c := h.carrier
+func (s *Service) view(h *hold.Hold) (v HoldView, ok bool) {
+	d := h.Details()
 	v = HoldView{
-		DB: int(h.db), Key: h.key(), Mode: h.mode().Name, Owner: h.owner(), Token: h.token,
-		Client: c.clientName(), ClientID: c.clientID(), Leash: c.service.uuid,
-		Age: h.age(), Waiters: c.service.waiters(h.lock()),
+		DB: h.Lock().DB, Key: h.Key(), Mode: h.Mode().Name, Owner: h.Owner(), Token: h.Token, Count: d.Count,
+		Client: h.Carrier.Client().Name, ClientID: s.clientID(h.Carrier), Leash: s.holds.Leash,
+		Age: h.Age(), TTL: d.TTL, Lease: d.Terms.Lease, Waiters: s.waiters(h.Lock()),
 	}
-	v.Left, _ = h.left()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	v.Count, v.TTL, v.Lease = int64(h.count), h.ttl, h.Lease
-	return v, h.state != over
-}
-
-// clientID is the number of the client that c belongs to, as NewCarrier got it.
-func (c *Carrier) clientID() int64 {
-	number, _, _ := strings.Cut(strings.TrimPrefix(c.name, c.service.uuid+":"), ".")
-	id, _ := strconv.ParseInt(number, 10, 64)
-	return id
+	v.Left, _ = h.Left()
+	return v, d.State != hold.Over
 }
 
 // viewOf is a hold as Redis has it, at Redis's time in ms.
 func (s *Service) viewOf(key string, db int, f script.Hold, now int64, left time.Duration) HoldView {
-	if h := s.find(script.Lock{DB: db, Key: key}, func(h *hold) bool {
-		return h.token == f.Record.Token && h.carrier.name == f.Record.Carrier
+	if h := s.holds.Find(script.Lock{DB: db, Key: key}, func(h *hold.Hold) bool {
+		return h.Token == f.Record.Token && h.Carrier.Name == f.Record.Carrier
 	}); h != nil {
-		if v, ok := h.view(); ok {
+		if v, ok := s.view(h); ok {
 			return v
 		}
 	}

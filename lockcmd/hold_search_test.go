@@ -74,7 +74,7 @@ func TestSearchHolds(t *testing.T) {
 	}
 }
 
-func clientOf(c *conn) int64 { return c.carrier.clientID() }
+func clientOf(c *conn) int64 { return c.carrier.service.clientID(&c.carrier.Carrier) }
 
 // TestSearchHoldsBesideChanges searches while holds come and go.
 func TestSearchHoldsBesideChanges(t *testing.T) {
@@ -144,7 +144,7 @@ func TestViewLock(t *testing.T) {
 		token = far.token(key+":far", "READ")
 		v = view(key + ":far")
 		if len(v.Holds) != 1 || v.Holds[0].Token != token || v.Holds[0].ClientID != 0 ||
-			v.Holds[0].Leash != elsewhere.uuid {
+			v.Holds[0].Leash != elsewhere.holds.Leash {
 			t.Errorf("a lock of another Leash: got %+v", v)
 		}
 		far.do("SEM.INIT", key+":sem", "2")

@@ -3,20 +3,7 @@ package lockcmd
 import (
 	"crypto/rand"
 	"fmt"
-	"sync/atomic"
 )
-
-// identity is what tells this Leash, its connections and its owners from others.
-type identity struct {
-	uuid     string       // in owners and carriers
-	fairBit  string       // in the scores of FAIR waiters
-	owners   atomic.Int64 // number of the last generated owner
-	carriers atomic.Int64 // number of the last carrier
-}
-
-func newIdentity() identity {
-	return identity{uuid: newUUID(), fairBit: newFairBit()}
-}
 
 // newUUID returns a random UUID, like that of a Redisson client.
 func newUUID() string {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/hold"
 )
 
 func TestR28IdleIsReportedThenReleased(t *testing.T) {
@@ -48,7 +50,7 @@ func TestR28IdleIsReportedThenReleased(t *testing.T) {
 				})
 			}
 		}
-		if n := s.Stats().Losses[reasonIdle]; n != 10 {
+		if n := s.Stats().Losses[hold.ReasonIdle]; n != 10 {
 			t.Errorf("got %d losses counted, want 10", n)
 		}
 	})

@@ -23,12 +23,12 @@ func (c *Carrier) ttl(_ context.Context, dst []byte, args [][]byte) []byte {
 	}
 	h := c.ownHold(string(args[1]), o)
 	if h == nil && o.token != 0 { // a token proves the hold on any connection
-		h = c.service.find(c.id(string(args[1])), o.meansHold)
+		h = c.service.holds.Find(c.id(string(args[1])), o.meansHold)
 	}
 	if h == nil {
 		return appendInt(dst, -2)
 	}
-	left := h.certainFor().Milliseconds()
+	left := h.CertainFor().Milliseconds()
 	if left <= 0 {
 		return appendInt(dst, -2)
 	}

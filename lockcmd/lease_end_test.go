@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/lockcmd/hold"
 	"leash/renewal"
 )
 
@@ -16,8 +17,8 @@ func expiredLease(t *testing.T, mode ...string) (s *Service, a *conn, key string
 	s, _, p := faulty(t, Config{UpstreamTimeout: 4 * time.Second})
 	key = newKey()
 	a, _, _ = delayedLease(t, s, p, key, mode...)
-	h := a.carrier.newest(lockOf(key), func(*hold) bool { return true })
-	eventually(t, soon, "our count is over", h.leaseOver)
+	h := a.carrier.Newest(lockOf(key), func(*hold.Hold) bool { return true })
+	eventually(t, soon, "our count is over", h.LeaseOver)
 	return s, a, key
 }
 
@@ -31,7 +32,7 @@ func TestExpiredLeaseIsNotReentered(t *testing.T) {
 				first := a.token(append([]string{key, "OWNER", "me", "LEASE", "1000"}, mode...)...)
 				h := a.carrier.ownHold(key, options{})
 				time.Sleep(800 * time.Millisecond)
-				s.watchdog.Correct(&h.watch, time.Now(), time.Now())
+				s.watchdog.Correct(&h.Watch, time.Now(), time.Now())
 				token := a.token(append([]string{key, "OWNER", "me", "LEASE", "20000"}, mode...)...)
 				if token != first {
 					a.ms(20000, "LOCK.TTL", key)
@@ -62,7 +63,7 @@ func TestLeaseExtendedAfterItsEndIsReentered(t *testing.T) {
 			first := a.token(append([]string{key, "OWNER", "me", "LEASE", "5000"}, mode...)...)
 			h := a.carrier.ownHold(key, options{})
 			want(t, connect(t, other).do("LOCK.EXTEND", key, "60000", "OWNER", "me"), ":60000")
-			s.watchdog.Correct(&h.watch, time.Now(), time.Now())
+			s.watchdog.Correct(&h.Watch, time.Now(), time.Now())
 			if token := a.token(append([]string{key, "OWNER", "me", "LEASE", "20000"}, mode...)...); token != first {
 				t.Errorf("got token %d after %d", token, first)
 			}
@@ -87,18 +88,18 @@ func TestExpiredLeaseIsReleased(t *testing.T) {
 // has expired, commands find the other.
 func TestExpiredLeaseHidesNoOtherHold(t *testing.T) {
 	t.Parallel()
-	_, a, key := expiredLease(t, "READ")
-	first := a.carrier.newest(lockOf(key), func(*hold) bool { return true })
+	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
+	a, key := connect(t, s), newKey()
 	token := a.token(key, "READ", "LEASE", "60000")
-	a.carrier.mu.Lock()
-	a.carrier.removeHoldLocked(first) // makes the expired hold the newer one
-	a.carrier.addHoldLocked(first)
-	a.carrier.mu.Unlock()
+	a.token(key, "READ", "LEASE", "50000")
+	expired := a.carrier.last(func(*hold.Hold) bool { return true })
+	s.watchdog.Correct(&expired.Watch, time.Now(), time.Now())
+	eventually(t, soon, "our count is over", expired.LeaseOver)
 	if left, _ := strconv.Atoi(a.do("LOCK.TTL", key)[1:]); left < 50000 {
 		t.Errorf("%d ms are left of the other", left)
 	}
-	if h := a.carrier.ownHold(key, options{}); h.token != token {
-		t.Errorf("got the hold with token %d, want %d", h.token, token)
+	if h := a.carrier.ownHold(key, options{}); h.Token != token {
+		t.Errorf("got the hold with token %d, want %d", h.Token, token)
 	}
 }
 
@@ -107,8 +108,8 @@ func TestExpiredLeaseHidesNoOtherHold(t *testing.T) {
 func TestExpiredLeaseIsNoLoss(t *testing.T) {
 	t.Parallel()
 	_, a, key := expiredLease(t)
-	h := a.carrier.newest(lockOf(key), func(*hold) bool { return true })
-	if h.evict(reasonIdle) || len(a.losses) != 0 || a.carrier.Holds() != 0 {
+	h := a.carrier.Newest(lockOf(key), func(*hold.Hold) bool { return true })
+	if h.Evict(hold.ReasonIdle) || len(a.losses) != 0 || a.carrier.Holds() != 0 {
 		t.Errorf("%d losses were reported, %d holds are left", len(a.losses), a.carrier.Holds())
 	}
 }
@@ -120,10 +121,10 @@ func TestR27ExpiredLeaseDoesNotCountForTheQuorum(t *testing.T) {
 	s, _, p := faulty(t, Config{})
 	a, key := connect(t, s), newKey()
 	wantPrefix(t, a.do("LOCK.MACQUIRE", "3", key+"a", key+"b", key+"c", "QUORUM", "2", "LEASE", "60000"), "*3")
-	mine := func(key string) *hold { return a.carrier.ownHold(key, options{}) }
+	mine := func(key string) *hold.Hold { return a.carrier.ownHold(key, options{}) }
 	p.Freeze() // Redis cannot tell whether the lease has expired
-	s.watchdog.Correct(&mine(key+"a").watch, time.Now(), time.Now())
-	eventually(t, soon, "it is over", mine(key+"a").leaseOver)
+	s.watchdog.Correct(&mine(key+"a").Watch, time.Now(), time.Now())
+	eventually(t, soon, "it is over", mine(key+"a").LeaseOver)
 	mine(key + "b").Lost(renewal.ReasonGone)
 	want(t, receive(t, a.losses, soon), key+"b gone")
 	p.Thaw()
@@ -137,11 +138,7 @@ func TestNewLeaseIgnoresThePreviousMaxHold(t *testing.T) {
 	withoutEvents := func(s *Service) { s.events.Own = "nowhere" }
 	s, other, key := leash(t, rdb, Config{}, withoutEvents), leash(t, rdb, Config{}), newKey()
 	a := connect(t, s)
-	first := a.token(key, "OWNER", "me", "LEASE", "20000", "MAXHOLD", "20000")
-	h := a.carrier.ownHold(key, options{})
-	a.carrier.mu.Lock()
-	h.extra.maxHoldEnd = time.Now().Add(2 * time.Second) // as if it had been held for a long time
-	a.carrier.mu.Unlock()
+	first := a.token(key, "OWNER", "me", "LEASE", "20000", "MAXHOLD", "5000")
 	want(t, connect(t, other).do("LOCK.RELEASE", key, "OWNER", "me"), ":1")
 	if token := a.token(key, "OWNER", "me", "LEASE", "20000"); token <= first {
 		t.Errorf("got token %d after %d", token, first)

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"leash/lockcmd/hold"
 )
 
 // maxLimits is how many holds without a connection are remembered for their MAXHOLD. Further ones
@@ -27,7 +29,7 @@ type limits struct {
 
 // limitedHold is a hold and when to release it.
 type limitedHold struct {
-	hold *hold
+	hold *hold.Hold
 	at   time.Time
 }
 
@@ -35,8 +37,8 @@ func newLimits(s *Service) *limits { return &limits{service: s, wake: make(chan 
 
 // add takes holds of one carrier that is gone and that the watchdog does not keep any more. None is
 // released before notBefore. The copies that it keeps do not keep the connection in memory.
-func (l *limits) add(holds []*hold, notBefore time.Time) {
-	left := holds[0].carrier.detachedHolds(holds, notBefore)
+func (l *limits) add(holds []*hold.Hold, notBefore time.Time) {
+	left := detachedHolds(holds, notBefore)
 	if left == nil {
 		return
 	}
@@ -55,19 +57,12 @@ func (l *limits) add(holds []*hold, notBefore time.Time) {
 
 // detachedHolds returns copies, with a copy of their carrier, of the holds that outlast their
 // MAXHOLD.
-func (c *Carrier) detachedHolds(holds []*hold, notBefore time.Time) (left []limitedHold) {
-	now := time.Now()
-	detached := &Carrier{service: c.service, name: c.name, ended: true, how: Expire}
-	detached.client.Store(c.client.Load())
-	detached.requests.Store(c.requests.Load())
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func detachedHolds(holds []*hold.Hold, notBefore time.Time) (left []limitedHold) {
+	now, carrier := time.Now(), holds[0].Carrier.Detached()
 	for _, h := range holds {
-		limit := h.readExtra().maxHoldEnd
-		if at := later(limit, notBefore); !limit.IsZero() && !h.Lease && at.Before(now.Add(h.ttl)) {
-			kept := &hold{carrier: detached, naming: h.naming, token: h.token, db: h.db, kind: h.kind, ttl: h.ttl,
-				count: 1}
-			left = append(left, limitedHold{kept, at})
+		d := h.Details()
+		if at := later(d.MaxHoldEnd, notBefore); !d.MaxHoldEnd.IsZero() && !d.Terms.Lease && at.Before(now.Add(d.TTL)) {
+			left = append(left, limitedHold{h.Copy(carrier), at})
 		}
 	}
 	return left
@@ -112,7 +107,7 @@ func (l *limits) run(ctx context.Context) {
 }
 
 // end releases holds as one batch. It does not block.
-func (l *limits) end(holds []*hold) {
+func (l *limits) end(holds []*hold.Hold) {
 	l.endingBatches.Add(1)
 	ended := l.release(holds)
 	if !l.service.spawn(func() { <-ended; l.endingBatches.Add(-1) }) {
@@ -121,19 +116,13 @@ func (l *limits) end(holds []*hold) {
 }
 
 // release releases holds. done is closed when all have ended.
-func (l *limits) release(holds []*hold) (done <-chan struct{}) {
-	changes := make([]change, len(holds))
-	for i, h := range holds {
-		h.carrier.mu.Lock()
-		changes[i], _ = h.applyLocked(closedToRelease, "")
-		h.carrier.mu.Unlock()
-	}
-	return l.service.follow(time.Time{}, changes...)
+func (l *limits) release(holds []*hold.Hold) (done <-chan struct{}) {
+	return l.service.holds.ApplyAll(hold.ClosedToRelease, holds)
 }
 
 // due removes and returns the holds whose time has come. next is when the next one is due, zero for
 // none.
-func (l *limits) due(now time.Time) (holds []*hold, next time.Time) {
+func (l *limits) due(now time.Time) (holds []*hold.Hold, next time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for len(l.holds) > 0 {

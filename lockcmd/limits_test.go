@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 )
 
@@ -115,8 +116,8 @@ func TestR28MaxHoldAfterAMoveToAnEndedConnection(t *testing.T) {
 		b := connect(t, s)
 		b.token(key, "OWNER", "me", "MAXHOLD", "25000")
 		rdb.HIncrBy(context.Background(), key, "me", 1) // an acquire that Leash does not know
-		h := s.find(lockOf(key), func(*hold) bool { return true })
-		if !h.lockRequests(s.deadline()) {
+		h := s.holds.Find(lockOf(key), func(*hold.Hold) bool { return true })
+		if !h.LockRequests(s.deadline()) {
 			t.Fatal("its request lock is taken")
 		}
 		rel := s.beginRelease(h, false)
@@ -124,7 +125,7 @@ func TestR28MaxHoldAfterAMoveToAnEndedConnection(t *testing.T) {
 		if code, err := rel.send(s.deadline()); code != script.CountsRemain || err != nil {
 			t.Fatalf("released: %d, %v", code, err)
 		}
-		h.unlockRequests()
+		h.UnlockRequests()
 		s.limits.wait(t)
 		if exists(t, rdb, key) {
 			t.Error("released: it is still there")
@@ -139,21 +140,19 @@ func TestR28MaxHoldDuringAReleaseThatFails(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		a := connect(t, s)
-		a.token(key, "MAXHOLD", "25000")
-		h := s.find(lockOf(key), func(*hold) bool { return true })
-		if !h.lockRequests(s.deadline()) {
+		a.token(key, "MAXHOLD", "2000")
+		h := s.holds.Find(lockOf(key), func(*hold.Hold) bool { return true })
+		if !h.LockRequests(s.deadline()) {
 			t.Fatal("its request lock is taken")
 		}
 		rel := s.beginRelease(h, true)
-		h.carrier.mu.Lock()
-		h.extra.maxHoldEnd = time.Now()
-		h.carrier.mu.Unlock()
-		if h.evict(reasonMaxHold) || len(a.losses) != 0 {
+		eventually(t, soon, "MAXHOLD is over", func() bool { return h.MaxHoldLeft(time.Now()) <= 0 })
+		if h.Evict(hold.ReasonMaxHold) || len(a.losses) != 0 {
 			t.Error("it was lost during the release")
 		}
 		rel.resume()
-		h.unlockRequests()
-		want(t, receive(t, a.losses, soon), key+" "+reasonMaxHold)
+		h.UnlockRequests()
+		want(t, receive(t, a.losses, soon), key+" "+hold.ReasonMaxHold)
 		eventually(t, soon, "it is released", func() bool { return !exists(t, rdb, key) })
 	})
 }
@@ -189,10 +188,10 @@ func TestLimitsAreDropped(t *testing.T) {
 	a, key := connect(t, s), newKey()
 	a.token(key, "MAXHOLD", "25000")
 	a.carrier.End(Expire)
-	h := &hold{carrier: a.carrier, naming: numbered(key, 1), ttl: time.Hour,
-		extra: &extra{maxHoldEnd: time.Now().Add(time.Minute)}}
+	h := hold.New(&a.carrier.Carrier, &hold.Grant{Key: key, Mode: script.Plain, Number: 1, TTL: time.Hour,
+		Terms: script.Terms{MaxHold: time.Minute}, Since: time.Now()})
 	for range 3 {
-		many := make([]*hold, maxLimits/2)
+		many := make([]*hold.Hold, maxLimits/2)
 		for i := range many {
 			many[i] = h
 		}

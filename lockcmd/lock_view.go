@@ -66,8 +66,8 @@ func (s *Service) ViewLock(db int, key string, until time.Time) (LockView, error
 	}
 	if isPermits || info.Owner == "" {
 		v.Mode = ""
-		for _, h := range s.ofLock(lock) {
-			if hv, ok := h.view(); ok && h.mode() == script.Permit {
+		for _, h := range s.holds.OfLock(lock) {
+			if hv, ok := s.view(h); ok && h.IsPermit() {
 				v.Holds, v.Mode = append(v.Holds, hv), hv.Mode
 			}
 		}
@@ -110,7 +110,7 @@ func viewWaiter(w *wait.Waiter[result]) WaiterView {
 	if c == nil {
 		return v
 	}
-	v.Client, v.ClientID = c.clientName(), c.clientID()
+	v.Client, v.ClientID = c.Client().Name, c.service.clientID(&c.Carrier)
 	if since, ok := c.waiting.Waits(); ok {
 		v.Waited = time.Since(since)
 	}

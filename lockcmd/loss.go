@@ -1,89 +1,20 @@
 package lockcmd
 
 import (
+	"bytes"
 	"time"
 
+	"leash/lockcmd/hold"
+	"leash/proxy/resp"
 	"leash/renewal"
 )
 
-// reasonMaxHold is the reason for a loss at the end of MAXHOLD.
-const reasonMaxHold = "maxhold"
-
-// maxUnreportedLosses is how many losses wait to be reported to a connection. With one more it is
-// closed.
-const maxUnreportedLosses = 1024
-
-// reasonQuorum is the reason for the loss of a hold of a MACQUIRE when too few of its holds remain.
-const reasonQuorum = "quorum"
-
-// lossReport is what follows from the loss of a hold.
-type lossReport struct {
-	hold     *hold
-	reason   string
-	reported bool // the owner must be told
-	closes   bool // that ends the connection
-	unknown  bool // nobody knew of the hold
-	// holds of its group that are useless without it; they are ended after the owner was told
-	remaining []*hold
-}
-
-// noteLossLocked decides what the owner of h is told. The loss ends the connection, or with ONLOSS
-// ERROR it is the reply to the next LOCK command for the key.
-func (h *hold) noteLossLocked(reason string, evicted bool) *lossReport {
-	c, r := h.carrier, lossReport{reported: true}
-	if b := h.readExtra().group; b != nil {
-		r = b.loseLocked(h, evicted)
-	}
-	r.hold, r.reason = h, reason
-	switch {
-	case !r.reported:
-	case !h.ErrorOnLoss || len(c.unreportedLosses) >= maxUnreportedLosses:
-		r.closes, c.closingLoss = true, &r
-	default:
-		c.unreportedLosses = append(c.unreportedLosses, unreportedLoss{h.lock(), h.owner(), h.token, reason})
-	}
-	return &r
-}
-
-// tell tells the owner of the loss (R27).
-func (r *lossReport) tell() {
-	h, c := r.hold, r.hold.carrier
-	if r.reported {
-		h.push(lostNotice)
-	}
-	if r.closes {
-		c.host.End([]byte(h.key()), r.reason)
-		c.mu.Lock()
-		if c.closingLoss == r {
-			c.closingLoss = nil
-		}
-		c.mu.Unlock()
-	}
-	if !r.unknown {
-		c.service.recordLoss(h, r.reason)
-	}
-	for _, other := range r.remaining {
-		other.evict(reasonQuorum)
-	}
-}
-
-// recordLoss counts a loss that was reported, and queues it for the log. It does not block: a slow
-// log must not delay the reports of other losses.
-func (s *Service) recordLoss(h *hold, reason string) {
-	s.stats.lost(reason)
-	s.observeLoss(h, reason)
-	if !s.losses.add(loss{h, reason, h.carrier.clientName()}) {
-		s.stats.unlogged.Add(1)
-	}
-}
-
 // resolveMissing settles a hold that Redis does not have, with its requests locked by the caller.
 // If it is lost, lost is the reason. An error means that nobody knows.
-func (h *hold) resolveMissing(until time.Time) (lost string, err error) {
-	s := h.carrier.service
+func (s *Service) resolveMissing(h *hold.Hold, until time.Time) (lost string, err error) {
 	how, err := s.readTombstone(h, until)
-	safe := s.watchdog.Until(&h.watch)
-	if err == nil && how == renewal.Gone && !h.leaseOverAt(safe) {
+	safe := h.SafeUntil()
+	if err == nil && how == renewal.Gone && !h.LeaseOverAt(safe) {
 		how, err = s.restore(h, until)
 	}
 	switch {
@@ -92,27 +23,7 @@ func (h *hold) resolveMissing(until time.Time) (lost string, err error) {
 	case how == renewal.Renewed:
 		return "", errRestored
 	}
-	return h.settleMissing(how, safe), nil
-}
-
-// settleMissing settles a hold that Redis does not have. how says why, and it was safe until that
-// time. Its owner ended or moved it by another way, its lease is over, or it is lost. Then lost is
-// the reason.
-func (h *hold) settleMissing(how renewal.Outcome, safe time.Time) (lost string) {
-	switch {
-	case endedByOwner(how):
-		h.Ended(how)
-		return ""
-	case h.leaseOverAt(safe):
-		h.Ended(renewal.Expired)
-		return ""
-	case how == renewal.Broken:
-		lost = renewal.ReasonBroken
-	default:
-		lost = renewal.ReasonGone
-	}
-	h.apply(notFound, lost)
-	return lost
+	return h.SettleMissing(how, safe), nil
 }
 
 // replyAbsent answers when Redis has no such hold. It was lost if this connection had it.
@@ -121,15 +32,73 @@ func (c *Carrier) replyAbsent(dst []byte, key string, o options, until time.Time
 	if h == nil {
 		return appendError(dst, msgNotHeld)
 	}
-	if !h.lockRequests(until) {
+	if !h.LockRequests(until) {
 		return c.timeout(dst, msgRefused)
 	}
-	defer h.unlockRequests()
-	switch lost, err := h.resolveMissing(until); {
+	defer h.UnlockRequests()
+	switch lost, err := c.service.resolveMissing(h, until); {
 	case err != nil:
 		return c.timeout(dst, msgRefused)
 	case lost != "":
 		return appendError(dst, c.lossText(h, lost))
 	}
 	return appendError(dst, msgNotHeld)
+}
+
+// lossText is the error that tells the client of the loss of h.
+func (c *Carrier) lossText(h *hold.Hold, reason string) string {
+	c.ForgetLoss(h)
+	return msgLost(h.Key(), reason)
+}
+
+// takeUnreportedLoss returns and removes an unreported loss of one of the command's keys, to be the
+// reply. If the TOKEN or OWNER of the command names another hold, the command runs instead.
+// Otherwise the reply would be taken for the end of that hold.
+func (c *Carrier) takeUnreportedLoss(verb []byte, args [][]byte) (key, reason string, ok bool) {
+	if len(args) == 0 || !c.HasUnreportedLoss() {
+		return "", "", false
+	}
+	if !bytes.HasPrefix(verb, []byte("LOCK.")) || string(verb) == notifyName {
+		return "", "", false
+	}
+	keys, options := args[:1], args[1:]
+	if bytes.HasPrefix(verb, []byte("LOCK.M")) {
+		n, _ := resp.ParseInt(args[0])
+		end := max(1, min(n+1, int64(len(args))))
+		keys, options = args[1:end], args[end:]
+	}
+	owner := ownerNamed(options)
+	for i, k := range keys {
+		lock := c.id(string(k))
+		if reason, ok = c.TakeUnreportedLoss(lock, tokenNamed(options, i, len(keys)), owner); ok {
+			return lock.Key, reason, true
+		}
+	}
+	return "", "", false
+}
+
+// tokenNamed is the token for one of the keys, by TOKEN or TOKENS; 0 for none.
+func tokenNamed(options [][]byte, key, keys int) (token int64) {
+	for i, arg := range options {
+		at := i + 1
+		if bytes.EqualFold(arg, []byte("TOKENS")) {
+			at += key
+		} else if keys > 1 || !bytes.EqualFold(arg, []byte("TOKEN")) {
+			continue
+		}
+		if at < len(options) {
+			token, _ = resp.ParseInt(options[at])
+		}
+	}
+	return token
+}
+
+// ownerNamed is the OWNER in the options; "" for none.
+func ownerNamed(options [][]byte) (owner string) {
+	for i, arg := range options {
+		if bytes.EqualFold(arg, []byte("OWNER")) && i+1 < len(options) {
+			owner = string(options[i+1])
+		}
+	}
+	return owner
 }

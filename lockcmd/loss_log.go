@@ -3,6 +3,8 @@ package lockcmd
 import (
 	"log/slog"
 	"time"
+
+	"leash/lockcmd/hold"
 )
 
 const (
@@ -12,7 +14,7 @@ const (
 
 // loss is a lost hold in the form for the log.
 type loss struct {
-	hold   *hold
+	hold   *hold.Hold
 	reason string
 	client string
 }
@@ -64,6 +66,6 @@ func (g *lossLog) run() {
 
 func (g *lossLog) write(l loss) {
 	h := l.hold
-	g.log.Warn("lock lost", "key", h.key(), "db", int(h.db), "owner", h.owner(), "token", h.token,
+	g.log.Warn("lock lost", "key", h.Key(), "db", h.Lock().DB, "owner", h.Owner(), "token", h.Token,
 		"reason", l.reason, "client", l.client)
 }

@@ -5,6 +5,9 @@ import (
 	"log/slog"
 	"testing"
 	"time"
+
+	"leash/lockcmd/hold"
+	"leash/lockcmd/script"
 )
 
 // stuckLog is a log handler that blocks until it is released.
@@ -26,7 +29,7 @@ func TestR27SlowLogDoesNotDelayALoss(t *testing.T) {
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second}, stuck)
 	for range maxLosses + 3 { // the log handler holds one more
-		s.recordLoss(&hold{carrier: connect(t, s).carrier}, "gone")
+		afterwards{s}.Lost(hold.New(&connect(t, s).carrier.Carrier, &hold.Grant{Mode: script.Plain, Number: 1}), "gone")
 	}
 	if n := s.Stats().Unlogged; n < 1 || n > 3 {
 		t.Errorf("got %d losses that are not in the log, want 2", n)

@@ -194,7 +194,7 @@ func TestR14TombstonesOfReleasesInMigration(t *testing.T) {
 		if got, err := rr.send(until); got != code || err != nil {
 			t.Errorf("the release of %s was answered %d, %v, want %d", rr.key, got, err, code)
 		}
-		if got := rdb.Get(t.Context(), script.TombstoneKey(rr.key, tokens[rr.key], a.carrier.name)).Val(); got != says {
+		if got := rdb.Get(t.Context(), script.TombstoneKey(rr.key, tokens[rr.key], a.carrier.Name)).Val(); got != says {
 			t.Errorf("then the tombstone says %q, want %q", got, says)
 		}
 	}
@@ -217,7 +217,7 @@ func TestR14TombstonesOfReleasesInMigration(t *testing.T) {
 
 	send(release(alone), script.CountsRemain, "")
 
-	rr, tombstone := release(broken), script.TombstoneKey(broken, tokens[broken], a.carrier.name)
+	rr, tombstone := release(broken), script.TombstoneKey(broken, tokens[broken], a.carrier.Name)
 	rdb.Set(t.Context(), tombstone, event.Broken, time.Minute) // of a BREAK whose event was lost
 	if got, err := rr.send(until); got != script.NoSuchHold || err != nil {
 		t.Errorf("the release of what is being broken was answered %d, %v, want %d", got, err, script.NoSuchHold)
@@ -251,7 +251,7 @@ func TestR14TombstonesOfMovesInMigration(t *testing.T) {
 	}
 	until := time.Now().Add(20 * time.Second)
 	for i, text := range texts {
-		tombstone := script.TombstoneKey(key(i), tokens[i], a.carrier.name)
+		tombstone := script.TombstoneKey(key(i), tokens[i], a.carrier.Name)
 		if text != "" {
 			rdb.Set(t.Context(), tombstone, text, time.Minute)
 		}
@@ -266,7 +266,7 @@ func TestR14TombstonesOfMovesInMigration(t *testing.T) {
 				mode: script.Plain}
 			try := b.carrier.newAcquisition(opts, nil)
 			defer try.unlockOwn()
-			return try.newMove(tokens[i], a.carrier.name, last).send(until)
+			return try.newMove(tokens[i], a.carrier.Name, last).send(until)
 		}
 		if r := move("999"); r.kind != failed { // another request has changed the hold since
 			t.Errorf("a move that comes too late is %v", r.kind)
@@ -275,7 +275,7 @@ func TestR14TombstonesOfMovesInMigration(t *testing.T) {
 		if r := move(""); r.kind != moved {
 			t.Errorf("a move is %v", r.kind)
 		}
-		says(event.Moved + " " + b.carrier.name)
+		says(event.Moved + " " + b.carrier.Name)
 	}
 }
 

@@ -45,15 +45,15 @@ func TestR4EveryModeIsAttached(t *testing.T) {
 		for _, where := range []*Service{s, other, other, s} {
 			b := connect(t, where)
 			b.attach(key, "me", token)
-			if len(b.carrier.holds) != 1 {
+			if b.carrier.Holds() != 1 {
 				t.Fatal("it does not hang here")
 			}
-			h := b.carrier.oldest()
-			if !h.StayOnClose || h.Lease || h.ErrorOnLoss || h.readExtra().maxHold != time.Minute || h.count != 2 ||
-				time.Until(h.readExtra().maxHoldEnd) > time.Minute {
-				t.Errorf("got terms %+v and %+v, count %d", h.Flags, h.readExtra(), h.count)
+			d := b.carrier.oldest().Details()
+			if !d.Terms.StayOnClose || d.Terms.Lease || d.Terms.ErrorOnLoss || d.Terms.MaxHold != time.Minute ||
+				d.Count != 2 || time.Until(d.MaxHoldEnd) > time.Minute {
+				t.Errorf("got %+v", d)
 			}
-			if !a.carrier.ended {
+			if a.carrier.CanAnswer(context.Background()) {
 				want(t, receive(t, a.moved, 3*time.Second), key)
 			}
 			if left := rdb.PTTL(context.Background(), key).Val(); left < 25*time.Second {

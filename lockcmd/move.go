@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"leash/lockcmd/event"
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 	"leash/renewal"
 )
@@ -13,10 +14,13 @@ import (
 // move takes a hold from another carrier to this one, as its owner wants: by ATTACH, or by an
 // acquire that repeats the hold's last request (R4). The old carrier is told.
 type move struct {
-	acquisition *acquisition
+	service  *Service
+	attaches bool      // by ATTACH
+	replicas int64     // that must have it
+	end      time.Time // end of BLOCK; zero without
 	// the hold on this Leash, if it is here. Its requests stay locked during a request and while
 	// the outcome is unknown.
-	old            *hold
+	old            *hold.Hold
 	requestsLocked bool // the requests of old
 	args           script.MoveArgs
 
@@ -28,24 +32,30 @@ type move struct {
 // newMove makes a move of the owner's hold with that token from a carrier. last is the number of
 // that carrier's last request about it, or "".
 func (a *acquisition) newMove(token int64, from, last string) *move {
-	c, opts := a.carrier, a.options
-	s := c.service
-	m := &move{acquisition: a, old: s.find(opts.lock(), func(h *hold) bool {
-		return h.token == token && h.carrier.name == from
-	})}
+	opts := a.options
+	opts.token, opts.owner = token, a.owner
+	return a.carrier.service.newMove(&a.carrier.Carrier, opts, from, last, a.number, a.end)
+}
+
+// newMove makes a move of the hold that the options name. number is that of the request of the new
+// carrier. end is the end of BLOCK; zero without.
+func (s *Service) newMove(to *hold.Carrier, opts acquireOptions, from, last string, number int64,
+	end time.Time) *move {
+	m := &move{service: s, attaches: opts.id == "", replicas: opts.replicas, end: end}
+	m.old = s.holds.FindRef(script.Ref{Lock: opts.lock(), Token: opts.token, Carrier: from})
 	text, id := event.Moved, ""
-	if !opts.attaches() {
+	if !m.attaches {
 		text, id = event.Repeated, script.RecordID(opts.id)
 	}
 	told := ""
 	if m.old == nil {
-		told = event.Text(text, token, from, opts.key)
+		told = event.Text(text, opts.token, from, opts.key)
 	}
-	m.after = script.Ref{Lock: opts.lock(), Token: token, Carrier: c.name}
+	m.after = script.Ref{Lock: opts.lock(), Token: opts.token, Carrier: to.Name}
 	m.args = script.MoveArgs{
-		Mode: opts.mode, Owner: a.owner, From: script.Ref{Lock: opts.lock(), Token: token, Carrier: from},
-		Last: last, ID: id, Carrier: c.name, Request: a.number, Client: c.clientName(),
-		Tombstone: text + " " + c.name, Keep: max(opts.ttl, s.cfg.WatchdogTimeout), Event: told,
+		Mode: opts.mode, Owner: opts.owner, From: script.Ref{Lock: opts.lock(), Token: opts.token, Carrier: from},
+		Last: last, ID: id, Carrier: to.Name, Request: number, Client: to.Client().Name,
+		Tombstone: text + " " + to.Name, Keep: max(opts.ttl, s.cfg.WatchdogTimeout), Event: told,
 	}
 	return m
 }
@@ -53,12 +63,12 @@ func (a *acquisition) newMove(token int64, from, last string) *move {
 // send sends the move.
 func (m *move) send(until time.Time) result {
 	if m.old != nil && !m.requestsLocked {
-		if m.requestsLocked = m.old.lockRequests(until); !m.requestsLocked {
+		if m.requestsLocked = m.old.LockRequests(until); !m.requestsLocked {
 			return result{kind: busy, text: msgRefused}
 		}
 	}
-	m.args.Replicas, m.args.ReplicasIn = m.acquisition.options.replicas, m.acquisition.replicaWait()
-	r, err := m.acquisition.carrier.service.redis.Move(&m.args, until)
+	m.args.Replicas, m.args.ReplicasIn = m.replicas, replicaWait(m.end)
+	r, err := m.service.redis.Move(&m.args, until)
 	if script.KeysSplit(err) {
 		r, err = m.sendPerKey(until)
 	}
@@ -71,13 +81,13 @@ func (m *move) send(until time.Time) result {
 	}
 	age := max(r.Age, 0)
 	if m.old != nil {
-		if left := m.old.maxHoldLeft(r.Sent); left < script.MaxTTL {
+		if left := m.old.MaxHoldLeft(r.Sent); left < script.MaxTTL {
 			age = r.Record.Terms().MaxHold - left
 		}
 	}
 	switch {
 	case m.old == nil:
-	case m.acquisition.options.attaches():
+	case m.attaches:
 		m.old.Ended(renewal.Moved)
 	default:
 		m.old.Ended(renewal.Repeated)
@@ -94,7 +104,7 @@ func (m *move) sendPerKey(until time.Time) (r script.MoveResult, err error) {
 	if m.args.OwnKeys {
 		return r, script.ErrRefused
 	}
-	s := m.acquisition.carrier.service
+	s := m.service
 	m.perKey, m.tombstoneWritten = true, true
 	if _, err := m.writeTombstone(m.args.Keep, until); err != nil {
 		return r, errors.Join(script.ErrRefused, err)
@@ -111,7 +121,7 @@ func (m *move) sendPerKey(until time.Time) (r script.MoveResult, err error) {
 // writeTombstone writes the old carrier's tombstone, saying that the hold may have moved, or
 // removes it with a keep of 0. A tombstone that says more stays.
 func (m *move) writeTombstone(keep time.Duration, until time.Time) (written bool, err error) {
-	return m.acquisition.carrier.service.redis.WriteTombstone(m.args.From, m.args.Tombstone+event.PerhapsSuffix,
+	return m.service.redis.WriteTombstone(m.args.From, m.args.Tombstone+event.PerhapsSuffix,
 		keep, "", until)
 }
 
@@ -119,7 +129,7 @@ func (m *move) writeTombstone(keep time.Duration, until time.Time) (written bool
 // move it overwrites any text, because watchers on other Leashes read it too. Otherwise it removes
 // its own text. What it cannot do soon expires by itself.
 func (m *move) settleTombstones(moved bool, err error) {
-	s := m.acquisition.carrier.service
+	s := m.service
 	switch {
 	case !m.perKey:
 	case moved:
@@ -137,6 +147,6 @@ func (m *move) settleTombstones(moved bool, err error) {
 func (m *move) unlockOld() {
 	if m.requestsLocked {
 		m.requestsLocked = false
-		m.old.unlockRequests()
+		m.old.UnlockRequests()
 	}
 }

@@ -53,12 +53,12 @@ func TestR4MoveKeepsTheCount(t *testing.T) {
 	a.token(key, "OWNER", "x", "ID", "1")
 	a.token(key, "OWNER", "x", "ID", "2")
 	a.token(key, "OWNER", "x", "ID", "2")
-	if h := a.carrier.oldest(); h.count != 2 {
-		t.Errorf("got count %d, want 2", h.count)
+	if d := a.carrier.oldest().Details(); d.Count != 2 {
+		t.Errorf("got count %d, want 2", d.Count)
 	}
 	b.token(key, "OWNER", "x", "ID", "2")
-	if h := b.carrier.oldest(); h.count != 2 {
-		t.Errorf("got count %d, want 2", h.count)
+	if d := b.carrier.oldest().Details(); d.Count != 2 {
+		t.Errorf("got count %d, want 2", d.Count)
 	}
 	want(t, b.do("LOCK.RELEASE", key), ":0")
 	want(t, b.do("LOCK.RELEASE", key), ":1")

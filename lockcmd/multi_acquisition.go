@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"leash/internal/guard"
+	"leash/lockcmd/hold"
 )
 
 // multiAcquisition collects the holds of one MACQUIRE. What it gets are holds of the carrier at
@@ -22,18 +23,18 @@ type multiAcquisition struct {
 	ctx     context.Context
 	keys    []acquireOptions // sorted by key
 	end     time.Time        // end of BLOCK; zero without
-	group   *holdGroup
+	group   *hold.Group
 	quorum  int // QUORUM; 0 for all
 
-	holds []*hold // collected so far, by index in keys
-	moved []bool  // moved from another connection, by ID
+	holds []*hold.Hold // collected so far, by index in keys
+	moved []bool       // moved from another connection, by ID
 }
 
 func newMultiAcquisition(ctx context.Context, c *Carrier, keys []string, opts acquireOptions,
 	bound int) *multiAcquisition {
 	ma := &multiAcquisition{
-		carrier: c, ctx: ctx, quorum: bound, keys: make([]acquireOptions, len(keys)), group: &holdGroup{},
-		holds: make([]*hold, len(keys)), moved: make([]bool, len(keys)),
+		carrier: c, ctx: ctx, quorum: bound, keys: make([]acquireOptions, len(keys)), group: &hold.Group{},
+		holds: make([]*hold.Hold, len(keys)), moved: make([]bool, len(keys)),
 	}
 	for i, key := range keys {
 		ma.keys[i] = opts
@@ -98,7 +99,7 @@ func (ma *multiAcquisition) blockLeft() time.Duration {
 // firstMissing is the index of the first key without a present hold, -1 for none.
 func (ma *multiAcquisition) firstMissing() int {
 	for i, h := range ma.holds {
-		if h == nil || !h.isPresent() {
+		if h == nil || !h.IsPresent() {
 			ma.holds[i] = nil
 			return i
 		}
@@ -149,8 +150,8 @@ func (ma *multiAcquisition) beginKey(i int, until time.Time) (*acquisition, resu
 // keyResult is the result for one key.
 type keyResult struct {
 	index  int
-	hold   *hold  // nil without a grant
-	result result // as returned by conclude
+	hold   *hold.Hold // nil without a grant
+	result result     // as returned by conclude
 }
 
 // concludeKey concludes the acquisition of a key.
@@ -187,7 +188,7 @@ func (ma *multiAcquisition) switchToLease() result {
 		room <- struct{}{}
 		wg.Go(func() {
 			errs[i] = guard.Call(ma.carrier.service.log, "lease", func() error {
-				return h.switchToLease(ma.group, ma.keys[i].ttl, ma.deadline())
+				return ma.carrier.service.switchToLease(h, ma.group, ma.keys[i].ttl, ma.deadline())
 			})
 			<-room
 		})
@@ -206,55 +207,20 @@ func (ma *multiAcquisition) switchToLease() result {
 }
 
 // complete gives the collected holds to the client if they are enough. Otherwise one was lost, and
-// the result is taken, or the client is gone. With QUORUM they form a group. This and a disconnect
-// are decided under the carrier's mutex (R19).
+// the result is taken, or the client is gone. With QUORUM they form a group.
 func (ma *multiAcquisition) complete(enough int) result {
-	c := ma.carrier
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var fresh []*hold
-	n := 0
-	for i, h := range ma.holds {
-		switch {
-		case h == nil:
-		case !h.isPresentLocked():
-			ma.holds[i] = nil
-		default:
-			n++
-			// A hold that was moved here belongs to this command if it has no other acquire.
-			if h.readExtra().group == ma.group || ma.quorum > 0 && ma.moved[i] && h.count == 1 {
-				fresh = append(fresh, h)
-			}
-		}
-	}
-	switch {
-	case c.ended || ma.ctx.Err() != nil:
+	switch ok, gone := ma.carrier.Complete(ma.ctx, ma.group, ma.holds, ma.moved, enough, ma.quorum > 0); {
+	case gone:
 		return result{kind: unknown, text: msgGone}
-	case n < enough:
+	case !ok:
 		return result{kind: taken}
-	}
-	for _, h := range fresh {
-		if x := h.readExtra(); x.maxHold > 0 && x.maxHoldEnd.IsZero() {
-			h.extra.maxHoldEnd = time.Now().Add(x.maxHold)
-			h.startTimerLocked()
-		}
-	}
-	if ma.quorum > 0 {
-		ma.group.minHolds, ma.group.holds = enough-(n-len(fresh)), fresh
-		for _, h := range fresh {
-			h.writeExtra().group = ma.group
-		}
-		return result{kind: granted}
-	}
-	for _, h := range fresh {
-		h.leaveGroup()
 	}
 	return result{kind: granted}
 }
 
 // drop releases the collected holds from an index on. This includes holds of an earlier command
 // with the same ID, because this command answers for it. It returns when Redis has answered, or
-// after endTimeout.
+// after hold.EndTimeout.
 func (ma *multiAcquisition) drop(from int) {
 	s := ma.carrier.service
 	var back sync.WaitGroup
@@ -275,7 +241,7 @@ func (ma *multiAcquisition) drop(from int) {
 	if !dropped || !s.spawn(func() { back.Wait(); close(done) }) {
 		return
 	}
-	timer := time.NewTimer(endTimeout)
+	timer := time.NewTimer(hold.EndTimeout)
 	defer timer.Stop()
 	select {
 	case <-done:
@@ -288,29 +254,4 @@ func (ma *multiAcquisition) drop(from int) {
 func (ma *multiAcquisition) beginWait() bool {
 	_, waits := ma.carrier.waiting.Waits()
 	return waits || ma.carrier.beginWait()
-}
-
-// inGroup reports whether h belongs to that group.
-func (h *hold) inGroup(b *holdGroup) bool {
-	h.carrier.mu.Lock()
-	defer h.carrier.mu.Unlock()
-	return h.readExtra().group == b
-}
-
-// markAsLease turns a renewed hold of the group into a lease.
-func (h *hold) markAsLease(of *holdGroup) bool {
-	h.carrier.mu.Lock()
-	defer h.carrier.mu.Unlock()
-	if h.readExtra().group != of || h.Lease || h.state != held {
-		return false
-	}
-	h.Lease = true
-	return true
-}
-
-// lastID is the ID of the last acquire.
-func (h *hold) lastID() string {
-	h.carrier.mu.Lock()
-	defer h.carrier.mu.Unlock()
-	return h.readExtra().lastID
 }

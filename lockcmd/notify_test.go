@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/lockcmd/event"
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 )
 
@@ -130,7 +131,7 @@ func TestR27NotifyOfPermitsAndQuorum(t *testing.T) {
 	a, sem := connectNotified(t, s), newKey()
 	want(t, a.do("SEM.INIT", sem, "1"), ":1")
 	permit := a.do("SEM.ACQUIRE", sem)[len("$32\r\n"):]
-	s.find(lockOf(sem), func(*hold) bool { return true }).Lost("gone")
+	s.holds.Find(lockOf(sem), func(*hold.Hold) bool { return true }).Lost("gone")
 	if got := woken(t, a.pushes); got != "lost "+sem+" $32 "+permit {
 		t.Errorf("told %q", got)
 	}
@@ -138,13 +139,13 @@ func TestR27NotifyOfPermitsAndQuorum(t *testing.T) {
 	keys := []string{newKey(), newKey(), newKey()}
 	wantPrefix(t, a.do("LOCK.MACQUIRE", "3", keys[0], keys[1], keys[2], "QUORUM", "2", "ONLOSS", "ERROR"), "*3")
 	lose := func(key string) int64 {
-		h := s.find(lockOf(key), func(*hold) bool { return true })
+		h := s.holds.Find(lockOf(key), func(*hold.Hold) bool { return true })
 		h.Lost("gone")
-		return h.token
+		return h.Token
 	}
 	lose(keys[0])
 	a.wantNoNotice() // the quorum still holds
-	rest := s.find(lockOf(keys[2]), func(*hold) bool { return true }).token
+	rest := s.holds.Find(lockOf(keys[2]), func(*hold.Hold) bool { return true }).Token
 	a.wantNotice("lost", keys[1], lose(keys[1]))
 	a.wantNotice("lost", keys[2], rest)
 }
@@ -217,13 +218,13 @@ func TestNotifyReportsExistingWaiters(t *testing.T) {
 		want(t, d.do("LOCK.RELEASE", key), ":1")
 		tokenOf(t, woken(t, last))
 		d.wantNoNotice()
-		if n := s.events.notifying.Load(); n != 2 { // a and b
-			t.Errorf("%d are told, want 2", n)
+		if !s.holds.Notifying() { // a and b are
+			t.Error("nobody is told")
 		}
 		a.carrier.End(Release)
 		b.carrier.End(Release)
-		if n := s.events.notifying.Load(); n != 0 {
-			t.Errorf("%d are told, and are gone", n)
+		if s.holds.Notifying() {
+			t.Error("somebody who is gone is told")
 		}
 	})
 }
@@ -245,7 +246,7 @@ func TestNotifyReplyComesFirst(t *testing.T) {
 	reply = string(a.carrier.Do(a.ctx, nil, [][]byte{[]byte("LOCK.ACQUIRE"), []byte(other), []byte("ONLOSS"),
 		[]byte("ERROR")}))
 	token = tokenOf(t, reply[:len(reply)-2])
-	s.find(lockOf(other), func(*hold) bool { return true }).Lost("gone")
+	s.holds.Find(lockOf(other), func(*hold.Hold) bool { return true }).Lost("gone")
 	a.wantNoNotice()
 	a.carrier.Answered()
 	a.wantNotice("lost", other, token)
@@ -261,7 +262,7 @@ func TestNotifyKeepsEventsThatOvertakeTheGrant(t *testing.T) {
 	a := connectNotified(t, s)
 	token := int64(1) << 52
 	rdb.Set(ctx, script.TokenKey(key), token-1, 0)
-	s.receive(event.Text(event.Wanted, token, a.carrier.name, key)) // the hold does not exist yet
+	s.receive(event.Text(event.Wanted, token, a.carrier.Name, key)) // the hold does not exist yet
 	reply := string(a.carrier.Do(a.ctx, nil, [][]byte{[]byte("LOCK.ACQUIRE"), []byte(key)}))
 	want(t, reply, ":"+strconv.FormatInt(token, 10)+"\r\n")
 	a.wantNoNotice()
@@ -272,11 +273,11 @@ func TestNotifyKeepsEventsThatOvertakeTheGrant(t *testing.T) {
 	reply = string(a.carrier.Do(a.ctx, nil, [][]byte{[]byte("LOCK.ACQUIRE"), []byte(key)}))
 	token = tokenOf(t, reply[:len(reply)-2])
 	// now the hold exists, and its client has no reply yet
-	s.receive(event.Text(event.Wanted, token, a.carrier.name, key))
+	s.receive(event.Text(event.Wanted, token, a.carrier.Name, key))
 	a.wantNoNotice()
 	a.carrier.Answered()
 	a.wantNotice("wanted", key, token)
-	s.receive(event.Text(event.Wanted, token, a.carrier.name, key))
+	s.receive(event.Text(event.Wanted, token, a.carrier.Name, key))
 	a.wantNoNotice()
 }
 
@@ -300,7 +301,7 @@ func TestNotifyMacquire(t *testing.T) {
 		a.wantNoNotice()
 		want(t, b.do("LOCK.RELEASE", second), ":1")
 		wantPrefix(t, woken(t, reply), "*2")
-		a.wantNotice("wanted", first, s.find(lockOf(first), func(*hold) bool { return true }).token)
+		a.wantNotice("wanted", first, s.holds.Find(lockOf(first), func(*hold.Hold) bool { return true }).Token)
 		want(t, a.do("LOCK.MRELEASE", "2", first, second), ":2")
 		tokenOf(t, woken(t, waits))
 		a.wantNoNotice()

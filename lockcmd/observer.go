@@ -1,6 +1,10 @@
 package lockcmd
 
-import "time"
+import (
+	"time"
+
+	"leash/lockcmd/hold"
+)
 
 // Observer is told what happens to the holds of a Service. Its methods must not block. They are
 // called by many goroutines at once.
@@ -46,49 +50,48 @@ func (s *Service) AddObserver(o Observer) {
 	s.observers.Store(&all)
 }
 
-// observe tells the observer of a change that is no loss. No mutex may be held.
-func (s *Service) observe(kind ChangeKind, h *hold) {
+// observe tells the observer of a change that is no loss. waited is that of a grant. No mutex may
+// be held.
+func (s *Service) observe(kind ChangeKind, h *hold.Hold, waited time.Duration) {
 	all := s.observers.Load()
 	if all == nil {
 		return
 	}
 	for _, o := range *all {
 		if o.Watches() {
-			o.Observe(h.changed(kind, ""))
+			c := changeOf(h, kind, "")
+			c.Waited = waited
+			o.Observe(c)
 		}
 	}
 }
 
 // observeLoss tells the observer of a loss.
-func (s *Service) observeLoss(h *hold, reason string) {
+func (s *Service) observeLoss(h *hold.Hold, reason string) {
 	all := s.observers.Load()
 	if all == nil {
 		return
 	}
 	for _, o := range *all {
-		o.Observe(h.changed(Lost, reason))
+		o.Observe(changeOf(h, Lost, reason))
 	}
 }
 
 // observeEnd tells the observer of a hold that is over. A loss was told before.
-func (s *Service) observeEnd(ch *change) {
+func (s *Service) observeEnd(ch *hold.Change) {
 	switch {
-	case ch.has(reportReleased):
-		s.observe(Released, ch.hold)
-	case ch.has(reportMoved):
-		s.observe(Moved, ch.hold)
-	case ch.has(leaveToExpire):
-		s.observe(Expiring, ch.hold)
+	case ch.Has(hold.ReportReleased):
+		s.observe(Released, ch.Hold, 0)
+	case ch.Has(hold.ReportMoved):
+		s.observe(Moved, ch.Hold, 0)
+	case ch.Has(hold.LeaveToExpire):
+		s.observe(Expiring, ch.Hold, 0)
 	}
 }
 
-func (h *hold) changed(kind ChangeKind, reason string) HoldChange {
-	c := HoldChange{
-		Kind: kind, DB: int(h.db), Key: h.key(), Mode: h.mode().Name, Owner: h.owner(), Token: h.token,
-		Client: *h.carrier.client.Load(), Held: h.age(), Reason: reason,
+func changeOf(h *hold.Hold, kind ChangeKind, reason string) HoldChange {
+	return HoldChange{
+		Kind: kind, DB: h.Lock().DB, Key: h.Key(), Mode: h.Mode().Name, Owner: h.Owner(), Token: h.Token,
+		Client: h.Carrier.Client(), Held: h.Age(), Reason: reason,
 	}
-	if kind == Granted {
-		c.Waited = h.carrier.waiting.Waited()
-	}
-	return c
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/faultproxy"
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 )
 
@@ -77,11 +78,15 @@ func TestR27OnLossErrorWithoutRoomCloses(t *testing.T) {
 	t.Parallel()
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
 	a := connect(t, s)
-	for i := range maxUnreportedLosses + 1 {
-		h := &hold{carrier: a.carrier, naming: numbered(strconv.Itoa(i), 1), state: held,
-			Flags: script.Flags{ErrorOnLoss: true}}
-		h.apply(expired, "gone")
-		if (len(a.losses) > 0) != (i == maxUnreportedLosses) {
+	const most = 1024
+	for i := range most + 1 {
+		h := hold.New(&a.carrier.Carrier, &hold.Grant{Key: strconv.Itoa(i), Mode: script.Plain, Number: 1, Token: 1,
+			TTL: time.Hour, Terms: script.Terms{Flags: script.Flags{ErrorOnLoss: true}}})
+		if !a.carrier.Attach(t.Context(), []*hold.Hold{h}, "", []time.Time{time.Now().Add(time.Hour)}) {
+			t.Fatal("it is not held")
+		}
+		h.Lost("silence")
+		if (len(a.losses) > 0) != (i == most) {
 			t.Fatalf("after %d losses: %d told by closing", i+1, len(a.losses))
 		}
 	}
@@ -111,7 +116,7 @@ func TestR28MaxHoldIsReportedThenReleased(t *testing.T) {
 			}
 		}
 		runParallel(t, tests)
-		if n := s.Stats().Losses[reasonMaxHold]; n != 4 {
+		if n := s.Stats().Losses[hold.ReasonMaxHold]; n != 4 {
 			t.Errorf("got %d losses counted, want 4", n)
 		}
 	})
@@ -157,7 +162,7 @@ func TestR28MaxHoldOfTheLeash(t *testing.T) {
 		s.Change(Config{MaxHold: limit})
 		a := connect(t, s)
 		a.token(newKey())
-		if got := a.carrier.oldest().readExtra().maxHold; got != limit {
+		if got := a.carrier.oldest().Details().Terms.MaxHold; got != limit {
 			t.Errorf("after the change to %v the limit is %v", limit, got)
 		}
 	}

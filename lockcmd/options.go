@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 
+	"leash/lockcmd/script"
 	"leash/proxy/resp"
 )
 
@@ -17,10 +18,9 @@ type options struct {
 	owner, id         string
 	token             int64
 	all               bool
-	stayOnClose       bool   // ONCLOSE EXPIRE
-	errorOnLoss       bool   // ONLOSS ERROR
-	count             int64  // 0 if missing
-	mode              string // READ, WRITE or FAIR
+	terms             script.Terms // what the hold keeps and needs no other option
+	count             int64        // 0 if missing
+	mode              string       // READ, WRITE or FAIR
 }
 
 // parseOptions reads the options that a command allows, in any order. A nonempty message is the
@@ -46,8 +46,8 @@ func parseOptions(args [][]byte, allowed string) (o options, msg string) {
 			return o, msg
 		}
 	}
-	if (o.id != "" && allowed != permitWords || o.stayOnClose) && o.owner == "" || o.token != 0 && o.owner != "" &&
-		allowed != attachWords {
+	if (o.id != "" && allowed != permitWords || o.terms.StayOnClose) && o.owner == "" ||
+		o.token != 0 && o.owner != "" && allowed != attachWords {
 		return o, msgSyntax
 	}
 	return o, ""
@@ -109,9 +109,9 @@ func (o *options) set(name string, value []byte) (msg string) {
 		}
 		return msg
 	case "ONCLOSE":
-		return choose(&o.stayOnClose, value, "EXPIRE", "RELEASE")
+		return choose(&o.terms.StayOnClose, value, "EXPIRE", "RELEASE")
 	case "ONLOSS":
-		return choose(&o.errorOnLoss, value, "ERROR", "CLOSE")
+		return choose(&o.terms.ErrorOnLoss, value, "ERROR", "CLOSE")
 	}
 	n, ok := resp.ParseInt(value)
 	switch {

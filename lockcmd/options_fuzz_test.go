@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 	"leash/proxy/resp"
 )
@@ -118,7 +119,7 @@ func checkTimes(t *testing.T, args [][]byte, opts acquireOptions) {
 		}
 	}
 	if opts.ttl == 0 || !opts.Lease && opts.ttl < MinTTL ||
-		opts.Lease && opts.MaxHold > 0 && opts.ttl > capLease(script.MaxTTL, opts.MaxHold) {
+		opts.Lease && opts.MaxHold > 0 && opts.ttl > hold.CapLease(script.MaxTTL, opts.MaxHold) {
 		t.Errorf("%q: %+v", args, opts)
 	}
 	if opts.mode == nil || opts.owner != "" && !validOwner(opts.owner) {

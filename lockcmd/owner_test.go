@@ -186,7 +186,7 @@ func TestR7LateCopiesDoNothing(t *testing.T) {
 		if got := release(token, 1); got != "-2 <nil>" || count(rdb, key, "me") != "2" {
 			t.Errorf("a late release took a count: %s", got)
 		}
-		last := a.carrier.requests.Add(1)
+		last := a.carrier.Requests.Add(1)
 		for range 3 {
 			if got := release(token, last); got != "0 <nil>" || count(rdb, key, "me") != "1" {
 				t.Fatalf("a repeated release: %s, count %s", got, count(rdb, key, "me"))
@@ -286,6 +286,6 @@ func TestR11OrphanRecordIsReplaced(t *testing.T) {
 
 // releaseOf is the release of a count by the owner "me", in the name of the connection.
 func (c *conn) releaseOf(m *script.Mode, key string, token, number int64) *script.ReleaseArgs {
-	ref := script.Ref{Lock: script.Lock{Key: key}, Token: token, Carrier: c.carrier.name}
+	ref := script.Ref{Lock: script.Lock{Key: key}, Token: token, Carrier: c.carrier.Name}
 	return &script.ReleaseArgs{End: script.EndArgs{Mode: m, Owner: "me", Hold: ref, Request: number}}
 }

@@ -2,6 +2,7 @@ package lockcmd
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	"leash/lockcmd/script"
@@ -17,16 +18,23 @@ type pendingMove struct {
 	done  chan struct{}
 }
 
+// pendingMoves are those of a carrier. It is safe for concurrent use.
+type pendingMoves struct {
+	mu    sync.Mutex
+	moves []*pendingMove
+}
+
 // beginMove makes requests of an owner about its hold wait until moveDone is called.
 func (c *Carrier) beginMove(lock script.Lock, m *script.Mode, owner string) (moveDone func()) {
 	pm := &pendingMove{lock, m, owner, make(chan struct{})}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.pendingMoves = append(c.pendingMoves, pm)
+	c.pendingMoves.mu.Lock()
+	defer c.pendingMoves.mu.Unlock()
+	c.pendingMoves.moves = append(c.pendingMoves.moves, pm)
 	return func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.pendingMoves = slices.DeleteFunc(c.pendingMoves, func(other *pendingMove) bool { return other == pm })
+		c.pendingMoves.mu.Lock()
+		defer c.pendingMoves.mu.Unlock()
+		i := slices.Index(c.pendingMoves.moves, pm)
+		c.pendingMoves.moves = slices.Delete(c.pendingMoves.moves, i, i+1)
 		close(pm.done)
 	}
 }
@@ -53,9 +61,9 @@ func (c *Carrier) awaitMoves(lock script.Lock, m *script.Mode, owner string, unt
 }
 
 func (c *Carrier) pendingMoveOf(lock script.Lock, m *script.Mode, owner string) *pendingMove {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, pm := range c.pendingMoves {
+	c.pendingMoves.mu.Lock()
+	defer c.pendingMoves.mu.Unlock()
+	for _, pm := range c.pendingMoves.moves {
 		if pm.lock == lock && pm.owner == owner && pm.mode.SameInRedis(m) {
 			return pm
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"strconv"
 
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 )
 
@@ -37,6 +38,6 @@ func parsePermit(b []byte) (permit string, ok bool) {
 }
 
 // isPermit matches the hold of one permit, or of any if permitID is "".
-func isPermit(permitID string) func(*hold) bool {
-	return func(h *hold) bool { return h.mode() == script.Permit && (permitID == "" || h.isOf(permitID)) }
+func isPermit(permitID string) func(*hold.Hold) bool {
+	return func(h *hold.Hold) bool { return h.Mode() == script.Permit && (permitID == "" || h.IsOf(permitID)) }
 }

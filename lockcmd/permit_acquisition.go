@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 	"leash/lockcmd/wait"
 	"leash/renewal"
@@ -17,14 +18,14 @@ type permitAcquisition struct {
 	permits     []string       // acquired all or none
 	firstToken  int64          // of the hold of the first permit; the others follow
 	number      int64
-	copyPending bool    // a copy of it may reach Redis later
-	moved       []*hold // from other connections, by the ID
+	copyPending bool         // a copy of it may reach Redis later
+	moved       []*hold.Hold // from other connections, by the ID
 }
 
 func (c *Carrier) newPermitAcquisition(opts acquireOptions, count int64) *permitAcquisition {
 	return &permitAcquisition{
-		carrier: c, options: opts, permits: newPermits(opts.key, opts.id, count), number: c.requests.Add(1),
-		firstToken: c.service.owners.Add(count) - count + 1,
+		carrier: c, options: opts, permits: newPermits(opts.key, opts.id, count), number: c.Requests.Add(1),
+		firstToken: c.service.holds.NewOwners(count),
 	}
 }
 
@@ -34,8 +35,8 @@ func (a *permitAcquisition) request(at wait.Position) *script.PermitRequest {
 	return &script.PermitRequest{
 		Lock: opts.lock(),
 		Grant: script.GrantTerms{
-			Carrier: a.carrier.name, Request: a.number, Master: s.graces.GrantingMaster(opts.key), TTL: opts.ttl,
-			Options: opts.OptionLetters(), ID: opts.id, Client: a.carrier.clientName(),
+			Carrier: a.carrier.Name, Request: a.number, Master: s.graces.GrantingMaster(opts.key), TTL: opts.ttl,
+			Options: opts.OptionLetters(), ID: opts.id, Client: a.carrier.Client().Name,
 		},
 		Permits: a.permits, FirstToken: a.firstToken, Turn: s.waits.Entry(script.Permit), Waits: opts.wait,
 		Behind: at.Behind, TurnEvent: wait.TurnEvent(opts.lock(), script.Permit),
@@ -90,11 +91,11 @@ func (a *permitAcquisition) fetch(id string, token int64, carrier string, until 
 	if msg := a.superseded(id, token, until); msg != "" {
 		return result{kind: failed, text: msg}
 	}
-	one := &acquisition{carrier: a.carrier, options: a.options, owner: id, number: a.carrier.requests.Add(1)}
+	one := &acquisition{carrier: a.carrier, options: a.options, owner: id, number: a.carrier.Requests.Add(1)}
 	m := one.newMove(token, carrier, "")
 	r := m.send(until)
 	if r.kind == unknown {
-		a.undoMove(m)
+		a.undoMove(one, m)
 		return r
 	}
 	defer m.unlockOld()
@@ -109,11 +110,11 @@ func (a *permitAcquisition) fetch(id string, token int64, carrier string, until 
 }
 
 // undoMove finishes the move of a permit, whose outcome is unknown, and gives the permit back.
-func (a *permitAcquisition) undoMove(m *move) {
-	s, moveDone := a.carrier.service, a.carrier.beginMove(a.options.lock(), script.Permit, m.acquisition.owner)
+func (a *permitAcquisition) undoMove(one *acquisition, m *move) {
+	s, moveDone := a.carrier.service, a.carrier.beginMove(a.options.lock(), script.Permit, one.owner)
 	s.spawn(func() {
 		defer moveDone()
-		if h := m.finish(time.Now().Add(max(a.options.ttl, maxLate))); h != nil {
+		if h := one.finish(m, time.Now().Add(max(a.options.ttl, maxLate))); h != nil {
 			s.putBack(h, "")
 		}
 	})
@@ -123,18 +124,18 @@ func (a *permitAcquisition) undoMove(m *move) {
 // token or carrier. If the owner did that by another way, all is well. Otherwise the hold is lost,
 // and the message is the error to answer (R26).
 func (a *permitAcquisition) superseded(id string, token int64, until time.Time) (msg string) {
-	s, own := a.carrier.service, a.carrier.newest(a.options.lock(), isPermit(id))
+	s, own := a.carrier.service, a.carrier.Newest(a.options.lock(), isPermit(id))
 	if own == nil {
 		return ""
 	}
 	how := renewal.Repeated
-	if own.token != token {
+	if own.Token != token {
 		var err error
 		if how, err = s.readTombstone(own, until); err != nil {
 			return msgRefused
 		}
 	}
-	if lost := own.settleMissing(how, s.watchdog.Until(&own.watch)); lost != "" {
+	if lost := own.SettleMissing(how, own.SafeUntil()); lost != "" {
 		return a.carrier.lossText(own, lost)
 	}
 	return ""
@@ -160,14 +161,14 @@ func (a *permitAcquisition) accept(ctx context.Context, r result) (msg string) {
 }
 
 // newHolds returns the holds that are new by the grant, and until when they are safe.
-func (a *permitAcquisition) newHolds(r result) (holds []*hold, until []time.Time, msg string) {
+func (a *permitAcquisition) newHolds(r result) (holds []*hold.Hold, until []time.Time, msg string) {
 	for i, p := range a.permits {
 		token, end := r.grants[i].Token, renewal.Until(r.sent, r.grants[i].Left)
 		if renewal.Left(end) <= 0 {
 			return nil, nil, msgShort
 		}
 		if a.options.id != "" { // without an ID all are new
-			if own := a.carrier.newest(a.options.lock(), isPermit(p)); own != nil && own.token == token {
+			if own := a.carrier.Newest(a.options.lock(), isPermit(p)); own != nil && own.Token == token {
 				continue
 			}
 			if msg := a.superseded(p, token, a.carrier.service.deadline()); msg != "" {
@@ -179,17 +180,12 @@ func (a *permitAcquisition) newHolds(r result) (holds []*hold, until []time.Time
 	return holds, until, ""
 }
 
-func (a *permitAcquisition) hold(id string, token int64, handovers int) *hold {
+func (a *permitAcquisition) hold(id string, token int64, handovers int) *hold.Hold {
 	opts := a.options
-	h := &hold{
-		carrier: a.carrier, kind: script.Permit.ID, db: int32(opts.db), naming: named(opts.key, id), token: token,
-		count: 1, Flags: opts.Flags, ttl: opts.ttl,
-	}
-	h.watch.Keeper = h
-	if handovers > 0 {
-		h.extra = &extra{handovers: handovers}
-	}
-	return h
+	return hold.New(&a.carrier.Carrier, &hold.Grant{
+		Key: opts.key, DB: opts.db, Mode: script.Permit, Owner: id, Token: token, TTL: opts.ttl, Terms: opts.Terms,
+		Handovers: handovers,
+	})
 }
 
 // undo releases what the acquisition took or may have taken, and what it moved here. It repeats
@@ -198,7 +194,7 @@ func (a *permitAcquisition) undo() {
 	s := a.carrier.service
 	s.stats.undone.Add(1)
 	for _, h := range a.moved {
-		moveDone := a.carrier.beginMove(a.options.lock(), script.Permit, h.owner())
+		moveDone := a.carrier.beginMove(a.options.lock(), script.Permit, h.Owner())
 		s.spawn(func() {
 			defer moveDone()
 			s.putBack(h, "")
@@ -251,7 +247,7 @@ func (a *permitAcquisition) undoLater(keep int64) {
 	}
 	var unowned []string
 	for _, p := range a.permits {
-		if s.find(a.options.lock(), isPermit(p)) == nil {
+		if s.holds.Find(a.options.lock(), isPermit(p)) == nil {
 			unowned = append(unowned, p)
 		}
 	}
@@ -261,5 +257,5 @@ func (a *permitAcquisition) undoLater(keep int64) {
 }
 
 func (a *permitAcquisition) takeBack(permits []string, keep int64) {
-	a.carrier.service.redis.UndoPermits(a.options.lock(), a.carrier.name, a.number, keep, permits)
+	a.carrier.service.redis.UndoPermits(a.options.lock(), a.carrier.Name, a.number, keep, permits)
 }

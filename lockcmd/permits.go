@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"leash/lockcmd/event"
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 	"leash/lockcmd/wait"
 )
@@ -97,7 +98,7 @@ func (a *permitAcquisition) hasPendingRequest() bool {
 		if !a.carrier.awaitMoves(a.options.lock(), script.Permit, p, until) {
 			return true
 		}
-		if h := a.carrier.newest(a.options.lock(), isPermit(p)); h != nil && h.currentState() != held {
+		if h := a.carrier.Newest(a.options.lock(), isPermit(p)); h != nil && h.State() != hold.Held {
 			return true
 		}
 	}
@@ -133,11 +134,11 @@ func (c *Carrier) releasePermits(_ context.Context, dst []byte, args [][]byte) [
 		return appendError(dst, msg)
 	}
 	if len(permits) == 0 {
-		h := c.newestLive(lock, isPermit(""))
+		h := c.NewestReported(lock, isPermit(""))
 		if h == nil {
 			return appendError(dst, msgNoPermit)
 		}
-		permits = []string{h.owner()}
+		permits = []string{h.Owner()}
 	}
 	given, until := int64(0), s.deadline()
 	for _, p := range permits {
@@ -157,12 +158,12 @@ func (c *Carrier) releasePermits(_ context.Context, dst []byte, args [][]byte) [
 
 // releasePermit gives one permit back, whoever holds it. A nonempty message is the error to answer.
 func (c *Carrier) releasePermit(lock script.Lock, id string, until time.Time) (given bool, msg string) {
-	h := c.service.find(lock, isPermit(id))
+	h := c.service.holds.Find(lock, isPermit(id))
 	if h == nil {
 		return c.service.revokePermit(lock, id, until)
 	}
 	code, lost, msg := c.releaseHere(h, true, until)
-	if lost != "" && h.carrier == c {
+	if lost != "" && h.Carrier == &c.Carrier {
 		msg = c.lossText(h, lost)
 	}
 	return code == script.HoldEnded, msg

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/faultproxy"
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 	"leash/lockcmd/wait"
 )
@@ -87,12 +88,12 @@ func TestR7PermitHandoverActsOnce(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{})
 		key, a, b := semaphore(t, s, 2), connect(t, s), connect(t, s)
-		var all []*hold
+		var all []*hold.Hold
 		for _, p := range a.permits(2, key, "COUNT", "2", "LEASE", "60000") {
-			all = append(all, s.find(lockOf(key), isPermit(p)))
+			all = append(all, s.holds.Find(lockOf(key), isPermit(p)))
 		}
 		next := b.carrier.newPermitAcquisition(acquireOptions{mode: script.Permit, key: key, ttl: time.Minute}, 1)
-		ask := func(h *hold, answer string) {
+		ask := func(h *hold.Hold, answer string) {
 			t.Helper()
 			o, err := next.takeOver(&releaseRequest{service: s, hold: h}, wait.Position{}, s.deadline())
 			got := fmt.Sprint(o.answer, o.given, o.grant.others, o.grant.permitsLeft)

@@ -95,7 +95,7 @@ func TestR23PermitLayoutIsRedissons(t *testing.T) {
 			t.Errorf("got lease %v, want 30 s", left)
 		}
 		r, ok := script.ParseRecord(rdb.HGet(ctx, "{"+key+"}:leash", p).Val())
-		if !ok || r.Carrier != a.carrier.name || r.Options != "w" || r.Client != "127.0.0.1:5000 test" {
+		if !ok || r.Carrier != a.carrier.Name || r.Options != "w" || r.Client != "127.0.0.1:5000 test" {
 			t.Errorf("got record %+v", r)
 		}
 		if left := rdb.PTTL(ctx, "{"+key+"}:leash").Val(); left < 28*time.Second || left > 30*time.Second {

@@ -11,6 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/redistest"
+	"leash/lockcmd/hold"
+	"leash/lockcmd/script"
 )
 
 func howMany(tokens []int64) (n int) {
@@ -255,11 +257,13 @@ func TestQuorumHidesLateGrants(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		c := connect(t, s)
-		token := c.token(key)
-		h := c.carrier.last(func(*hold) bool { return true })
-		c.carrier.mu.Lock()
-		h.writeExtra().group = &holdGroup{}
-		c.carrier.mu.Unlock()
+		a := c.carrier.newAcquisition(acquireOptions{key: key, mode: script.Plain, ttl: time.Minute}, nil)
+		a.group = &hold.Group{}
+		h, _ := a.conclude(c.ctx, a.send(s.deadline()))
+		if h == nil {
+			t.Fatal("it is not granted")
+		}
+		token := h.Token
 		for _, line := range []string{"LOCK.RELEASE " + key, "LOCK.EXTEND " + key + " 1000"} {
 			wantPrefix(t, c.do(strings.Fields(line)...), "-LOCKNOTHELD ")
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 )
 
@@ -33,7 +34,7 @@ func (c *Carrier) unlock(dst []byte, key string, o options) []byte {
 	}
 	h := c.ownHold(key, o)
 	if h == nil && (o.token != 0 || o.owner != "") {
-		h = c.service.find(c.id(key), o.meansHold)
+		h = c.service.holds.Find(c.id(key), o.meansHold)
 		if h == nil {
 			return c.releaseRemotely(dst, key, o, until)
 		}
@@ -57,19 +58,19 @@ func (c *Carrier) unlock(dst []byte, key string, o options) []byte {
 // releaseHere releases h, which this Leash carries, for a command on any of its connections. The
 // code is script.HoldEnded, script.CountsRemain or script.NoSuchHold. If h was found to be lost,
 // lost is the reason. Otherwise a nonempty message is the error to answer.
-func (c *Carrier) releaseHere(h *hold, all bool, until time.Time) (code int64, lost, msg string) {
+func (c *Carrier) releaseHere(h *hold.Hold, all bool, until time.Time) (code int64, lost, msg string) {
 	s := c.service
 	defer func() {
 		if msg == msgReleaseLater || msg == msgRefused {
 			s.stats.timeouts.Add(1)
 		}
 	}()
-	if !h.lockRequests(until) {
+	if !h.LockRequests(until) {
 		return 0, "", s.releaseLater(h, all)
 	}
 	rel := s.beginRelease(h, all)
 	if rel == nil {
-		h.unlockRequests()
+		h.UnlockRequests()
 		return script.NoSuchHold, "", ""
 	}
 	code, err := rel.send(until)
@@ -77,7 +78,7 @@ func (c *Carrier) releaseHere(h *hold, all bool, until time.Time) (code int64, l
 		s.spawn(rel.finish) // finish unlocks the requests
 		return 0, "", msgReleaseLater
 	}
-	defer h.unlockRequests()
+	defer h.UnlockRequests()
 	switch {
 	case err != nil:
 		rel.resume()
@@ -93,20 +94,15 @@ func (c *Carrier) releaseHere(h *hold, all bool, until time.Time) (code int64, l
 
 // releaseLater releases h after the request in progress about it is answered, if h is still held
 // then. It returns the error to answer.
-func (s *Service) releaseLater(h *hold, all bool) (msg string) {
-	c := h.carrier
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case h.state.isEnding():
-		return msgReleaseLater // the release in progress does it
-	case h.state != held || h.releaseWaiting:
-		// Only one release may have an unknown outcome. With more, nobody knows what remains.
+func (s *Service) releaseLater(h *hold.Hold, all bool) (msg string) {
+	switch reserved, inProgress := h.ReserveRelease(); {
+	case inProgress:
+		return msgReleaseLater
+	case !reserved:
 		return msgRefused
 	}
-	h.releaseWaiting = true
 	s.spawn(func() {
-		defer h.clearReleaseWaiting()
+		defer h.ClearRelease()
 		s.releaseInTurn(h, all, "")
 	})
 	return msgReleaseLater
@@ -114,9 +110,9 @@ func (s *Service) releaseLater(h *hold, all bool) (msg string) {
 
 // releaseInTurn releases h after the requests in progress about it, and repeats that until Redis
 // answers. putBackID is that of the request.
-func (s *Service) releaseInTurn(h *hold, all bool, putBackID string) {
-	for !h.lockRequests(s.deadline()) {
-		if h.currentState() == over || s.redis.StoppedWithin(0) {
+func (s *Service) releaseInTurn(h *hold.Hold, all bool, putBackID string) {
+	for !h.LockRequests(s.deadline()) {
+		if h.State() == hold.Over || s.redis.StoppedWithin(0) {
 			return
 		}
 	}
@@ -124,10 +120,10 @@ func (s *Service) releaseInTurn(h *hold, all bool, putBackID string) {
 }
 
 // releaseLocked is releaseInTurn for a hold whose requests the caller has locked. It unlocks them.
-func (s *Service) releaseLocked(h *hold, all bool, putBackID string) {
+func (s *Service) releaseLocked(h *hold.Hold, all bool, putBackID string) {
 	rel := s.beginRelease(h, all)
 	if rel == nil {
-		h.unlockRequests() // it has ended by itself
+		h.UnlockRequests() // it has ended by itself
 		return
 	}
 	rel.putBackID = putBackID
@@ -136,15 +132,14 @@ func (s *Service) releaseLocked(h *hold, all bool, putBackID string) {
 
 // putBack takes back one acquire of a hold. Its ID counts as unused afterwards: a repetition of the
 // command counts again.
-func (s *Service) putBack(h *hold, id string) { s.releaseInTurn(h, false, script.RecordID(id)) }
+func (s *Service) putBack(h *hold.Hold, id string) { s.releaseInTurn(h, false, script.RecordID(id)) }
 
 // meansHold reports whether the options mean h.
-func (o options) meansHold(h *hold) bool {
-	return (o.token == 0 || h.token == o.token) && (o.owner == "" || h.isOf(o.owner)) && o.meansMode(h.mode())
+func (o options) meansHold(h *hold.Hold) bool {
+	return (o.token == 0 || h.Token == o.token) && (o.owner == "" || h.IsOf(o.owner)) && o.meansMode(h.Mode())
 }
 
-// ownHold returns this connection's newest hold that the options mean. It skips holds that the
-// client has not been told of: a MACQUIRE may still give some back.
-func (c *Carrier) ownHold(key string, o options) *hold {
-	return c.newestLive(c.id(key), func(h *hold) bool { return o.meansHold(h) && !h.unreportedLocked() })
+// ownHold returns this connection's newest hold that the options mean.
+func (c *Carrier) ownHold(key string, o options) *hold.Hold {
+	return c.NewestReported(c.id(key), o.meansHold)
 }

@@ -19,11 +19,11 @@ func (rel *releaseRequest) repairAnswer(code int64, sent, until time.Time) (int6
 	if s.graces == nil || !ended && !counts || rel.outcomeUnknown {
 		return code, nil
 	}
-	if _, ok := s.graces.MasterOf(h.key(), sent, until); !ok || !s.graces.NeedsRepair(h.key(), &h.watch) {
+	if _, ok := s.graces.MasterOf(h.Key(), sent, until); !ok || !s.graces.NeedsRepair(h.Key(), &h.Watch) {
 		return code, nil
 	}
 	if ended {
-		h.decrement(rel.putBackID)
+		h.Decrement(rel.putBackID)
 		rel.decremented = true
 	}
 	how, err := s.restore(h, until)
@@ -40,13 +40,11 @@ func (rel *releaseRequest) repairAnswer(code int64, sent, until time.Time) (int6
 // still arrive. That would bring the hold back for nobody. Any other tombstone has the same effect.
 func (rel *releaseRequest) blockRestore(until time.Time) (err error) {
 	h, s := rel.hold, rel.service
-	h.carrier.mu.Lock()
-	left := time.Until(h.readExtra().restorePendingUntil)
-	h.carrier.mu.Unlock()
+	left := time.Until(h.Details().RestorePendingUntil)
 	if left <= 0 || rel.keepsCounts || rel.restoreBlocked {
 		return nil
 	}
-	rel.restoreBlocked, err = s.redis.WriteTombstone(h.ref(), event.ReleasePending, left, "", until)
+	rel.restoreBlocked, err = s.redis.WriteTombstone(h.Ref(), event.ReleasePending, left, "", until)
 	return err
 }
 
@@ -54,7 +52,7 @@ func (rel *releaseRequest) blockRestore(until time.Time) (err error) {
 // deadline the tombstone expires by itself.
 func (rel *releaseRequest) unblockRestore() {
 	s := rel.service
-	if _, err := s.redis.WriteTombstone(rel.hold.ref(), event.ReleasePending, 0, "", s.deadline()); err == nil {
+	if _, err := s.redis.WriteTombstone(rel.hold.Ref(), event.ReleasePending, 0, "", s.deadline()); err == nil {
 		rel.restoreBlocked = false
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 	"leash/lockcmd/wait"
 	"leash/renewal"
@@ -13,7 +14,7 @@ import (
 // when it is sent.
 type releaseRequest struct {
 	service *Service
-	hold    *hold
+	hold    *hold.Hold
 	all     bool
 	// ID of an acquire that is put back, in the form of a record; "" for a release by the owner
 	putBackID string
@@ -33,26 +34,17 @@ type releaseRequest struct {
 
 // beginRelease moves a present hold, whose requests the caller has locked, to a state of release.
 // It returns nil when the hold is not held any more.
-func (s *Service) beginRelease(h *hold, all bool) *releaseRequest {
-	h.carrier.mu.Lock()
-	defer h.carrier.mu.Unlock()
-	rel, e := &releaseRequest{service: s, hold: h, all: all, keepsCounts: !all && h.count > 1}, releaseAll
-	if rel.keepsCounts {
-		e = releaseOne
-	}
-	ch, ok := h.applyLocked(e, "")
+func (s *Service) beginRelease(h *hold.Hold, all bool) *releaseRequest {
+	counts, until, ok := h.BeginRelease(all)
 	if !ok {
 		return nil
 	}
-	if rel.until = ch.until; rel.keepsCounts {
-		rel.until = s.watchdog.Until(&h.watch)
-	}
-	return rel
+	return &releaseRequest{service: s, hold: h, all: all, keepsCounts: counts, until: until}
 }
 
 // renumber gives the request a number above all that locked the requests before.
 func (rel *releaseRequest) renumber() {
-	rel.number, rel.perKeyCounts = rel.hold.carrier.requests.Add(1), 0
+	rel.number, rel.perKeyCounts = rel.hold.Carrier.Requests.Add(1), 0
 }
 
 // endArgs say which hold ends.
@@ -61,16 +53,16 @@ func (rel *releaseRequest) endArgs() script.EndArgs {
 	if rel.all {
 		what = "all"
 	}
-	return script.EndArgs{Mode: h.mode(), Owner: h.owner(), Hold: h.ref(), Request: rel.number, What: what}
+	return script.EndArgs{Mode: h.Mode(), Owner: h.Owner(), Hold: h.Ref(), Request: rel.number, What: what}
 }
 
 // args say besides how the release tells waiters that the lock is free.
 func (rel *releaseRequest) args() script.ReleaseArgs {
 	h, s := rel.hold, rel.service
-	id := wait.QueueID{Lock: h.lock(), Channel: h.mode().Channel(h.key())}
+	id := wait.QueueID{Lock: h.Lock(), Channel: h.Mode().Channel(h.Key())}
 	return script.ReleaseArgs{
-		End: rel.endArgs(), Turn: s.waits.Entry(h.mode().Unfair()), Waits: s.waits.Waiting(id),
-		TurnEvent: wait.TurnEvent(h.lock(), h.mode()), Unknown: rel.outcomeUnknown, PerKeyCounts: rel.perKeyCounts,
+		End: rel.endArgs(), Turn: s.waits.Entry(h.Mode().Unfair()), Waits: s.waits.Waiting(id),
+		TurnEvent: wait.TurnEvent(h.Lock(), h.Mode()), Unknown: rel.outcomeUnknown, PerKeyCounts: rel.perKeyCounts,
 	}
 }
 
@@ -96,8 +88,8 @@ func (rel *releaseRequest) send(until time.Time) (code int64, err error) {
 		rel.renumber()
 	}
 	sent := time.Now()
-	if rel.hold.mode().Handover != nil && !s.waits.Draining() && rel.freesLock() {
-		if w, at, claimed := s.waits.Claim(rel.hold.lock(), rel.hold.mode(), rel.hold.handovers()); claimed {
+	if rel.hold.Mode().Handover != nil && !s.waits.Draining() && rel.freesLock() {
+		if w, at, claimed := s.waits.Claim(rel.hold.Lock(), rel.hold.Mode(), rel.hold.Details().Handovers); claimed {
 			code, known := rel.handOver(w, at, until)
 			if known && code != script.StaleRequest && (code != script.NoSuchHold || s.graces == nil) {
 				if code, err = rel.repairAnswer(code, sent, until); err != nil || code != script.StaleRequest {
@@ -145,10 +137,10 @@ func (rel *releaseRequest) send(until time.Time) (code int64, err error) {
 // free for itself.
 func (rel *releaseRequest) freesLock() bool {
 	h := rel.hold
-	if !h.mode().Shared || h.mode() == script.Permit {
+	if !h.Mode().Shared || h.Mode() == script.Permit {
 		return true
 	}
-	return rel.service.find(h.lock(), func(other *hold) bool { return other != h }) == nil
+	return rel.service.holds.Find(h.Lock(), func(other *hold.Hold) bool { return other != h }) == nil
 }
 
 // conclude settles the hold. If it is missing while copies of a release of one count are on their
@@ -175,7 +167,7 @@ func (rel *releaseRequest) applyAnswer(code int64) int64 {
 	h := rel.hold
 	if code == script.CountsRemain {
 		if !rel.decremented {
-			h.decrement(rel.putBackID)
+			h.Decrement(rel.putBackID)
 		}
 		rel.resume()
 		return code
@@ -185,7 +177,7 @@ func (rel *releaseRequest) applyAnswer(code int64) int64 {
 	}
 	if code == script.HoldEnded {
 		rel.service.stats.releases.Add(1)
-		h.apply(ended, "")
+		h.Apply(hold.Ended)
 	}
 	return code
 }
@@ -193,17 +185,10 @@ func (rel *releaseRequest) applyAnswer(code int64) int64 {
 // resume gives the hold back to the watchdog, because counts remain. If it was evicted, or its
 // connection ended, it is settled the way that requires.
 func (rel *releaseRequest) resume() {
-	h, s, c := rel.hold, rel.service, rel.hold.carrier
 	if rel.restoreBlocked {
 		rel.unblockRestore()
 	}
-	c.mu.Lock()
-	ch, ok := h.applyLocked(resumed, "")
-	if ok && ch.to == held {
-		h.keepLocked(rel.until)
-	}
-	c.mu.Unlock()
-	s.follow(time.Time{}, ch) // nothing, if it was lost during the release
+	rel.hold.ResumeAfterRelease(rel.until)
 }
 
 // resolveMissing settles a hold that is missing. If it is lost, lost is the reason. While nobody
@@ -212,71 +197,67 @@ func (rel *releaseRequest) resolveMissing() (lost string, err error) {
 	h, s := rel.hold, rel.service
 	how, err := s.readTombstone(h, s.deadline())
 	switch {
-	case h.ownerInformed(), h.leaseOverAt(rel.until):
-		h.apply(ended, "")
+	case h.OwnerInformed(), h.LeaseOverAt(rel.until):
+		h.Apply(hold.Ended)
 		return "", nil
-	case rel.restore == renewal.Moved && (err != nil || !endedByOwner(how)):
+	case rel.restore == renewal.Moved && (err != nil || !hold.EndedByOwner(how)):
 		how = renewal.Moved
 	case err != nil:
 		rel.resume()
-		s.watchdog.Check(&h.watch)
+		s.watchdog.Check(&h.Watch)
 		return "", err
 	}
-	return h.settleMissing(how, rel.until), nil
+	return h.SettleMissing(how, rel.until), nil
 }
 
 // finish repeats a release until Redis answers or the hold must be over (R26). It unlocks the
 // requests.
 func (rel *releaseRequest) finish() {
 	h, s := rel.hold, rel.service
-	defer h.unlockRequests()
+	defer h.UnlockRequests()
 	rel.answered = true
 	for rel.shouldRetry() {
 		code, err := rel.send(s.deadline())
 		switch {
 		case errors.Is(err, script.ErrUnknown), errors.Is(err, script.ErrRefused):
 			if s.redis.StoppedWithin(100 * time.Millisecond) {
-				h.apply(ended, "")
+				h.Apply(hold.Ended)
 				return
 			}
 			continue
 		case err == nil && code == script.CountsRemain:
 			return
-		case err == nil && code == script.NoSuchHold && rel.keepsCounts && !h.ownerInformed():
+		case err == nil && code == script.NoSuchHold && rel.keepsCounts && !h.OwnerInformed():
 			rel.resolveMissing()
 			return
 		case err != nil && rel.keepsCounts: // the count stays
-			s.log.Warn("redis refuses a release", "key", h.key(), "err", err)
+			s.log.Warn("redis refuses a release", "key", h.Key(), "err", err)
 			rel.resume()
 			return
 		case err != nil:
-			s.log.Warn("redis refuses a release", "key", h.key(), "err", err)
+			s.log.Warn("redis refuses a release", "key", h.Key(), "err", err)
 		case code == script.NoSuchHold && !rel.outcomeUnknown:
 			// Another carrier may have it, and the event was lost. Its watchers ask Redis.
-			h.apply(elsewhere, "")
+			h.Apply(hold.Elsewhere)
 		}
 		break
 	}
-	if h.currentState().isReliedOn() { // it is missing, and nobody knows why
-		h.apply(notFound, renewal.ReasonGone)
-	} else {
-		h.apply(ended, "")
-	}
+	h.LoseMissing()
 }
 
 // shouldRetry reports whether there is still a hold to release. While the watchdog renews the rest
 // of it, its Until decides.
 func (rel *releaseRequest) shouldRetry() bool {
 	h := rel.hold
-	switch state := h.currentState(); {
-	case state == decrementing:
-		if until := rel.service.watchdog.Until(&h.watch); !until.IsZero() {
+	switch state := h.State(); {
+	case state == hold.Decrementing:
+		if until := h.SafeUntil(); !until.IsZero() {
 			rel.until = until
 		}
 		return true
-	case state == missing:
+	case state == hold.Missing:
 		return time.Now().Before(rel.until)
-	case state == over && rel.keepsCounts:
+	case state == hold.Over && rel.keepsCounts:
 		return false
 	}
 	return time.Now().Before(rel.until.Add(rel.service.cfg.WatchdogTimeout))

@@ -36,7 +36,7 @@ func TestR30ReleaseFromAnyConnection(t *testing.T) {
 					t.Errorf("%s: reported as a loss: %s", by, <-a.losses)
 				}
 				n, _ := strconv.ParseInt(token, 10, 64)
-				if laid := exists(t, rdb, script.TombstoneKey(key, n, a.carrier.name)); laid != (where == other) {
+				if laid := exists(t, rdb, script.TombstoneKey(key, n, a.carrier.Name)); laid != (where == other) {
 					t.Errorf("tombstone written: %v", laid)
 				}
 			}

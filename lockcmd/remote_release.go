@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"leash/lockcmd/event"
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 )
 
@@ -68,7 +69,7 @@ type remoteRelease struct {
 	answer     string // the answer to an earlier copy of this request
 	keepMillis int64  // lifetime of the answer and the tombstone, in ms
 	revoke     script.RevokeArgs
-	local      *hold // the hold, if this Leash carries it
+	local      *hold.Hold // the hold, if this Leash carries it
 
 	release          *releaseRequest // of local, while the outcome is unknown
 	tombstoneText    string          // a unique text, for a tombstone that comes before the end
@@ -98,8 +99,8 @@ func (rr *remoteRelease) read(o options, until time.Time) (found bool, err error
 	}
 	r := f.Record
 	rr.mode, rr.owner, rr.carrier, rr.token = f.Mode, f.Owner, r.Carrier, r.Token
-	rr.local = s.find(script.Lock{DB: rr.db, Key: rr.key}, func(h *hold) bool {
-		return h.token == r.Token && h.carrier.name == r.Carrier
+	rr.local = s.holds.Find(script.Lock{DB: rr.db, Key: rr.key}, func(h *hold.Hold) bool {
+		return h.Token == r.Token && h.Carrier.Name == r.Carrier
 	})
 	rr.keepMillis = max(r.TTL, s.cfg.WatchdogTimeout.Milliseconds(), info.Left.Milliseconds())
 	rr.revoke = script.RevokeArgs{
@@ -125,11 +126,11 @@ func (rr *remoteRelease) send(until time.Time) (code int64, err error) {
 		return code, err
 	}
 	if rr.release == nil {
-		if !h.lockRequests(until) {
+		if !h.LockRequests(until) {
 			return 0, script.ErrRefused
 		}
 		if rr.release = rr.service.beginRelease(h, rr.all); rr.release == nil {
-			h.unlockRequests()
+			h.UnlockRequests()
 			return script.NoSuchHold, nil
 		}
 	}
@@ -146,7 +147,7 @@ func (rr *remoteRelease) send(until time.Time) (code int64, err error) {
 		rr.release.resume()
 	}
 	rr.release = nil
-	h.unlockRequests()
+	h.UnlockRequests()
 	return code, err
 }
 
@@ -251,8 +252,8 @@ func (rr *remoteRelease) finish() {
 		if rel.keepsCounts {
 			rel.resume() // the owner still relies on the rest
 		} else {
-			rel.hold.apply(ended, "")
+			rel.hold.Apply(hold.Ended)
 		}
-		rel.hold.unlockRequests()
+		rel.hold.UnlockRequests()
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"leash/lockcmd/failover"
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 	"leash/renewal"
 )
@@ -18,9 +19,9 @@ func (s *store) repair(ctx context.Context, batches []renewal.Batch, out [][]ren
 	for i, outcomes := range out {
 		var some []int
 		for j, o := range outcomes {
-			h := batches[i].Holds[j].Keeper.(*hold)
-			if (o == renewal.Gone || o == renewal.Renewed && s.graces.NeedsRepair(h.key(), &h.watch)) &&
-				!h.leaseOverAndIdle() {
+			h := batches[i].Holds[j].Keeper.(*hold.Hold)
+			if (o == renewal.Gone || o == renewal.Renewed && s.graces.NeedsRepair(h.Key(), &h.Watch)) &&
+				!h.LeaseOverAndIdle() {
 				some = append(some, j)
 			}
 		}
@@ -34,18 +35,18 @@ func (s *store) repair(ctx context.Context, batches []renewal.Batch, out [][]ren
 func (s *store) repairBatch(ctx context.Context, all []*renewal.Hold, some []int, out []renewal.Outcome,
 	sent time.Time) {
 	deadline, _ := ctx.Deadline()
-	m, ok := s.graces.MasterOf(all[some[0]].Keeper.(*hold).key(), sent, deadline)
+	m, ok := s.graces.MasterOf(all[some[0]].Keeper.(*hold.Hold).Key(), sent, deadline)
 	if ok && !m.InGrace() {
 		return // missing holds are lost
 	}
 	var positions []int
-	var holds []*hold
+	var holds []*hold.Hold
 	for _, j := range some {
 		if out[j] == renewal.Gone {
 			out[j] = renewal.Unknown
 		}
-		if h := all[j].Keeper.(*hold); ok && h.tryLockRequests() {
-			defer h.unlockRequests()
+		if h := all[j].Keeper.(*hold.Hold); ok && h.TryLockRequests() {
+			defer h.UnlockRequests()
 			positions, holds = append(positions, j), append(holds, h)
 		}
 	}
@@ -55,7 +56,7 @@ func (s *store) repairBatch(ctx context.Context, all []*renewal.Hold, some []int
 	results, unknown, err := s.redis.RestoreOnce(ctx, s.restoreArgs(m, holds...))
 	if unknown {
 		for _, h := range holds {
-			h.noteRestorePending()
+			s.noteRestorePending(h)
 		}
 	}
 	if err != nil {
@@ -68,7 +69,7 @@ func (s *store) repairBatch(ctx context.Context, all []*renewal.Hold, some []int
 
 // repairOutcome returns the outcome for a hold by the result of its restore. before is its outcome
 // so far.
-func (s *store) repairOutcome(m failover.Master, h *hold, r script.RestoreResult, before renewal.Outcome,
+func (s *store) repairOutcome(m failover.Master, h *hold.Hold, r script.RestoreResult, before renewal.Outcome,
 	deadline time.Time) renewal.Outcome {
 	how := s.restoreOutcome(m, h, r)
 	switch r.Outcome {
@@ -82,36 +83,25 @@ func (s *store) repairOutcome(m failover.Master, h *hold, r script.RestoreResult
 	case script.RestoreTombstone:
 		if before == renewal.Renewed {
 			// It was extended by another way. Its lease is what the master says.
-			s.watchdog.Check(&h.watch)
+			s.watchdog.Check(&h.Watch)
 		}
 	}
 	return before
 }
 
-// tryLockRequests locks the requests of a hold that is held, if they are not locked.
-func (h *hold) tryLockRequests() bool {
-	h.carrier.mu.Lock()
-	defer h.carrier.mu.Unlock()
-	if h.requestLocked || h.state != held {
-		return false
-	}
-	h.requestLocked = true
-	return true
-}
-
 // mayBeOlder reports whether a check, sent at that time, may have found an older state of a lease
 // on a new master. left is what the check found. It counts if it takes no time away. Otherwise
 // the master may be new and not known as new yet.
-func (s *store) mayBeOlder(ctx context.Context, h *hold, left time.Duration, sent time.Time) bool {
+func (s *store) mayBeOlder(ctx context.Context, h *hold.Hold, left time.Duration, sent time.Time) bool {
 	switch {
 	case s.graces == nil:
 		return false
-	case s.graces.NeedsRepair(h.key(), &h.watch):
+	case s.graces.NeedsRepair(h.Key(), &h.Watch):
 		return true
-	case !sent.Add(left).Before(s.watchdog.Until(&h.watch)):
+	case !sent.Add(left).Before(h.SafeUntil()):
 		return false
 	}
 	deadline, _ := ctx.Deadline()
-	_, ok := s.graces.MasterOf(h.key(), sent, deadline)
-	return !ok || s.graces.NeedsRepair(h.key(), &h.watch)
+	_, ok := s.graces.MasterOf(h.Key(), sent, deadline)
+	return !ok || s.graces.NeedsRepair(h.Key(), &h.Watch)
 }

@@ -113,8 +113,8 @@ func TestR7MovedHoldWithoutID(t *testing.T) {
 		a, b := connect(t, s), connect(t, s)
 		b.attach(key, "x", a.token(key, "OWNER", "x"))
 		b.token(key, "OWNER", "x", "ID", "-")
-		if h := b.carrier.oldest(); h.count != 2 {
-			t.Errorf("got count %d, want 2", h.count)
+		if d := b.carrier.oldest().Details(); d.Count != 2 {
+			t.Errorf("got count %d, want 2", d.Count)
 		}
 		want(t, count(rdb, key, "x"), "2")
 		want(t, b.do("LOCK.RELEASE", key), ":0")
@@ -131,14 +131,14 @@ func TestR26UndoBesideARelease(t *testing.T) {
 		a := connect(t, s)
 		a.twice(key)
 		h := a.carrier.oldest()
-		if !h.lockRequests(s.deadline()) {
+		if !h.LockRequests(s.deadline()) {
 			t.Fatal("a request is under way")
 		}
 		want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
 		back := make(chan struct{})
 		go func() { defer close(back); s.putBack(h, "2") }()
 		<-time.After(300 * time.Millisecond) // longer than the release waits for Redis
-		h.unlockRequests()
+		h.UnlockRequests()
 		receive(t, back, 5*time.Second)
 		eventually(t, 5*time.Second, "both are released", func() bool {
 			return !exists(t, rdb, key) && a.carrier.Holds() == 0

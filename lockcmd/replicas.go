@@ -3,6 +3,8 @@ package lockcmd
 import (
 	"fmt"
 	"time"
+
+	"leash/lockcmd/hold"
 )
 
 // REPLICAS n: a grant counts only if n replicas have it. Otherwise it is taken back (R32). Redis's
@@ -26,24 +28,24 @@ func msgNotUndone(have, want int64) string {
 		want)
 }
 
-// replicaWait is how long a grant waits for replicas.
-func (a *acquisition) replicaWait() time.Duration {
-	if a.end.IsZero() {
+// replicaWait is how long a grant waits for replicas. end is the end of BLOCK; zero without.
+func replicaWait(end time.Time) time.Duration {
+	if end.IsZero() {
 		return replicaTimeout
 	}
-	return max(min(replicaTimeout, time.Until(a.end)), minReplicaTimeout)
+	return max(min(replicaTimeout, time.Until(end)), minReplicaTimeout)
 }
 
 // undoUnreplicated takes back a grant that too few replicas have.
 func (a *acquisition) undoUnreplicated(r result) result {
 	s := a.carrier.service
-	timer := time.NewTimer(endTimeout)
+	timer := time.NewTimer(hold.EndTimeout)
 	defer timer.Stop()
 	undo := s.undo
 	switch {
 	case r.kind == moved:
 		h, _ := a.carry(r)
-		undo = func(a *acquisition) <-chan struct{} { return s.undoMoved(a, func() *hold { return h }) }
+		undo = func(a *acquisition) <-chan struct{} { return s.undoMoved(a, func() *hold.Hold { return h }) }
 	case r.repeated:
 		undo = s.undoRepeated
 	}

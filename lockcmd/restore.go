@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"leash/lockcmd/failover"
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 	"leash/renewal"
 )
@@ -40,32 +41,14 @@ func (s *Service) seek(lock script.Lock, o options, until time.Time) (info scrip
 	}
 }
 
-// toRestore is the hold for a restore. The caller has locked its requests.
-func (h *hold) toRestore() script.RestoredHold {
-	until := h.carrier.service.watchdog.Until(&h.watch)
-	h.carrier.mu.Lock()
-	defer h.carrier.mu.Unlock()
-	x, lasts := h.readExtra(), h.ttl
-	if h.Lease && h.state != releasing {
-		// the watchdog subtracts a margin
-		lasts = time.Until(until) + h.ttl/50 + 20*time.Millisecond
-	}
-	return script.RestoredHold{
-		Key: h.key(), Owner: h.owner(), Carrier: h.carrier.name, Token: h.token, Request: h.carrier.requests.Add(1),
-		Count: int64(h.count), Lasts: lasts, TTL: h.ttl,
-		Terms: script.Terms{Flags: h.Flags, MaxHold: x.maxHold, Idle: x.idle}, Moves: x.moves, LastID: x.lastID,
-		Client: h.carrier.clientName(),
-	}
-}
-
 // restoreArgs say how to restore holds of one slot and mode, whose requests the caller has locked.
-func (s *Service) restoreArgs(m failover.Master, holds ...*hold) *script.RestoreArgs {
+func (s *Service) restoreArgs(m failover.Master, holds ...*hold.Hold) *script.RestoreArgs {
 	args := &script.RestoreArgs{
-		DB: int(holds[0].db), Mode: holds[0].mode(), Master: m.ReplID, GraceEnd: m.ClockGraceEnd,
+		DB: holds[0].Lock().DB, Mode: holds[0].Mode(), Master: m.ReplID, GraceEnd: m.ClockGraceEnd,
 		TokenTTL: s.cfg.TokenTTL,
 	}
 	for _, h := range holds {
-		args.Holds = append(args.Holds, h.toRestore())
+		args.Holds = append(args.Holds, h.ToRestore())
 	}
 	return args
 }
@@ -73,11 +56,11 @@ func (s *Service) restoreArgs(m failover.Master, holds ...*hold) *script.Restore
 // restore restores one hold, whose requests the caller has locked, if its master is in the grace
 // period. It returns Renewed if the master has it now, Moved if another carrier has it, else Gone.
 // The error is script.ErrRefused: nobody knows.
-func (s *Service) restore(h *hold, until time.Time) (renewal.Outcome, error) {
-	if s.graces == nil || h.ownerInformed() || h.leaseOver() {
+func (s *Service) restore(h *hold.Hold, until time.Time) (renewal.Outcome, error) {
+	if s.graces == nil || h.OwnerInformed() || h.LeaseOver() {
 		return renewal.Gone, nil
 	}
-	m, ok := s.graces.MasterOf(h.key(), time.Now(), until)
+	m, ok := s.graces.MasterOf(h.Key(), time.Now(), until)
 	if !ok {
 		return renewal.Unknown, script.ErrRefused
 	}
@@ -87,7 +70,7 @@ func (s *Service) restore(h *hold, until time.Time) (renewal.Outcome, error) {
 	for range maxGraceRetries {
 		results, unknown, err := s.redis.Restore(s.restoreArgs(m, h), until)
 		if unknown {
-			h.noteRestorePending()
+			s.noteRestorePending(h)
 		}
 		if err != nil {
 			return renewal.Unknown, errors.Join(script.ErrRefused, err)
@@ -105,11 +88,11 @@ func (s *Service) restore(h *hold, until time.Time) (renewal.Outcome, error) {
 
 // restoreOutcome is what a restore says of h. Unknown means that an earlier carrier has it, or that
 // nothing was done.
-func (s *Service) restoreOutcome(m failover.Master, h *hold, r script.RestoreResult) renewal.Outcome {
+func (s *Service) restoreOutcome(m failover.Master, h *hold.Hold, r script.RestoreResult) renewal.Outcome {
 	switch r.Outcome {
 	case script.RestoreMoved:
 		// an equal number: moved without a count, or in the grace period
-		if r.Record.Moves() >= h.moves() {
+		if r.Record.Moves() >= h.Details().Moves {
 			return renewal.Moved
 		}
 		return renewal.Unknown
@@ -117,47 +100,37 @@ func (s *Service) restoreOutcome(m failover.Master, h *hold, r script.RestoreRes
 		s.stats.restored.Add(1)
 		fallthrough
 	case script.RestoreAlreadyThere:
-		s.graces.MarkRepaired(m.ReplID, &h.watch)
+		s.graces.MarkRepaired(m.ReplID, &h.Watch)
 		return renewal.Renewed
 	case script.RestoreOtherMaster:
 		return renewal.Unknown
 	case script.RestoreTombstone:
-		s.graces.MarkRepaired(m.ReplID, &h.watch)
+		s.graces.MarkRepaired(m.ReplID, &h.Watch)
 	case script.RestoreGraceOver:
 		s.graces.StopRestores(m.ReplID)
 	}
 	return renewal.Gone
 }
 
-// moves is how often h was moved before it came here.
-func (h *hold) moves() int64 {
-	h.carrier.mu.Lock()
-	defer h.carrier.mu.Unlock()
-	return h.readExtra().moves
-}
-
 // moveAgain repeats the move of h from the earlier carrier in that record, because a new master
 // lacks the move. The caller has locked the requests of h.
-func (s *Service) moveAgain(h *hold, r script.Record, until time.Time) bool {
-	opts := acquireOptions{db: int(h.db), key: h.key(), mode: h.mode(), owner: h.owner(), token: h.token,
+func (s *Service) moveAgain(h *hold.Hold, r script.Record, until time.Time) bool {
+	opts := acquireOptions{db: h.Lock().DB, key: h.Key(), mode: h.Mode(), owner: h.Owner(), token: h.Token,
 		ttl: s.cfg.WatchdogTimeout}
-	m := h.carrier.newAcquisition(opts, nil).newMove(h.token, r.Carrier, r.Request)
+	m := s.newMove(h.Carrier, opts, r.Carrier, r.Request, h.Carrier.Requests.Add(1), time.Time{})
 	defer m.unlockOld()
 	return m.send(until).kind == moved
 }
 
 // noteRestorePending notes that a restore of h may still arrive.
-func (h *hold) noteRestorePending() {
-	until := time.Now().Add(h.carrier.service.graces.Left(h.key()) + script.MaxAttempt)
-	h.carrier.mu.Lock()
-	defer h.carrier.mu.Unlock()
-	h.writeExtra().restorePendingUntil = until
+func (s *Service) noteRestorePending(h *hold.Hold) {
+	h.NoteRestorePending(time.Now().Add(s.graces.Left(h.Key()) + script.MaxAttempt))
 }
 
 // repairBeforeRelease gives the master of h our state of h, if it is in the grace period and may
 // have an older one. The caller has locked the requests of h. An error is script.ErrRefused.
-func (s *Service) repairBeforeRelease(h *hold, until time.Time) error {
-	if !s.graces.NeedsRepair(h.key(), &h.watch) {
+func (s *Service) repairBeforeRelease(h *hold.Hold, until time.Time) error {
+	if !s.graces.NeedsRepair(h.Key(), &h.Watch) {
 		return nil
 	}
 	_, err := s.restore(h, until)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"leash/internal/redistest"
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 )
 
@@ -18,7 +19,7 @@ func TestR2ReleaseAfterAMoveWithoutAnEvent(t *testing.T) {
 	s := leash(t, dialCluster(t, cluster.Addrs()...), cfg, graceful)
 	a, key := connect(t, s), newKey()
 	a.token(key)
-	h := s.find(lockOf(key), func(*hold) bool { return true })
+	h := s.holds.Find(lockOf(key), func(*hold.Hold) bool { return true })
 	end := beginGrace(t, s, key)
 	defer end()
 	forget(t, s.redis.Redis, key)
@@ -41,7 +42,7 @@ func TestR2ReleaseAfterAMoveWithoutAnEvent(t *testing.T) {
 	// eventually and receive wait ten times as long as they are told
 	begun := time.Now()
 	reply := a.start("LOCK.RELEASE", key)
-	eventually(t, 15*time.Second, "the release has ended", func() bool { return h.currentState() == over })
+	eventually(t, 15*time.Second, "the release has ended", func() bool { return h.State() == hold.Over })
 	if took := time.Since(begun); took > 15*time.Second {
 		t.Errorf("the release took %v", took)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"leash/lockcmd/event"
 	"leash/lockcmd/failover"
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 	"leash/renewal"
 )
@@ -245,15 +246,15 @@ func TestR2RestoreYields(t *testing.T) {
 		for _, mode := range []string{"", "READ", "WRITE"} {
 			for _, c := range []struct {
 				name string
-				put  func(h *hold)
+				put  func(h *hold.Hold)
 				lost string // the reason of the loss
 			}{
-				{"an older hold", func(h *hold) { s.putOther(h, h.token-1) }, ""},
-				{"a later hold", func(h *hold) { s.putOther(h, h.token+1) }, renewal.ReasonGone},
-				{"a hold of Redisson's", func(h *hold) { s.putOther(h, 0) }, renewal.ReasonGone},
-				{"a string", func(h *hold) { rdb.Set(ctx, h.key(), "x", time.Minute) }, renewal.ReasonGone},
-				{"broken", func(h *hold) {
-					rdb.Set(ctx, script.TombstoneKey(h.key(), h.token, h.carrier.name), event.Broken, time.Minute)
+				{"an older hold", func(h *hold.Hold) { s.putOther(h, h.Token-1) }, ""},
+				{"a later hold", func(h *hold.Hold) { s.putOther(h, h.Token+1) }, renewal.ReasonGone},
+				{"a hold of Redisson's", func(h *hold.Hold) { s.putOther(h, 0) }, renewal.ReasonGone},
+				{"a string", func(h *hold.Hold) { rdb.Set(ctx, h.Key(), "x", time.Minute) }, renewal.ReasonGone},
+				{"broken", func(h *hold.Hold) {
+					rdb.Set(ctx, script.TombstoneKey(h.Key(), h.Token, h.Carrier.Name), event.Broken, time.Minute)
 				}, renewal.ReasonBroken},
 			} {
 				t.Run(mode+" "+c.name, func(t *testing.T) {
@@ -263,7 +264,7 @@ func TestR2RestoreYields(t *testing.T) {
 						take = append(take, mode)
 					}
 					token := tokenOf(t, a.do(take...))
-					h := a.carrier.last(func(*hold) bool { return true })
+					h := a.carrier.last(func(*hold.Hold) bool { return true })
 					end := beginGrace(t, s, key)
 					defer end()
 					forget(t, rdb, key)
@@ -285,11 +286,11 @@ func TestR2RestoreYields(t *testing.T) {
 
 // putOther puts a hold of another owner in the place of h, in a mode that excludes h. With token 0
 // it is a hold of Redisson.
-func (s *Service) putOther(h *hold, token int64) {
-	ctx, rdb, key := context.Background(), s.redis.Redis, h.key()
+func (s *Service) putOther(h *hold.Hold, token int64) {
+	ctx, rdb, key := context.Background(), s.redis.Redis, h.Key()
 	text := script.RecordPrefix(token, "other:1.1") + "1 1 " + strconv.FormatInt(time.Now().UnixMilli(), 10) +
 		" 60000 w - - -"
-	if h.mode() == script.Plain {
+	if h.Mode() == script.Plain {
 		rdb.HSet(ctx, key, "other", "1")
 		if token > 0 {
 			rdb.HSet(ctx, key, script.RecordField, text)
@@ -312,7 +313,7 @@ func TestR2NothingIsRestoredOutOfGrace(t *testing.T) {
 		s := leash(t, rdb, graceConfig(), graceful)
 		a, key := connect(t, s), newKey()
 		a.token(key)
-		h := a.carrier.last(func(*hold) bool { return true })
+		h := a.carrier.last(func(*hold.Hold) bool { return true })
 		end := beginGrace(t, s, key)
 		m, ok := s.graces.MasterOf(key, time.Time{}, time.Now().Add(soon))
 		if !ok || !m.InGrace() {
@@ -345,14 +346,14 @@ func TestR2RestoreIsNotGuessed(t *testing.T) {
 		a, key := connect(t, s), newKey()
 		lease := "{" + key + "}lease"
 		a.token(key)
-		h := s.find(lockOf(key), func(*hold) bool { return true })
+		h := s.holds.Find(lockOf(key), func(*hold.Hold) bool { return true })
 		a.token(lease, "LEASE", "600000")
 		defer beginGrace(t, s, key)()
 		forget(t, rdb, key)
 		answers := failover.Rehearsal{Masters: s.graces}.SilenceAll()
 		want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
 		answers()
-		eventually(t, soon, "it is restored and released", func() bool { return h.currentState() == over })
+		eventually(t, soon, "it is restored and released", func() bool { return h.State() == hold.Over })
 		if exists(t, rdb, key) || len(a.losses) > 0 {
 			t.Error("it was not released as it should")
 		}

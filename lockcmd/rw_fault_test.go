@@ -75,9 +75,9 @@ func TestR7LateCopiesOfReadAndWriteDoNothing(t *testing.T) {
 			left    string
 		}{
 			{release(token, 1), script.StaleRequest, "2"},
-			{release(token-1, a.carrier.requests.Add(1)), script.NoSuchHold, "2"},
-			{release(token, a.carrier.requests.Load()), script.CountsRemain, "1"},
-			{release(token, a.carrier.requests.Load()), script.CountsRemain, "1"},
+			{release(token-1, a.carrier.Requests.Add(1)), script.NoSuchHold, "2"},
+			{release(token, a.carrier.Requests.Load()), script.CountsRemain, "1"},
+			{release(token, a.carrier.Requests.Load()), script.CountsRemain, "1"},
 		} {
 			answer, err := s.redis.Release(row.request, until)
 			if err != nil || answer != row.code || count(rdb, key, field) != row.left {

@@ -80,7 +80,7 @@ func (l *readWriteLoad) client(random *rand.Rand) {
 	args := []string{"LOCK.ACQUIRE", l.key, option, "BLOCK", "60000"}
 	owner := ""
 	if random.IntN(2) == 0 {
-		owner = "me:" + c.carrier.name
+		owner = "me:" + c.carrier.Name
 		args = append(args, "OWNER", owner)
 	}
 	reply := c.do(args...)

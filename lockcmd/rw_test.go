@@ -104,7 +104,7 @@ func TestReadWriteLayoutIsRedissons(t *testing.T) {
 			}
 			records := inRedis(t, rdb, base+":leash")
 			if r, ok := script.ParseRecord(records["u:1"]); !ok || len(records) != 1 || r.Token != token ||
-				r.Carrier != a.carrier.name {
+				r.Carrier != a.carrier.Name {
 				t.Errorf("got records %q", records)
 			}
 			if left, lock := rdb.PTTL(ctx, base+":leash").Val(),
@@ -342,7 +342,7 @@ func TestInfoOfReadersAndWriters(t *testing.T) {
 		first := strconv.FormatInt(a.token(key, "READ", "OWNER", "z"), 10)
 		a.token(key, "READ", "OWNER", "z")
 		c.token(key, "READ", "OWNER", "a")
-		info(map[string]string{"mode": "read", "owner": "z", "token": first, "holds": "4", "leash": s.uuid,
+		info(map[string]string{"mode": "read", "owner": "z", "token": first, "holds": "4", "leash": s.holds.Leash,
 			"client": "127.0.0.1:5000 test"})
 		if left, _ := strconv.Atoi(fields(t, a.do("LOCK.INFO", key))["ttl-ms"]); left < 35_000 || left > 40_000 {
 			t.Errorf("got %d ms left, want as long as java's lasts", left)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 )
 
@@ -338,16 +339,16 @@ func TestR21HandOverToAReaderThatAlreadyHolds(t *testing.T) {
 		got := waits.send(s.deadline())
 		defer func() { // no client was told of this hold
 			h, _ := waits.hold(got)
-			h.apply(closedToRelease, "")
+			h.Apply(hold.ClosedToRelease)
 		}()
-		h := &heldBy{t: t, rdb: rdb, mode: script.Read, key: key, token: token, carrier: a.carrier.name}
+		h := &heldBy{t: t, rdb: rdb, mode: script.Read, key: key, token: token, carrier: a.carrier.Name}
 		keys := script.Read.EndKeys(key, script.TokenKey(key))
 		hand := func(number int64) []any {
 			args := h.hand(token, h.carrier, number)
-			args[5], args[6], args[7] = waits.owner, b.carrier.name, waits.number
+			args[5], args[6], args[7] = waits.owner, b.carrier.Name, waits.number
 			return append(args, script.Read.Name)
 		}
-		first, second := a.carrier.requests.Add(1), a.carrier.requests.Add(1)
+		first, second := a.carrier.Requests.Add(1), a.carrier.Requests.Add(1)
 		h.call("[0]", script.Read.Handover, keys, hand(first)...)
 		h.call("[0]", script.Read.Handover, keys, hand(first)...)
 		h.call("[1]", script.Read.Handover, keys, hand(second)...)

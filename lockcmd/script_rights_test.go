@@ -104,7 +104,7 @@ func (p *rightsStage) renewal(m *script.Mode, locks ...string) rightsCall {
 // undo is the undo of the request with that number.
 func (p *rightsStage) undo(m *script.Mode, c *conn, number int64) rightsCall {
 	return rightsCall{script: m.Undo, keys: m.EndKeys(p.key),
-		args: []any{"me", c.carrier.name, number, number + 1, m.Channel(p.key), "p", 0}}
+		args: []any{"me", c.carrier.Name, number, number + 1, m.Channel(p.key), "p", 0}}
 }
 
 // restore adds a hold to the call of a restore. text is its record.
@@ -346,7 +346,7 @@ func (p *rightsStage) releaseKey(m *script.Mode, c *conn, r script.Record, part 
 		key = script.RecordsKey(p.key)
 	}
 	return rightsCall{script: m.ReleaseKey, keys: []string{key}, args: []any{
-		"me", r.Token, r.Carrier, c.carrier.requests.Load() + 1, "-", m.Channel(p.key), "p", count, part,
+		"me", r.Token, r.Carrier, c.carrier.Requests.Load() + 1, "-", m.Channel(p.key), "p", count, part,
 	}}
 }
 

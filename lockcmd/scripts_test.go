@@ -26,15 +26,15 @@ func TestR13ScriptsRefuseStaleRequests(t *testing.T) {
 			// no renewal changes a lease
 			token := c.hold(key, m.Option, "OWNER", "me", "LEASE", "600000")
 			c.hold(key, m.Option, "OWNER", "me", "LEASE", "600000")
-			h := &heldBy{t: t, rdb: rdb, mode: m, key: key, token: token, carrier: c.carrier.name,
-				last: c.carrier.requests.Load()}
+			h := &heldBy{t: t, rdb: rdb, mode: m, key: key, token: token, carrier: c.carrier.Name,
+				last: c.carrier.Requests.Load()}
 			h.refuse()
 			h.refuseToMove()
 			h.refuseAcquires()
 			h.refuseOneKey()
 			// one count remains
 			h.call("[0]", m.Handover, m.EndKeys(key, script.TokenKey(key)),
-				append(h.hand(token, h.carrier, c.carrier.requests.Add(1)), m.Name)...)
+				append(h.hand(token, h.carrier, c.carrier.Requests.Add(1)), m.Name)...)
 			want(t, c.do("LOCK.RELEASE", key), ":1")
 		}
 	})
@@ -227,14 +227,14 @@ func TestR25RenewalRefusedByRedisIsUnknown(t *testing.T) {
 			c, key := connect(t, s), newKey()
 			h := &heldBy{t: t, rdb: limited, mode: m, key: key}
 			h.call("[-1]", m.Renew, m.Keys(key), 90000, "me",
-				script.RecordPrefix(c.hold(key, m.Option, "OWNER", "me"), c.carrier.name))
+				script.RecordPrefix(c.hold(key, m.Option, "OWNER", "me"), c.carrier.Name))
 		}
 	}
 	for _, m := range []*script.Mode{script.Plain, script.Fair} { // the right for PEXPIRE alone is enough
 		c, key := connect(t, s), newKey()
 		h := &heldBy{t: t, rdb: without("pexpireat"), mode: m, key: key}
 		token := c.hold(key, m.Option, "OWNER", "me")
-		h.call("[1]", m.Renew, m.Keys(key), 90000, "me", script.RecordPrefix(token, c.carrier.name))
+		h.call("[1]", m.Renew, m.Keys(key), 90000, "me", script.RecordPrefix(token, c.carrier.Name))
 		if left := rdb.PTTL(t.Context(), m.Keys(key)[0]).Val(); left < 80*time.Second {
 			t.Errorf("%s: %v are left, want 90 s", m.Name, left)
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"leash/internal/guard"
 	"leash/lockcmd/event"
 	"leash/lockcmd/failover"
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 	"leash/lockcmd/wait"
 	"leash/renewal"
@@ -24,9 +24,7 @@ import (
 // Carrier.
 type Service struct {
 	// Immutable after New.
-	cfg   Config
-	began time.Time
-	identity
+	cfg Config
 	timing
 	redis     *script.Client
 	log       *slog.Logger
@@ -40,8 +38,10 @@ type Service struct {
 	stats     counters
 	observers atomic.Pointer[[]Observer] // nil without
 
-	presentHolds
-	tasks tasks
+	holds    *hold.Registry
+	fairBit  string       // in the scores of FAIR waiters
+	carriers atomic.Int64 // number of the last carrier
+	tasks    tasks
 
 	maxHold atomic.Int64 // Config.MaxHold as Change has set it
 }
@@ -63,8 +63,7 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log
 		return nil, err
 	}
 	s := &Service{
-		cfg: cfg, began: time.Now(), identity: newIdentity(), redis: script.New(rdb), log: log, losses: newLossLog(log),
-		presentHolds: presentHolds{holds: newIndex()},
+		cfg: cfg, fairBit: newFairBit(), redis: script.New(rdb), log: log, losses: newLossLog(log),
 		timing: timing{
 			fairHeartbeat: fairHeartbeat, fairTimeout: fairTimeout, breakTimeout: breakTimeout, maxSeeks: maxSeeks,
 		},
@@ -87,6 +86,10 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log
 	s.redis.Drop, s.redis.RefreshLinks = cfg.DropConnection, cfg.RefreshTopology
 	s.watchdog = renewal.New(&store{Service: s})
 	s.watchdog.Log = log
+	s.holds = hold.NewRegistry(hold.Config{
+		Leash: newUUID(), TTL: cfg.WatchdogTimeout, Cluster: s.redis.IsCluster, Watchdog: s.watchdog,
+		Service: afterwards{s}, Log: log, Stopped: s.redis.Stopped,
+	})
 	s.limits = newLimits(s)
 	if cfg.FailoverGrace != 0 {
 		s.graces = failover.New(failover.Config{
@@ -96,8 +99,8 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log
 	}
 	s.tasks.log = log
 	s.waits = wait.New[result](wait.Config{
-		Leash: s.uuid, Redis: s.redis, Channels: &s.events.Subscriptions, Tasks: &s.tasks, Interval: wait.Interval,
-		Timeout: cfg.UpstreamTimeout, Max: cfg.MaxWaiters,
+		Leash: s.holds.Leash, Redis: s.redis, Channels: &s.events.Subscriptions, Tasks: &s.tasks,
+		Interval: wait.Interval, Timeout: cfg.UpstreamTimeout, Max: cfg.MaxWaiters,
 	})
 	s.Change(cfg)
 	s.dequeuer.lists = make(map[script.Lock][]*dequeueRequest)
@@ -173,14 +176,6 @@ const stopTimeout = time.Second
 // spawn runs f as a task of the Service. It returns false when the Service has ended; then holds
 // expire.
 func (s *Service) spawn(f func()) bool { return s.tasks.Spawn(f) }
-
-// without removes x from list, in place.
-func without[T comparable](list []T, x T) []T {
-	if i := slices.Index(list, x); i >= 0 {
-		return slices.Delete(list, i, i+1)
-	}
-	return list
-}
 
 // deadline is when an outcome that is still not known counts as unknown.
 func (s *Service) deadline() time.Time { return time.Now().Add(s.cfg.UpstreamTimeout) }

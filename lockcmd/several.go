@@ -112,7 +112,7 @@ func (ma *multiAcquisition) reply(dst []byte, r result, keys []string) []byte {
 			return cmp.Compare(opts.key, key)
 		})
 		if h := ma.holds[i]; h != nil {
-			dst = appendInt(dst, h.token)
+			dst = appendInt(dst, h.Token)
 		} else {
 			dst = appendNil(dst)
 		}

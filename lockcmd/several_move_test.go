@@ -152,7 +152,7 @@ func TestR7UndoOfEachMode(t *testing.T) {
 			s.putBack(a.carrier.oldest(), "3")
 			acquire("3")
 			want(t, count(rdb, key, field), "2")
-			if n := a.carrier.oldest().count; n != 2 {
+			if n := a.carrier.oldest().Details().Count; n != 2 {
 				t.Errorf("%s: got count %d, want 2", m.Name, n)
 			}
 		}

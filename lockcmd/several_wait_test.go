@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/hold"
 )
 
 // TestMacquireWaitsWithTheKeysBefore: While MACQUIRE waits for a key, it holds the keys before it
@@ -191,8 +193,8 @@ func TestMacquireDuringAReleaseOfACount(t *testing.T) {
 		holder.token(keys[1])
 		reply := a.start(several("LOCK.MACQUIRE", keys, "OWNER", "me", "BLOCK", "0")...)
 		eventually(t, soon, "it waits", func() bool { return s.waiters(lockOf(keys[1])) == 1 })
-		h := s.find(lockOf(keys[0]), func(*hold) bool { return true })
-		if !h.lockRequests(s.deadline()) {
+		h := s.holds.Find(lockOf(keys[0]), func(*hold.Hold) bool { return true })
+		if !h.LockRequests(s.deadline()) {
 			t.Fatal("a request about the hold is under way")
 		}
 		release := s.beginRelease(h, false) // a release in progress

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"leash/internal/histogram"
-	"leash/lockcmd/script"
+	"leash/lockcmd/hold"
 	"leash/renewal"
 )
 
@@ -43,19 +43,17 @@ type Stats struct {
 
 // counters are the live figures for Stats.
 type counters struct {
-	holds holdCounts
-
 	acquires, releases, handovers, timeouts, taken, undone, unlogged, restored atomic.Int64
 
-	holdTimes, handoverTimes histogram.Histogram
+	handoverTimes histogram.Histogram
 
 	losses [len(lossReasons)]atomic.Int64
 }
 
 // lossReasons are all reasons for a loss.
 var lossReasons = [...]string{
-	renewal.ReasonGone, renewal.ReasonBroken, renewal.ReasonSilence, renewal.ReasonSuspended, reasonMaxHold,
-	reasonIdle, reasonQuorum,
+	renewal.ReasonGone, renewal.ReasonBroken, renewal.ReasonSilence, renewal.ReasonSuspended, hold.ReasonMaxHold,
+	hold.ReasonIdle, hold.ReasonQuorum,
 }
 
 func (c *counters) lost(reason string) {
@@ -70,7 +68,8 @@ func (c *counters) lost(reason string) {
 func (s *Service) Stats() Stats {
 	c, waits := &s.stats, &s.waits.Stats
 	out := Stats{
-		Holds: c.holds.Load(), Waiters: waits.Waiters.Load(), Acquires: c.acquires.Load(), Releases: c.releases.Load(),
+		Holds: s.holds.Stats.Holds.Load(), Waiters: waits.Waiters.Load(),
+		Acquires: c.acquires.Load(), Releases: c.releases.Load(),
 		Handovers: c.handovers.Load(), Renewals: s.watchdog.Stats.Renewals.Load(),
 		RenewalLag: time.Duration(s.watchdog.Stats.Lag.Load()), Timeouts: c.timeouts.Load(),
 		Limited: waits.Limited.Load(), Restored: c.restored.Load(), Undone: c.undone.Load(),
@@ -78,8 +77,8 @@ func (s *Service) Stats() Stats {
 		Losses:   make(map[string]int64, len(lossReasons)),
 	}
 	out.Unrenewed, out.Taken = s.watchdog.Stats.Unknowns.Load(), c.taken.Load()
-	out.HoldsByMode, out.RenewalMargin = c.holds.byName(), s.watchdog.Margin()
-	out.WaitTimes, out.HoldTimes = waits.Times.Snapshot(), c.holdTimes.Snapshot()
+	out.HoldsByMode, out.RenewalMargin = s.holds.Stats.Holds.ByName(), s.watchdog.Margin()
+	out.WaitTimes, out.HoldTimes = waits.Times.Snapshot(), s.holds.Stats.Times.Snapshot()
 	out.HandoverTimes = c.handoverTimes.Snapshot()
 	masters, longest := s.graces.Active()
 	out.GraceMasters, out.GraceLeft = int64(masters), longest
@@ -87,33 +86,6 @@ func (s *Service) Stats() Stats {
 		out.Losses[r] = c.losses[i].Load()
 	}
 	return out
-}
-
-// holdCounts are the present holds by their mode.
-type holdCounts struct {
-	modes [len(script.Modes) + 1]atomic.Int64
-} // the last one is for permits
-
-// add counts n more holds of a mode.
-func (c *holdCounts) add(kind uint8, n int64) {
-	c.modes[min(int(kind), len(script.Modes))].Add(n)
-}
-
-// Load is the number of all holds.
-func (c *holdCounts) Load() (n int64) {
-	for i := range c.modes {
-		n += c.modes[i].Load()
-	}
-	return n
-}
-
-// byName gives the numbers by the names of the modes.
-func (c *holdCounts) byName() map[string]int64 {
-	counts := map[string]int64{script.Permit.Name: c.modes[len(script.Modes)].Load()}
-	for i, m := range script.Modes {
-		counts[m.Name] = c.modes[i].Load()
-	}
-	return counts
 }
 
 // LossReasons are the keys of Stats.Losses.

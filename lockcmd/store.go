@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 	"leash/renewal"
 )
@@ -62,13 +63,13 @@ func renewBatch(b *renewal.Batch) script.RenewBatch {
 		lasts = 0
 	}
 	holds := (*batchHolds)(b)
-	return script.RenewBatch{DB: b.DB, Slot: b.Slot, Mode: holds.at(0).mode(), Lasts: lasts, Holds: holds}
+	return script.RenewBatch{DB: b.DB, Slot: b.Slot, Mode: holds.at(0).Mode(), Lasts: lasts, Holds: holds}
 }
 
 // batchHolds are the holds of a batch. It implements script.RenewedHolds.
 type batchHolds renewal.Batch
 
-func (b *batchHolds) at(i int) *hold { return b.Holds[i].Keeper.(*hold) }
+func (b *batchHolds) at(i int) *hold.Hold { return b.Holds[i].Keeper.(*hold.Hold) }
 
 // Len is how many holds there are.
 func (b *batchHolds) Len() int { return len(b.Holds) }
@@ -76,11 +77,11 @@ func (b *batchHolds) Len() int { return len(b.Holds) }
 // Hold names a hold.
 func (b *batchHolds) Hold(i int) (key string, token int64, carrier string) {
 	h := b.at(i)
-	return h.key(), h.token, h.carrier.name
+	return h.Key(), h.Token, h.Carrier.Name
 }
 
 // AppendOwner appends the name of a hold's owner in Redis.
-func (b *batchHolds) AppendOwner(i int, dst []byte) []byte { return b.at(i).appendOwner(dst) }
+func (b *batchHolds) AppendOwner(i int, dst []byte) []byte { return b.at(i).AppendOwner(dst) }
 
 // outcomes writes a batch's result to out. The result also has the time left of leases, which an
 // EXTEND anywhere may have changed.
@@ -100,9 +101,9 @@ func (s *store) outcomes(ctx context.Context, b renewal.Batch, r script.RenewRes
 
 // noteLeft notes what a renewal or a check, sent at that time, says of the time left.
 func (s *store) noteLeft(ctx context.Context, b renewal.Batch, w *renewal.Hold, left time.Duration, sent time.Time) {
-	h := w.Keeper.(*hold)
-	if !b.Lease && h.mode() == script.Read {
-		h.adjustPace(left, b)
+	h := w.Keeper.(*hold.Hold)
+	if !b.Lease && h.Mode() == script.Read {
+		h.AdjustPace(left, b.Every, b.TTL)
 		return
 	}
 	if !s.mayBeOlder(ctx, h, left, sent) { // otherwise it is about to be corrected

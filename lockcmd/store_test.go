@@ -12,18 +12,18 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 	"leash/proxy/resp"
 	"leash/renewal"
 )
 
-// plainBatch returns a batch of n holds.
-func plainBatch(s *Service, n int) (b renewal.Batch) {
+// batchOf returns a batch of n holds.
+func batchOf(s *Service, m *script.Mode, n int) (b renewal.Batch) {
 	c := s.NewCarrier(1, Client{}, nil, nil)
 	for i := range n {
-		h := &hold{carrier: c, naming: numbered("key"+strconv.Itoa(i), int64(i+1)), token: 1e15}
-		h.watch.Keeper = h
-		b.Holds = append(b.Holds, &h.watch)
+		h := hold.New(&c.Carrier, &hold.Grant{Key: "key" + strconv.Itoa(i), Mode: m, Number: int64(i + 1), Token: 1e15})
+		b.Holds = append(b.Holds, &h.Watch)
 	}
 	return b
 }
@@ -33,7 +33,7 @@ func plainBatch(s *Service, n int) (b renewal.Batch) {
 func TestRenewalsNameEachHold(t *testing.T) {
 	var sent []byte
 	const many = 256
-	s := &store{Service: &Service{identity: newIdentity(), redis: &script.Client{
+	s := &store{Service: &Service{holds: hold.NewRegistry(hold.Config{Leash: "one"}), redis: &script.Client{
 		SendMany: func(_ time.Time, _, _, _ int, commands, dst []byte) ([]byte, bool, error) {
 			sent = append(sent[:0], commands...)
 			holds := bytes.Count(commands, []byte("\r\nL1 "))
@@ -45,16 +45,17 @@ func TestRenewalsNameEachHold(t *testing.T) {
 		}}}}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	batches, out := []renewal.Batch{plainBatch(s.Service, 2)}, [][]renewal.Outcome{make([]renewal.Outcome, many)}
+	batches := []renewal.Batch{batchOf(s.Service, script.Plain, 2)}
+	out := [][]renewal.Outcome{make([]renewal.Outcome, many)}
 	batches[0].TTL = time.Minute
-	record := script.RecordPrefix(1e15, batches[0].Holds[0].Keeper.(*hold).carrier.name)
+	record := script.RecordPrefix(1e15, batches[0].Holds[0].Keeper.(*hold.Hold).Carrier.Name)
 	s.Renew(ctx, "", batches, [][]renewal.Outcome{out[0][:2]})
 	want := string(resp.AppendCommand(nil, "EVALSHA", script.RenewScript.SHA, "2", "key0", "key1", "60000",
-		s.ownerName(1), record, s.ownerName(2), record))
+		s.holds.OwnerName(1), record, s.holds.OwnerName(2), record))
 	if string(sent) != want || out[0][1] != renewal.Renewed {
 		t.Errorf("got %q, want %q", sent, want)
 	}
-	batches[0] = plainBatch(s.Service, many)
+	batches[0] = batchOf(s.Service, script.Plain, many)
 	if n := testing.AllocsPerRun(100, func() { s.Renew(ctx, "", batches, out) }); n > many/4 {
 		t.Errorf("%v allocations for %d holds, want few", n, many)
 	}
@@ -66,15 +67,12 @@ func BenchmarkRenewRound(b *testing.B) {
 		b.Run(m.Name, func(b *testing.B) {
 			const holds = 256
 			answer := []byte("*256\r\n" + strings.Repeat(":1\r\n", holds))
-			s := &store{Service: &Service{identity: newIdentity(), redis: &script.Client{
+			s := &store{Service: &Service{holds: hold.NewRegistry(hold.Config{Leash: "one"}), redis: &script.Client{
 				SendMany: func(_ time.Time, _, _, _ int, _, dst []byte) ([]byte, bool, error) {
 					return append(dst, answer...), true, nil
 				}}}}
-			batches := []renewal.Batch{plainBatch(s.Service, holds)}
+			batches := []renewal.Batch{batchOf(s.Service, m, holds)}
 			batches[0].TTL = time.Minute
-			for _, w := range batches[0].Holds {
-				w.Keeper.(*hold).kind = m.ID
-			}
 			out := [][]renewal.Outcome{make([]renewal.Outcome, holds)}
 			ctx, cancel := context.WithTimeout(b.Context(), time.Hour)
 			defer cancel()

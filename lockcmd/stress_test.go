@@ -45,7 +45,7 @@ func TestR19ManyClientsOneLock(t *testing.T) {
 					}
 					args := []string{"LOCK.ACQUIRE", key, "BLOCK", "60000"}
 					if random.IntN(2) == 0 {
-						args = append(args, "OWNER", "me:"+c.carrier.name)
+						args = append(args, "OWNER", "me:"+c.carrier.Name)
 					}
 					reply := c.do(args...)
 					switch {

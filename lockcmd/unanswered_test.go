@@ -127,8 +127,8 @@ func TestR7LateReleaseIsSentAgain(t *testing.T) {
 	reply := a.start("LOCK.RELEASE", key)
 	receive(t, late.Triggered(), time.Second)
 	undo := script.UndoArgs{
-		Lock: script.Lock{Key: key}, Mode: script.Plain, Owner: "me", Carrier: a.carrier.name, Acquire: 1000,
-		Number: a.carrier.requests.Add(1),
+		Lock: script.Lock{Key: key}, Mode: script.Plain, Owner: "me", Carrier: a.carrier.Name, Acquire: 1000,
+		Number: a.carrier.Requests.Add(1),
 	}
 	if !straight.redis.Undo(undo) {
 		t.Fatal("the undo has no answer")

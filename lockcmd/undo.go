@@ -3,6 +3,7 @@ package lockcmd
 import (
 	"time"
 
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 )
 
@@ -18,12 +19,12 @@ func (s *Service) undo(a *acquisition) (done <-chan struct{}) {
 	a.own = nil // the task unlocks it
 	s.stats.undone.Add(1)
 	// The number is drawn before the unlock: later requests must have larger ones.
-	number := a.carrier.requests.Add(1)
+	number := a.carrier.Requests.Add(1)
 	answered := make(chan struct{})
 	s.spawn(func() {
 		s.takeBack(a, number, 0)
 		if own != nil {
-			own.unlockRequests()
+			own.UnlockRequests()
 		}
 		close(answered)
 		s.takeBackLater(a, number)
@@ -34,7 +35,7 @@ func (s *Service) undo(a *acquisition) (done <-chan struct{}) {
 // undoMoved takes back an acquire whose ID moved a hold here. It takes one count, because the
 // others belong to the owner. carry makes the hold one of the carrier's, if it can. done is closed
 // when Redis has answered.
-func (s *Service) undoMoved(a *acquisition, carry func() *hold) (done <-chan struct{}) {
+func (s *Service) undoMoved(a *acquisition, carry func() *hold.Hold) (done <-chan struct{}) {
 	s.stats.undone.Add(1)
 	copyPending := a.copyPending
 	a.copyPending = false // this task handles a late copy
@@ -80,7 +81,7 @@ func (s *Service) undoRepeated(a *acquisition) (done <-chan struct{}) {
 // takeBackTwice takes back what a hand-over of unknown outcome has granted, or may grant, to a
 // waiter that has left.
 func (s *Service) takeBackTwice(a *acquisition) {
-	number := a.carrier.requests.Add(1)
+	number := a.carrier.Requests.Add(1)
 	s.takeBack(a, number, 0)
 	s.takeBackLater(a, number)
 }
@@ -94,16 +95,13 @@ func (s *Service) takeBackLater(a *acquisition, number int64) {
 // undoLater takes back another hold that a late copy of the acquire may have made after the end of
 // h. What is left of h itself stays: it was left to expire when the connection broke, and its owner
 // may still rely on it (R28).
-func (s *Service) undoLater(a *acquisition, h *hold) {
-	number := a.carrier.requests.Add(1)
+func (s *Service) undoLater(a *acquisition, h *hold.Hold) {
+	number := a.carrier.Requests.Add(1)
 	if s.redis.StoppedWithin(min(a.options.ttl, maxLate)) {
 		return
 	}
-	h.carrier.mu.Lock()
-	gone := h.state == over || h.entry == 0 // it never was one of a carrier's holds
-	h.carrier.mu.Unlock()
-	if gone {
-		s.takeBack(a, number, h.token)
+	if h.IsGone() {
+		s.takeBack(a, number, h.Token)
 	}
 }
 
@@ -111,7 +109,7 @@ func (s *Service) undoLater(a *acquisition, h *hold) {
 // hold with the token keep stays; 0 for none.
 func (s *Service) takeBack(a *acquisition, number, keep int64) {
 	answered := s.redis.Undo(script.UndoArgs{
-		Lock: a.options.lock(), Mode: a.options.mode, Owner: a.owner, Carrier: a.carrier.name,
+		Lock: a.options.lock(), Mode: a.options.mode, Owner: a.owner, Carrier: a.carrier.Name,
 		Acquire: a.number, Number: number, Keep: keep,
 	})
 	if answered && a.waitsFair() {

@@ -39,7 +39,7 @@ func TestR27OverdueWhileALossIsTold(t *testing.T) {
 	}
 	close(host.leave)
 	for range 3 {
-		want(t, receive(t, host.losses, soon), h.key()+" "+renewal.ReasonSilence)
+		want(t, receive(t, host.losses, soon), h.Key()+" "+renewal.ReasonSilence)
 	}
-	eventually(t, soon, "no hold is left", func() bool { return s.stats.holds.Load() == 0 })
+	eventually(t, soon, "no hold is left", func() bool { return s.holds.Stats.Holds.Load() == 0 })
 }

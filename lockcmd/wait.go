@@ -82,8 +82,7 @@ func (c *Carrier) beginWait() bool {
 	if !c.service.waits.Begin(&c.waiting) {
 		return false
 	}
-	c.host.Watch(Waiting)
-	c.guard(1)
+	c.GuardWait()
 	return true
 }
 
@@ -92,7 +91,7 @@ func (c *Carrier) endWait() (fails bool) {
 	ended, fails := c.service.waits.End(&c.waiting)
 	if ended {
 		c.waitsFor.Store(nil)
-		c.guard(-1)
+		c.Guard(-1)
 	}
 	return fails
 }
@@ -116,11 +115,11 @@ type holders struct{ *Service }
 
 // TellHere implements wait.Holders.
 func (s holders) TellHere(lock script.Lock) {
-	if s.events.notifying.Load() == 0 {
+	if !s.holds.Notifying() {
 		return
 	}
-	for _, h := range s.ofLock(lock) {
-		h.reportWanted()
+	for _, h := range s.holds.OfLock(lock) {
+		h.ReportWanted()
 	}
 }
 
@@ -134,7 +133,7 @@ func (s holders) TellOthers(lock script.Lock, after int64) (held bool) {
 	ctx, cancel := context.WithDeadline(context.Background(), s.redis.CapAtStop(until))
 	defer cancel()
 	for _, f := range info.Holds {
-		if f.Record.Token > after && script.CarrierLeash(f.Record.Carrier) != s.uuid {
+		if f.Record.Token > after && script.CarrierLeash(f.Record.Carrier) != s.holds.Leash {
 			s.redis.Database(lock.DB).Publish(ctx, script.CarrierChannel(f.Record.Carrier),
 				event.Text(event.Wanted, f.Record.Token, f.Record.Carrier, lock.Key))
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/faultproxy"
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 	"leash/lockcmd/wait"
 )
@@ -208,7 +209,7 @@ func TestR19DisconnectedWaiterIsNeverGranted(t *testing.T) {
 			eventually(t, 2*time.Second, "no holds and waiters are counted", func() bool {
 				return s.Stats().Holds == 0 && s.Stats().Waiters == 0 && !b.guarded.Load()
 			})
-			if s.find(lockOf(key), func(*hold) bool { return true }) != nil {
+			if s.holds.Find(lockOf(key), func(*hold.Hold) bool { return true }) != nil {
 				t.Fatal("a hold is left in the index")
 			}
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 )
 
@@ -296,7 +297,7 @@ func (w *walk) inRedis() string {
 	for _, h := range w.model.holds {
 		f, ok := info.Find(h.token)
 		terms := f.Record.Terms()
-		if !ok || f.Count != int64(h.count) || f.Record.Carrier != h.at.carrier.name ||
+		if !ok || f.Count != int64(h.count) || f.Record.Carrier != h.at.carrier.Name ||
 			f.Record.ID != script.RecordID(h.last) || terms.Lease != h.leased {
 			return fmt.Sprintf("Redis has %+v, want %+v at %s", f, h, h.at.name)
 		}
@@ -316,14 +317,13 @@ func (w *walk) difference() string {
 				continue
 			}
 			n++
-			own := c.carrier.last(func(own *hold) bool { return own.token == h.token })
+			own := c.carrier.last(func(own *hold.Hold) bool { return own.Token == h.token })
 			if own == nil {
 				return fmt.Sprintf("%s does not know of its hold %d", c.name, h.token)
 			}
-			c.carrier.mu.Lock()
-			count, state, leased := int(own.count), own.state, own.Lease
-			c.carrier.mu.Unlock()
-			if count != h.count || state != held || leased != h.leased {
+			d := own.Details()
+			count, state, leased := int(d.Count), d.State, d.Terms.Lease
+			if count != h.count || state != hold.Held || leased != h.leased {
 				return fmt.Sprintf("%s has %d counts in state %d, leased %v, of %+v", c.name, count, state, leased, h)
 			}
 		}

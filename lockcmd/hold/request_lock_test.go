@@ -1,26 +1,23 @@
-package lockcmd
+package hold
 
 import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"leash/lockcmd/script"
 )
 
 // TestRequestLockGoesInOrder: Requests get the lock in order. A request that has given up does not
 // get it.
 func TestRequestLockGoesInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &Service{redis: script.New(nil)}
-		h := &hold{carrier: &Carrier{service: s}}
-		if !h.lockRequests(time.Now()) {
+		h := &Hold{Carrier: &Carrier{registry: NewRegistry(Config{})}}
+		if !h.LockRequests(time.Now()) {
 			t.Fatal("a free request lock cannot be taken")
 		}
 		order := make(chan int, 4)
 		for i, patience := range []time.Duration{time.Hour, time.Second, time.Hour, time.Hour} {
 			go func() {
-				if h.lockRequests(time.Now().Add(patience)) {
+				if h.LockRequests(time.Now().Add(patience)) {
 					order <- i
 				} else {
 					order <- -i
@@ -33,29 +30,29 @@ func TestRequestLockGoesInOrder(t *testing.T) {
 			t.Errorf("got %d, want 1 to have left", got)
 		}
 		for _, want := range []int{0, 2, 3} {
-			h.unlockRequests()
+			h.UnlockRequests()
 			synctest.Wait()
 			if got := <-order; got != want {
 				t.Errorf("got %d, want %d next", got, want)
 			}
 		}
-		h.unlockRequests()
-		if h.requestLocked || len(h.readExtra().requestQueue) > 0 {
+		h.UnlockRequests()
+		if h.requests.locked || len(h.readExtra().requestQueue) > 0 {
 			t.Error("the request lock is not released")
 		}
 	})
 }
 
-// TestRequestLockAtTheEndOfTheService: Nobody waits for a request lock after the Service has ended.
-func TestRequestLockAtTheEndOfTheService(t *testing.T) {
+// TestRequestLockAtTheEndOfTheLeash: Nobody waits for a request lock after the Leash has stopped.
+func TestRequestLockAtTheEndOfTheLeash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &Service{redis: script.New(nil)}
-		h := &hold{carrier: &Carrier{service: s}}
-		h.lockRequests(time.Now())
-		time.AfterFunc(time.Minute, func() { s.redis.Stop(time.Now().Add(time.Second)) })
+		stop := make(chan struct{})
+		h := &Hold{Carrier: &Carrier{registry: NewRegistry(Config{Stopped: stop})}}
+		h.LockRequests(time.Now())
+		time.AfterFunc(time.Minute, func() { close(stop) })
 		began := time.Now()
-		if h.lockRequests(began.Add(time.Hour)) || time.Since(began) != time.Minute+time.Second {
-			t.Errorf("waited for %v, want a second more than the Service runs", time.Since(began))
+		if h.LockRequests(began.Add(time.Hour)) || time.Since(began) != time.Minute+time.Second {
+			t.Errorf("waited for %v, want a second more than the Leash runs", time.Since(began))
 		}
 	})
 }

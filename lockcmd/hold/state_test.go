@@ -1,4 +1,4 @@
-package lockcmd
+package hold
 
 import (
 	"fmt"
@@ -40,7 +40,7 @@ func (t transition) String() string {
 
 // forEachTransition calls do for every pair of a state and an event. t is the zero value where the
 // event is refused.
-func forEachTransition(do func(s state, e holdEvent, t transition)) {
+func forEachTransition(do func(s State, e Event, t transition)) {
 	for s := range states {
 		for e := range events {
 			do(s, e, transitions[s][e])
@@ -49,12 +49,12 @@ func forEachTransition(do func(s state, e holdEvent, t transition)) {
 }
 
 // reach returns the states that a hold in one of the states may come to, these included.
-func reach(from ...state) (set [states]bool) {
+func reach(from ...State) (set [states]bool) {
 	for _, s := range from {
 		set[s] = true
 	}
 	for range states {
-		forEachTransition(func(s state, _ holdEvent, t transition) {
+		forEachTransition(func(s State, _ Event, t transition) {
 			if set[s] && t != (transition{}) {
 				set[t.to] = true
 			}
@@ -73,7 +73,7 @@ func TestHoldTransitions(t *testing.T) {
 			want[s+" "+strings.Fields(of)[1]] = outcome
 		}
 	}
-	forEachTransition(func(s state, e holdEvent, tr transition) {
+	forEachTransition(func(s State, e Event, tr transition) {
 		of, got := stateNames[s]+" "+eventNames[e], ""
 		if tr != (transition{}) {
 			got = tr.String()
@@ -120,16 +120,16 @@ const holdTransitions = `granting attached: held
 // TestHoldRules: The table obeys the rules, whatever happens in whatever order.
 func TestHoldRules(t *testing.T) {
 	t.Parallel()
-	const reports = tellLoss | reportReleased | reportMoved | leaveToExpire
+	const reports = tellLoss | ReportReleased | ReportMoved | LeaveToExpire
 	const toClient = tellLoss | tellMove
-	forEachTransition(func(s state, e holdEvent, tr transition) {
+	forEachTransition(func(s State, e Event, tr transition) {
 		if tr == (transition{}) {
 			return
 		}
 		of := fmt.Sprintf("%s %s: %s", stateNames[s], eventNames[e], tr)
-		later := func(what effects) (found bool) {
+		later := func(what Effects) (found bool) {
 			set := reach(tr.to)
-			forEachTransition(func(s state, _ holdEvent, next transition) {
+			forEachTransition(func(s State, _ Event, next transition) {
 				found = found || set[s] && next.effects&what != 0
 			})
 			return found
@@ -139,20 +139,20 @@ func TestHoldRules(t *testing.T) {
 				t.Errorf("%s: %s", of, text)
 			}
 		}
-		tells, starts := tr.effects&tellLoss != 0, tr.effects&startRelease != 0
-		counting, closing := s == decrementing || s == missing, e == closedToRelease || e == closedToExpire
-		rule(s != over, "what is over stays over")
+		tells, starts := tr.effects&tellLoss != 0, tr.effects&StartRelease != 0
+		counting, closing := s == Decrementing || s == Missing, e == ClosedToRelease || e == closedToExpire
+		rule(s != Over, "what is over stays over")
 		rule(!tells || !later(toClient), "the client is told of a loss once, and of nothing later")
 		rule(!closing || tr.effects&toClient == 0 && !later(toClient), "nobody is told after the end of the connection")
 		rule(!tells || s.isReliedOn() || s == releasing && e == notFound,
 			"a released hold is no loss unless it is missing")
 		rule(bits.OnesCount8(uint8(tr.effects&reports)) <= 1, "those who wait for the end are told one thing")
-		rule(tr.to != over || tr.effects&reports != 0, "those who wait for the end are told")
+		rule(tr.to != Over || tr.effects&reports != 0, "those who wait for the end are told")
 		rule(!starts || tr.to == ending, "Leash releases only what it is ending")
 		rule(tr.to != ending || starts || s.isEnding() || counting, "what is ending has a release in progress")
 		rule(e != resumed || s.isEnding() || counting, "only a release is resumed")
 		rule(!tr.to.isRenewed() || s.isRenewed() || e == attached || e == resumed, "a hold is not renewed anew")
-		rule(reach(tr.to)[over], "every hold can end")
+		rule(reach(tr.to)[Over], "every hold can end")
 	})
 	for s, reached := range reach(granting) {
 		if !reached {
@@ -165,31 +165,25 @@ func TestHoldRules(t *testing.T) {
 // at most one loss or move. Each hold ends once, and everybody who waits for its end is told once.
 func TestHoldUnderRandomEvents(t *testing.T) {
 	t.Parallel()
-	s, until := idleService(t), time.Now().Add(time.Minute)
 	for round := range 300 {
-		a, key := connect(t, s), newKey()
-		a.resp3 = true
-		a.do("LOCK.NOTIFY", "ON")
-		a.carrier.Answered()
-		opts := acquireOptions{key: key, mode: script.Plain, owner: "me", ttl: time.Minute}
-		opts.ErrorOnLoss = round%2 == 0
-		h, _ := a.carrier.newAcquisition(opts, nil).hold(result{kind: granted, token: 1, left: opts.ttl,
-			sent: time.Now()})
-		if !a.carrier.attachHold(t.Context(), h, "", true, until) {
-			t.Fatal("it is not held")
-		}
-		told := []endWatcher{h.watchEnd(), h.watchEnd()}
+		l := newLeash()
+		c := l.connect()
+		c.carrier.StartPushes()
+		c.carrier.EndAnswer()
+		h := c.take(t, Grant{Key: "lock", Mode: script.Plain, Owner: "me", Token: 1, TTL: time.Minute,
+			Terms: script.Terms{Flags: script.Flags{ErrorOnLoss: round%2 == 0}}})
+		told := []chan string{h.WatchEnd(), h.WatchEnd()}
 		var trace sync.Map
 		var wg sync.WaitGroup
 		for n := range 3 {
 			wg.Go(func() {
 				for range 8 {
-					e := releaseOne + holdEvent(rand.N(int(closedToExpire-releaseOne)))
-					if e == closedToRelease && n > 0 { // there is one end of the connection
+					e := releaseOne + Event(rand.N(int(closedToExpire-releaseOne)))
+					if e == ClosedToRelease && n > 0 { // there is one end of the connection
 						continue
 					}
 					reason := ""
-					if transitions[held][e].effects&tellLoss != 0 {
+					if transitions[Held][e].effects&tellLoss != 0 {
 						reason = renewal.ReasonGone
 					}
 					if h.apply(e, reason) {
@@ -199,29 +193,29 @@ func TestHoldUnderRandomEvents(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		a.carrier.End(Ending(round % 2))
-		h.apply(ended, "") // the answer to a release that is in progress
+		c.carrier.End(Ending(round % 2))
+		h.Apply(Ended) // the answer to a release that is in progress
 		for e := range events {
-			if h.apply(e, "") {
+			if h.Apply(e) {
 				t.Errorf("a hold that is over takes the event %s", eventNames[e])
 			}
 		}
 		for _, v := range told {
-			if receive(t, v, soon); len(v) != 0 {
-				t.Error("told twice of the end")
+			if len(v) != 1 {
+				t.Errorf("told %d times of the end", len(v))
 			}
 		}
-		if n := len(a.losses) + len(a.carrier.unreportedLosses) + len(a.moved); n > 1 {
+		if n := len(c.ended) + len(c.carrier.losses.unreported); n > 1 {
 			t.Errorf("the client is told %d times", n)
 		}
-		eventually(t, soon, "nothing knows it any more", func() bool {
-			indexed := s.find(h.lock(), func(*hold) bool { return true }) != nil
-			return a.carrier.Holds() == 0 && !a.guarded.Load() && !indexed && s.watchdog.Until(&h.watch).IsZero()
-		})
+		indexed := l.Find(h.Lock(), func(*Hold) bool { return true }) != nil
+		if c.carrier.Holds() != 0 || c.attention != Relaxed || indexed || !h.SafeUntil().IsZero() ||
+			l.Stats.Holds.Load() != 0 {
+			t.Error("something still knows it")
+		}
 		if t.Failed() {
 			trace.Range(func(e, _ any) bool { t.Log(e); return true })
 			t.FailNow()
 		}
 	}
-	eventually(t, soon, "no hold is counted", func() bool { return s.stats.holds.Load() == 0 })
 }

@@ -1,4 +1,4 @@
-package lockcmd
+package hold
 
 import (
 	"hash/maphash"
@@ -10,12 +10,12 @@ import (
 // index finds the present holds of a Leash by key, in any database. It is a hash table. Its chains
 // link entry numbers instead of pointers to holds: pointers were a third of the garbage collector's
 // work for a million holds. The chains are in parts that grow one by one, so an add moves at most a
-// thousandth of the holds. An index does not shrink. The mutex of presentHolds guards it.
+// thousandth of the holds. An index does not shrink. The mutex of Registry guards it.
 type index struct {
 	seed  maphash.Seed
 	parts [indexParts]indexPart
 	// all entries: holds of carriers, and holds that have just ended
-	table idtable.Table[hold]
+	table idtable.Table[Hold]
 	links []*[idtable.Leaf]uint32 // by entry: the next older one in the chain
 }
 
@@ -33,14 +33,14 @@ const (
 func newIndex() *index { return &index{seed: maphash.MakeSeed()} }
 
 // of iterates over the holds of key, newest first. No hold may be removed during that.
-func (x *index) of(key string) iter.Seq[*hold] {
-	return func(yield func(*hold) bool) {
+func (x *index) of(key string) iter.Seq[*Hold] {
+	return func(yield func(*Hold) bool) {
 		p, hash := x.bucket(key)
 		if p.chains == nil {
 			return
 		}
 		for n := *p.chain(hash); n != 0; n = *x.older(n) {
-			if h := x.table.At(n); h.key() == key && !yield(h) {
+			if h := x.table.At(n); h.Key() == key && !yield(h) {
 				return
 			}
 		}
@@ -48,8 +48,8 @@ func (x *index) of(key string) iter.Seq[*hold] {
 }
 
 // add adds h, which has an entry and is newer than the others of its key.
-func (x *index) add(h *hold) {
-	p, hash := x.bucket(h.key())
+func (x *index) add(h *Hold) {
+	p, hash := x.bucket(h.Key())
 	if p.holds++; p.holds > chainHolds*len(p.chains) {
 		x.grow(p)
 	}
@@ -61,8 +61,8 @@ func (x *index) add(h *hold) {
 }
 
 // remove removes h, if it is there.
-func (x *index) remove(h *hold) {
-	p, hash := x.bucket(h.key())
+func (x *index) remove(h *Hold) {
+	p, hash := x.bucket(h.Key())
 	if p.chains == nil {
 		return
 	}
@@ -96,7 +96,7 @@ func (x *index) grow(p *indexPart) {
 		ends := [2]*uint32{&p.chains[i], &p.chains[i+len(old)]}
 		for ; n != 0; n = *x.older(n) {
 			half := 0
-			if _, hash := x.bucket(x.table.At(n).key()); hash&uint64(len(old)) != 0 {
+			if _, hash := x.bucket(x.table.At(n).Key()); hash&uint64(len(old)) != 0 {
 				half = 1
 			}
 			*ends[half], ends[half] = n, x.older(n)

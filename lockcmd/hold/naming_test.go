@@ -1,4 +1,4 @@
-package lockcmd
+package hold
 
 import "testing"
 
@@ -15,7 +15,7 @@ func TestNamingIsAKeyAndAnOwner(t *testing.T) {
 		{numbered("key", 7), "key", ""},
 		{numbered("", 1), "", ""},
 	} {
-		if key, name := row.naming.key(), row.naming.name(); key != row.key || name != row.name {
+		if key, name := row.naming.Key(), row.naming.name(); key != row.key || name != row.name {
 			t.Errorf("%#v: got key %q and name %q, want %q and %q", row.naming, key, name, row.key, row.name)
 		}
 	}

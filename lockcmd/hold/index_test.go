@@ -1,7 +1,6 @@
-package lockcmd
+package hold
 
 import (
-	"iter"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -14,8 +13,8 @@ import (
 // removed.
 func TestIndexIsAMapOfStacks(t *testing.T) {
 	t.Parallel()
-	x, present := newIndex(), make(map[string][]*hold)
-	var all []*hold
+	x, present := newIndex(), make(map[string][]*Hold)
+	var all []*Hold
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 100_000 {
 		key := strconv.Itoa(r.IntN(20_000))
@@ -30,7 +29,8 @@ func TestIndexIsAMapOfStacks(t *testing.T) {
 		x.remove(h)
 		x.remove(h) // has no effect
 		x.table.Remove(h.entry)
-		all, present[h.key()] = slices.Delete(all, i, i+1), without(present[h.key()], h)
+		at := slices.Index(present[h.Key()], h)
+		all, present[h.Key()] = slices.Delete(all, i, i+1), slices.Delete(present[h.Key()], at, at+1)
 	}
 	for i := range 20_000 {
 		key := strconv.Itoa(i)
@@ -51,8 +51,8 @@ func TestIndexIsAMapOfStacks(t *testing.T) {
 }
 
 // registered returns a hold of that key that is in x.
-func registered(x *index, key string) *hold {
-	h := &hold{naming: numbered(key, 1)}
+func registered(x *index, key string) *Hold {
+	h := &Hold{naming: numbered(key, 1)}
 	h.entry = x.table.Add(h)
 	return h
 }
@@ -77,7 +77,7 @@ func TestR24IndexTakesLittleMemory(t *testing.T) {
 
 func BenchmarkIndex(b *testing.B) {
 	x := newIndex()
-	holds := make([]*hold, 1_000_000)
+	holds := make([]*Hold, 1_000_000)
 	for i := range holds {
 		holds[i] = registered(x, strconv.Itoa(i))
 		x.add(holds[i])
@@ -85,24 +85,9 @@ func BenchmarkIndex(b *testing.B) {
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		h := holds[i*7919%len(holds)]
-		for range x.of(h.key()) {
+		for range x.of(h.Key()) {
 		}
 		x.remove(h)
 		x.add(h)
-	}
-}
-
-// all returns the holds in x.
-func (x *index) all() iter.Seq[*hold] {
-	return func(yield func(*hold) bool) {
-		for i := range x.parts {
-			for _, n := range x.parts[i].chains {
-				for ; n != 0; n = *x.older(n) {
-					if !yield(x.table.At(n)) {
-						return
-					}
-				}
-			}
-		}
 	}
 }
