@@ -54,7 +54,7 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 	}
 	// In the other cases the undo takes the waiter out of the queue.
 	if a.waitsFair() && r.kind != granted && r.kind != moved && r.kind != unknown {
-		wait.AwaitLeft(ctx, s.dequeue(a), a.end)
+		wait.AwaitLeft(ctx, s.waits.Dequeue(a.fairPlace), a.end)
 	}
 	return c.replyAcquire(ctx, dst, a, r)
 }

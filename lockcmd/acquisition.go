@@ -17,8 +17,8 @@ type acquisition struct {
 	carrier     *Carrier
 	options     acquireOptions
 	owner       string
-	ownerNumber int64 // number of a generated owner; else 0
-	arrival     int64 // order of arrival among FAIR waiters; else 0
+	ownerNumber int64          // number of a generated owner; else 0
+	fairPlace   wait.FairPlace // in the queue in Redis, if it waits for FAIR
 	number      int64
 	copyPending bool // a copy of it may reach Redis later
 	// TTL or LEASE as the client asked. options.ttl may be less: a lease ends with MAXHOLD of own.
@@ -85,7 +85,7 @@ func (c *Carrier) newAcquisition(opts acquireOptions, own *hold.Hold) *acquisiti
 		a.owner = c.service.holds.OwnerName(a.ownerNumber)
 	}
 	if a.waitsFair() {
-		a.arrival = c.service.dequeuer.arrivals.Add(1)
+		a.fairPlace = c.service.waits.Arrive(opts.lock(), a.owner)
 	}
 	if opts.block > 0 {
 		a.end = time.Now().Add(opts.block)
@@ -99,14 +99,14 @@ func (a *acquisition) acquireArgs() script.AcquireArgs {
 	args := script.AcquireArgs{
 		Lock: opts.lock(), Mode: opts.mode, Grant: a.grantTerms(), Turn: s.waits.Entry(opts.mode),
 		Place:     a.place,
-		TurnEvent: wait.TurnEvent(opts.lock(), opts.mode), FairBit: s.fairBit,
+		TurnEvent: wait.TurnEvent(opts.lock(), opts.mode), FairBit: s.waits.FairBit,
 		Replicas: opts.replicas, ReplicasIn: replicaWait(a.end),
 	}
 	if a.own != nil {
 		args.Token = a.own.Token
 	}
 	if a.waitsFair() {
-		args.FairFor = s.fairTimeout
+		args.FairFor = s.waits.FairTimeout
 	}
 	return args
 }
@@ -322,14 +322,16 @@ func (a *acquisition) TakesFrom(m *script.Mode) bool {
 	return a.own == nil && a.options.replicas == 0 && m.HandsOverTo(a.options.mode)
 }
 
-// queueID is the queue of the acquisition. A FAIR waiter is in a queue of its owner only. Redis
-// keeps the order of the owners.
+// waitsFair reports whether the acquisition has, or may have, a place in the queue in Redis until
+// it is granted or over.
+func (a *acquisition) waitsFair() bool { return a.options.mode.Fair && a.options.wait }
+
+// queueID is the queue of the acquisition.
 func (a *acquisition) queueID() wait.QueueID {
-	channel := a.options.mode.Channel(a.options.key)
 	if a.options.mode.Fair {
-		channel += ":" + a.owner
+		return wait.FairPlace{Lock: a.options.lock(), Owner: a.owner}.Queue()
 	}
-	return wait.QueueID{Lock: a.options.lock(), Channel: channel}
+	return wait.QueueID{Lock: a.options.lock(), Channel: a.options.mode.Channel(a.options.key)}
 }
 
 // wait is how the acquisition waits in its queue.

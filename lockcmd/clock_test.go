@@ -12,6 +12,7 @@ import (
 	"leash/internal/redistest"
 	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
+	"leash/lockcmd/wait"
 )
 
 // startWithClock starts a Redis whose clock the test can change.
@@ -47,9 +48,9 @@ func TestR22DeadWaitersAreReapedAfterAClockStepBack(t *testing.T) {
 	step(-time.Hour)
 	eventually(t, 5*time.Second, "they count as dead soon", func() bool {
 		most := rdb.ZRangeWithScores(t.Context(), script.QueueKeys(key)[2], -1, -1).Val()
-		return int64(most[0].Score) <= rdb.Time(t.Context()).Val().Add(2*fairTimeout).UnixMilli()
+		return int64(most[0].Score) <= rdb.Time(t.Context()).Val().Add(2*wait.FairTimeout).UnixMilli()
 	})
-	step(2 * fairTimeout)
+	step(2 * wait.FairTimeout)
 	tokenOf(t, receive(t, reply, 5*time.Second))
 	want(t, a.do("LOCK.RELEASE", key), ":1")
 	wantNothingLeft(t, rdb, key)

@@ -15,6 +15,7 @@ import (
 
 	"leash/internal/redistest"
 	"leash/lockcmd/script"
+	"leash/lockcmd/wait"
 )
 
 // fairQueue is the state in Redis of a FAIR queue.
@@ -58,7 +59,7 @@ func dequeueOwners(t *testing.T, rdb redis.UniversalClient, key string, owners .
 	t.Helper()
 	if _, err := script.ByName("dequeue").Run(context.Background(), rdb.(script.Processor),
 		script.Fair.EndKeys(key),
-		append(words(script.LockChannel(key), "p", 1, fairHeartbeat.Milliseconds()), owners...)); err != nil {
+		append(words(script.LockChannel(key), "p", 1, wait.FairHeartbeat.Milliseconds()), owners...)); err != nil {
 		t.Error(err)
 	}
 }
@@ -216,45 +217,24 @@ func TestR22ManyDisconnectedWaitersAreDequeuedInFewCalls(t *testing.T) {
 	})
 }
 
-// abandonAttempts puts attempts of the owners into the queue, in this order, and then requests to
-// dequeue them.
-func abandonAttempts(t *testing.T, s *Service, key string, owners ...string) {
+// abandonAttempts puts attempts of the owners into the queue, in this order, and then dequeues
+// them, the first one last. Redis sees none of that before the returned function is called.
+func abandonAttempts(t *testing.T, s *Service, key string, owners ...string) (dequeue func()) {
 	t.Helper()
-	lock := lockOf(key)
+	var places []wait.FairPlace
 	for _, owner := range owners {
 		late := connect(t, s).carrier.newAcquisition(acquireOptions{mode: script.Fair, key: key, owner: owner,
 			wait: true, ttl: 30 * time.Second}, nil)
 		if r := late.send(s.deadline()); r.kind != taken {
 			t.Fatalf("got %+v", r)
 		}
-		s.dequeuer.add(&dequeueRequest{acquisition: late, done: make(chan struct{})}, lock)
+		places = append(places, late.fairPlace)
 	}
-}
-
-func TestR22DequeueRequestsGoInBatchesTheLastFirst(t *testing.T) {
-	t.Parallel()
-	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, key := leash(t, rdb, Config{}), newKey()
-		lock := lockOf(key)
-		connect(t, s).token(key)
-		names := owners(maxDequeued + 50)
-		abandonAttempts(t, s, key, names...)
-		for rest := len(names) - maxDequeued; ; rest -= maxDequeued {
-			batch := s.dequeuer.take(lock)
-			if _, err := s.dequeueOnce(lock, batch, fairHeartbeat); err != nil {
-				t.Fatal(err)
-			}
-			if got := order(rdb, key); !slices.Equal(got, names[:max(rest, 0)]) {
-				t.Fatalf("%d have left, and there remain %v", len(batch), got)
-			}
-			if rest <= 0 {
-				break
-			}
+	return func() {
+		for _, p := range slices.Backward(places) {
+			receive(t, s.waits.Dequeue(p), soon)
 		}
-		if s.dequeuer.take(lock) != nil || len(s.dequeuer.lists) != 0 {
-			t.Error("a dequeue request is left")
-		}
-	})
+	}
 }
 
 // TestR22OwnerThatWaitsAgainStaysQueued: An owner's command gave up, and another command of the
@@ -265,10 +245,10 @@ func TestR22OwnerThatWaitsAgainStaysQueued(t *testing.T) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		holder := connect(t, s)
 		holder.token(key)
-		abandonAttempts(t, s, key, "me:1", "me:2", "me:3")
+		dequeue := abandonAttempts(t, s, key, "me:1", "me:2", "me:3")
 		again := connect(t, s)
 		reply := again.await(s, 1, key, "FAIR", "BLOCK", "0", "OWNER", "me:2")
-		s.dequeueAll(lockOf(key))
+		dequeue()
 		if got := order(rdb, key); !slices.Equal(got, []string{"me:2"}) {
 			t.Errorf("got queue %v", got)
 		}

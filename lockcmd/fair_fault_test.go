@@ -53,7 +53,7 @@ func TestR22LostReplyOfEnqueueKeepsItsPlace(t *testing.T) {
 func TestR22LateCopyOfAnEnqueueIsReaped(t *testing.T) {
 	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
-	impatient := func(s *Service) { s.fairTimeout = 300 * time.Millisecond }
+	impatient := func(s *Service) { s.waits.FairTimeout = 300 * time.Millisecond }
 	s, other, key := leash(t, rdb, Config{}, impatient), leash(t, rdb, Config{}), newKey()
 	holder, a := connect(t, s), connect(t, other)
 	holder.token(key)
@@ -75,7 +75,7 @@ func TestR22LateCopyOfAnEnqueueIsReaped(t *testing.T) {
 func TestR22WaitersOfADeadLeashAreReaped(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{})
-	s.fairTimeout = 2 * time.Second // no other attempt is made before that
+	s.waits.FairTimeout = 2 * time.Second // no other attempt is made before that
 	holder, a, b, key := connect(t, straight), connect(t, s), connect(t, straight), newKey()
 	holder.token(key)
 	dead := a.waitFair(straight.redis.Redis, 1, key, "BLOCK", "0")

@@ -10,9 +10,10 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/lockcmd/script"
+	"leash/lockcmd/wait"
 )
 
-func withWay(way string) func(*Service) { return func(s *Service) { s.fairBit = way } }
+func withWay(way string) func(*Service) { return func(s *Service) { s.waits.FairBit = way } }
 
 // waysOf returns through which Leashes a FAIR waiter waits, read from its score.
 func waysOf(rdb redis.UniversalClient, key, owner string) float64 {
@@ -93,7 +94,7 @@ func TestR22DeadLeashKeepsNoPlace(t *testing.T) {
 		a.gone()
 		eventually(t, 5*time.Second, "it has left", func() bool { return waysOf(rdb, key, "me:1") == 512 })
 		if left := rdb.ZScore(ctx, script.QueueKeys(key)[2],
-			"me:1").Val() - float64(rdb.Time(ctx).Val().UnixMilli()); left > fairHeartbeat.Seconds()*1000+1 {
+			"me:1").Val() - float64(rdb.Time(ctx).Val().UnixMilli()); left > wait.FairHeartbeat.Seconds()*1000+1 {
 			t.Errorf("it stands there for %v ms yet", left)
 		}
 		want(t, holder.do("LOCK.RELEASE", key), ":1")
@@ -109,7 +110,7 @@ func TestR22DeadLeashKeepsNoPlaceBeforeJava(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key, ctx := leash(t, rdb, Config{}, withWay("4"), func(s *Service) {
-			s.fairHeartbeat = 200 * time.Millisecond
+			s.waits.FairHeartbeat = 200 * time.Millisecond
 		}), newKey(), context.Background()
 		holder, a := connect(t, s), connect(t, s)
 		holder.token(key)
@@ -144,7 +145,7 @@ func TestR22DeadLeashKeepsNoPlaceBeforeJava(t *testing.T) {
 func TestR22WaiterOfALiveLeashStays(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		quick := func(s *Service) { s.fairHeartbeat = 4 * time.Second } // attempts come once a second
+		quick := func(s *Service) { s.waits.FairHeartbeat = 4 * time.Second } // attempts come once a second
 		asked := &scriptCounter{script: script.ByName("dequeue")}
 		rdb.(interface{ AddHook(redis.Hook) }).AddHook(asked)
 		s, other, key := leash(t, rdb, Config{SendScript: noDirectPath}, withWay("4"), quick),

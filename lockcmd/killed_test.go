@@ -73,7 +73,7 @@ func TestKilledAtAnyPoint(t *testing.T) {
 	killed := func(ran bool) func(*testing.T) {
 		return func(t *testing.T) {
 			// a dead FAIR waiter is soon detected
-			brief := func(s *Service) { s.fairTimeout = 2 * time.Second }
+			brief := func(s *Service) { s.waits.FairTimeout = 2 * time.Second }
 			s, straight, p := faulty(t, Config{WatchdogTimeout: 8 * time.Second, UpstreamTimeout: 10 * time.Second},
 				brief)
 			k := &killedLeash{t: t, s: s, straight: straight, arm: p.DropBefore}

@@ -32,14 +32,12 @@ type Service struct {
 	graces    *failover.Masters // nil without Config.FailoverGrace
 	events    leashEvents
 	waits     *wait.Machine[result]
-	dequeuer  dequeuer
 	limits    *limits
 	losses    *lossLog
 	stats     counters
 	observers atomic.Pointer[[]Observer] // nil without
 
 	holds    *hold.Registry
-	fairBit  string       // in the scores of FAIR waiters
 	carriers atomic.Int64 // number of the last carrier
 	tasks    tasks
 
@@ -48,10 +46,8 @@ type Service struct {
 
 // timing has pauses and limits that tests set.
 type timing struct {
-	fairHeartbeat time.Duration // how soon another Leash must refresh its FAIR waiters
-	fairTimeout   time.Duration // after this time without an attempt a FAIR waiter is dead
-	breakTimeout  time.Duration // how long BREAK waits for the holder's Leash
-	maxSeeks      int           // attempts to find a hold that a new master may lack
+	breakTimeout time.Duration // how long BREAK waits for the holder's Leash
+	maxSeeks     int           // attempts to find a hold that a new master may lack
 }
 
 // New makes a Service. rdb is a *redis.Client or *redis.ClusterClient that speaks RESP2, does not
@@ -63,10 +59,8 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log
 		return nil, err
 	}
 	s := &Service{
-		cfg: cfg, fairBit: newFairBit(), redis: script.New(rdb), log: log, losses: newLossLog(log),
-		timing: timing{
-			fairHeartbeat: fairHeartbeat, fairTimeout: fairTimeout, breakTimeout: breakTimeout, maxSeeks: maxSeeks,
-		},
+		cfg: cfg, redis: script.New(rdb), log: log, losses: newLossLog(log),
+		timing: timing{breakTimeout: breakTimeout, maxSeeks: maxSeeks},
 	}
 	switch c := rdb.(type) {
 	case *redis.ClusterClient:
@@ -101,9 +95,9 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log
 	s.waits = wait.New[result](wait.Config{
 		Leash: s.holds.Leash, Redis: s.redis, Channels: &s.events.Subscriptions, Tasks: &s.tasks,
 		Interval: wait.Interval, Timeout: cfg.UpstreamTimeout, Max: cfg.MaxWaiters,
+		FairBit: wait.NewFairBit(), FairTimeout: wait.FairTimeout, FairHeartbeat: wait.FairHeartbeat,
 	})
 	s.Change(cfg)
-	s.dequeuer.lists = make(map[script.Lock][]*dequeueRequest)
 	s.events.listen(s, subscriber)
 	return s, nil
 }

@@ -48,7 +48,7 @@ func (s *Service) undoMoved(a *acquisition, carry func() *hold.Hold) (done <-cha
 		}
 		moveDone()
 		if a.waitsFair() {
-			s.dequeue(a)
+			s.waits.Dequeue(a.fairPlace)
 		}
 		close(answered)
 		switch {
@@ -72,7 +72,7 @@ func (s *Service) undoRepeated(a *acquisition) (done <-chan struct{}) {
 		defer close(answered)
 		s.releaseLocked(own, false, script.RecordID(a.options.id))
 		if a.waitsFair() {
-			s.dequeue(a)
+			s.waits.Dequeue(a.fairPlace)
 		}
 	})
 	return answered
@@ -113,6 +113,6 @@ func (s *Service) takeBack(a *acquisition, number, keep int64) {
 		Acquire: a.number, Number: number, Keep: keep,
 	})
 	if answered && a.waitsFair() {
-		s.dequeue(a)
+		s.waits.Dequeue(a.fairPlace)
 	}
 }

@@ -11,6 +11,7 @@
 //	Queues.Claim   a release grants the lock to the head of a queue     claim.go
 //	loop           what may wake a waiter, and when its wait is over    loop.go
 //	Entry          the turns of the Leashes (R21)                       turns.go
+//	FairPlace      the place of a FAIR waiter in a queue in Redis        fair.go
 //	Command        CLIENT UNBLOCK ends the wait of a command            command.go
 //	wantedNotifier holders learn that somebody waits (LOCK.NOTIFY)      wanted.go
 //
