@@ -50,8 +50,8 @@
 //
 // The package wait has the waiters of this Leash: for one lock, semaphore or latch they form a
 // queue. Only the first one tries to take it: after a wake-up, when the holder's lease has run out,
-// and every second. FAIR waiters are in a queue in Redis, and each tries for itself (wait/fair.go). What
-// differs between the kinds of waiters is a wait.Request: acquisition, permitAcquisition,
+// and every second. FAIR waiters are in a queue in Redis, and each tries for itself (wait/fair.go).
+// What differs between the kinds of waiters is a wait.Request: acquisition, permitAcquisition,
 // counterRequest, latchRequest and quorumRequest.
 //
 // # Several keys

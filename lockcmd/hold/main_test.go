@@ -22,7 +22,8 @@ type leash struct {
 func newLeash() *leash {
 	l := &leash{}
 	l.Registry = NewRegistry(Config{
-		Leash: "one", TTL: time.Minute, Watchdog: renewal.New(nowhere{}), Service: l, Log: slog.New(slog.DiscardHandler),
+		Leash: "one", TTL: time.Minute, Watchdog: renewal.New(nowhere{}), Service: l,
+		Log: slog.New(slog.DiscardHandler),
 	})
 	return l
 }
