@@ -77,7 +77,7 @@ func lockConfig(cfg config.Config, up *upstream.Upstream) lockcmd.Config {
 		WatchdogTimeout: cfg.WatchdogTimeout, Publish: cfg.LockPublish,
 		TokenTTL: cfg.TokenTTL, MaxHold: cfg.MaxHold, MaxHoldOf: holdLimits(cfg), MaxWaiters: cfg.MaxWaiters, UpstreamTimeout: cfg.UpstreamTimeout,
 		FailoverGrace: grace(cfg), Owners: up.Owners,
-		Database: up.Database, SendScript: up.Script, SendScripts: up.Scripts, NodeAddr: up.NodeAddr, RefreshTopology: up.Refresh, DropConnection: up.DropScriptConnections,
+		Database: up.Database, Links: up,
 	}
 }
 

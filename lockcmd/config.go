@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/lockcmd/failover"
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 )
 
@@ -43,26 +44,13 @@ type Config struct {
 	// Database returns the client of a database other than 0, always the same one, made like that
 	// of New. It does not block. If nil, all locks are in the database of New's client.
 	Database func(db int) redis.UniversalClient
-	// SendScript sends lock scripts on Leash's own connections, which is fast. If nil, they go by
-	// the clients of New and Database.
-	SendScript script.SendScript
-	// SendScripts does the same for renewals.
-	SendScripts script.SendScripts
-	// NodeAddr returns the address of the node to which SendScripts sends commands for a slot, ""
-	// for none. It does not block. If nil, New's client is asked.
-	NodeAddr func(slot int) string
-	// RefreshTopology is called when a server does not serve as expected. It starts a refresh of
-	// the topology and does not block. If nil, only go-redis refreshes its own.
-	RefreshTopology func()
-
-	// DropConnection is called when SendScript or SendScripts returned a script's reply of a wrong
-	// shape. It closes the script connections to the node of that slot and does not block. If nil,
-	// they stay open.
-	DropConnection func(db, slot int)
+	// Links sends lock scripts on Leash's own connections, which is fast. If nil, they go by the
+	// clients of New and Database.
+	Links script.Links
 }
 
-// MinTTL is the shortest TTL of a renewed hold. Three renewals must fit in it.
-const MinTTL = 100 * time.Millisecond
+// MinTTL is the shortest TTL of a renewed hold.
+const MinTTL = hold.MinTTL
 
 func (c Config) withDefaults() Config {
 	if c.WatchdogTimeout == 0 {

@@ -28,7 +28,7 @@ func TestOneRoundTripEach(t *testing.T) {
 	t.Cleanup(func() { rdb.Close() })
 	var scripts atomic.Int64
 	rdb.AddHook(recorder{&scripts})
-	s := leash(t, rdb, Config{SendScript: noDirectPath})
+	s := leash(t, rdb, Config{Links: noDirectPath{}})
 	for _, mode := range [][]string{nil, {"READ"}, {"WRITE"}} {
 		a, key := connect(t, s), newKey()
 		take := func(options ...string) { a.token(slices.Concat([]string{key}, mode, options)...) }

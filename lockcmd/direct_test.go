@@ -8,11 +8,40 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script"
 )
 
-// noDirectPath is a SendScript that sends nothing, so scripts go through the client library.
-func noDirectPath(_ time.Time, _ *time.Time, _, _ int, _, dst []byte) ([]byte, bool, error) {
-	return dst, false, errors.New("no wire")
+// noDirectPath are links that send nothing, so scripts go through the client library.
+type noDirectPath struct{ script.Links }
+
+func (noDirectPath) Script(_ time.Time, _ *time.Time, _, _ int, _, dst []byte) ([]byte, bool, error) {
+	return dst, false, errors.New("no link")
+}
+
+func (noDirectPath) Scripts(_ time.Time, _, _, _ int, _, dst []byte) ([]byte, bool, error) {
+	return dst, false, errors.New("no link")
+}
+
+// linksWith are links with another Script or Scripts. A nil one is that of Links.
+type linksWith struct {
+	script.Links
+	script  func(until time.Time, writeBy *time.Time, db, slot int, command, dst []byte) ([]byte, bool, error)
+	scripts func(until time.Time, db, slot, n int, commands, dst []byte) ([]byte, bool, error)
+}
+
+func (l linksWith) Script(until time.Time, writeBy *time.Time, db, slot int, command, dst []byte) ([]byte, bool, error) {
+	if l.script == nil {
+		return l.Links.Script(until, writeBy, db, slot, command, dst)
+	}
+	return l.script(until, writeBy, db, slot, command, dst)
+}
+
+func (l linksWith) Scripts(until time.Time, db, slot, n int, commands, dst []byte) ([]byte, bool, error) {
+	if l.scripts == nil {
+		return l.Links.Scripts(until, db, slot, n, commands, dst)
+	}
+	return l.scripts(until, db, slot, n, commands, dst)
 }
 
 // TestDirectPath: Scripts use the direct path as soon as it exists. Redirects and missing scripts
@@ -21,15 +50,15 @@ func TestDirectPath(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		var wired atomic.Int64
 		s := leash(t, rdb, Config{}, func(s *Service) {
-			wire := s.redis.Send
-			s.redis.Send = func(until time.Time, writeBy *time.Time, db, slot int, command, dst []byte) ([]byte,
-				bool, error) {
-				reply, sent, err := wire(until, writeBy, db, slot, command, dst)
+			up := s.redis.Links
+			s.redis.Links = linksWith{Links: up, script: func(until time.Time, writeBy *time.Time, db, slot int, command,
+				dst []byte) ([]byte, bool, error) {
+				reply, sent, err := up.Script(until, writeBy, db, slot, command, dst)
 				if sent && err == nil {
 					wired.Add(1)
 				}
 				return reply, sent, err
-			}
+			}}
 		})
 		a, key := connect(t, s), newKey()
 		for i := 0; wired.Load() < 10; i++ {

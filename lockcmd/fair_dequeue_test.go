@@ -174,7 +174,7 @@ func TestR22ManyDisconnectedWaitersAreDequeuedInFewCalls(t *testing.T) {
 		const n = 300
 		calls := &scriptCounter{script: script.ByName("dequeue"), gate: make(chan struct{})}
 		rdb.(interface{ AddHook(redis.Hook) }).AddHook(calls)
-		s, key := leash(t, rdb, Config{SendScript: noDirectPath}), newKey()
+		s, key := leash(t, rdb, Config{Links: noDirectPath{}}), newKey()
 		holder, last := connect(t, s), connect(t, s)
 		holder.token(key)
 		replies := make([]<-chan string, n)
@@ -267,7 +267,7 @@ func TestR22DeadWaitersAreReapedInBatches(t *testing.T) {
 		const n = 2500 // one call reaps 1000 of them
 		calls := &scriptCounter{script: script.AcquireFairScript}
 		rdb.(interface{ AddHook(redis.Hook) }).AddHook(calls)
-		s, ctx, now := leash(t, rdb, Config{SendScript: noDirectPath}), context.Background(),
+		s, ctx, now := leash(t, rdb, Config{Links: noDirectPath{}}), context.Background(),
 			float64(time.Now().UnixMilli())
 		for _, waits := range [][]string{nil, {"BLOCK", "0"}} {
 			key, a, before := newKey(), connect(t, s), calls.calls.Load()

@@ -148,7 +148,7 @@ func TestR22WaiterOfALiveLeashStays(t *testing.T) {
 		quick := func(s *Service) { s.waits.FairHeartbeat = 4 * time.Second } // attempts come once a second
 		asked := &scriptCounter{script: script.ByName("dequeue")}
 		rdb.(interface{ AddHook(redis.Hook) }).AddHook(asked)
-		s, other, key := leash(t, rdb, Config{SendScript: noDirectPath}, withWay("4"), quick),
+		s, other, key := leash(t, rdb, Config{Links: noDirectPath{}}, withWay("4"), quick),
 			leash(t, rdb, Config{}, withWay("1"), quick), newKey()
 		holder, a, b, c := connect(t, s), connect(t, s), connect(t, s), connect(t, other)
 		holder.token(key)

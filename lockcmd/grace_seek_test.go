@@ -41,7 +41,7 @@ func TestR2GraceWaitsForARestore(t *testing.T) {
 				cfg := graceConfig()
 				cfg.WatchdogTimeout = 10 * time.Minute // no renewal during the test
 				s := leash(t, rdb, cfg, graceful)
-				cfg.SendScript = noDirectPath
+				cfg.Links = noDirectPath{}
 				// a busy machine restores the hold late
 				manySeeks := func(s *Service) { s.maxSeeks = 1000 }
 				other, key := leash(t, rdb, cfg, graceful, manySeeks), newKey()
@@ -73,7 +73,7 @@ func TestR2GraceDoesNotWaitForAnEndedHold(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		results, cfg := &scriptCounter{script: script.ByName("inspect")}, graceConfig()
 		rdb.(interface{ AddHook(redis.Hook) }).AddHook(results)
-		cfg.SendScript = noDirectPath
+		cfg.Links = noDirectPath{}
 		s, key := leash(t, rdb, cfg, graceful), newKey()
 		a, b := connect(t, s), connect(t, s)
 		stale := strconv.FormatInt(a.token(key), 10)

@@ -129,13 +129,12 @@ func leash(t testing.TB, rdb redis.UniversalClient, cfg Config, prepare ...func(
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
 	up := upstreamOf(t, rdb, log)
-	if cfg.SendScript == nil {
-		cfg.SendScript, cfg.SendScripts, cfg.NodeAddr = up.Script, up.Scripts, up.NodeAddr
+	if _, slow := cfg.Links.(noDirectPath); slow {
+		cfg.Links = noDirectPath{up}
+	} else {
+		cfg.Links = up
 	}
 	cfg.Owners = up.Owners
-	if cfg.RefreshTopology == nil {
-		cfg.RefreshTopology = up.Refresh
-	}
 	s, err := New(cfg, rdb, pubsub.New(up, log), log)
 	if err != nil {
 		t.Fatal(err)

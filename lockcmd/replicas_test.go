@@ -333,7 +333,7 @@ func TestR32AnUndoThatIsNotAllowed(t *testing.T) {
 	opt.Username, opt.Password = "leash", "pw"
 	rdb := redis.NewClient(&opt)
 	t.Cleanup(func() { rdb.Close() })
-	s := leash(t, rdb, Config{WatchdogTimeout: time.Hour, SendScript: noDirectPath})
+	s := leash(t, rdb, Config{WatchdogTimeout: time.Hour, Links: noDirectPath{}})
 	for _, m := range script.Modes {
 		for _, before := range []int{0, 1, 2} { // counts of the owner
 			named := 0

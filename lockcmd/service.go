@@ -75,9 +75,7 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log
 		return nil, fmt.Errorf("lockcmd: client is a %T, want *redis.Client or *redis.ClusterClient", rdb)
 	}
 	s.redis.Databases, s.redis.Timeout, s.redis.Log = cfg.Database, cfg.UpstreamTimeout, log
-	s.redis.Publish = cfg.publishMode()
-	s.redis.Send, s.redis.SendMany, s.redis.NodeAddr = cfg.SendScript, cfg.SendScripts, cfg.NodeAddr
-	s.redis.Drop, s.redis.RefreshLinks = cfg.DropConnection, cfg.RefreshTopology
+	s.redis.Publish, s.redis.Links = cfg.publishMode(), cfg.Links
 	s.watchdog = renewal.New(&store{Service: s})
 	s.watchdog.Log = log
 	s.holds = hold.NewRegistry(hold.Config{

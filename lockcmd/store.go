@@ -22,8 +22,8 @@ func (s *store) Node(db, slot int) string {
 	switch {
 	case !ok:
 		return strconv.Itoa(db)
-	case s.redis.NodeAddr != nil:
-		return s.redis.NodeAddr(slot)
+	case s.redis.Links != nil:
+		return s.redis.Links.NodeAddr(slot)
 	}
 	// No I/O, because the topology is known.
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)

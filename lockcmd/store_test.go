@@ -3,7 +3,6 @@ package lockcmd
 import (
 	"bytes"
 	"context"
-	"errors"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -33,8 +32,8 @@ func batchOf(s *Service, m *script.Mode, n int) (b renewal.Batch) {
 func TestRenewalsNameEachHold(t *testing.T) {
 	var sent []byte
 	const many = 256
-	s := &store{Service: &Service{holds: hold.NewRegistry(hold.Config{Leash: "one"}), redis: &script.Client{
-		SendMany: func(_ time.Time, _, _, _ int, commands, dst []byte) ([]byte, bool, error) {
+	s := &store{Service: &Service{holds: hold.NewRegistry(hold.Config{Leash: "one"}), redis: &script.Client{Links: linksWith{
+		scripts: func(_ time.Time, _, _, _ int, commands, dst []byte) ([]byte, bool, error) {
 			sent = append(sent[:0], commands...)
 			holds := bytes.Count(commands, []byte("\r\nL1 "))
 			dst = append(dst, "*"+strconv.Itoa(holds)+"\r\n"...)
@@ -42,7 +41,7 @@ func TestRenewalsNameEachHold(t *testing.T) {
 				dst = append(dst, ":1\r\n"...)
 			}
 			return dst, true, nil
-		}}}}
+		}}}}}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	batches := []renewal.Batch{batchOf(s.Service, script.Plain, 2)}
@@ -67,10 +66,10 @@ func BenchmarkRenewRound(b *testing.B) {
 		b.Run(m.Name, func(b *testing.B) {
 			const holds = 256
 			answer := []byte("*256\r\n" + strings.Repeat(":1\r\n", holds))
-			s := &store{Service: &Service{holds: hold.NewRegistry(hold.Config{Leash: "one"}), redis: &script.Client{
-				SendMany: func(_ time.Time, _, _, _ int, _, dst []byte) ([]byte, bool, error) {
+			s := &store{Service: &Service{holds: hold.NewRegistry(hold.Config{Leash: "one"}), redis: &script.Client{Links: linksWith{
+				scripts: func(_ time.Time, _, _, _ int, _, dst []byte) ([]byte, bool, error) {
 					return append(dst, answer...), true, nil
-				}}}}
+				}}}}}
 			batches := []renewal.Batch{batchOf(s.Service, m, holds)}
 			batches[0].TTL = time.Minute
 			out := [][]renewal.Outcome{make([]renewal.Outcome, holds)}
@@ -115,14 +114,15 @@ func TestRenewalsTakeTheDirectPath(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		var wired atomic.Int64
 		s := leash(t, rdb, Config{WatchdogTimeout: 300 * time.Millisecond}, func(s *Service) {
-			wires := s.redis.SendMany
-			s.redis.SendMany = func(until time.Time, db, slot, n int, commands, dst []byte) ([]byte, bool, error) {
-				reply, sent, err := wires(until, db, slot, n, commands, dst)
+			up := s.redis.Links
+			s.redis.Links = linksWith{Links: up, scripts: func(until time.Time, db, slot, n int, commands,
+				dst []byte) ([]byte, bool, error) {
+				reply, sent, err := up.Scripts(until, db, slot, n, commands, dst)
 				if err == nil && !bytes.Contains(reply, []byte("-")) {
 					wired.Add(1)
 				}
 				return reply, sent, err
-			}
+			}}
 		})
 		a := connect(t, s)
 		keys := []string{newKey(), newKey(), newKey()}
@@ -169,11 +169,7 @@ func TestRenewalsByTheClientReachTheRightNode(t *testing.T) {
 	if err := each(rdb, func(c *redis.Client) error { c.AddHook(astray); return nil }); err != nil {
 		t.Fatal(err)
 	}
-	s := leash(t, rdb, Config{WatchdogTimeout: 300 * time.Millisecond}, func(s *Service) {
-		s.redis.SendMany = func(_ time.Time, _, _, _ int, _, dst []byte) ([]byte, bool, error) {
-			return dst, false, errors.New("no link")
-		}
-	})
+	s := leash(t, rdb, Config{WatchdogTimeout: 300 * time.Millisecond, Links: noDirectPath{}})
 	a := connect(t, s)
 	for range 9 {
 		a.token(newKey())

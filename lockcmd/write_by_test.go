@@ -18,20 +18,20 @@ func TestNothingIsWrittenForAnEndedHold(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		var limits []*time.Time // of the calls of one command
 		s := leash(t, rdb, Config{}, func(s *Service) {
-			send := s.redis.Send
-			s.redis.Send = func(until time.Time, writeBy *time.Time, db, slot int, command, dst []byte) ([]byte,
-				bool, error) {
+			up := s.redis.Links
+			s.redis.Links = linksWith{Links: up, script: func(until time.Time, writeBy *time.Time, db, slot int, command,
+				dst []byte) ([]byte, bool, error) {
 				for _, name := range []string{"set_latch", "count_down", "semaphore_init", "semaphore_resize", "give"} {
 					if !strings.Contains(string(command), script.ByName(name).SHA) {
 						continue
 					}
 					if limits = append(limits, writeBy); len(limits) == 1 {
 						past := time.Now()
-						return send(until, &past, db, slot, command, dst)
+						return up.Script(until, &past, db, slot, command, dst)
 					}
 				}
-				return send(until, writeBy, db, slot, command, dst)
-			}
+				return up.Script(until, writeBy, db, slot, command, dst)
+			}}
 		})
 		for _, c := range []struct{ command, reply string }{
 			{"LATCH.SET K 3", ":1"},

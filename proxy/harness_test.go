@@ -54,9 +54,7 @@ func startLeash(t testing.TB, addrs []string, opts ...func(*options)) *leash {
 	if err := up.Connect(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	o.locks.Database, o.locks.SendScript, o.locks.SendScripts = up.Database, up.Script, up.Scripts
-	o.locks.RefreshTopology, o.locks.Owners, o.locks.NodeAddr = up.Refresh, up.Owners, up.NodeAddr
-	o.locks.DropConnection = up.DropScriptConnections
+	o.locks.Database, o.locks.Links, o.locks.Owners = up.Database, up, up.Owners
 	exchange := pubsub.New(up, log)
 	locks, err := lockcmd.New(o.locks, up.Client(), exchange, log)
 	if err != nil {

@@ -1,6 +1,5 @@
 package hold
 
-
 // A hold is in one of a few states. Events change it, and only as the table transitions says. So
 // this file decides when a client is told of a loss, when a hold is released, and when it is over.
 // It has no locks and does no I/O: change.go applies the table.

@@ -126,7 +126,7 @@ func (c *Client) attempt(call *scriptCall, until time.Time) (any, error) {
 		return nil, ErrRefused // it was not sent
 	}
 	call.Sent = now
-	if c.Send != nil && !call.OutcomeUnknown && call.WantReplicas == 0 {
+	if c.Links != nil && !call.OutcomeUnknown && call.WantReplicas == 0 {
 		if reply, err, done := c.runDirect(limit, safe, call); done {
 			return reply, err
 		}
@@ -201,7 +201,9 @@ func integersOf(reply any) []int64 {
 // badShape is the error for a reply that the script of a call cannot give. It closes the
 // connection, as runDirect does.
 func (c *Client) badShape(call *scriptCall) error {
-	c.dropConnection(call.DB, SlotOf(call.Keys[0]))
+	if c.Links != nil {
+		c.Links.DropScriptConnections(call.DB, SlotOf(call.Keys[0]))
+	}
 	return errors.Join(ErrUnknown, ErrShape)
 }
 

@@ -22,12 +22,7 @@ type Client struct {
 	Log       *slog.Logger
 	Publish   string // the ways to publish: "p" for PUBLISH, "s" for SPUBLISH, "ps" for both
 
-	// These are links of Leash's own. Each may be nil.
-	Send         SendScript
-	SendMany     SendScripts
-	NodeAddr     func(slot int) string // of the node to which they send
-	Drop         func(db, slot int)    // closes the links to a node
-	RefreshLinks func()                // starts a refresh of their topology
+	Links Links // nil for none
 
 	roundTrip   roundTrip
 	refusals    refusals
@@ -89,8 +84,8 @@ func (c *Client) RefreshTopologyAfter(v Verdict) {
 		// It runs in the background, at most every 200 ms.
 		cluster.ReloadState(context.Background())
 	}
-	if c.RefreshLinks != nil {
-		c.RefreshLinks()
+	if c.Links != nil {
+		c.Links.Refresh()
 	}
 }
 
@@ -129,10 +124,10 @@ func (c *Client) get(db int, key string, until time.Time) (string, error) {
 
 // nodeOf is the address of the node of a key, for logs.
 func (c *Client) nodeOf(key string) string {
-	if c.NodeAddr == nil {
+	if c.Links == nil {
 		return "redis"
 	}
-	return c.NodeAddr(SlotOf(key))
+	return c.Links.NodeAddr(SlotOf(key))
 }
 
 // PrintableKey is a key in a form that is safe in an error.

@@ -33,9 +33,9 @@
 //
 // Calls reach Redis in four ways:
 //
-//   - A call of one script goes by Client.Send, on a link that many callers share. It is the usual
+//   - A call of one script goes by Links.Script, on a link that many callers share. It is the usual
 //     way, because it is fast.
-//   - Renewals go by Client.SendMany, many scripts in one write (renew_batch.go). They use other
+//   - Renewals go by Links.Scripts, many scripts in one write (renew_batch.go). They use other
 //     links than calls, so that they do not wait behind them.
 //   - Go-redis takes the call if there is no link, if the slot has moved, or if the node does not
 //     know the script. It dials, follows redirects and sends the text of the script.

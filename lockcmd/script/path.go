@@ -15,18 +15,26 @@ import (
 	"leash/proxy/resp"
 )
 
-// SendScript sends one command, in RESP2, to the node that owns a slot, on a connection that many
-// callers share. It appends Redis's reply to dst. It does not look for another node or wait for a
-// connection. If sent is false, Redis did not and will not get the command. It blocks until the
-// given time at most. If writeBy is not nil, the command is not written from that time on, even if
-// this process stood still. It does not keep the command.
-type SendScript func(until time.Time, writeBy *time.Time, db, slot int, command, dst []byte) (reply []byte,
-	sent bool, err error)
-
-// SendScripts is SendScript for n commands at once, which are concatenated in commands. All keys
-// should be of one node. It appends the n replies to dst. It may use other connections than
-// SendScript.
-type SendScripts func(until time.Time, db, slot, n int, commands, dst []byte) (replies []byte, sent bool, err error)
+// Links are connections of Leash's own to Redis, which are faster than those of a client library.
+// Methods but Script and Scripts do not block. They are safe for concurrent use.
+type Links interface {
+	// Script sends one command, in RESP2, to the node that owns a slot, on a connection that many
+	// callers share. It appends Redis's reply to dst. It does not look for another node or wait for
+	// a connection. If sent is false, Redis did not and will not get the command. It blocks until
+	// the given time at most. If writeBy is not nil, the command is not written from that time on,
+	// even if this process stood still. It does not keep the command.
+	Script(until time.Time, writeBy *time.Time, db, slot int, command, dst []byte) (reply []byte, sent bool, err error)
+	// Scripts is Script for n commands at once, which are concatenated in commands. All keys should
+	// be of one node. It appends the n replies to dst. It may use other connections than Script.
+	Scripts(until time.Time, db, slot, n int, commands, dst []byte) (replies []byte, sent bool, err error)
+	// NodeAddr is the address of the node to which Scripts sends commands for a slot, "" for none.
+	NodeAddr(slot int) string
+	// Refresh starts a refresh of the topology, because a server does not serve as expected.
+	Refresh()
+	// DropScriptConnections closes the connections to the node of a slot, because one returned a
+	// reply of a wrong shape. The replies after it may belong to other commands.
+	DropScriptConnections(db, slot int)
+}
 
 // scriptBuffer has the buffers of one script call.
 type scriptBuffer struct{ command, reply []byte }
@@ -43,14 +51,14 @@ func (buf *scriptBuffer) free() {
 	}
 }
 
-// runDirect sends the call by SendScript. done is false only if Redis certainly did not run the
+// runDirect sends the call by Links. done is false only if Redis certainly did not run the
 // script. Then the caller uses the client, which dials, follows redirects and sends the text of
 // unknown scripts.
 func (c *Client) runDirect(until time.Time, writeBy *time.Time, call *scriptCall) (reply any, err error, done bool) {
 	buf := scriptBuffers.Get().(*scriptBuffer)
 	defer buf.free()
 	buf.command = call.append(buf.command[:0])
-	text, sent, err := c.Send(until, writeBy, call.DB, SlotOf(call.Keys[0]), buf.command, buf.reply[:0])
+	text, sent, err := c.Links.Script(until, writeBy, call.DB, SlotOf(call.Keys[0]), buf.command, buf.reply[:0])
 	buf.reply = text
 	switch {
 	case err != nil && !sent && !time.Now().Before(until):
@@ -64,21 +72,13 @@ func (c *Client) runDirect(until time.Time, writeBy *time.Time, call *scriptCall
 	reply, rest, err := decode(string(text))
 	switch {
 	case err != nil || rest != "" || !isError(reply) && !call.Script.shape.fits(reply):
-		c.dropConnection(call.DB, SlotOf(call.Keys[0]))
+		c.Links.DropScriptConnections(call.DB, SlotOf(call.Keys[0]))
 		return nil, errors.Join(ErrUnknown, ErrShape, err), true
 	case isError(reply):
 		err := reply.(ReplyError)
 		return nil, err, Judge(err) == Answered && !redis.HasErrorPrefix(err, "NOSCRIPT")
 	}
 	return reply, nil, true
-}
-
-// dropConnection closes the connection that returned a reply of a wrong shape. The replies after it
-// may belong to other commands.
-func (c *Client) dropConnection(db, slot int) {
-	if c.Drop != nil {
-		c.Drop(db, slot)
-	}
 }
 
 // append writes the call as EVALSHA.

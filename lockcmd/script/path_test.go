@@ -114,9 +114,7 @@ func TestR7WhenTheDirectPathFallsBack(t *testing.T) {
 		{"more than a reply", soon, ":1\r\n:2\r\n", true, nil, true, ErrUnknown},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			client := &Client{Send: func(_ time.Time, _ *time.Time, _, _ int, _, dst []byte) ([]byte, bool, error) {
-				return append(dst, c.reply...), c.sent, c.err
-			}}
+			client := &Client{Links: &fakeLinks{reply: c.reply, sent: c.sent, err: c.err}}
 			_, err, done := client.runDirect(c.until, nil, &scriptCall{Script: ReleaseScript, Keys: []string{"k"}})
 			if done != c.done || done && !errors.Is(err, c.want) {
 				t.Errorf("got %v, done %v, want %v, %v", err, done, c.want, c.done)

@@ -68,11 +68,11 @@ func (c *Client) RenewBatches(ctx context.Context, batches []RenewBatch, each fu
 	c.renewByClient(ctx, "EVAL", batches, left, each)
 }
 
-// renewDirect renews batches by SendMany. It returns the indexes of those that Redis certainly did
+// renewDirect renews batches by Links. It returns the indexes of those that Redis certainly did
 // not renew, for go-redis.
 func (c *Client) renewDirect(ctx context.Context, batches []RenewBatch, each func(int, RenewResult)) (left []int) {
 	until, ok := ctx.Deadline()
-	if c.SendMany == nil || !ok {
+	if c.Links == nil || !ok {
 		return allIndexes(batches)
 	}
 	buf := newRenewBuffer()
@@ -81,7 +81,7 @@ func (c *Client) renewDirect(ctx context.Context, batches []RenewBatch, each fun
 		buf.appendCall(&batches[i])
 	}
 	sent := time.Now()
-	text, written, err := c.SendMany(until, batches[0].DB, batches[0].Slot, len(batches), buf.commands, buf.text)
+	text, written, err := c.Links.Scripts(until, batches[0].DB, batches[0].Slot, len(batches), buf.commands, buf.text)
 	buf.text = text
 	if err != nil && !written && ctx.Err() == nil {
 		return allIndexes(batches)
@@ -97,7 +97,7 @@ func (c *Client) renewDirect(ctx context.Context, batches []RenewBatch, each fun
 			continue
 		}
 		if errors.Is(failed, errReply) || failed == nil && len(replies) != b.Holds.Len() {
-			c.dropConnection(b.DB, b.Slot)
+			c.Links.DropScriptConnections(b.DB, b.Slot)
 		}
 		each(i, c.renewResult(ctx, b, replies, failed, sent))
 	}

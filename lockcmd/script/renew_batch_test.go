@@ -170,24 +170,16 @@ func TestRenewalsOnTheDirectPath(t *testing.T) {
 		{"no replies of Redis", "what\r\n" + yes, true, nil, nil, "map[0:[] 1:[]]", 2},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			dropped, got := 0, make(map[int][]RenewReply)
-			c := &Client{
-				Drop: func(db, slot int) { dropped++ },
-				SendMany: func(_ time.Time, _, _, n int, _, dst []byte) ([]byte, bool, error) {
-					if n != 2 {
-						t.Errorf("got %d commands, want 2", n)
-					}
-					return append(dst, row.reply...), row.sent, row.err
-				},
-			}
+			links, got := &fakeLinks{reply: row.reply, sent: row.sent, err: row.err}, make(map[int][]RenewReply)
+			c := &Client{Links: links}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			left := c.renewDirect(ctx, []RenewBatch{batchOf(Plain, 1), batchOf(Plain, 1)}, func(i int, r RenewResult) {
 				got[i] = slices.Clone(r.Replies)
 			})
-			if !slices.Equal(left, row.left) || fmt.Sprint(got) != row.want || dropped != row.dropped {
-				t.Errorf("got %v, %v is left, %d dropped, want %s, %v, %d", got, left, dropped, row.want, row.left,
-					row.dropped)
+			if !slices.Equal(left, row.left) || fmt.Sprint(got) != row.want || len(links.dropped) != row.dropped || links.commands != 2 {
+				t.Errorf("got %v, %v is left, %d dropped of %d commands, want %s, %v, %d of 2", got, left,
+					len(links.dropped), links.commands, row.want, row.left, row.dropped)
 			}
 		})
 	}

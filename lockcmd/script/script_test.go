@@ -50,9 +50,7 @@ func TestScriptReplyOfAnotherShapeIsUnknown(t *testing.T) {
 // withDirectPath returns the result of a script of that name when text is its reply on the direct
 // path.
 func withDirectPath(name, text string) (reply any, err error) {
-	c := &Client{Send: func(time.Time, *time.Time, int, int, []byte, []byte) ([]byte, bool, error) {
-		return []byte(text), true, nil
-	}}
+	c := &Client{Links: &fakeLinks{reply: text, sent: true}}
 	reply, err, _ = c.runDirect(time.Now().Add(time.Minute), nil, &scriptCall{Script: Load(name), Keys: []string{"k"}})
 	return reply, err
 }
@@ -79,20 +77,15 @@ func (nullRedis) Process(_ context.Context, cmd redis.Cmder) error {
 // TestScriptReplyOfAnotherShapeClosesItsConnection: After such a reply, later replies on the
 // connection may belong to other commands. The connection is closed.
 func TestScriptReplyOfAnotherShapeClosesItsConnection(t *testing.T) {
-	var told []string
-	c := &Client{
-		Send: func(time.Time, *time.Time, int, int, []byte, []byte) ([]byte, bool, error) {
-			return []byte("+QUEUED\r\n"), true, nil
-		},
-		Drop: func(db, slot int) { told = append(told, fmt.Sprint(db, " ", slot)) },
-	}
+	links := &fakeLinks{reply: "+QUEUED\r\n", sent: true}
+	c := &Client{Links: links}
 	_, err, done := c.runDirect(time.Now().Add(time.Minute), nil,
 		&scriptCall{Script: ReleaseScript, DB: 3, Keys: []string{"k"}})
 	if !errors.Is(err, ErrShape) || !done {
 		t.Errorf("error %v, done %v: want errShape, and that it is not sent again on the way", err, done)
 	}
-	if want := fmt.Sprint("[3 ", SlotOf("k"), "]"); fmt.Sprint(told) != want {
-		t.Errorf("told %v, want %v", told, want)
+	if want := fmt.Sprint("[3 ", SlotOf("k"), "]"); fmt.Sprint(links.dropped) != want {
+		t.Errorf("told %v, want %v", links.dropped, want)
 	}
 }
 

@@ -129,14 +129,11 @@ func TestRepliesOfAnotherShapeAreErrShape(t *testing.T) {
 			return unknown, err
 		}},
 	} {
-		c, dropped := New(nil), 0
-		c.Timeout, c.Drop = time.Second, func(db, slot int) { dropped++ }
-		c.Send = func(_ time.Time, _ *time.Time, _, _ int, _, dst []byte) ([]byte, bool, error) {
-			return append(dst, row.reply...), true, nil
-		}
+		c, links := New(nil), &fakeLinks{reply: row.reply, sent: true}
+		c.Timeout, c.Links = time.Second, links
 		unknown, err := row.call(c, time.Now().Add(time.Second))
-		if !unknown || !errors.Is(err, ErrShape) || !errors.Is(err, ErrUnknown) || dropped != 1 {
-			t.Errorf("%s: got %t, %v, and %d connections closed", name, unknown, err, dropped)
+		if !unknown || !errors.Is(err, ErrShape) || !errors.Is(err, ErrUnknown) || len(links.dropped) != 1 {
+			t.Errorf("%s: got %t, %v, and %d connections closed", name, unknown, err, len(links.dropped))
 		}
 	}
 }

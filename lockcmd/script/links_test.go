@@ -1,0 +1,32 @@
+package script
+
+import (
+	"fmt"
+	"time"
+)
+
+// fakeLinks are Links to a Redis that gives one reply to everything.
+type fakeLinks struct {
+	reply    string
+	sent     bool
+	err      error
+	commands int      // of the last call of Scripts
+	dropped  []string // "db slot"
+}
+
+func (l *fakeLinks) Script(_ time.Time, _ *time.Time, _, _ int, _, dst []byte) ([]byte, bool, error) {
+	return append(dst, l.reply...), l.sent, l.err
+}
+
+func (l *fakeLinks) Scripts(_ time.Time, _, _, n int, _, dst []byte) ([]byte, bool, error) {
+	l.commands = n
+	return append(dst, l.reply...), l.sent, l.err
+}
+
+func (*fakeLinks) NodeAddr(int) string { return "redis" }
+
+func (*fakeLinks) Refresh() {}
+
+func (l *fakeLinks) DropScriptConnections(db, slot int) {
+	l.dropped = append(l.dropped, fmt.Sprint(db, " ", slot))
+}
