@@ -10,14 +10,10 @@ import (
 // afterwards does what follows from changes of holds. It implements hold.Service.
 type afterwards struct{ *Service }
 
-// Lost implements hold.Service. It counts a loss that was reported, and queues it for the log: a
-// slow log must not delay the reports of other losses.
+// Lost implements hold.Service.
 func (s afterwards) Lost(h *hold.Hold, reason string) {
 	s.stats.lost(reason)
 	s.observeLoss(h, reason)
-	if !s.losses.add(loss{h, reason, h.Carrier.Client().Name}) {
-		s.stats.unlogged.Add(1)
-	}
 }
 
 // Spawn implements hold.Service.
@@ -46,7 +42,7 @@ func (s afterwards) Follow(unsure time.Time, changes []hold.Change) (released <-
 		}
 	}
 	if len(left) > 0 {
-		s.limits.add(left, unsure)
+		s.releaseAtMaxHold(left, unsure)
 	}
 	if len(releases) > 0 {
 		released = s.endAll(releases)

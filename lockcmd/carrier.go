@@ -1,8 +1,6 @@
 package lockcmd
 
 import (
-	"strconv"
-	"strings"
 	"sync/atomic"
 
 	"leash/lockcmd/hold"
@@ -43,9 +41,8 @@ type Carrier struct {
 // have several carriers in a row (RESET). Each has its own name, because each counts its requests
 // from 1 and their holds must not be confused.
 func (s *Service) NewCarrier(id int64, client Client, h Host, silence Silence) *Carrier {
-	name := s.holds.Leash + ":" + strconv.FormatInt(id, 10) + "." + strconv.FormatInt(s.carriers.Add(1), 10)
 	c := &Carrier{service: s}
-	c.Init(s.holds, name, client, h, silence)
+	c.Init(s.holds, id, client, h, silence)
 	return c
 }
 
@@ -55,13 +52,6 @@ func (c *Carrier) Select(db int) { c.db = db }
 
 // id is the lock of key in the carrier's database.
 func (c *Carrier) id(key string) script.Lock { return script.Lock{DB: c.db, Key: key} }
-
-// clientID is the number of the client of a carrier on this Leash, as NewCarrier got it.
-func (s *Service) clientID(c *hold.Carrier) int64 {
-	number, _, _ := strings.Cut(strings.TrimPrefix(c.Name, s.holds.Leash+":"), ".")
-	id, _ := strconv.ParseInt(number, 10, 64)
-	return id
-}
 
 // Answered reports that the client has got the reply of the last Do. Notices about the holds in
 // that reply follow now. A Host that pushes must call it after each Do.

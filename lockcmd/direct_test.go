@@ -30,7 +30,8 @@ type linksWith struct {
 	scripts func(until time.Time, db, slot, n int, commands, dst []byte) ([]byte, bool, error)
 }
 
-func (l linksWith) Script(until time.Time, writeBy *time.Time, db, slot int, command, dst []byte) ([]byte, bool, error) {
+func (l linksWith) Script(until time.Time, writeBy *time.Time, db, slot int, command, dst []byte) ([]byte, bool,
+	error) {
 	if l.script == nil {
 		return l.Links.Script(until, writeBy, db, slot, command, dst)
 	}
@@ -51,8 +52,8 @@ func TestDirectPath(t *testing.T) {
 		var wired atomic.Int64
 		s := leash(t, rdb, Config{}, func(s *Service) {
 			up := s.redis.Links
-			s.redis.Links = linksWith{Links: up, script: func(until time.Time, writeBy *time.Time, db, slot int, command,
-				dst []byte) ([]byte, bool, error) {
+			s.redis.Links = linksWith{Links: up, script: func(until time.Time, writeBy *time.Time, db, slot int,
+				command, dst []byte) ([]byte, bool, error) {
 				reply, sent, err := up.Script(until, writeBy, db, slot, command, dst)
 				if sent && err == nil {
 					wired.Add(1)

@@ -175,7 +175,7 @@ func (s *Service) view(h *hold.Hold) (v HoldView, ok bool) {
 	d := h.Details()
 	v = HoldView{
 		DB: h.Lock().DB, Key: h.Key(), Mode: h.Mode().Name, Owner: h.Owner(), Token: h.Token, Count: d.Count,
-		Client: h.Carrier.Client().Name, ClientID: s.clientID(h.Carrier), Leash: s.holds.Leash,
+		Client: h.Carrier.Client().Name, ClientID: h.Carrier.ClientID(), Leash: s.holds.Leash,
 		Age: h.Age(), TTL: d.TTL, Lease: d.Terms.Lease, Waiters: s.waiters(h.Lock()),
 	}
 	v.Left, _ = h.Left()

@@ -74,7 +74,7 @@ func TestSearchHolds(t *testing.T) {
 	}
 }
 
-func clientOf(c *conn) int64 { return c.carrier.service.clientID(&c.carrier.Carrier) }
+func clientOf(c *conn) int64 { return c.carrier.ClientID() }
 
 // TestSearchHoldsBesideChanges searches while holds come and go.
 func TestSearchHoldsBesideChanges(t *testing.T) {

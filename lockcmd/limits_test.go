@@ -57,20 +57,14 @@ func TestR28MaxHoldEndsAHoldLeftToExpire(t *testing.T) {
 	})
 }
 
-// wait returns how long the next hold is left. It acts as if that time had come, and the hold is
-// ended before it returns.
-func (l *limits) wait(t *testing.T) time.Duration {
+// wantReleased fails if the hold of key does not end long before its TTL is over.
+func wantReleased(t *testing.T, rdb redis.UniversalClient, key string) {
 	t.Helper()
-	l.mu.Lock()
-	if len(l.holds) != 1 {
-		l.mu.Unlock()
-		t.Fatalf("%d holds have a limit, want 1", len(l.holds))
+	began := time.Now()
+	eventually(t, soon, "it is released", func() bool { return !exists(t, rdb, key) })
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("it ended after %v", took)
 	}
-	left := time.Until(l.holds[0].at)
-	l.mu.Unlock()
-	due, _ := l.due(time.Now().Add(left))
-	receive(t, l.release(due), soon)
-	return left
 }
 
 // TestR28MaxHoldSparesAnAttachedHold: MAXHOLD of a hold that was left to expire has passed. The
@@ -83,13 +77,13 @@ func TestR28MaxHoldSparesAnAttachedHold(t *testing.T) {
 			key := newKey()
 			a := connect(t, s)
 			token := strconv.FormatInt(a.token(key, "OWNER", "me", "MAXHOLD", "25000"), 10)
+			h := a.carrier.oldest()
 			a.carrier.End(Expire)
 			if to != nil {
 				want(t, connect(t, to).do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", token), ":"+token)
 			}
-			if left := s.limits.wait(t); left > 25*time.Second {
-				t.Errorf("it has %v left", left)
-			}
+			kept := h.Copy(h.Carrier.Detached()) // its time has come
+			receive(t, s.endAll([]*releaseRequest{{service: s, hold: kept, all: true, until: time.Now()}}), soon)
 			if there := exists(t, rdb, key); there != (to != nil) {
 				t.Errorf("taken over %v, there %v", to != nil, there)
 			}
@@ -104,17 +98,14 @@ func TestR28MaxHoldAfterAMoveToAnEndedConnection(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
 		a, gone := connect(t, other), connect(t, s)
-		token := strconv.FormatInt(a.token(key, "OWNER", "me", "MAXHOLD", "25000"), 10)
+		token := strconv.FormatInt(a.token(key, "OWNER", "me", "MAXHOLD", "1500"), 10)
 		gone.carrier.End(Expire)
 		want(t, gone.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", token), "-"+msgGone)
-		s.limits.wait(t)
-		if exists(t, rdb, key) {
-			t.Error("moved: it is still there")
-		}
+		wantReleased(t, rdb, key)
 
 		key = newKey()
 		b := connect(t, s)
-		b.token(key, "OWNER", "me", "MAXHOLD", "25000")
+		b.token(key, "OWNER", "me", "MAXHOLD", "3000")
 		rdb.HIncrBy(context.Background(), key, "me", 1) // an acquire that Leash does not know
 		h := s.holds.Find(lockOf(key), func(*hold.Hold) bool { return true })
 		if !h.LockRequests(s.deadline()) {
@@ -126,10 +117,7 @@ func TestR28MaxHoldAfterAMoveToAnEndedConnection(t *testing.T) {
 			t.Fatalf("released: %d, %v", code, err)
 		}
 		h.UnlockRequests()
-		s.limits.wait(t)
-		if exists(t, rdb, key) {
-			t.Error("released: it is still there")
-		}
+		wantReleased(t, rdb, key)
 	})
 }
 
@@ -161,45 +149,27 @@ func TestR28MaxHoldDuringAReleaseThatFails(t *testing.T) {
 // connection.
 func TestR16MaxHoldWaitsForCommands(t *testing.T) {
 	t.Parallel()
-	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
-	a := connect(t, s)
-	a.token(newKey(), "MAXHOLD", "100")
-	a.token(newKey(), "MAXHOLD", "20000")
-	a.token(newKey(), "LEASE", "29000", "MAXHOLD", "20000")
-	receive(t, a.losses, soon)
-	a.carrier.EndUnsure(time.Now().Add(25 * time.Second))
-	if left := s.limits.wait(t); left < 24*time.Second || left > 25*time.Second {
-		t.Errorf("it is released in %v, want 25 s", left)
-	}
-	b := connect(t, s)
-	b.token(newKey(), "MAXHOLD", "20000")
-	b.carrier.EndUnsure(time.Now().Add(35 * time.Second))
-	if n := s.limits.holds.Len(); n != 0 {
-		t.Errorf("%d are to be released when they have run out", n)
+	rdb := dialServer(t, sharedServer(t).Addr)
+	s := leash(t, rdb, Config{})
+	a, key := connect(t, s), newKey()
+	a.token(key, "MAXHOLD", "1000")
+	unsure := time.Now().Add(2 * time.Second)
+	a.carrier.EndUnsure(unsure)
+	wantReleased(t, rdb, key)
+	if early := time.Until(unsure); early > 0 {
+		t.Errorf("it was released %v before Redis had run all commands", early)
 	}
 }
 
-// TestLimitsAreDropped: The list of limits is bounded, and it is dropped when the Service ends. The
-// holds in it expire.
-func TestLimitsAreDropped(t *testing.T) {
+// TestMaxHoldAfterTheEndOfTheLeash: The Leash stops before MAXHOLD of a hold that was left to
+// expire. The hold stays, and nothing waits for it.
+func TestMaxHoldAfterTheEndOfTheLeash(t *testing.T) {
 	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s, kill := killableLeash(t, rdb, Config{})
 	a, key := connect(t, s), newKey()
 	a.token(key, "MAXHOLD", "25000")
 	a.carrier.End(Expire)
-	h := hold.New(&a.carrier.Carrier, &hold.Grant{Key: key, Mode: script.Plain, Number: 1, TTL: time.Hour,
-		Terms: script.Terms{MaxHold: time.Minute}, Since: time.Now()})
-	for range 3 {
-		many := make([]*hold.Hold, maxLimits/2)
-		for i := range many {
-			many[i] = h
-		}
-		s.limits.add(many, time.Time{})
-	}
-	if n := s.limits.holds.Len(); n != maxLimits {
-		t.Errorf("%d are kept, want %d", n, maxLimits)
-	}
 	began := time.Now()
 	kill()
 	if took := time.Since(began); took > 10*time.Second {

@@ -110,7 +110,7 @@ func viewWaiter(w *wait.Waiter[result]) WaiterView {
 	if c == nil {
 		return v
 	}
-	v.Client, v.ClientID = c.Client().Name, c.service.clientID(&c.Carrier)
+	v.Client, v.ClientID = c.Client().Name, c.ClientID()
 	if since, ok := c.waiting.Waits(); ok {
 		v.Waited = time.Since(since)
 	}

@@ -2,9 +2,8 @@ package lockcmd
 
 import (
 	"log/slog"
+	"sync/atomic"
 	"time"
-
-	"leash/lockcmd/hold"
 )
 
 const (
@@ -12,32 +11,28 @@ const (
 	logTimeout = time.Second // how long Run waits for the log at its end
 )
 
-// loss is a lost hold in the form for the log.
-type loss struct {
-	hold   *hold.Hold
-	reason string
-	client string
-}
-
-// lossLog writes losses to the log in the background. A slow log must not delay the reports of
-// other losses. It is safe for concurrent use; one goroutine runs it.
+// lossLog is an Observer that writes losses to the log in the background. A slow log must not delay
+// the reports of other losses. It is safe for concurrent use; one goroutine runs it.
 type lossLog struct {
-	log    *slog.Logger
-	losses chan loss
-	ended  chan struct{}
+	log      *slog.Logger
+	losses   chan HoldChange
+	unlogged atomic.Int64 // losses for which there was no room
+	ended    chan struct{}
 }
 
 func newLossLog(log *slog.Logger) *lossLog {
-	return &lossLog{log: log, losses: make(chan loss, maxLosses), ended: make(chan struct{})}
+	return &lossLog{log: log, losses: make(chan HoldChange, maxLosses), ended: make(chan struct{})}
 }
 
-// add queues a loss for the log. It does not block. It returns false if too many wait.
-func (g *lossLog) add(l loss) bool {
+// Watches implements Observer.
+func (g *lossLog) Watches() bool { return false }
+
+// Observe implements Observer. It queues a loss for the log.
+func (g *lossLog) Observe(c HoldChange) {
 	select {
-	case g.losses <- l:
-		return true
+	case g.losses <- c:
 	default:
-		return false
+		g.unlogged.Add(1)
 	}
 }
 
@@ -64,8 +59,7 @@ func (g *lossLog) run() {
 	}
 }
 
-func (g *lossLog) write(l loss) {
-	h := l.hold
-	g.log.Warn("lock lost", "key", h.Key(), "db", h.Lock().DB, "owner", h.Owner(), "token", h.Token,
-		"reason", l.reason, "client", l.client)
+func (g *lossLog) write(c HoldChange) {
+	g.log.Warn("lock lost", "key", c.Key, "db", c.DB, "owner", c.Owner, "token", c.Token, "reason", c.Reason,
+		"client", c.Client.Name)
 }

@@ -43,21 +43,14 @@ const (
 // AddObserver adds one who is told of changes. While Watches is false, it costs two loads for each
 // grant and each release. It is not safe for concurrent use with itself.
 func (s *Service) AddObserver(o Observer) {
-	all := []Observer{o}
-	if before := s.observers.Load(); before != nil {
-		all = append(all, *before...)
-	}
+	all := append([]Observer{o}, *s.observers.Load()...)
 	s.observers.Store(&all)
 }
 
-// observe tells the observer of a change that is no loss. waited is that of a grant. No mutex may
+// observe tells the observers of a change that is no loss. waited is that of a grant. No mutex may
 // be held.
 func (s *Service) observe(kind ChangeKind, h *hold.Hold, waited time.Duration) {
-	all := s.observers.Load()
-	if all == nil {
-		return
-	}
-	for _, o := range *all {
+	for _, o := range *s.observers.Load() {
 		if o.Watches() {
 			c := changeOf(h, kind, "")
 			c.Waited = waited
@@ -68,11 +61,7 @@ func (s *Service) observe(kind ChangeKind, h *hold.Hold, waited time.Duration) {
 
 // observeLoss tells the observer of a loss.
 func (s *Service) observeLoss(h *hold.Hold, reason string) {
-	all := s.observers.Load()
-	if all == nil {
-		return
-	}
-	for _, o := range *all {
+	for _, o := range *s.observers.Load() {
 		o.Observe(changeOf(h, Lost, reason))
 	}
 }

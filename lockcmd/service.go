@@ -32,14 +32,12 @@ type Service struct {
 	graces    *failover.Masters // nil without Config.FailoverGrace
 	events    leashEvents
 	waits     *wait.Machine[result]
-	limits    *limits
 	losses    *lossLog
 	stats     counters
-	observers atomic.Pointer[[]Observer] // nil without
+	observers atomic.Pointer[[]Observer]
 
-	holds    *hold.Registry
-	carriers atomic.Int64 // number of the last carrier
-	tasks    tasks
+	holds *hold.Registry
+	tasks tasks
 
 	maxHold atomic.Int64 // Config.MaxHold as Change has set it
 }
@@ -82,7 +80,6 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log
 		Leash: newUUID(), TTL: cfg.WatchdogTimeout, Cluster: s.redis.IsCluster, Watchdog: s.watchdog,
 		Service: afterwards{s}, Log: log, Stopped: s.redis.Stopped,
 	})
-	s.limits = newLimits(s)
 	if cfg.FailoverGrace != 0 {
 		s.graces = failover.New(failover.Config{
 			Grace: cfg.FailoverGrace, Lease: cfg.WatchdogTimeout, Owners: cfg.Owners, Redis: s.redis,
@@ -90,6 +87,7 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log
 		})
 	}
 	s.tasks.log = log
+	s.observers.Store(&[]Observer{s.losses})
 	s.waits = wait.New[result](wait.Config{
 		Leash: s.holds.Leash, Redis: s.redis, Channels: &s.events.Subscriptions, Tasks: &s.tasks,
 		Interval: wait.Interval, Timeout: cfg.UpstreamTimeout, Max: cfg.MaxWaiters,
@@ -113,7 +111,6 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 	loop("watchdog", func(ctx context.Context) { s.watchdog.Run(ctx) })
 	loop("lock subscriptions", s.events.Run)
-	loop("limits of holds", s.limits.run)
 	loop("eviction warning", s.warnOfEviction)
 	loop("question for commands", s.learnCommands)
 	if s.graces != nil {

@@ -43,7 +43,7 @@ type Stats struct {
 
 // counters are the live figures for Stats.
 type counters struct {
-	acquires, releases, handovers, timeouts, taken, undone, unlogged, restored atomic.Int64
+	acquires, releases, handovers, timeouts, taken, undone, restored atomic.Int64
 
 	handoverTimes histogram.Histogram
 
@@ -73,7 +73,7 @@ func (s *Service) Stats() Stats {
 		Handovers: c.handovers.Load(), Renewals: s.watchdog.Stats.Renewals.Load(),
 		RenewalLag: time.Duration(s.watchdog.Stats.Lag.Load()), Timeouts: c.timeouts.Load(),
 		Limited: waits.Limited.Load(), Restored: c.restored.Load(), Undone: c.undone.Load(),
-		Unlogged: c.unlogged.Load(),
+		Unlogged: s.losses.unlogged.Load(),
 		Losses:   make(map[string]int64, len(lossReasons)),
 	}
 	out.Unrenewed, out.Taken = s.watchdog.Stats.Unknowns.Load(), c.taken.Load()

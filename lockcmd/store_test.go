@@ -32,7 +32,8 @@ func batchOf(s *Service, m *script.Mode, n int) (b renewal.Batch) {
 func TestRenewalsNameEachHold(t *testing.T) {
 	var sent []byte
 	const many = 256
-	s := &store{Service: &Service{holds: hold.NewRegistry(hold.Config{Leash: "one"}), redis: &script.Client{Links: linksWith{
+	s := &store{Service: &Service{holds: hold.NewRegistry(hold.Config{Leash: "one"})}}
+	s.redis = &script.Client{Links: linksWith{
 		scripts: func(_ time.Time, _, _, _ int, commands, dst []byte) ([]byte, bool, error) {
 			sent = append(sent[:0], commands...)
 			holds := bytes.Count(commands, []byte("\r\nL1 "))
@@ -41,7 +42,7 @@ func TestRenewalsNameEachHold(t *testing.T) {
 				dst = append(dst, ":1\r\n"...)
 			}
 			return dst, true, nil
-		}}}}}
+		}}}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	batches := []renewal.Batch{batchOf(s.Service, script.Plain, 2)}
@@ -66,10 +67,11 @@ func BenchmarkRenewRound(b *testing.B) {
 		b.Run(m.Name, func(b *testing.B) {
 			const holds = 256
 			answer := []byte("*256\r\n" + strings.Repeat(":1\r\n", holds))
-			s := &store{Service: &Service{holds: hold.NewRegistry(hold.Config{Leash: "one"}), redis: &script.Client{Links: linksWith{
+			s := &store{Service: &Service{holds: hold.NewRegistry(hold.Config{Leash: "one"})}}
+			s.redis = &script.Client{Links: linksWith{
 				scripts: func(_ time.Time, _, _, _ int, _, dst []byte) ([]byte, bool, error) {
 					return append(dst, answer...), true, nil
-				}}}}}
+				}}}
 			batches := []renewal.Batch{batchOf(s.Service, m, holds)}
 			batches[0].TTL = time.Minute
 			out := [][]renewal.Outcome{make([]renewal.Outcome, holds)}

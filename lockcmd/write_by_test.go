@@ -19,8 +19,8 @@ func TestNothingIsWrittenForAnEndedHold(t *testing.T) {
 		var limits []*time.Time // of the calls of one command
 		s := leash(t, rdb, Config{}, func(s *Service) {
 			up := s.redis.Links
-			s.redis.Links = linksWith{Links: up, script: func(until time.Time, writeBy *time.Time, db, slot int, command,
-				dst []byte) ([]byte, bool, error) {
+			s.redis.Links = linksWith{Links: up, script: func(until time.Time, writeBy *time.Time, db, slot int,
+				command, dst []byte) ([]byte, bool, error) {
 				for _, name := range []string{"set_latch", "count_down", "semaphore_init", "semaphore_resize", "give"} {
 					if !strings.Contains(string(command), script.ByName(name).SHA) {
 						continue

@@ -2,8 +2,11 @@ package hold
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -94,10 +97,18 @@ type guards struct {
 	n  int
 }
 
-// Init makes the carrier of a connection. It must be called first.
-func (c *Carrier) Init(r *Registry, name string, client Client, h Host, silence Silence) {
-	c.registry, c.Name, c.host, c.silence = r, name, h, silence
+// Init makes the carrier of a connection. It must be called first. id names the connection in logs.
+func (c *Carrier) Init(r *Registry, id int64, client Client, h Host, silence Silence) {
+	c.Name = fmt.Sprintf("%s:%d.%d", r.Leash, id, r.carriers.Add(1))
+	c.registry, c.host, c.silence = r, h, silence
 	c.Identify(client)
+}
+
+// ClientID is the number of the connection, as Init got it.
+func (c *Carrier) ClientID() int64 {
+	number, _, _ := strings.Cut(strings.TrimPrefix(c.Name, c.registry.Leash+":"), ".")
+	id, _ := strconv.ParseInt(number, 10, 64)
+	return id
 }
 
 // Detached is an ended carrier with the same name, for holds that outlast their connection. It does

@@ -66,17 +66,6 @@ func (h *Hold) apply(e Event, reason string) (ok bool) {
 	return ok
 }
 
-// ApplyAll lets one event happen to several holds. released is as Service.Follow returns it.
-func (r *Registry) ApplyAll(e Event, holds []*Hold) (released <-chan struct{}) {
-	changes := make([]Change, len(holds))
-	for i, h := range holds {
-		h.Carrier.mu.Lock()
-		changes[i], _ = h.applyLocked(e, "")
-		h.Carrier.mu.Unlock()
-	}
-	return r.follow(time.Time{}, changes...)
-}
-
 // follow does what follows from changes, see Service.Follow. It does not block. Owners are told of
 // a loss before anything else is done (R27).
 func (r *Registry) follow(unsure time.Time, changes ...Change) (released <-chan struct{}) {

@@ -51,7 +51,7 @@ func Example() {
 		Log: slog.New(slog.DiscardHandler),
 	})
 	var c hold.Carrier
-	c.Init(leash, "fdbefea6:1.1", hold.Client{Name: "127.0.0.1:5000"}, client{}, client{})
+	c.Init(leash, 1, hold.Client{Name: "127.0.0.1:5000"}, client{}, client{})
 	safe := time.Now().Add(30 * time.Second)
 	for i, key := range []string{"order:42", "order:43"} {
 		h := hold.New(&c, &hold.Grant{

@@ -3,7 +3,6 @@ package hold
 import (
 	"context"
 	"log/slog"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -69,7 +68,7 @@ type connection struct {
 
 func (l *leash) connect() *connection {
 	c := &connection{carrier: &Carrier{}}
-	c.carrier.Init(l.Registry, "one:"+strconv.FormatInt(l.NewOwners(1), 10), Client{Name: "127.0.0.1:5000"}, c, c)
+	c.carrier.Init(l.Registry, 1, Client{Name: "127.0.0.1:5000"}, c, c)
 	return c
 }
 

@@ -50,6 +50,7 @@ type Registry struct {
 
 	began     time.Time
 	owners    atomic.Int64 // number of the last generated owner
+	carriers  atomic.Int64 // number of the last carrier
 	notifying atomic.Int64 // carriers with LOCK.NOTIFY on
 
 	mu    sync.Mutex
