@@ -20,7 +20,8 @@ func TestR11CarrierNamesAreNeverUsedAgain(t *testing.T) {
 		a := connect(t, s)
 		first := a.token(key, "OWNER", "x")
 		a.carrier.End(Release)
-		one, two := s.NewCarrier(1, Client{Name: testClientName}, a, a), s.NewCarrier(1, Client{Name: testClientName}, a, a)
+		same := Client{Name: testClientName}
+		one, two := s.NewCarrier(1, same, a, a), s.NewCarrier(1, same, a, a)
 		if a.carrier = one; one.Name == two.Name {
 			t.Fatal("two carriers have one name")
 		}

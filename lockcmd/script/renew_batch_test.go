@@ -177,7 +177,8 @@ func TestRenewalsOnTheDirectPath(t *testing.T) {
 			left := c.renewDirect(ctx, []RenewBatch{batchOf(Plain, 1), batchOf(Plain, 1)}, func(i int, r RenewResult) {
 				got[i] = slices.Clone(r.Replies)
 			})
-			if !slices.Equal(left, row.left) || fmt.Sprint(got) != row.want || len(links.dropped) != row.dropped || links.commands != 2 {
+			if !slices.Equal(left, row.left) || fmt.Sprint(got) != row.want ||
+				len(links.dropped) != row.dropped || links.commands != 2 {
 				t.Errorf("got %v, %v is left, %d dropped of %d commands, want %s, %v, %d of 2", got, left,
 					len(links.dropped), links.commands, row.want, row.left, row.dropped)
 			}
