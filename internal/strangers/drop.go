@@ -4,17 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	"leash/internal/redistest"
 )
 
 // usage is what a Leash needs.
@@ -88,64 +83,6 @@ func (b *testbed) latency(done <-chan struct{}, length time.Duration) (all []tim
 
 func at(sorted []time.Duration, percent int) time.Duration {
 	return sorted[len(sorted)*percent/100].Round(time.Microsecond)
-}
-
-// drop opens n connections, opt.rate a second at most, and drops each in some state.
-func (b *testbed) drop(opt options, n int) error {
-	var dropping sync.WaitGroup
-	var next atomic.Int64
-	began := time.Now()
-	failed := make(chan error, opt.strangers)
-	for i := range opt.strangers {
-		r := random(opt.seed, i)
-		dropping.Go(func() {
-			for i := next.Add(1); i <= int64(n); i = next.Add(1) {
-				time.Sleep(time.Until(began.Add(time.Duration(i) * time.Second / time.Duration(opt.rate))))
-				if err := b.dropOne(r); err != nil {
-					failed <- err
-					return
-				}
-			}
-		})
-	}
-	dropping.Wait()
-	close(failed)
-	return <-failed
-}
-
-// states are what a connection has sent when it is dropped.
-var states = []string{
-	"", "*1\r\n$4\r\nPI", redistest.Command("PING"), redistest.Command("LOCK.ACQUIRE", "fuzz:lock", "BLOCK", "0"),
-	redistest.Command("LOCK.ACQUIRE", "fuzz:lock", "FAIR", "BLOCK", "0"), redistest.Command("BLPOP", "fuzz:none", "0"),
-	redistest.Command("SUBSCRIBE", "fuzz:news"), redistest.Command("MULTI") + redistest.Command("SET", "fuzz:k", "v"),
-	redistest.Command("WATCH", "fuzz:k"), "*3\r\n$3\r\nSET\r\n$6\r\nfuzz:k\r\n$100000\r\nabc",
-}
-
-// dropOne opens one connection and drops it.
-func (b *testbed) dropOne(r *rand.Rand) error {
-	secure := r.IntN(2) == 0
-	if secure && r.IntN(4) == 0 { // within the handshake
-		raw, err := net.Dial("tcp", b.tlsAddr)
-		if err != nil {
-			return err
-		}
-		_, _ = raw.Write(hello()[:r.IntN(len(hello()))])
-		return raw.Close()
-	}
-	conn, err := b.dial(secure)
-	if err != nil {
-		return err
-	}
-	_, _ = io.WriteString(conn, states[r.IntN(len(states))])
-	if r.IntN(3) == 0 {
-		_ = conn.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
-		_, _ = conn.Read(make([]byte, 64))
-	}
-	if tcp, ok := conn.(*net.TCPConn); ok && r.IntN(2) == 0 {
-		_ = tcp.SetLinger(0)
-	}
-	_ = conn.Close() // over TLS, Leash may have ended it first
-	return nil
 }
 
 // settled waits until Leash serves no client, and returns what it needs then.

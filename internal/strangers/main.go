@@ -11,7 +11,7 @@
 //   - Leash sends a stranger bytes that are no RESP.
 //   - Something in Leash panics, or a client, a hold or a waiter stays at the end.
 //
-// With --drop, the strangers only open and drop connections, and nothing is corrupted. The run then
+// With --drop, a process of its own opens and drops connections. Nothing is corrupted. The run then
 // prints what Leash needs before and after: memory, goroutines, descriptors, and how long another
 // client waits.
 //
@@ -44,6 +44,13 @@ func main() {
 	flag.IntVar(&opt.strangers, "strangers", 16, "how many strangers are connected at a time")
 	flag.Uint64Var(&opt.seed, "seed", rand.Uint64(), "makes the same mutations as an earlier run")
 	flag.Parse()
+	if flag.Arg(0) == dropperCommand {
+		if err := runDropper(flag.Arg(1)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	dir, err := os.MkdirTemp("", "strangers")
 	if err == nil {
 		opt.dir = dir

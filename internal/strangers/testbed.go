@@ -19,6 +19,7 @@ type testbed struct {
 	cluster *redistest.Cluster
 	leash   *leashtest.Leash
 	tlsAddr string
+	ca      string      // the file with the authority of its certificate
 	tls     *tls.Config // of a client
 }
 
@@ -69,6 +70,7 @@ func (b *testbed) startLeash(dir string) error {
 	if err != nil {
 		return err
 	}
+	b.ca = ca.CA
 	b.tls = &tls.Config{RootCAs: ca.Pool, ServerName: "127.0.0.1"}
 	binary, err := leashtest.Build(context.Background(), dir, false)
 	if err != nil {
