@@ -63,6 +63,9 @@ func upstreamConfig(cfg config.Config, c certificates, password *password.Source
 	if password != nil {
 		up.ReadPassword, up.Reread = password.Read, reread
 	}
+	if sentinels := cfg.SentinelPasswordSource(); sentinels != nil {
+		up.ReadSentinelPassword = sentinels.Read
+	}
 	if cfg.UpstreamTLS {
 		up.TLS = c.redis.Config
 	}

@@ -84,9 +84,12 @@ type Config struct {
 	// SentinelMaster is the name of the master at the sentinels that Upstream names. If it is
 	// empty, Upstream is Redis itself.
 	SentinelMaster string
-	// SentinelUser and SentinelPassword are for the sentinels; empty: they require none.
+	// SentinelUser and SentinelPassword are for the sentinels, also if the password comes from
+	// SentinelPasswordFile; empty: they require none.
 	SentinelUser     string
 	SentinelPassword Secret
+	// SentinelPasswordFile is the file that Parse read SentinelPassword from; empty: none.
+	SentinelPasswordFile string
 	// UpstreamUser is the ACL user of Leash's own connections; empty: the default user.
 	UpstreamUser string
 	// UpstreamPassword is that user's password, also if it comes from UpstreamPasswordFile; empty:

@@ -94,6 +94,16 @@ func redisOptions(c *Config) []option {
 					"For the password of the master, use `--upstream-password-file`.",
 			},
 			defaultIs: "none: Leash sends no AUTH to the sentinels"},
+		{name: "sentinel-password-file", value: text("path", &c.SentinelPasswordFile),
+			summary: "File with the password for the sentinels.",
+			details: []string{
+				"The file holds the password and nothing else. " +
+					"Leash reads it again for each new connection to a sentinel. " +
+					"It opens one every 2 s, so a new password needs no restart. " +
+					"If Leash cannot read the file, it uses the last password.",
+			},
+			defaultIs: "none",
+			limits:    "at most 64KiB; not together with `--sentinel-password`"},
 	}
 }
 

@@ -90,7 +90,7 @@ func (c *Config) complete(gs []group, given map[string]bool, environ []string) e
 
 // check reads the files of passwords and tokens, and validates the whole.
 func (c *Config) check() error {
-	if err := errors.Join(c.readURLs(), c.readPassword(), c.readAdminTokens()); err != nil {
+	if err := errors.Join(c.readURLs(), c.readPassword(), c.readSentinelPassword(), c.readAdminTokens()); err != nil {
 		return err
 	}
 	return c.Validate()
@@ -148,6 +148,22 @@ func (c *Config) readPassword() error {
 		return err
 	}
 	c.UpstreamPassword = Secret(password)
+	return nil
+}
+
+// readSentinelPassword puts the file's content in SentinelPassword.
+func (c *Config) readSentinelPassword() error {
+	if c.SentinelPasswordFile == "" {
+		return nil
+	}
+	if c.SentinelPassword != "" {
+		return errors.New("--sentinel-password and --sentinel-password-file are both set: give one of them")
+	}
+	password, err := c.SentinelPasswordSource().First()
+	if err != nil {
+		return err
+	}
+	c.SentinelPassword = Secret(password)
 	return nil
 }
 

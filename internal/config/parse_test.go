@@ -221,7 +221,7 @@ func TestParseEveryVariable(t *testing.T) {
 // TestEverythingIsComplete checks that the table above has every flag.
 func TestEverythingIsComplete(t *testing.T) {
 	// upstream-password-file excludes upstream-password; the files have tests of their own
-	listed := map[string]bool{"config": true, "upstream-password-command": true, "upstream-password-file": true, "admin-token-file": true,
+	listed := map[string]bool{"config": true, "upstream-password-command": true, "upstream-password-file": true, "sentinel-password-file": true, "admin-token-file": true,
 		"admin-write-token-file": true}
 	for _, e := range everything {
 		listed[e.flag] = true
@@ -453,6 +453,28 @@ func TestPasswordCommand(t *testing.T) {
 	failing := mustParse(t, nil, "--upstream", "a:1", "--upstream-password-command", "/bin/false")
 	if _, err := failing.PasswordSource().First(); err == nil || err.Error() != "--upstream-password-command: exit status 1" {
 		t.Error(err)
+	}
+}
+
+// TestSentinelPasswordFile checks the file of the sentinels' password.
+func TestSentinelPasswordFile(t *testing.T) {
+	args := []string{"--upstream", "a:1", "--sentinel-master", "m", "--sentinel-user", "u", "--sentinel-password-file"}
+	file := writeFile(t, "secret\n")
+	if c := mustParse(t, nil, append(args, file)...); c.SentinelPassword != "secret" || c.SentinelPasswordSource() == nil {
+		t.Errorf("got %q", c.SentinelPassword)
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{append(args, t.TempDir()), "is a directory"},
+		{append(args, writeFile(t, "")), "is empty"},
+		{append(args, file, "--sentinel-password", "b"), "give one of them"},
+		{[]string{"--upstream", "a:1", "--sentinel-password-file", file}, "is for sentinels"},
+	} {
+		if got := mustRefuse(t, nil, c.args...); !strings.Contains(got, c.want) || strings.Contains(got, "secret") {
+			t.Errorf("%q: got %s, want %s", c.args, got, c.want)
+		}
 	}
 }
 

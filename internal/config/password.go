@@ -31,21 +31,33 @@ func (c *Config) PasswordSource() *password.Source {
 			return text, nil
 		}, passwordCommandLimit, c.UpstreamPasswordTTL)
 	case c.UpstreamPasswordFile != "":
-		path := c.UpstreamPasswordFile
-		return password.New(func(context.Context) (string, error) { return readPasswordFile(path) }, passwordFileLimit, 0)
+		return fileSource("--upstream-password-file", c.UpstreamPasswordFile)
 	}
 	return nil
 }
 
+// SentinelPasswordSource reads the password for the sentinels, as it is now, from the file. It is
+// nil if there is none. An error names the flag. It never contains the password.
+func (c *Config) SentinelPasswordSource() *password.Source {
+	if c.SentinelPasswordFile == "" {
+		return nil
+	}
+	return fileSource("--sentinel-password-file", c.SentinelPasswordFile)
+}
+
+func fileSource(flag, path string) *password.Source {
+	return password.New(func(context.Context) (string, error) { return readPasswordFile(flag, path) }, passwordFileLimit, 0)
+}
+
 // readPasswordFile returns what the file holds, without the final line end. The error says that the
 // file cannot be read, is empty or too large.
-func readPasswordFile(path string) (string, error) {
+func readPasswordFile(flag, path string) (string, error) {
 	text, err := readLine(path)
 	if err != nil {
-		return "", fmt.Errorf("--upstream-password-file: %w", err)
+		return "", fmt.Errorf("%s: %w", flag, err)
 	}
 	if strings.TrimSpace(text) == "" {
-		return "", fmt.Errorf("--upstream-password-file %q is empty: put the password in it", path)
+		return "", fmt.Errorf("%s %q is empty: put the password in it", flag, path)
 	}
 	return text, nil
 }

@@ -279,7 +279,7 @@ func (c Config) validateSentinel() error {
 		errs = append(errs, errors.New("--sentinel-master needs --upstream: give the sentinels' host:port"))
 	}
 	if c.SentinelUser != "" && c.SentinelPassword == "" {
-		errs = append(errs, errors.New("--sentinel-user needs a password: give LEASH_SENTINEL_PASSWORD"))
+		errs = append(errs, errors.New("--sentinel-user needs a password: give --sentinel-password-file, or LEASH_SENTINEL_PASSWORD"))
 	}
 	if c.SentinelPassword != "" && c.SentinelMaster == "" {
 		errs = append(errs, errors.New("--sentinel-password is for sentinels: give --sentinel-master, or --upstream-password for Redis itself"))

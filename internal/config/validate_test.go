@@ -126,7 +126,7 @@ func TestValidate(t *testing.T) {
 		{"sentinels of a cluster", func(c *Config) { c.UpstreamMode, c.Upstream, c.SentinelMaster = "cluster", []string{"a:1"}, "m" },
 			"--sentinel-master needs sentinels, but --upstream-mode is cluster: give sentinel or auto, or remove the name"},
 		{"sentinel user without password", func(c *Config) { c.Upstream, c.SentinelMaster, c.SentinelUser = []string{"a:1"}, "m", "u" },
-			"--sentinel-user needs a password: give LEASH_SENTINEL_PASSWORD"},
+			"--sentinel-user needs a password: give --sentinel-password-file, or LEASH_SENTINEL_PASSWORD"},
 		{"sentinel password without sentinels", func(c *Config) { c.SentinelPassword = "x" },
 			"--sentinel-password is for sentinels: give --sentinel-master, or --upstream-password for Redis itself"},
 

@@ -78,7 +78,8 @@ func clearerError(old, next error) error {
 func (u *Upstream) explained(err error) error {
 	user, password, sentinels := "--upstream-user", "--upstream-password-file (or LEASH_UPSTREAM_PASSWORD)", ""
 	if _, ok := errors.AsType[*sentinelError](err); ok {
-		user, password, sentinels = "--sentinel-user", "LEASH_SENTINEL_PASSWORD", " of the sentinels"
+		user, password = "--sentinel-user", "--sentinel-password-file (or LEASH_SENTINEL_PASSWORD)"
+		sentinels = " of the sentinels"
 	}
 	switch {
 	case hasErrorCode(err, "NOAUTH"):

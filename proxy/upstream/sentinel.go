@@ -52,10 +52,28 @@ type sentinelView struct {
 // sentinelClient makes a go-redis client of a sentinel.
 func (u *Upstream) sentinelClient(addr string) *redis.Client {
 	return redis.NewClient(&redis.Options{
-		Addr: addr, Dialer: u.dialSentinel, Username: u.cfg.SentinelUser, Password: u.cfg.SentinelPassword,
+		Addr: addr, Dialer: u.dialSentinel, CredentialsProviderContext: u.sentinelCredentials,
 		Protocol: 2, DisableIdentity: true, MaxRetries: -1, PoolSize: 2,
 		DialTimeout: askTimeout, ContextTimeoutEnabled: true, DialerRetries: 1,
 	})
+}
+
+// sentinelCredentials returns the name and the password for a connection to a sentinel. If the
+// password cannot be read, the last one stays, and the log says so once. The error is always nil.
+func (u *Upstream) sentinelCredentials(context.Context) (user, password string, err error) {
+	if u.cfg.ReadSentinelPassword == nil {
+		return u.cfg.SentinelUser, u.cfg.SentinelPassword, nil
+	}
+	password, err = u.cfg.ReadSentinelPassword("")
+	if err == nil {
+		u.sentinelPassword.set(password)
+		return u.cfg.SentinelUser, password, nil
+	}
+	newest, first := u.sentinelPassword.fail()
+	if first {
+		u.log.Warn("cannot read the password for the sentinels again: using the last one", "err", err)
+	}
+	return u.cfg.SentinelUser, newest, nil
 }
 
 // askSentinel asks one sentinel for everything that it knows of the master.

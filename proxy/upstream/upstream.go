@@ -55,6 +55,9 @@ type Config struct {
 	// SentinelUser and SentinelPassword authenticate Leash with the sentinels. If both are empty,
 	// it does not authenticate.
 	SentinelUser, SentinelPassword string
+	// ReadSentinelPassword is ReadPassword for the sentinels. It is called for each new connection
+	// to one.
+	ReadSentinelPassword func(refused string) (string, error)
 
 	// User and Password are for topology, scripts and liveness. Clients use them only if their Lane
 	// says so.
@@ -129,6 +132,8 @@ type Upstream struct {
 
 	lost lostNodes
 	own  ownPassword
+	// sentinelPassword has the newest password for sentinels, and whether its last reading failed.
+	sentinelPassword ownPassword
 }
 
 // New checks cfg. It does no I/O and starts nothing.
@@ -166,6 +171,7 @@ func New(cfg Config, log *slog.Logger) (*Upstream, error) {
 	if u.followsSentinels() {
 		u.sentinels = sentinels{addrs: cfg.Addrs, epoch: -1, watched: make(map[string]context.CancelFunc),
 			urgent: make(chan struct{}, 1)}
+		u.sentinelPassword.set(cfg.SentinelPassword)
 		u.peers = nil
 	}
 	u.SetMaxPinned(cfg.MaxPinned)
