@@ -164,7 +164,7 @@ func serve(ctx context.Context, cfg config.Config, live *liveSettings, hangups <
 		return err
 	}
 	front := proxyConfig(cfg, certificates)
-	front.LogLevel, front.Stop = live.level, stop
+	front.Process, front.Stop = live, stop
 	server, err := proxy.New(front, up, locks, exchange, up.Commands(ctx), log)
 	if err != nil {
 		return err

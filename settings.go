@@ -58,10 +58,11 @@ func newLogger(format string, level slog.Leveler, w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, opts))
 }
 
-// liveSettings are the settings of the running Leash. SIGHUP reads the file of --config again.
+// liveSettings are the settings of the running Leash. SIGHUP reads the file of --config again, and
+// LEASH CONFIG SET changes single ones.
 type liveSettings struct {
-	args, environ []string // of the start; they beat the file again
-	level         *slog.LevelVar
+	args, environ []string       // of the start; they beat the file again
+	level         *slog.LevelVar // --log-level; only change sets it
 	log           *slog.Logger
 
 	// mu guards the fields below. It is held while the parts get their settings, which is quick.
@@ -118,7 +119,8 @@ func (l *liveSettings) reread() {
 		return
 	}
 	warnOfPublicFile(next, l.log)
-	l.change(next)
+	n, _ := l.change(func(config.Config) (config.Config, error) { return next, nil }, l.log)
+	l.log.Info("settings read again", "differences", n)
 }
 
 // differs reports whether a setting of next is not the running one.
@@ -129,20 +131,28 @@ func (l *liveSettings) differs(next config.Config) bool {
 	return len(changes) > 0
 }
 
-// change takes the settings of next that may change now. It logs every difference.
-func (l *liveSettings) change(next config.Config) {
+// change takes those settings of next(now) that may change while Leash runs, and logs each
+// difference.
+func (l *liveSettings) change(next func(now config.Config) (config.Config, error), log *slog.Logger) (n int, err error) {
 	l.mu.Lock()
 	before := l.current
-	before.LogLevel = l.level.Level()
-	adopted, changes := before.Adopt(next)
+	wanted, err := next(before)
+	if err != nil {
+		l.mu.Unlock()
+		return 0, err
+	}
+	adopted, changes := before.Adopt(wanted)
 	l.current = adopted
 	if l.parts != nil {
 		l.parts(adopted)
 	}
 	l.mu.Unlock()
-	l.level.Set(min(before.LogLevel, adopted.LogLevel)) // so that the lines are seen
-	logChanges(changes, l.log)
-	l.level.Set(adopted.LogLevel)
+	l.level.Set(min(before.LogLevel, adopted.LogLevel, slog.LevelInfo)) // so that the lines are seen
+	logChanges(changes, log)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.level.Set(l.current.LogLevel)
+	return len(changes), nil
 }
 
 // logChanges writes a line for each setting that differs.
@@ -154,5 +164,17 @@ func logChanges(changes []config.Change, log *slog.Logger) {
 			log.Warn("a changed setting needs a restart", "setting", c.Name, "running", c.Old, "new", c.New)
 		}
 	}
-	log.Info("settings read again", "differences", len(changes))
+}
+
+// All implements proxy.ProcessSettings.
+func (l *liveSettings) All() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.current.Settings()
+}
+
+// Set implements proxy.ProcessSettings.
+func (l *liveSettings) Set(pairs []string, log *slog.Logger) error {
+	_, err := l.change(func(now config.Config) (config.Config, error) { return now.Set(pairs) }, log)
+	return err
 }

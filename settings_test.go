@@ -160,6 +160,43 @@ func TestHangupReadsSettings(t *testing.T) {
 	}
 }
 
+// TestConfigCommand changes settings by LEASH CONFIG SET: all or none, and logged with the user.
+// SIGHUP goes back to the file.
+func TestConfigCommand(t *testing.T) {
+	t.Parallel()
+	l, path := startWithFile(t, "max-clients = 100\n", "--admin", "127.0.0.1:0")
+	c := redistest.Connect(t, l.Addr)
+	c.Want("+OK\r\n", "CLIENT", "SETNAME", "ops")
+	c.Want("*2\r\n$11\r\nmax-clients\r\n$3\r\n100\r\n", "LEASH", "CONFIG", "GET", "Max-Cl[aeiou]*ents", "max-clients")
+	c.Want("*0\r\n", "LEASH", "CONFIG", "GET", "nosuch")
+	c.Want("+OK\r\n", "LEASH", "CONFIG", "SET", "max-clients", "50", "log-level", "error", "drain-delay", "0")
+	c.Want("-ERR CONFIG SET failed (possibly related to argument 'threads') - can't set immutable config\r\n",
+		"LEASH", "CONFIG", "SET", "max-clients", "60", "threads", "9")
+	if err := l.AwaitInfo(ample, "max_clients:50"); err != nil {
+		t.Error(err)
+	}
+	c.Want("$5\r\nerror\r\n", "LEASH", "LOGLEVEL")
+	c.Want("+OK\r\n", "LEASH", "LOGLEVEL", "Warn")
+	c.Want("*2\r\n$9\r\nlog-level\r\n$4\r\nwarn\r\n", "LEASH", "CONFIG", "GET", "log-level")
+	for _, words := range [][]string{
+		{`msg="setting changed"`, " ops", "user=default", "setting=max-clients old=100 new=50"},
+		{`msg="setting changed"`, " ops", "setting=log-level old=info new=error"},
+		{`msg="setting changed"`, " ops", "setting=log-level old=error new=warn"},
+	} {
+		if !hasLine(t, l, words...) {
+			t.Errorf("the log lacks %v", words)
+		}
+	}
+	writeSettings(t, path, "max-clients = 100\nmax-waiters = 5\n")
+	hangUp(t, l, "setting changed", "setting=max-waiters")
+	eventually(t, "the file counts again", func() bool {
+		return c.Do("LEASH", "CONFIG", "GET", "max-clients") == "*2\r\n$11\r\nmax-clients\r\n$3\r\n100\r\n"
+	})
+	if err := l.Stop(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestHangupChangesTheStop: --drain-delay and --drain-timeout are those of the last SIGHUP.
 func TestHangupChangesTheStop(t *testing.T) {
 	t.Parallel()

@@ -20,6 +20,7 @@ func adminHandlers() handlers {
 		"LEASH|WAITERS":  guarded(toList, listing((*session).adminWaiters)),
 		"LEASH|STATS":    guarded(toRead, (*session).adminStats),
 		"LEASH|LOGLEVEL": guarded(toReadSettings, (*session).adminLogLevel),
+		"LEASH|CONFIG":   (*session).adminConfig,
 		"LEASH|DRAIN":    guarded(toEndClients, (*session).adminDrain),
 		"LEASH|HELP":     (*session).adminHelp,
 	}

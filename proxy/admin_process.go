@@ -2,7 +2,7 @@ package proxy
 
 import (
 	"cmp"
-	"log/slog"
+	"slices"
 	"strings"
 
 	"leash/proxy/command"
@@ -15,33 +15,24 @@ const (
 )
 
 // logLevels are the levels of LEASH LOGLEVEL.
-var logLevels = map[string]slog.Level{
-	"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
-}
+var logLevels = []string{"debug", "info", "warn", "error"}
 
 // adminLogLevel answers LEASH LOGLEVEL [level]. To set it needs the right to set settings of Redis.
 func (s *session) adminLogLevel(c *command.Command, cmd resp.Command) bool {
-	level := s.server.cfg.LogLevel
-	switch before := level.Level(); {
+	switch {
 	case len(cmd.Args) == 2:
-		s.scratch = resp.AppendBulk(s.scratch[:0], strings.ToLower(before.String()))
-		return s.answer(s.scratch)
+		return s.answer(resp.AppendBulk(nil, valueOf(s.server.cfg.Process.All(), logLevelSetting)))
 	case len(cmd.Args) > 3:
 		return s.router.WrongArity(c)
-	default:
-		next, ok := logLevels[strings.ToLower(string(command.Quoted(cmd.Args[2], command.MaxQuoted)))]
-		switch {
-		case !ok:
-			return s.fail(msgLogLevel)
-		case !s.router.Permitted(toSet...):
-			return true
-		}
-		level.Set(min(before, next, slog.LevelInfo)) // the line is to be seen
-		s.server.log.Info("log level changed by a client", "from", before, "to", next, "session", s.id,
-			"client", s.clientName(), "user", s.user())
-		level.Set(next)
-		return s.ok()
 	}
+	level := strings.ToLower(string(command.Quoted(cmd.Args[2], command.MaxQuoted)))
+	switch {
+	case !slices.Contains(logLevels, level):
+		return s.fail(msgLogLevel)
+	case !s.router.Permitted(toSet...):
+		return true
+	}
+	return s.setSettings([]string{logLevelSetting, level})
 }
 
 // user is the ACL user of the session. Only the loop's goroutine may call it.

@@ -57,7 +57,7 @@ type Config struct {
 	UserOf func(tls.ConnectionState) (user, password string, ok bool)
 	// Certificates are those that INFO tells about.
 	Certificates []*tlsfiles.Source
-	LogLevel     *slog.LevelVar // the lowest level that is logged, for LEASH LOGLEVEL; if nil, one of its own
+	Process      ProcessSettings // for LEASH CONFIG; if nil, there are no settings
 	// Stop makes Serve's ctx end, for LEASH DRAIN. It does not block. nil: the command is refused.
 	Stop func()
 }
@@ -155,8 +155,8 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.MaxClientOutput, 256<<20)
 	setDefault(&c.PeerTimeout, 11*time.Second)
 	setDefault(&c.HeaderTimeout, 10*time.Second)
-	if c.LogLevel == nil {
-		c.LogLevel = new(slog.LevelVar)
+	if c.Process == nil {
+		c.Process = noSettings{}
 	}
 	return c
 }

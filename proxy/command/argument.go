@@ -1,6 +1,9 @@
 package command
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
 
 // Argument is an argument of a command, as COMMAND DOCS describes it
 // (https://redis.io/docs/latest/develop/reference/command-arguments/).
@@ -38,7 +41,7 @@ func word(token string) Argument {
 func optional(parts ...Argument) Argument {
 	a := parts[0]
 	if len(parts) > 1 {
-		a = Argument{Name: strings.ToLower(a.Token + "_block"), Kind: "block", Parts: parts}
+		a = Argument{Name: strings.ToLower(cmp.Or(a.Token, a.Name) + "_block"), Kind: "block", Parts: parts}
 	}
 	a.Optional = true
 	return a
@@ -85,6 +88,8 @@ func (a Argument) usage() string {
 	switch {
 	case a.Multiple && a.Optional && a.Token == "":
 		text += " ..."
+	case a.Multiple && a.Kind == "block":
+		text += " [" + text + " ...]"
 	case a.Multiple:
 		text += " [" + a.Name + " ...]"
 	}
