@@ -2,25 +2,23 @@ package proxy
 
 import (
 	"leash/internal/limits"
-	"leash/proxy/call"
 	"leash/proxy/client"
 	"leash/proxy/command"
-	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/route"
 	"leash/proxy/upstream"
+	"sync"
+	"time"
 )
 
 // blockingHandlers are the blocking commands that the flags of the command table do not describe
-// well enough, and CLIENT UNBLOCK.
+// well enough.
 func blockingHandlers() handlers {
 	return handlers{
 		"XREAD":      (*session).streamRead,
 		"XREADGROUP": (*session).streamRead,
 		"WAIT":       (*session).wait,
 		"WAITAOF":    (*session).wait,
-
-		"CLIENT|UNBLOCK": (*session).unblock,
 	}
 }
 
@@ -135,65 +133,43 @@ func parseStreamRead(args [][]byte) (streams int, blocks bool) {
 	return 0, blocks
 }
 
-// unblock answers CLIENT UNBLOCK id [TIMEOUT|ERROR]
-// (https://redis.io/docs/latest/commands/client-unblock/). Redis ends its own blocking commands,
-// with its own reply. lockcmd ends the lock commands that wait.
-func (s *session) unblock(c *command.Command, cmd resp.Command) bool {
-	if !s.router.Ready(c, cmd) {
+// awaitUnpaused waits until no CLIENT PAUSE delays the command. It delays only a command that Redis
+// or lockcmd would run, and none that would be refused. It returns false when the session ends
+// first. The command must then not run. c is nil for an unknown command.
+func (s *session) awaitUnpaused(c *command.Command, cmd resp.Command) bool {
+	if c == nil || !s.router.Authenticated() || !c.ArityOK(cmd.Args) {
 		return true
 	}
-	reason := "TIMEOUT"
-	if len(cmd.Args) == 4 {
-		switch {
-		case resp.IsWord(cmd.Args[3], "ERROR"):
-			reason = "ERROR"
-		case !resp.IsWord(cmd.Args[3], "TIMEOUT"):
-			return s.fail("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
+	writes := c.MayPropagate() || c.Name == "exec" && s.tx.Propagates()
+	for {
+		p := s.server.pauses.Delaying(writes)
+		if p == nil {
+			return true
+		}
+		if !s.delay(time.Until(p.Until), p.Changed) {
+			return false
 		}
 	}
-	id, ok := resp.ParseInt(cmd.Args[2])
-	if !ok {
-		return s.fail(command.NotInteger)
-	}
-	one := s.server.sessionOf(id)
-	if one == nil {
-		return s.answer([]byte(":0\r\n"))
-	}
-	if carrier := one.carrier(); carrier != nil && carrier.Unblock(reason == "ERROR") {
-		return s.answer([]byte(":1\r\n"))
-	}
-	var parts []*call.Part
-	var to []*upstream.Node
-	for _, own := range one.blockedPins() {
-		n, client := own.Target()
-		if n == nil {
-			continue
-		}
-		request := resp.AppendCommand(nil, []byte("CLIENT"), []byte("UNBLOCK"), resp.AppendDecimal(nil, client),
-			[]byte(reason))
-		parts, to = append(parts, call.FixedPart(request)), append(to, n)
-	}
-	if len(parts) == 0 {
-		return s.answer([]byte(":0\r\n"))
-	}
-	return s.calls.Admit(len(cmd.Raw)) && s.router.FanOut(parts, to, len(cmd.Raw), merge.Most)
 }
 
-// blockedPins returns the connections on which the session waits. Goroutines of other sessions call
-// it.
-func (s *session) blockedPins() []*route.Pin {
-	if b := s.blocked.Load(); b != nil {
-		return b.pins
+// delay waits until d is over or changed is closed, and watches the client. It returns false when
+// the session ends.
+func (s *session) delay(d time.Duration, changed <-chan struct{}) bool {
+	s.updateDescription()
+	if !s.tx.AwaitQueued() {
+		return false
 	}
-	return nil
-}
-
-// sessionOf returns the session with that ID, or nil.
-func (s *Server) sessionOf(id int64) *session {
-	for _, one := range s.all() {
-		if one.id == id {
-			return one
+	s.out.Flush()
+	gone := make(chan struct{})
+	abort := sync.OnceFunc(func() { close(gone) })
+	return s.whileWatched(&blocked{}, abort, func() {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-changed:
+		case <-gone:
+		case <-s.ctx.Done():
 		}
-	}
-	return nil
+	}) && !s.isCut()
 }

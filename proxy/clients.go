@@ -6,22 +6,43 @@ import (
 	"sync/atomic"
 	"time"
 
+	"leash/proxy/clients"
 	"leash/proxy/command"
 	"leash/proxy/resp"
+	"leash/proxy/route"
 )
 
-// clientHandlers are the CLIENT commands about Leash's sessions.
+// clientHandlers are the CLIENT commands about clients.
 func clientHandlers() handlers {
-	return handlers{
-		"CLIENT|LIST":     (*session).clientList,
-		"CLIENT|INFO":     (*session).clientInfo,
-		"CLIENT|KILL":     (*session).clientKill,
-		"CLIENT|PAUSE":    (*session).clientPause,
-		"CLIENT|UNPAUSE":  (*session).clientUnpause,
+	all := handlers{
+		"CLIENT|NO-TOUCH": noTouch,
 		"CLIENT|REPLY":    (*session).clientReply,
-		"CLIENT|NO-EVICT": (*session).clientNoEvict,
-		"CLIENT|NO-TOUCH": (*session).clientNoTouch,
+		"CLIENT|SETINFO": func(s *session, c *command.Command, cmd resp.Command) bool {
+			return clients.SetInfo(s.caller(), c, cmd)
+		},
 	}
+	for name, run := range clients.Commands() {
+		all["CLIENT|"+name] = func(s *session, c *command.Command, cmd resp.Command) bool {
+			if !s.router.Ready(c, cmd) {
+				return true
+			}
+			s.updateDescription()
+			return run(s.caller(), cmd)
+		}
+	}
+	return all
+}
+
+func (s *session) caller() clients.Caller {
+	return clients.Caller{Session: (*owner)(s), Router: &s.router, Pauses: &s.server.pauses}
+}
+
+// noTouch answers CLIENT NO-TOUCH OFF and refuses ON.
+func noTouch(s *session, c *command.Command, cmd resp.Command) bool {
+	if len(cmd.Args) == 3 && s.router.Authenticated() && resp.IsWord(cmd.Args[2], "OFF") {
+		return s.ok()
+	}
+	return s.refuse(c, cmd)
 }
 
 // sortedSessions returns all sessions, oldest first.
@@ -31,24 +52,109 @@ func (s *Server) sortedSessions() []*session {
 	return all
 }
 
-func (s *session) clientNoEvict(c *command.Command, cmd resp.Command) bool {
-	if !s.router.Ready(c, cmd) || !s.router.Permitted("CLIENT", "NO-EVICT", "?") {
-		return true
+// sessionOf returns the session with that ID, or nil.
+func (s *Server) sessionOf(id int64) *session {
+	for _, one := range s.all() {
+		if one.id == id {
+			return one
+		}
 	}
-	on := resp.IsWord(cmd.Args[2], "ON")
-	if !on && !resp.IsWord(cmd.Args[2], "OFF") {
-		return s.fail(command.SyntaxError)
-	}
-	s.activity.noEvict.Store(on)
-	return s.ok()
+	return nil
 }
 
-// clientNoTouch answers CLIENT NO-TOUCH OFF and refuses ON.
-func (s *session) clientNoTouch(c *command.Command, cmd resp.Command) bool {
-	if len(cmd.Args) == 3 && s.router.Authenticated() && resp.IsWord(cmd.Args[2], "OFF") {
-		return s.ok()
+var _ clients.Session = (*owner)(nil)
+
+// Clients implements clients.Session.
+func (o *owner) Clients() (all []clients.Client) {
+	for _, one := range o.server.sortedSessions() {
+		all = append(all, (*owner)(one))
 	}
-	return s.refuse(c, cmd)
+	return all
+}
+
+// Client implements clients.Session.
+func (o *owner) Client(id int64) clients.Client {
+	if one := o.server.sessionOf(id); one != nil {
+		return (*owner)(one)
+	}
+	return nil
+}
+
+// Labels implements clients.Session. It may be called from any goroutine.
+func (o *owner) Labels() clients.Labels {
+	if l := o.activity.labels.Load(); l != nil {
+		return *l
+	}
+	return clients.Labels{}
+}
+
+// SetLabels implements clients.Session.
+func (o *owner) SetLabels(l clients.Labels) {
+	o.activity.labels.Store(&l)
+	s := (*session)(o)
+	if carrier := s.carrier(); carrier != nil {
+		carrier.Identify(s.identity())
+	}
+}
+
+// SetNoEvict implements clients.Session.
+func (o *owner) SetNoEvict(on bool) { o.activity.noEvict.Store(on) }
+
+// EndKilled implements clients.Session.
+func (o *owner) EndKilled() { o.cause = endKilled }
+
+// Kill implements clients.Client.
+func (o *owner) Kill() bool {
+	s := (*session)(o)
+	if s.isCut() {
+		return false
+	}
+	s.kill("client kill", true)
+	return true
+}
+
+// Unblock implements clients.Client.
+func (o *owner) Unblock(withError bool) bool {
+	carrier := (*session)(o).carrier()
+	return carrier != nil && carrier.Unblock(withError)
+}
+
+// Pins implements clients.Client.
+func (o *owner) Pins() []*route.Pin {
+	if b := o.blocked.Load(); b != nil {
+		return b.pins
+	}
+	return nil
+}
+
+// Describe implements clients.Client.
+func (o *owner) Describe() *clients.Description {
+	s := (*session)(o)
+	d := &clients.Description{
+		ID: s.id, Addr: clients.Endpoint(s.conn.RemoteAddr(), s.conn.LocalAddr()),
+		LocalAddr: clients.Endpoint(s.conn.LocalAddr(), nil), Descriptor: s.conn.Descriptor(), Labels: o.Labels(),
+		Age:   time.Since(s.activity.since),
+		Idle:  time.Duration(s.server.clock.Load()-s.activity.seen.Load()) * time.Second,
+		Multi: int(s.activity.queued.Load()) - 1, User: "default", Command: "NULL", Protocol: 2,
+		Unix: s.conn.LocalAddr().Network() == "unix", Blocked: s.blocked.Load() != nil || s.awaitsLock(),
+		Monitoring: s.monitoring.Load() != nil, NoEvict: s.activity.noEvict.Load(),
+		Tracking: s.tracking.Load().View(),
+	}
+	if c := s.activity.command.Load(); c != nil {
+		d.Command = c.Name
+	}
+	d.Sub, d.PSub, d.SSub = s.subscribedTo()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d.Requests, d.Output = s.calls.SizesLocked()
+	d.DB = s.router.Lane.DB
+	if s.router.Lane.User != "" {
+		d.User = s.router.Lane.User
+	}
+	if s.router.Lane.RESP3 {
+		d.Protocol = 3
+	}
+	return d
 }
 
 // activity is what CLIENT LIST shows of a session.
@@ -57,6 +163,7 @@ type activity struct {
 	seen    atomic.Int64                    // when the last bytes came, by Server.clock
 	queued  atomic.Int64                    // commands since MULTI, and MULTI itself; 0 outside a transaction
 	noEvict atomic.Bool                     // CLIENT NO-EVICT
+	labels  atomic.Pointer[clients.Labels]  // nil until used; never changed in place
 	// Unix nanoseconds from which on the client should have authenticated; 0 if it has, or need not
 	strangerSince atomic.Int64
 	since         time.Time // when the client came; not changed later

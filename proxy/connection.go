@@ -1,10 +1,8 @@
 package proxy
 
 import (
-	"bytes"
-	"fmt"
-
 	"leash/lockcmd"
+	"leash/proxy/clients"
 	"leash/proxy/command"
 	"leash/proxy/resp"
 )
@@ -14,11 +12,9 @@ const (
 	msgHelloNoAuth = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO " +
 		"<proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol " +
 		"version at the same time"
-	msgNoProto      = "NOPROTO unsupported protocol version"
-	msgProtoNumber  = "ERR Protocol version is not an integer or out of range"
-	msgNoSelect     = "ERR SELECT is not allowed in cluster mode"
-	msgBadName      = "ERR Client names cannot contain spaces, newlines or special characters."
-	msgUnknownField = "ERR Unrecognized option '%s'"
+	msgNoProto     = "NOPROTO unsupported protocol version"
+	msgProtoNumber = "ERR Protocol version is not an integer or out of range"
+	msgNoSelect    = "ERR SELECT is not allowed in cluster mode"
 )
 
 // connectionHandlers are the commands about the connection itself.
@@ -31,11 +27,6 @@ func connectionHandlers() handlers {
 		"HELLO":  (*session).hello,
 		"AUTH":   (*session).auth,
 		"SELECT": (*session).selectDB,
-
-		"CLIENT|ID":      (*session).clientID,
-		"CLIENT|SETNAME": (*session).setName,
-		"CLIENT|GETNAME": (*session).getName,
-		"CLIENT|SETINFO": (*session).setInfo,
 
 		"CLIENT|MAINT_NOTIFICATIONS": (*session).maintNotifications,
 	}
@@ -86,7 +77,7 @@ func (s *session) reset(c *command.Command, cmd resp.Command) bool {
 	s.tracking.Load().Stop()
 	s.endMonitor()
 	s.endCarrier(lockcmd.Release)
-	s.rename("")
+	clients.Rename((*owner)(s), "")
 	s.unmuteBehind()
 	s.server.setMoves(s, false)
 	s.activity.noEvict.Store(false)
@@ -98,97 +89,4 @@ func (s *session) reset(c *command.Command, cmd resp.Command) bool {
 		return false
 	}
 	return s.answer([]byte("+RESET\r\n"))
-}
-
-func (s *session) clientID(c *command.Command, cmd resp.Command) bool {
-	if !s.router.Ready(c, cmd) {
-		return true
-	}
-	s.scratch = resp.AppendInt(s.scratch[:0], s.id)
-	return s.answer(s.scratch)
-}
-
-func (s *session) setName(c *command.Command, cmd resp.Command) bool {
-	switch {
-	case !s.router.Ready(c, cmd):
-		return true
-	case !printable(cmd.Args[2]):
-		return s.fail(msgBadName)
-	}
-	s.rename(string(cmd.Args[2]))
-	return s.ok()
-}
-
-func (s *session) getName(c *command.Command, cmd resp.Command) bool {
-	if !s.router.Ready(c, cmd) {
-		return true
-	}
-	name := ""
-	s.label(func(l *labels) { name = l.name })
-	switch {
-	case name != "":
-		s.scratch = resp.AppendBulk(s.scratch[:0], name)
-		return s.answer(s.scratch)
-	case s.router.Lane.RESP3:
-		return s.answer([]byte(resp.Null))
-	}
-	return s.answer([]byte(resp.NilBulk))
-}
-
-// setInfo stores what client libraries report about themselves
-// (https://redis.io/docs/latest/commands/client-setinfo/). It works also with a Redis that lacks
-// this command.
-func (s *session) setInfo(c *command.Command, cmd resp.Command) bool {
-	switch {
-	case len(cmd.Args) != 4:
-		return s.router.WrongArity(c)
-	case !s.router.Authenticated():
-		return s.fail(command.NoAuth)
-	case !resp.IsWord(cmd.Args[2], "LIB-NAME") && !resp.IsWord(cmd.Args[2], "LIB-VER"):
-		return s.fail(fmt.Sprintf(msgUnknownField, cmd.Args[2]))
-	case !printable(cmd.Args[3]):
-		return s.fail("ERR " + string(bytes.ToLower(cmd.Args[2])) +
-			" cannot contain spaces, newlines or special characters.")
-	}
-	s.label(func(l *labels) {
-		if resp.IsWord(cmd.Args[2], "LIB-NAME") {
-			l.libName = string(cmd.Args[3])
-		} else {
-			l.libVersion = string(cmd.Args[3])
-		}
-	})
-	return s.ok()
-}
-
-// labels are what a client has told about itself.
-type labels struct {
-	name                string // CLIENT SETNAME
-	libName, libVersion string // CLIENT SETINFO
-}
-
-func (s *session) rename(name string) {
-	s.label(func(l *labels) { l.name = name })
-	if carrier := s.carrier(); carrier != nil {
-		carrier.Identify(s.identity())
-	}
-}
-
-// label reads or changes the session's labels.
-func (s *session) label(use func(*labels)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.labels == nil {
-		s.labels = new(labels)
-	}
-	use(s.labels)
-}
-
-// printable reports whether b has only the bytes '!' to '~'. Redis demands this of names.
-func printable(b []byte) bool {
-	for _, c := range b {
-		if c < '!' || c > '~' {
-			return false
-		}
-	}
-	return true
 }

@@ -3,6 +3,7 @@ package proxy
 import (
 	"fmt"
 
+	"leash/proxy/clients"
 	"leash/proxy/command"
 	"leash/proxy/resp"
 )
@@ -59,8 +60,8 @@ func parseHello(args [][]byte) (o helloOptions, problem string) {
 		case resp.IsWord(args[i], "SETNAME") && more >= 1:
 			o.named, o.name = true, args[i+1]
 			i += 2
-			if !printable(o.name) {
-				return o, msgBadName
+			if !clients.Printable(o.name) {
+				return o, clients.BadName
 			}
 		default:
 			return o, fmt.Sprintf("ERR Syntax error in HELLO option '%s'", args[i])
@@ -72,7 +73,7 @@ func parseHello(args [][]byte) (o helloOptions, problem string) {
 // welcome writes HELLO's reply, as one Redis would that owns every slot.
 func (s *session) welcome(o helloOptions) bool {
 	if o.named {
-		s.rename(string(o.name))
+		clients.Rename((*owner)(s), string(o.name))
 	}
 	version := s.server.up.Version()
 	if version == "" { // the embedded Redis does not report it

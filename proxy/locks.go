@@ -280,10 +280,8 @@ func (s *session) clientName() string {
 	if addr.Network() == "unix" {
 		text = "unix:" + s.conn.LocalAddr().String()
 	}
-	s.label(func(l *labels) {
-		if l.name != "" {
-			text += " " + l.name
-		}
-	})
+	if name := (*owner)(s).Labels().Name; name != "" {
+		text += " " + name
+	}
 	return text
 }

@@ -149,26 +149,13 @@ func (s *session) withinQuota(c *command.Command) (handled, ok bool) {
 	}
 	n, wait, ok := q.user.Pace(time.Now())
 	if !ok {
-		return true, s.delay(refusedPause) && s.forbid(c, s.server.limitText(s.router.Lane.User, limits.Commands))
+		return true, s.delay(refusedPause, nil) && s.forbid(c, s.server.limitText(s.router.Lane.User, limits.Commands))
 	}
 	q.commands = n - 1
-	if wait > 0 && !s.delay(wait) {
+	if wait > 0 && !s.delay(wait, nil) {
 		return true, false
 	}
 	return false, true
-}
-
-// delay waits before the next command, and watches the client. It returns false when the session
-// ends.
-func (s *session) delay(d time.Duration) bool {
-	s.updateDescription()
-	if !s.tx.AwaitQueued() {
-		return false
-	}
-	s.out.Flush()
-	gone := make(chan struct{})
-	abort := sync.OnceFunc(func() { close(gone) })
-	return s.whileWatched(&blocked{}, abort, func() { s.sleep(d, nil, gone) }) && !s.isCut()
 }
 
 // countHolds tells the user how many holds the session has.

@@ -17,6 +17,7 @@ import (
 	"leash/lockcmd"
 	"leash/proxy/call"
 	"leash/proxy/client"
+	"leash/proxy/clients"
 	"leash/proxy/cluster"
 	"leash/proxy/command"
 	"leash/proxy/pubsub"
@@ -80,7 +81,7 @@ type Server struct {
 	accepts           *limits.Bucket // nil: no limit
 	handlers          []handler      // by index of the command
 	relaying          call.Server
-	pauses            pauses
+	pauses            clients.Pauses
 	scripts           seenScripts
 	headerWarnLimiter intervalLimiter
 	tlsWarnLimiters   tlsWarnLimiters

@@ -68,7 +68,6 @@ type session struct {
 	over     bool          // the loop has ended
 	cut      bool          // the session was ended from outside; out is dropped too
 	killedBy string
-	labels   *labels // nil until used
 }
 
 // endCause is why a session's loop ended. Rule R28 depends on it.
@@ -186,7 +185,7 @@ func (s *session) dispatch(cmd resp.Command) bool {
 	if !s.router.Begin(c) {
 		return false
 	}
-	if s.server.pauses.current.Load() != nil && !s.awaitUnpaused(c, cmd) {
+	if s.server.pauses.Any() && !s.awaitUnpaused(c, cmd) {
 		return false
 	}
 	if t := s.tracking.Load(); t != nil && !t.Before(c, s.modes&modeMulti != 0, s.tx != nil) {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"leash/proxy/clients"
 	"leash/proxy/upstream"
 )
 
@@ -30,7 +31,7 @@ func (s *Server) SearchClients(text string, first, count int) (found int, client
 // clientViews is SearchClients for the clients that fit.
 func (s *Server) clientViews(fits func(*ClientView) bool, first, count int) (found int, clients []ClientView) {
 	for _, one := range s.sortedSessions() {
-		v := one.describe().view()
+		v := viewOf((*owner)(one).Describe())
 		if !fits(&v) {
 			continue
 		}
@@ -45,10 +46,10 @@ func (s *Server) clientViews(fits func(*ClientView) bool, first, count int) (fou
 	return found, clients
 }
 
-func (d *description) view() ClientView {
+func viewOf(d *clients.Description) ClientView {
 	return ClientView{
-		ID: d.id, Addr: d.addr, Name: d.name, User: d.user, Library: strings.TrimSpace(d.libName + " " + d.libVersion),
-		Command: d.command, Flags: d.flags(), DB: d.db, Age: d.age, Idle: d.idle, Input: d.requests, Output: d.output,
+		ID: d.ID, Addr: d.Addr, Name: d.Name, User: d.User, Library: strings.TrimSpace(d.LibName + " " + d.LibVersion),
+		Command: d.Command, Flags: d.Flags(), DB: d.DB, Age: d.Age, Idle: d.Idle, Input: d.Requests, Output: d.Output,
 	}
 }
 
@@ -67,11 +68,6 @@ func (s *Server) Nodes() []upstream.NodeView { return s.up.NodeViews() }
 // KillClient ends the connection of a client, like CLIENT KILL ID. Its locks expire (rule R28). It
 // returns false if there is no such client. It does not block.
 func (s *Server) KillClient(id int64) bool {
-	for _, one := range s.all() {
-		if one.id == id && !one.isCut() {
-			one.kill("client kill", true)
-			return true
-		}
-	}
-	return false
+	one := s.sessionOf(id)
+	return one != nil && (*owner)(one).Kill()
 }

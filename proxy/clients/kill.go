@@ -1,4 +1,4 @@
-package proxy
+package clients
 
 import (
 	"fmt"
@@ -18,66 +18,63 @@ const (
 type killFilter struct {
 	addr, laddr, user string
 	id                int64
-	kind              clientKind
+	kind              kind
 	hasKind           bool
 	maxAge            time.Duration
 	self              bool // the client that sends the command may match
 }
 
-// clientKill answers both forms of CLIENT KILL
-// (https://redis.io/docs/latest/commands/client-kill/). The locks of a killed client expire (rule
-// R28), because the client may still be at work.
-func (s *session) clientKill(c *command.Command, cmd resp.Command) bool {
-	if !s.router.Ready(c, cmd) {
-		return true
-	}
+// kill answers both forms of CLIENT KILL
+// (https://redis.io/docs/latest/commands/client-kill/).
+func kill(by Caller, cmd resp.Command) bool {
 	old := len(cmd.Args) == 3
 	f, problem := parseKillFilter(cmd.Args)
 	if problem != "" {
-		return s.fail(problem)
+		return by.Router.Fail(problem)
 	}
 	check := []string{"CLIENT", "KILL", "TYPE", "?"}
 	if f.user != "" {
 		check = []string{"CLIENT", "KILL", "USER", f.user, "TYPE", "?"} // Redis knows which users exist
 	}
-	if !s.router.Permitted(check...) {
+	if !by.Router.Permitted(check...) {
 		return true
 	}
-	killed, killsItself := s.killOthers(f)
+	killed, itself := by.killAll(f)
 	switch {
 	case !old:
-		s.scratch = resp.AppendInt(s.scratch[:0], int64(killed))
-		s.answer(s.scratch)
+		by.answerInt(int64(killed))
 	case killed == 0:
-		return s.fail(msgNoSuchClient)
+		return by.Router.Fail(msgNoSuchClient)
 	default:
-		s.ok()
+		by.ok()
 	}
-	if killsItself {
-		s.cause = endKilled
+	if itself {
+		by.EndKilled()
 	}
-	return !killsItself
+	return !itself
 }
 
-func (s *session) killOthers(f killFilter) (killed int, killsItself bool) {
-	for _, one := range s.server.sortedSessions() {
-		if one == s && !f.self || one.isCut() || !f.fits(one.describe()) {
+// killAll kills all clients that fit but the one that asks. itself reports whether that one fits.
+func (by Caller) killAll(f killFilter) (killed int, itself bool) {
+	for _, one := range by.Clients() {
+		own := one == Client(by.Session)
+		if own && !f.self || !f.fits(one.Describe()) {
+			continue
+		}
+		if own {
+			itself = true
+		} else if !one.Kill() {
 			continue
 		}
 		killed++
-		if one == s {
-			killsItself = true
-			continue
-		}
-		one.kill("client kill", true)
 	}
-	return killed, killsItself
+	return killed, itself
 }
 
-func (f killFilter) fits(d *description) bool {
-	return (f.addr == "" || f.addr == d.addr) && (f.laddr == "" || f.laddr == d.laddr) &&
-		(f.user == "" || f.user == d.user) &&
-		(f.id == 0 || f.id == d.id) && (!f.hasKind || f.kind == d.kind()) && d.age >= f.maxAge
+func (f killFilter) fits(d *Description) bool {
+	return (f.addr == "" || f.addr == d.Addr) && (f.laddr == "" || f.laddr == d.LocalAddr) &&
+		(f.user == "" || f.user == d.User) &&
+		(f.id == 0 || f.id == d.ID) && (!f.hasKind || f.kind == d.kind()) && d.Age >= f.maxAge
 }
 
 // parseKillFilter parses the arguments as Redis does, or returns the error.
@@ -104,7 +101,7 @@ func (f *killFilter) set(name, value []byte) (problem string) {
 			return msgKillID
 		}
 	case resp.IsWord(name, "TYPE"):
-		if f.kind, f.hasKind = clientType(value); !f.hasKind {
+		if f.kind, f.hasKind = kindOf(value); !f.hasKind {
 			return fmt.Sprintf(msgClientType, command.Quoted(value, command.MaxQuoted))
 		}
 	case resp.IsWord(name, "ADDR"):
