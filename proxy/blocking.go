@@ -4,6 +4,7 @@ import (
 	"leash/internal/limits"
 	"leash/proxy/client"
 	"leash/proxy/command"
+	"leash/proxy/replication"
 	"leash/proxy/resp"
 	"leash/proxy/route"
 	"leash/proxy/upstream"
@@ -17,9 +18,20 @@ func blockingHandlers() handlers {
 	return handlers{
 		"XREAD":      (*session).streamRead,
 		"XREADGROUP": (*session).streamRead,
-		"WAIT":       (*session).wait,
-		"WAITAOF":    (*session).wait,
+		"WAIT":       awaitReplicas,
+		"WAITAOF":    awaitReplicas,
 	}
+}
+
+// awaitReplicas runs WAIT and WAITAOF.
+func awaitReplicas(s *session, c *command.Command, cmd resp.Command) bool {
+	if !s.router.Ready(c, cmd) {
+		return true
+	}
+	reply, ok := replication.Wait(&s.router, s.server.up, cmd, func(pins []*route.Pin, abort, f func()) bool {
+		return s.whileWatched(&blocked{pins}, abort, f)
+	})
+	return ok && s.tracking.Load().Await() && s.answer(reply)
 }
 
 // blocked is the state of a session that waits. pins are the connections on which Redis runs its

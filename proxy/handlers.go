@@ -8,6 +8,7 @@ import (
 	"leash/proxy/command"
 	"leash/proxy/commandinfo"
 	"leash/proxy/resp"
+	"leash/proxy/scripts"
 	"leash/proxy/subscribers"
 )
 
@@ -31,20 +32,18 @@ var classHandlers = map[command.Class]handler{
 func handlersOf(t command.Table) []handler {
 	own := handlers{}
 	for _, family := range []handlers{
-		aclHandlers(),
 		adminHandlers(),
 		blockingHandlers(),
 		clientHandlers(),
 		clusterHandlers(),
 		commandInfoHandlers(),
-		configHandlers(),
 		connectionHandlers(),
-		keyspaceHandlers(),
+		infoHandlers(),
+		masterHandlers(),
 		monitorHandlers(),
 		publishHandlers(),
 		pubsubHandlers(),
 		scriptHandlers(),
-		serverHandlers(),
 		slowlogHandlers(),
 		subscriptionHandlers(),
 		trackingHandlers(),
@@ -72,6 +71,17 @@ func commandInfoHandlers() handlers {
 	for name, run := range commandinfo.Commands() {
 		all[name] = func(s *session, c *command.Command, cmd resp.Command) bool {
 			return !s.router.Ready(c, cmd) || run(&s.router, s.server.commands, c, cmd)
+		}
+	}
+	return all
+}
+
+// scriptHandlers are the commands for scripts.
+func scriptHandlers() handlers {
+	all := handlers{}
+	for name, run := range scripts.Commands() {
+		all[name] = func(s *session, c *command.Command, cmd resp.Command) bool {
+			return run(&s.router, &s.server.scripts, c, cmd)
 		}
 	}
 	return all

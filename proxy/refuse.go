@@ -10,18 +10,6 @@ import (
 // NotReady is the reply to clients before the upstream is known.
 const NotReady = "-UPSTREAMDOWN Leash waits for Redis, the command was not executed\r\n"
 
-// refusalOf returns the error for arguments that Leash refuses for a command that it otherwise
-// runs. It is empty if the arguments are allowed.
-func refusalOf(c *command.Command, args [][]byte) string {
-	switch c.Name {
-	case "config|set":
-		return configRefusal(args)
-	case "debug":
-		return debugRefusal(args)
-	}
-	return ""
-}
-
 // refuse answers a command that Leash does not run, because it would harm other clients.
 func (s *session) refuse(c *command.Command, cmd resp.Command) bool {
 	switch {

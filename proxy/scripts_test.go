@@ -144,26 +144,6 @@ func TestScriptKill(t *testing.T) {
 	})
 }
 
-func TestKilledMerges(t *testing.T) {
-	const ok, busy, no, down = "+OK\r\n", "-NOTBUSY x\r\n", "-UNKILLABLE x\r\n", "-UPSTREAMDOWN x\r\n"
-	for _, tc := range []struct {
-		replies []string
-		want    string
-	}{
-		{[]string{busy, busy}, busy}, {[]string{busy, ok, busy}, ok}, {[]string{ok, no}, no}, {[]string{no, ok}, no},
-		{[]string{busy, down, busy}, down}, {[]string{ok, down}, down}, {[]string{down, ok}, down},
-		{[]string{down, busy}, down},
-	} {
-		var replies [][]byte
-		for _, r := range tc.replies {
-			replies = append(replies, []byte(r))
-		}
-		if got := string(killed(replies)); got != tc.want {
-			t.Errorf("%q: got %q, want %q", tc.replies, got, tc.want)
-		}
-	}
-}
-
 // TestMissingScriptIsReloaded checks that Leash loads a known script on a node that joined later or
 // was restarted. It loads none that was flushed.
 func TestMissingScriptIsReloaded(t *testing.T) {
@@ -263,38 +243,6 @@ func TestScriptReloadNeedsRights(t *testing.T) {
 		want(t, client, "$40\r\n"+digest(fake)+"\r\n", "SCRIPT", "LOAD", fake)
 		want(t, client, noScript, "EVALSHA", digest(fake), "1", key, strings.TrimSpace(noScript[1:]))
 		want(t, client, "$1\r\n1\r\n", "GET", key)
-	}
-}
-
-// TestScriptCacheIsBounded checks that the cache is bounded and keeps the scripts that were used
-// last.
-func TestScriptCacheIsBounded(t *testing.T) {
-	var c scriptCache
-	keep := []byte("return 'kept'")
-	c.add(keep)
-	for i := range 3 * keptScripts {
-		c.add(fmt.Append(nil, "return ", i))
-		c.add(keep)
-	}
-	if c.recent.Len() != keptScripts || len(c.byText) != keptScripts || len(c.bySHA) != keptScripts {
-		t.Errorf("%d scripts are kept, %d, %d", c.recent.Len(), len(c.byText), len(c.bySHA))
-	}
-	if text, ok := c.find(digest(string(keep))); !ok || text != string(keep) {
-		t.Error("the script that was used all the time is gone")
-	}
-	for i := range 20 {
-		c.add([]byte(strings.Repeat("-", maxScript-i)))
-	}
-	if c.size > keptScriptBytes || c.size == 0 {
-		t.Errorf("%d bytes are kept", c.size)
-	}
-	c.add(make([]byte, maxScript+1))
-	c.clear()
-	if _, ok := c.find(digest(string(keep))); ok || c.size != 0 {
-		t.Error("clear leaves some scripts")
-	}
-	if n := testing.AllocsPerRun(100, func() { c.add(keep) }); n != 0 {
-		t.Errorf("%v allocations for a known script", n)
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"leash/proxy/command"
 	"leash/proxy/pubsub"
 	"leash/proxy/scan"
+	"leash/proxy/scripts"
 	"leash/proxy/upstream"
 )
 
@@ -82,7 +83,7 @@ type Server struct {
 	handlers          []handler      // by index of the command
 	relaying          call.Server
 	pauses            clients.Pauses
-	scripts           seenScripts
+	scripts           scripts.Seen
 	headerWarnLimiter intervalLimiter
 	tlsWarnLimiters   tlsWarnLimiters
 
@@ -135,7 +136,7 @@ func New(cfg Config, up *upstream.Upstream, locks *lockcmd.Service, exchange *pu
 	}
 	s.scans.Up, s.scans.Moving, s.scans.Log = up, &s.relaying.Resharding, log
 	s.settings.Store(s.cfg.settings())
-	s.relaying.Nodes, s.relaying.Commands, s.relaying.Script, s.relaying.Log = up, table, s.scripts.find, log
+	s.relaying.Nodes, s.relaying.Commands, s.relaying.Script, s.relaying.Log = up, table, s.scripts.Find, log
 	s.users = limits.New(cfg.UserLimits)
 	s.addresses = limits.New(limits.Limits{limits.Clients: int64(cfg.AddressClients)})
 	if cfg.AcceptRate > 0 {

@@ -6,16 +6,12 @@ import (
 	"leash/proxy/resp"
 )
 
-// slowlogHandlers are the commands for the logs of slow commands and events.
+// slowlogHandlers are the commands for the log of slow commands.
 func slowlogHandlers() handlers {
 	return handlers{
 		"SLOWLOG|GET":   (*session).slowlogGet,
 		"SLOWLOG|LEN":   everyMaster(merge.Sum),
 		"SLOWLOG|RESET": everyMaster(merge.First),
-
-		"LATENCY|LATEST":  everyMaster(merge.Latest),
-		"LATENCY|HISTORY": everyMaster(merge.History),
-		"LATENCY|RESET":   everyMaster(merge.Sum),
 	}
 }
 

@@ -3,6 +3,8 @@ package proxy
 import (
 	"leash/internal/limits"
 	"leash/proxy/command"
+	"leash/proxy/masters"
+	"leash/proxy/replication"
 	"leash/proxy/resp"
 	"leash/proxy/transaction"
 )
@@ -106,8 +108,8 @@ var _ transaction.Session = (*owner)(nil)
 
 // Forbids implements transaction.Session.
 func (o *owner) Forbids(c *command.Command, args [][]byte) bool {
-	return c == nil || c.Class == command.LeashOnly || c.Class == command.Refused || refusalOf(c, args) != "" ||
-		c.Waits() && !isBefore72(o.server.up.Version()) // it would answer for the transaction's connection
+	return c == nil || c.Class == command.LeashOnly || c.Class == command.Refused || masters.Refusal(c, args) != "" ||
+		c.Waits() && !replication.IsBefore72(o.server.up.Version()) // it would answer for the transaction's connection
 }
 
 // Forbid implements transaction.Session.
@@ -121,7 +123,7 @@ func (o *owner) Forbid(c *command.Command, cmd resp.Command) bool {
 		return s.fail("ERR '" + c.Name + "' is not allowed inside MULTI: Redis does not know it")
 	case c == nil:
 		return s.unknown(cmd)
-	case c.Class == command.Refused, refusalOf(c, cmd.Args) != "":
+	case c.Class == command.Refused, masters.Refusal(c, cmd.Args) != "":
 		return s.run(c, cmd)
 	}
 	return s.fail("ERR '" + c.Name +
@@ -133,7 +135,7 @@ func (o *owner) Forbid(c *command.Command, cmd resp.Command) bool {
 func (o *owner) Queue(c *command.Command, cmd resp.Command) (request []byte, amend transaction.Amend) {
 	if c.Name == "script|flush" {
 		// earlier than necessary; a script that is missing before EXEC is then not reloaded
-		o.server.scripts.clear()
+		o.server.scripts.Clear()
 	}
 	return o.input.keep(cmd.Raw), o.server.publishedInside(c, cmd)
 }

@@ -2,6 +2,7 @@ package route
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 
 	"leash/proxy/call"
@@ -148,6 +149,12 @@ func (r *Router) Start(lane upstream.Lane) {
 
 // Context is done when the session ends.
 func (r *Router) Context() context.Context { return r.ctx }
+
+// Log is the server's.
+func (r *Router) Log() *slog.Logger { return r.server.Log }
+
+// OnCluster reports whether Redis is a cluster.
+func (r *Router) OnCluster() bool { return r.up.Topology().Cluster() }
 
 // Answer answers the current command, after the calls in flight. It returns false when the session
 // ends.

@@ -1,69 +1,75 @@
-package proxy
+// Package replication is WAIT and WAITAOF: how many replicas have a session's writes.
+package replication
 
 import (
 	"bytes"
 
 	"leash/proxy/call"
-	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/route"
+	"leash/proxy/upstream"
 )
 
-// wait runs WAIT and WAITAOF (https://redis.io/docs/latest/commands/wait/). Redis answers them for
+// Wait runs WAIT and WAITAOF (https://redis.io/docs/latest/commands/wait/). Redis answers them for
 // the connection's own writes, but the session's writes went out on shared links. So Leash asks
 // each node that the session wrote to, on a pinned connection whose offset has been moved past
 // those writes (offset.go). The smallest answer holds for all. It also covers other sessions'
 // earlier writes. So it may be smaller than on a connection of the client's own, but never larger.
-func (s *session) wait(c *command.Command, cmd resp.Command) bool {
-	if !s.router.Ready(c, cmd) {
-		return true
+//
+// The user may run the command. Wait returns the reply; ok is false when the session ends. block
+// runs f while the client is watched, and calls abort when the client leaves, which makes f return.
+// The pins are those on which f waits. block returns false when the session ends.
+func Wait(r *route.Router, up *upstream.Upstream, cmd resp.Command,
+	block func(pins []*route.Pin, abort, f func()) bool) (reply []byte, ok bool) {
+	if !r.AdoptTopology() || !r.Barrier() {
+		return nil, false
 	}
-	if !s.router.AdoptTopology() || !s.router.Barrier() {
-		return false
-	}
-	s.out.Flush()
-	nodes, left := s.router.Written()
+	r.Flush()
+	nodes, left := r.Written()
 	if len(nodes) == 0 {
-		if s.router.Keyless() == nil {
-			return s.fail(call.ErrorUnserved)
+		if r.Keyless() == nil {
+			return resp.AppendError(nil, call.ErrorUnserved), true
 		}
-		nodes = append(nodes, s.router.Keyless())
+		nodes = append(nodes, r.Keyless())
 	}
 	offsets := make([]offset, len(nodes))
 	for i, n := range nodes {
 		var ok bool
-		if offsets[i], ok = s.offsetOf(n); !ok {
-			return s.fail(merge.NotSent)
+		if offsets[i], ok = offsetOf(r, up, n); !ok {
+			return resp.AppendError(nil, merge.NotSent), true
 		}
 	}
-	b := &blocked{}
+	var pins []*route.Pin
 	for _, o := range offsets {
-		b.pins = append(b.pins, s.router.PinTo(o.node, o.lane))
+		pins = append(pins, r.PinTo(o.node, o.lane))
 	}
 	abort := func() {
-		for _, own := range b.pins {
+		for _, own := range pins {
 			own.Abort()
 		}
 	}
 	var answers []*route.Answer
-	ok := s.whileWatched(b, abort, func() {
+	ok = block(pins, abort, func() {
 		var stuck bool
-		answers, stuck = s.waitOn(b.pins, offsets, bytes.Clone(cmd.Raw))
+		answers, stuck = waitOn(r, pins, offsets, bytes.Clone(cmd.Raw))
 		left = left || stuck
 	})
-	for _, own := range b.pins {
+	for _, own := range pins {
 		own.Release()
 	}
-	return ok && s.tracking.Load().Await() && s.answer(leastAnswer(answers, left))
+	if !ok {
+		return nil, false
+	}
+	return leastAnswer(answers, left), true
 }
 
 // waitOn sends request on every connection after it has moved the connection's offset, and waits
 // for the replies. stuck reports whether one offset could not be moved. The answer of that node
 // then says nothing about the session's writes.
-func (s *session) waitOn(pins []*route.Pin, offsets []offset, request []byte) (answers []*route.Answer, stuck bool) {
+func waitOn(r *route.Router, pins []*route.Pin, offsets []offset, request []byte) (answers []*route.Answer, stuck bool) {
 	for i, own := range pins {
-		switch a := s.moveOffset(own, offsets[i]); {
+		switch a := moveOffset(r, own, offsets[i]); {
 		case a == nil:
 		case a.Missing, bytes.HasPrefix(a.Bytes, []byte("-NOPERM ")), bytes.HasPrefix(a.Bytes, []byte("-NOAUTH ")):
 			return []*route.Answer{a}, true
@@ -73,7 +79,7 @@ func (s *session) waitOn(pins []*route.Pin, offsets []offset, request []byte) (a
 	}
 	var all []*route.Gathering
 	for _, own := range pins {
-		g, a := s.router.Send(own.Link(), [][]byte{request})
+		g, a := r.Send(own.Link(), [][]byte{request})
 		all, answers = append(all, g), append(answers, a...)
 	}
 	for i, g := range all {

@@ -1,4 +1,4 @@
-package proxy
+package scripts
 
 import (
 	linked "container/list"
@@ -14,26 +14,28 @@ const (
 	maxScript       = 1 << 20
 )
 
-// seenScripts are the recent scripts of clients. Scripts of EVAL do not displace scripts that were
-// loaded with SCRIPT LOAD.
-type seenScripts struct {
-	loaded, run scriptCache
+// Seen are the recent scripts of clients. Scripts of EVAL do not displace scripts that were
+// loaded with SCRIPT LOAD. The zero value has none. Safe for concurrent use.
+type Seen struct {
+	loaded, run cache
 }
 
-func (s *seenScripts) find(sha string) (text string, ok bool) {
+// Find returns the text of a script by its digest, in lower-case hexadecimal digits.
+func (s *Seen) Find(sha string) (text string, ok bool) {
 	if text, ok = s.loaded.find(sha); ok {
 		return text, true
 	}
 	return s.run.find(sha)
 }
 
-func (s *seenScripts) clear() {
+// Clear forgets all scripts.
+func (s *Seen) Clear() {
 	s.loaded.clear()
 	s.run.clear()
 }
 
-// scriptCache keeps the most recently used scripts. Safe for concurrent use.
-type scriptCache struct {
+// cache keeps the most recently used scripts. Safe for concurrent use.
+type cache struct {
 	mu     sync.Mutex
 	byText map[string]*linked.Element
 	bySHA  map[string]*linked.Element
@@ -44,7 +46,7 @@ type scriptCache struct {
 type script struct{ text, sha string }
 
 // add keeps a script. Adding it again costs no copy and no digest.
-func (c *scriptCache) add(text []byte) {
+func (c *cache) add(text []byte) {
 	if len(text) > maxScript || c.touch(text) {
 		return
 	}
@@ -66,7 +68,7 @@ func (c *scriptCache) add(text []byte) {
 	}
 }
 
-func (c *scriptCache) touch(text []byte) bool {
+func (c *cache) touch(text []byte) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.byText[string(text)]
@@ -76,7 +78,7 @@ func (c *scriptCache) touch(text []byte) bool {
 	return e != nil
 }
 
-func (c *scriptCache) dropLocked(e *linked.Element) {
+func (c *cache) dropLocked(e *linked.Element) {
 	one := c.recent.Remove(e).(*script)
 	delete(c.byText, one.text)
 	delete(c.bySHA, one.sha)
@@ -84,7 +86,7 @@ func (c *scriptCache) dropLocked(e *linked.Element) {
 }
 
 // find returns the script with this digest, given in lower-case hexadecimal digits.
-func (c *scriptCache) find(sha string) (text string, ok bool) {
+func (c *cache) find(sha string) (text string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.bySHA[sha]
@@ -95,7 +97,7 @@ func (c *scriptCache) find(sha string) (text string, ok bool) {
 	return e.Value.(*script).text, true
 }
 
-func (c *scriptCache) clear() {
+func (c *cache) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	clear(c.byText)

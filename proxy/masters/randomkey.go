@@ -1,4 +1,4 @@
-package proxy
+package masters
 
 import (
 	"math/rand/v2"
@@ -7,6 +7,7 @@ import (
 	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
+	"leash/proxy/route"
 	"leash/proxy/upstream"
 )
 
@@ -14,13 +15,13 @@ import (
 // every master for a key and for its number of keys. It chooses one of the keys. The probability of
 // each is its node's share of all keys. If the user may not read the numbers, all nodes with keys
 // are equally likely.
-func (s *session) randomKey(c *command.Command, cmd resp.Command) bool {
-	if !s.server.up.Topology().Cluster() || !c.ArityOK(cmd.Args) {
-		return s.router.RelayAny(cmd)
+func randomKey(r *route.Router, c *command.Command, cmd resp.Command) bool {
+	if !r.OnCluster() || !c.ArityOK(cmd.Args) {
+		return r.RelayAny(cmd)
 	}
-	masters, ok := s.router.AllMasters(len(cmd.Raw))
+	masters, ok := r.AllMasters(len(cmd.Raw))
 	if !ok || len(masters) == 0 {
-		return ok && s.fail(call.ErrorUnserved)
+		return ok && r.Fail(call.ErrorUnserved)
 	}
 	var parts []*call.Part
 	var to []*upstream.Node
@@ -29,5 +30,5 @@ func (s *session) randomKey(c *command.Command, cmd resp.Command) bool {
 		size := call.SparePart(resp.AppendCommand(nil, "DBSIZE"))
 		parts, to = append(parts, key, size), append(to, n, n)
 	}
-	return s.router.FanOut(parts, to, len(cmd.Raw), merge.RandomKey(rand.Int64N))
+	return r.FanOut(parts, to, len(cmd.Raw), merge.RandomKey(rand.Int64N))
 }

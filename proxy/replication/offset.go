@@ -1,4 +1,4 @@
-package proxy
+package replication
 
 import (
 	"bytes"
@@ -37,26 +37,26 @@ type offset struct {
 
 // offsetOf finds out what moves offsets on n. ok is false if n does not answer. It blocks for a
 // round trip.
-func (s *session) offsetOf(n *upstream.Node) (o offset, ok bool) {
-	ctx, cancel := context.WithTimeout(s.ctx, route.AskTimeout)
+func offsetOf(r *route.Router, up *upstream.Upstream, n *upstream.Node) (o offset, ok bool) {
+	ctx, cancel := context.WithTimeout(r.Context(), route.AskTimeout)
 	defer cancel()
-	own := s.server.up.ServiceLane()
+	own := up.ServiceLane()
 	info, err := n.Link(own).Ask(ctx, infoServer)
 	if err == nil && movesByReading(info) {
-		return offset{node: n, lane: s.router.Lane}, true
+		return offset{node: n, lane: r.Lane}, true
 	}
 	return offset{node: n, lane: own, writes: true}, err == nil
 }
 
 // moveOffset moves the replication offset of a pinned connection to the node's current one. If it
 // could not, failed is the answer with the reason.
-func (s *session) moveOffset(own *route.Pin, o offset) (failed *route.Answer) {
+func moveOffset(r *route.Router, own *route.Pin, o offset) (failed *route.Answer) {
 	for range offsetTries {
 		requests := [][]byte{ping}
 		if o.writes {
-			requests = writeNothing(s.router.Topology(), o.node)
+			requests = writeNothing(r.Topology(), o.node)
 		}
-		g, answers := s.router.Send(own.Link(), requests)
+		g, answers := r.Send(own.Link(), requests)
 		g.Await(own.Link())
 		if failed = firstFailure(answers); failed == nil || failed.Missing {
 			break
@@ -79,11 +79,11 @@ func firstFailure(answers []*route.Answer) *route.Answer {
 // server with this INFO.
 func movesByReading(info []byte) bool {
 	_, version, ok := bytes.Cut(info, []byte("\nredis_version:"))
-	return ok && isBefore72(string(version))
+	return ok && IsBefore72(string(version))
 }
 
-// isBefore72 reports whether a version is older than Redis 7.2.
-func isBefore72(version string) bool {
+// IsBefore72 reports whether a version is older than Redis 7.2.
+func IsBefore72(version string) bool {
 	major, rest, _ := strings.Cut(version, ".")
 	minor, _, _ := strings.Cut(rest, ".")
 	m, err := strconv.Atoi(major)

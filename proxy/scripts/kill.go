@@ -1,4 +1,4 @@
-package proxy
+package scripts
 
 import (
 	"bytes"
@@ -9,37 +9,38 @@ import (
 	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
+	"leash/proxy/route"
 	"leash/proxy/upstream"
 )
 
-// killScript runs SCRIPT KILL and FUNCTION KILL
+// kill runs SCRIPT KILL and FUNCTION KILL
 // (https://redis.io/docs/latest/commands/script-kill/) on every master. It uses a new connection to
 // each. On a link, the command would wait for the script to end. As in Redis, the session's earlier
 // commands are executed first.
-func (s *session) killScript(c *command.Command, cmd resp.Command) bool {
-	if !s.router.Ready(c, cmd) {
+func kill(r *route.Router, _ *Seen, c *command.Command, cmd resp.Command) bool {
+	if !r.Ready(c, cmd) {
 		return true
 	}
-	if !s.router.AdoptTopology() || !s.router.Barrier() {
+	if !r.AdoptTopology() || !r.Barrier() {
 		return false
 	}
-	s.out.Flush()
-	masters := s.router.Topology().Masters()
+	r.Flush()
+	masters := r.Topology().Masters()
 	replies := make([][]byte, len(masters))
 	var asking sync.WaitGroup
 	for i, n := range masters {
 		replies[i] = resp.AppendError(nil, merge.NotSent) // replaced by the node's reply
-		asking.Go(guard.Func(s.server.log, "kill of a script", func() { replies[i] = s.urgent(n, cmd.Raw) }))
+		asking.Go(guard.Func(r.Log(), "kill of a script", func() { replies[i] = urgent(r, n, cmd.Raw) }))
 	}
 	asking.Wait()
-	return s.answer(killed(replies))
+	return r.Answer(killed(replies))
 }
 
 // urgent sends a command to one node and returns its reply.
-func (s *session) urgent(n *upstream.Node, command []byte) []byte {
-	reply, err := n.Urgent(s.ctx, s.router.Lane, command)
+func urgent(r *route.Router, n *upstream.Node, command []byte) []byte {
+	reply, err := n.Urgent(r.Context(), r.Lane, command)
 	if err != nil {
-		s.server.log.Warn("cannot kill a script", "session", s.id, "err", err)
+		r.Log().Warn("cannot kill a script", "session", r.ID, "err", err)
 		return resp.AppendError(nil, merge.NotSent)
 	}
 	return reply

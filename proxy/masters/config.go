@@ -1,4 +1,4 @@
-package proxy
+package masters
 
 import (
 	"strings"
@@ -6,16 +6,8 @@ import (
 	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
+	"leash/proxy/route"
 )
-
-// configHandlers are the CONFIG commands.
-func configHandlers() handlers {
-	return handlers{
-		"CONFIG|SET":       (*session).configSet,
-		"CONFIG|RESETSTAT": everyMaster(merge.First),
-		"CONFIG|REWRITE":   everyMaster(merge.First),
-	}
-}
 
 // ownParameters are the parameters that clients may not set. They concern a server's address, its
 // place in the cluster, or its connections. Those connections are Leash's, and a tighter limit
@@ -29,14 +21,14 @@ var ownParameters = [...]string{
 
 // configSet sets parameters on every master. It refuses the whole command if one of them is in
 // ownParameters.
-func (s *session) configSet(c *command.Command, cmd resp.Command) bool {
+func configSet(r *route.Router, c *command.Command, cmd resp.Command) bool {
 	switch reason := configRefusal(cmd.Args); {
-	case !s.router.Ready(c, cmd):
+	case !r.Ready(c, cmd):
 		return true
 	case reason != "":
-		return s.fail(reason)
+		return r.Fail(reason)
 	}
-	return s.router.Everywhere(cmd, merge.First)
+	return r.Everywhere(cmd, merge.First)
 }
 
 func configRefusal(args [][]byte) string {
