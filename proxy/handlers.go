@@ -70,7 +70,8 @@ func commandInfoHandlers() handlers {
 	all := handlers{}
 	for name, run := range commandinfo.Commands() {
 		all[name] = func(s *session, c *command.Command, cmd resp.Command) bool {
-			return !s.router.Ready(c, cmd) || run(&s.router, s.server.commands, c, cmd)
+			v := commandinfo.View{Router: &s.router, Table: s.server.commands, RESP3: s.router.Lane.RESP3}
+			return !s.router.Ready(c, cmd) || run(v, c, cmd)
 		}
 	}
 	return all

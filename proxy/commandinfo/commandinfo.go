@@ -9,16 +9,33 @@ import (
 	"leash/proxy/command"
 	"leash/proxy/pubsub"
 	"leash/proxy/resp"
-	"leash/proxy/route"
 )
 
 // msgArity is Redis's error for COMMAND GETKEYS when the given command has a wrong number of
 // arguments.
 const msgArity = "ERR Invalid number of arguments specified for command"
 
-// Run answers a command c of this family. The user may run it. table has all commands. It returns
-// false when the session ends.
-type Run func(r *route.Router, table command.Table, c *command.Command, cmd resp.Command) bool
+// Router is what the commands need of a session's router. Its methods return false when the session
+// ends.
+type Router interface {
+	Answer(reply []byte) bool
+	Fail(message string) bool
+	// RelayAny lets any node answer a command.
+	RelayAny(cmd resp.Command) bool
+	// RelayRewritten is RelayAny, and changes the reply.
+	RelayRewritten(cmd resp.Command, rewrite func(reply []byte) []byte) bool
+}
+
+// View is what one client sees of the commands.
+type View struct {
+	Router
+	Table command.Table
+	RESP3 bool
+}
+
+// Run answers a command c of this family. The user may run it. It returns false when the session
+// ends.
+type Run func(v View, c *command.Command, cmd resp.Command) bool
 
 // Commands are the commands of this family, by upper-case name.
 func Commands() map[string]Run {
@@ -34,10 +51,10 @@ func Commands() map[string]Run {
 }
 
 // info answers COMMAND and COMMAND INFO [name …].
-func info(r *route.Router, table command.Table, _ *command.Command, cmd resp.Command) bool {
-	resp3 := r.Lane.RESP3
-	names := table.OwnNames(cmd.Args)
-	return r.RelayRewritten(cmd, func(reply []byte) []byte {
+func info(v View, _ *command.Command, cmd resp.Command) bool {
+	resp3 := v.RESP3
+	names := v.Table.OwnNames(cmd.Args)
+	return v.RelayRewritten(cmd, func(reply []byte) []byte {
 		all, ok := resp.Elements(reply)
 		if !ok {
 			return reply
@@ -57,8 +74,8 @@ func info(r *route.Router, table command.Table, _ *command.Command, cmd resp.Com
 	})
 }
 
-func count(r *route.Router, _ command.Table, _ *command.Command, cmd resp.Command) bool {
-	return r.RelayRewritten(cmd, func(reply []byte) []byte {
+func count(v View, _ *command.Command, cmd resp.Command) bool {
+	return v.RelayRewritten(cmd, func(reply []byte) []byte {
 		if n, ok := resp.Int(reply); ok {
 			return resp.AppendInt(nil, n+int64(len(command.AllOwn)))
 		}
@@ -67,7 +84,7 @@ func count(r *route.Router, _ command.Table, _ *command.Command, cmd resp.Comman
 }
 
 // list answers COMMAND LIST [FILTERBY MODULE | ACLCAT | PATTERN value].
-func list(r *route.Router, _ command.Table, _ *command.Command, cmd resp.Command) bool {
+func list(v View, _ *command.Command, cmd resp.Command) bool {
 	filter := func(*command.Own) bool { return len(cmd.Args) == 2 }
 	if len(cmd.Args) == 5 && resp.IsWord(cmd.Args[2], "FILTERBY") {
 		value := strings.ToLower(string(cmd.Args[4]))
@@ -86,7 +103,7 @@ func list(r *route.Router, _ command.Table, _ *command.Command, cmd resp.Command
 			}
 		}
 	}
-	return r.RelayRewritten(cmd, func(reply []byte) []byte {
+	return v.RelayRewritten(cmd, func(reply []byte) []byte {
 		if all, ok := resp.Elements(reply); ok {
 			return resp.Array(append(all, names...))
 		}
@@ -95,10 +112,10 @@ func list(r *route.Router, _ command.Table, _ *command.Command, cmd resp.Command
 }
 
 // docs answers COMMAND DOCS [name …]. The reply is a map of the commands that exist.
-func docs(r *route.Router, table command.Table, _ *command.Command, cmd resp.Command) bool {
-	resp3 := r.Lane.RESP3
+func docs(v View, _ *command.Command, cmd resp.Command) bool {
+	resp3 := v.RESP3
 	var own [][]byte
-	names := table.OwnNames(cmd.Args)
+	names := v.Table.OwnNames(cmd.Args)
 	for i := range command.AllOwn {
 		for n, o := range command.AllOwn[i].WithSubs() {
 			if len(cmd.Args) == 2 && n == 0 || contains(names, o) {
@@ -106,7 +123,7 @@ func docs(r *route.Router, table command.Table, _ *command.Command, cmd resp.Com
 			}
 		}
 	}
-	return r.RelayRewritten(cmd, func(reply []byte) []byte {
+	return v.RelayRewritten(cmd, func(reply []byte) []byte {
 		all, ok := resp.Elements(reply)
 		if !ok {
 			return reply
@@ -129,32 +146,32 @@ func contains(names []*command.Own, o *command.Own) bool {
 }
 
 // getKeys answers COMMAND GETKEYS and COMMAND GETKEYSANDFLAGS for Leash's own commands.
-func getKeys(r *route.Router, table command.Table, c *command.Command, cmd resp.Command) bool {
+func getKeys(v View, c *command.Command, cmd resp.Command) bool {
 	if len(cmd.Args) < 3 {
-		return r.RelayAny(cmd)
+		return v.RelayAny(cmd)
 	}
-	o := table.Own(cmd.Args[2])
+	o := v.Table.Own(cmd.Args[2])
 	if o == nil {
-		return r.RelayAny(cmd)
+		return v.RelayAny(cmd)
 	}
 	keys := o.KeysOf(cmd.Args[2:])
 	switch {
 	case o.Keys == command.NoKey:
-		return r.Fail("ERR The command has no key arguments")
+		return v.Fail("ERR The command has no key arguments")
 	case !o.ArityOK(cmd.Args[2:]):
-		return r.Fail(msgArity)
+		return v.Fail(msgArity)
 	case len(keys) == 0:
-		return r.Fail("ERR Invalid arguments specified for command")
+		return v.Fail("ERR Invalid arguments specified for command")
 	}
 	b := resp.AppendArray(nil, len(keys))
 	for _, key := range keys {
 		if c.Name == "command|getkeys" {
 			b = resp.AppendBulk(b, key)
 		} else {
-			b = resp.AppendSet(resp.AppendBulk(resp.AppendArray(b, 2), key), r.Lane.RESP3, o.Use.KeyFlags...)
+			b = resp.AppendSet(resp.AppendBulk(resp.AppendArray(b, 2), key), v.RESP3, o.Use.KeyFlags...)
 		}
 	}
-	return r.Answer(b)
+	return v.Answer(b)
 }
 
 // Help is the reply of a HELP command of Leash, in the form of Redis's own HELP subcommands: a
