@@ -157,8 +157,8 @@ func (d *Description) writeTo(b *bytes.Buffer) {
 		"qbuf=%d qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=r cmd=%s "+
 		"user=%s redir=%d resp=%d "+
 		"lib-name=%s lib-ver=%s\n",
-		d.ID, d.Addr, d.LocalAddr, d.Descriptor, d.Name, int(d.Age.Seconds()), int(d.Idle.Seconds()), d.Flags(), d.DB, d.Sub,
-		d.PSub, d.SSub, d.Multi,
+		d.ID, d.Addr, d.LocalAddr, d.Descriptor, d.Name, int(d.Age.Seconds()), int(d.Idle.Seconds()), d.Flags(), d.DB,
+		d.Sub, d.PSub, d.SSub, d.Multi,
 		d.Requests, d.Output, d.Requests+d.Output, d.Command, d.User, d.Tracking.Redirect, d.Protocol,
 		d.LibName, d.LibVersion)
 }

@@ -67,7 +67,8 @@ func Wait(r *route.Router, up *upstream.Upstream, cmd resp.Command,
 // waitOn sends request on every connection after it has moved the connection's offset, and waits
 // for the replies. stuck reports whether one offset could not be moved. The answer of that node
 // then says nothing about the session's writes.
-func waitOn(r *route.Router, pins []*route.Pin, offsets []offset, request []byte) (answers []*route.Answer, stuck bool) {
+func waitOn(r *route.Router, pins []*route.Pin, offsets []offset, request []byte) (answers []*route.Answer,
+	stuck bool) {
 	for i, own := range pins {
 		switch a := moveOffset(r, own, offsets[i]); {
 		case a == nil:
