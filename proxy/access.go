@@ -136,7 +136,7 @@ func (s *session) forbid(c *command.Command, refusal string) bool {
 func (s *session) demandAuth(c *command.Command, cmd resp.Command) bool {
 	switch {
 	case c.Subs != nil && len(cmd.Args) > 1:
-		return s.unknownSub(c, cmd)
+		return s.fail(command.UnknownSub(c, cmd.Args[1]))
 	case !c.ArityOK(cmd.Args) && c.Name == "exec":
 		return s.fail(transaction.ExecArity)
 	case !c.ArityOK(cmd.Args):

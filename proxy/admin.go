@@ -61,7 +61,7 @@ func (s *session) adminUnknown(c *command.Command, cmd resp.Command) bool {
 	case len(cmd.Args) < 2:
 		return s.router.WrongArity(c)
 	}
-	return s.unknownSub(c, cmd)
+	return s.fail(command.UnknownSub(c, cmd.Args[1]))
 }
 
 // adminHelp answers LEASH HELP. Every user who is authenticated may run it.

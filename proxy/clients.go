@@ -42,7 +42,7 @@ func noTouch(s *session, c *command.Command, cmd resp.Command) bool {
 	if len(cmd.Args) == 3 && s.router.Authenticated() && resp.IsWord(cmd.Args[2], "OFF") {
 		return s.ok()
 	}
-	return s.refuse(c, cmd)
+	return s.router.Refuse(c, cmd)
 }
 
 // sortedSessions returns all sessions, oldest first.

@@ -4,6 +4,7 @@ import (
 	"leash/proxy/cluster"
 	"leash/proxy/command"
 	"leash/proxy/resp"
+	"leash/proxy/route"
 )
 
 const msgNoCluster = "ERR This instance has cluster support disabled"
@@ -18,7 +19,7 @@ func clusterHandlers() handlers {
 		"MEET",
 		"REPLICATE", "RESET", "SAVECONFIG", "SET-CONFIG-EPOCH", "SETSLOT",
 	} {
-		all["CLUSTER|"+name] = onCluster((*session).refuse)
+		all["CLUSTER|"+name] = onCluster(onRouter((*route.Router).Refuse))
 	}
 	for name, run := range cluster.Commands() {
 		all["CLUSTER|"+name] = onCluster(func(s *session, _ *command.Command, cmd resp.Command) bool {

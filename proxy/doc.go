@@ -13,9 +13,10 @@
 //
 //	session.go, handlers.go               a session: dispatch, the function of each command
 //	package command                       the command table
-//	package route                         relaying: which node, which link; several nodes
+//	package route                         relaying: which node, which link; the checks of rights
 //	package call, owner.go                calls in flight: order of the replies, redirects
 //	package merge                         one reply of several nodes' replies
+//	packages masters, scripts, clients …  families of commands that need little of a session
 //	input.go, package client              what comes from the client and goes to it
 //	blocking.go, transaction.go           commands that need a connection of their own
 //	subscribe.go, publish.go, tracking.go pub/sub and client-side caching

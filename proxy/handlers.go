@@ -8,6 +8,7 @@ import (
 	"leash/proxy/command"
 	"leash/proxy/commandinfo"
 	"leash/proxy/resp"
+	"leash/proxy/route"
 	"leash/proxy/scripts"
 	"leash/proxy/subscribers"
 )
@@ -20,11 +21,11 @@ type handlers map[string]handler
 
 // classHandlers run the commands that have no handler of their own, by class.
 var classHandlers = map[command.Class]handler{
-	command.Relayed:   relay,
+	command.Relayed:   onRouter((*route.Router).Relay),
 	command.AnyNode:   relayAny,
 	command.SplitUp:   split,
 	command.Pinned:    (*session).block,
-	command.Refused:   (*session).refuse,
+	command.Refused:   onRouter((*route.Router).Refuse),
 	command.LeashOnly: (*session).lock,
 }
 
@@ -101,9 +102,6 @@ func pubsubHandlers() handlers {
 	}
 	return all
 }
-
-// relay sends a command to the node of its first key.
-func relay(s *session, c *command.Command, cmd resp.Command) bool { return s.router.Relay(c, cmd) }
 
 // relayAny sends a command to the node that serves the session's commands without keys.
 func relayAny(s *session, _ *command.Command, cmd resp.Command) bool { return s.router.RelayAny(cmd) }

@@ -196,8 +196,8 @@ func (s *session) dispatch(cmd resp.Command) bool {
 			return ok
 		}
 	}
-	if s.server.up.AnyBusy() {
-		if reply := s.busyReply(c, cmd); reply != nil {
+	if s.server.up.AnyBusy() && s.tx == nil { // a transaction has a pinned connection
+		if reply := s.router.BusyReply(c, cmd); reply != nil {
 			return s.answer(reply)
 		}
 	}

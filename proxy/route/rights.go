@@ -41,6 +41,14 @@ func (r *Router) Ready(c *command.Command, cmd resp.Command) bool {
 // WrongArity answers a command with Redis's error for a wrong number of arguments.
 func (r *Router) WrongArity(c *command.Command) bool { return r.Fail(command.WrongArity(c)) }
 
+// Refuse answers a command that Leash does not run, because it would harm other clients.
+func (r *Router) Refuse(c *command.Command, cmd resp.Command) bool {
+	if c.Subs != nil && len(cmd.Args) > 1 {
+		return r.Fail(command.UnknownSub(c, cmd.Args[1]))
+	}
+	return !r.Ready(c, cmd) || r.Fail(c.Refusal())
+}
+
 // Denial returns the error for a user who may not run a command that Leash runs itself. It is empty
 // if the user may. It blocks for a round trip, unless Redis has been asked within the last second.
 func (r *Router) Denial(c *command.Command, cmd resp.Command) string {

@@ -1,4 +1,4 @@
-package proxy
+package route
 
 import (
 	"leash/proxy/command"
@@ -14,24 +14,20 @@ var allowedWhileBusy = map[string]bool{
 	"reset": true, "script|kill": true, "shutdown": true, "unwatch": true, "watch": true,
 }
 
-// busyReply returns Redis's BUSY error if the node runs a slow script, and nil otherwise. It is for
+// BusyReply returns Redis's BUSY error if the node runs a slow script, and nil otherwise. It is for
 // commands that Leash answers itself. Leash asks Redis each time, so the error is never out of
 // date.
-func (s *session) busyReply(c *command.Command, cmd resp.Command) []byte {
-	node := s.busyNode(c, cmd)
-	if node == nil || !s.router.Authenticated() {
+func (r *Router) BusyReply(c *command.Command, cmd resp.Command) []byte {
+	node := r.busyNode(c, cmd)
+	if node == nil || !r.Authenticated() || !r.Barrier() {
 		return nil
 	}
-	if s.tx != nil || !s.router.Barrier() { // a transaction has a pinned connection
-		return nil
-	}
-	return node.BusyReply(s.ctx)
+	return node.BusyReply(r.ctx)
 }
 
 // busyNode returns the busy node that would run the command, or nil if there is none.
-func (s *session) busyNode(c *command.Command, cmd resp.Command) *upstream.Node {
-	up := s.server.up
-	t := up.Topology()
+func (r *Router) busyNode(c *command.Command, cmd resp.Command) *upstream.Node {
+	t := r.up.Topology()
 	switch {
 	case c == nil || !c.ArityOK(cmd.Args):
 	case c.Own != nil:
