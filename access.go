@@ -7,6 +7,7 @@ import (
 
 	"leash/internal/config"
 	"leash/internal/limits"
+	"leash/lockcmd"
 	"leash/proxy/pubsub"
 	"leash/proxy/upstream"
 )
@@ -30,6 +31,15 @@ func checkAccess(cfg config.Config, up *upstream.Upstream, log *slog.Logger) err
 		log.Info("redis wants a password: clients must send AUTH, or start Leash with --trust-clients")
 	}
 	return nil
+}
+
+// nameHolds returns what --limit-name-holds says; nil without the flag.
+func nameHolds(cfg config.Config) lockcmd.NameHolds {
+	if len(cfg.LimitNameHolds) == 0 {
+		return nil
+	}
+	all, _ := limits.ParseNameHolds(cfg.LimitNameHolds, pubsub.Match) // checked by Validate
+	return all
 }
 
 // holdLimits returns what --limit-hold says of the name of a lock; nil without the flag.

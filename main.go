@@ -98,6 +98,9 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	defer background(func(ctx context.Context) error { collector.Run(ctx, cores); return nil }, nil)()
 	level := new(slog.LevelVar)
 	level.Set(cfg.LogLevel)
+	if cfg.MaxMemory > 0 && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(cfg.MaxMemory)
+	}
 	log := newLogger(cfg.LogFormat, level, stderr)
 	slog.SetDefault(log) // for panics in code that has no logger
 	warnOfPublicFile(cfg, log)

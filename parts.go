@@ -78,7 +78,7 @@ func upstreamConfig(cfg config.Config, c certificates, password *password.Source
 func lockConfig(cfg config.Config, up *upstream.Upstream) lockcmd.Config {
 	return lockcmd.Config{
 		WatchdogTimeout: cfg.WatchdogTimeout, Publish: cfg.LockPublish,
-		TokenTTL: cfg.TokenTTL, MaxHold: cfg.MaxHold, MaxHoldOf: holdLimits(cfg), MaxWaiters: cfg.MaxWaiters, UpstreamTimeout: cfg.UpstreamTimeout,
+		TokenTTL: cfg.TokenTTL, MaxHold: cfg.MaxHold, MaxHoldOf: holdLimits(cfg), NameHolds: nameHolds(cfg), MaxWaiters: cfg.MaxWaiters, UpstreamTimeout: cfg.UpstreamTimeout,
 		FailoverGrace: grace(cfg), Owners: up.Owners,
 		Database: up.Database, Links: up,
 	}
@@ -87,7 +87,7 @@ func lockConfig(cfg config.Config, up *upstream.Upstream) lockcmd.Config {
 func proxyConfig(cfg config.Config, c certificates) proxy.Config {
 	return proxy.Config{
 		Listen: cfg.Listen, MaxClients: cfg.MaxClients, MaxBulk: cfg.MaxBulk, MaxArgs: cfg.MaxArgs,
-		MaxClientOutput: cfg.MaxClientOutput, PeerTimeout: cfg.PeerTimeout, DrainTimeout: cfg.DrainTimeout,
+		MaxClientOutput: cfg.MaxClientOutput, MaxMemory: cfg.MaxMemory, PeerTimeout: cfg.PeerTimeout, DrainTimeout: cfg.DrainTimeout,
 		OnDisconnect: cfg.OnDisconnect, ProxyProtocol: cfg.ProxyProtocol, TrustClients: cfg.TrustClients, Version: config.Version(), Announce: cfg.Announce,
 		RequireAuth: cfg.RequireAuth, ProtectedMode: cfg.ProtectedMode, Deny: cfg.Deny, AllowAdmin: cfg.AllowAdmin,
 		UserLimits: cfg.UserLimits(), AddressClients: cfg.LimitAddressClients, AcceptRate: cfg.LimitAccepts,

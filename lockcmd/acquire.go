@@ -30,6 +30,9 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 		return c.timeout(dst, msgRefused)
 	}
 	if own == nil {
+		if full := s.nameLimit(1, opts.key); full != "" {
+			return appendError(dst, full)
+		}
 		s.awaitRenewals(ctx)
 	}
 	asked := opts.ttl

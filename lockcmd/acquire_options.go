@@ -111,6 +111,19 @@ func (s *Service) maxHoldOf(keys []string) time.Duration {
 	return most
 }
 
+// nameLimit returns the error for an acquire of keys that would give n holds each, if there are too
+// many of their names. It is empty if there is room.
+func (s *Service) nameLimit(n int64, keys ...string) string {
+	if s.cfg.NameHolds == nil {
+		return ""
+	}
+	if pattern := s.cfg.NameHolds.Full(keys, n); pattern != "" {
+		s.stats.nameLimited.Add(1)
+		return msgNameLimit + pattern + "'"
+	}
+	return ""
+}
+
 // parseBlock returns whether a command waits, and how long. A block of 0 has no limit.
 func (o options) parseBlock() (wait bool, block time.Duration, msg string) {
 	switch {

@@ -18,6 +18,16 @@ const (
 	PublishPlain   = "plain"   // PUBLISH only: no Java peer runs in cluster mode
 )
 
+// NameHolds counts holds by the names of their locks. Its methods do not block, and are safe for
+// concurrent use.
+type NameHolds interface {
+	// Full returns what names there are too many of, as a pattern, if each of the names was held n
+	// times more. It is empty if there is room for all.
+	Full(names []string, n int64) (pattern string)
+	// Add changes how often a name is held.
+	Add(name string, n int64)
+}
+
 // Config configures a Service. The zero value is valid.
 type Config struct {
 	// TTL of a hold without LEASE and TTL; if zero, 30 s. At least MinTTL.
@@ -32,6 +42,9 @@ type Config struct {
 	// MaxHoldOf returns the longest time for a lock of that name, in addition to MaxHold; 0 for no
 	// limit. It does not block. If nil, MaxHold is for all names.
 	MaxHoldOf func(key string) time.Duration
+	// NameHolds limits how many locks and permits clients of this Leash hold, by their names. nil:
+	// no limit.
+	NameHolds NameHolds
 	// how long a lock script may take before its outcome is unknown; if zero, 10 s
 	UpstreamTimeout time.Duration
 

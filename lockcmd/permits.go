@@ -30,6 +30,9 @@ func (c *Carrier) acquirePermits(ctx context.Context, dst []byte, args [][]byte)
 	case s.waits.Draining():
 		return appendError(dst, msgDraining)
 	}
+	if full := s.nameLimit(max(count, 1), opts.key); full != "" {
+		return appendError(dst, full)
+	}
 	s.awaitRenewals(ctx)
 	a := c.newPermitAcquisition(opts, max(count, 1))
 	if opts.id != "" && a.hasPendingRequest() {

@@ -43,6 +43,7 @@ const (
 	msgElsewhere     = "LOCKELSEWHERE this owner's hold belongs to another connection, use LOCK.ATTACH to move it here"
 	msgDeadlock      = "LOCKDEADLOCK this connection holds the key under another owner and would wait for itself"
 	msgLimit         = "LOCKLIMIT too many commands wait on this Leash, see --max-waiters"
+	msgNameLimit     = "LOCKLIMIT this Leash has as many holds as --limit-name-holds permits for '"
 	msgKind          = "LOCKKIND this owner holds the key in another mode and would wait for itself"
 	msgIsRenewed     = "ERR this hold is renewed automatically, only a hold with LEASE can be extended"
 	msgNoPushes      = "ERR LOCK.NOTIFY needs RESP3: send HELLO 3 first, or use LOCK.AWAITLOSS"

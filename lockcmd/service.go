@@ -80,6 +80,9 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log
 		Leash: newUUID(), TTL: cfg.WatchdogTimeout, Cluster: s.redis.IsCluster, Watchdog: s.watchdog,
 		Service: afterwards{s}, Log: log, Stopped: s.redis.Stopped,
 	})
+	if cfg.NameHolds != nil {
+		s.holds.Count = cfg.NameHolds.Add
+	}
 	if cfg.FailoverGrace != 0 {
 		s.graces = failover.New(failover.Config{
 			Grace: cfg.FailoverGrace, Lease: cfg.WatchdogTimeout, Owners: cfg.Owners, Redis: s.redis,

@@ -73,6 +73,9 @@ func (c *Carrier) macquire(ctx context.Context, dst []byte, args [][]byte) []byt
 	case s.waits.Draining():
 		return appendError(dst, msgDraining)
 	}
+	if full := s.nameLimit(1, keys...); full != "" {
+		return appendError(dst, full)
+	}
 	s.awaitRenewals(ctx)
 	bound := 0
 	if o.quorum != nil {

@@ -27,10 +27,12 @@ type Stats struct {
 	Timeouts      int64 // commands answered with LOCKTIMEOUT
 	Taken         int64 // acquires answered with nil, because the lock was taken
 	// commands answered with LOCKLIMIT because too many wait
-	Limited  int64
-	Undone   int64            // acquires of unknown outcome that were taken back
-	Losses   map[string]int64 // lost holds by reason
-	Restored int64            // holds written back to a new master
+	Limited int64
+	// acquires answered with LOCKLIMIT because of Config.NameHolds
+	NameLimited int64
+	Undone      int64            // acquires of unknown outcome that were taken back
+	Losses      map[string]int64 // lost holds by reason
+	Restored    int64            // holds written back to a new master
 	// longest time left of a grace period; 0 for none
 	GraceLeft    time.Duration
 	GraceMasters int64 // masters in their grace period
@@ -43,7 +45,7 @@ type Stats struct {
 
 // counters are the live figures for Stats.
 type counters struct {
-	acquires, releases, handovers, timeouts, taken, undone, restored atomic.Int64
+	acquires, releases, handovers, timeouts, taken, undone, restored, nameLimited atomic.Int64
 
 	handoverTimes histogram.Histogram
 
@@ -72,7 +74,8 @@ func (s *Service) Stats() Stats {
 		Acquires: c.acquires.Load(), Releases: c.releases.Load(),
 		Handovers: c.handovers.Load(), Renewals: s.watchdog.Stats.Renewals.Load(),
 		RenewalLag: time.Duration(s.watchdog.Stats.Lag.Load()), Timeouts: c.timeouts.Load(),
-		Limited: waits.Limited.Load(), Restored: c.restored.Load(), Undone: c.undone.Load(),
+		Limited: waits.Limited.Load(), NameLimited: c.nameLimited.Load(),
+		Restored: c.restored.Load(), Undone: c.undone.Load(),
 		Unlogged: s.losses.unlogged.Load(),
 		Losses:   make(map[string]int64, len(lossReasons)),
 	}

@@ -81,7 +81,8 @@ func (s *session) refreshAccess() {
 	entered, p := s.router.Authenticated(), &s.server.permissions
 	s.input.parser.Limits.Unauthenticated = !entered
 	s.modes &^= modeRestricted
-	if !entered && s.server.cfg.RequireAuth || !p.denied.Empty() || !p.adminOnly.Empty() || s.server.users != nil {
+	if !entered && s.server.cfg.RequireAuth || !p.denied.Empty() || !p.adminOnly.Empty() || s.server.users != nil ||
+		s.server.memory.most > 0 {
 		s.modes |= modeRestricted
 	}
 	if s.quota != nil {
@@ -108,6 +109,9 @@ func (s *session) restricted(c *command.Command, cmd resp.Command) (handled, ok 
 		if handled, ok := s.withinQuota(c); handled {
 			return true, ok
 		}
+	}
+	if s.refusesMemory(c, cmd) {
+		return true, s.forbid(c, msgMemory)
 	}
 	if c == nil {
 		return false, true

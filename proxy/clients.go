@@ -159,11 +159,12 @@ func (o *owner) Describe() *clients.Description {
 
 // activity is what CLIENT LIST shows of a session.
 type activity struct {
-	command atomic.Pointer[command.Command] // the last one
-	seen    atomic.Int64                    // when the last bytes came, by Server.clock
-	queued  atomic.Int64                    // commands since MULTI, and MULTI itself; 0 outside a transaction
-	noEvict atomic.Bool                     // CLIENT NO-EVICT
-	labels  atomic.Pointer[clients.Labels]  // nil until used; never changed in place
+	command     atomic.Pointer[command.Command] // the last one
+	seen        atomic.Int64                    // when the last bytes came, by Server.clock
+	queued      atomic.Int64                    // commands since MULTI, and MULTI itself; 0 outside a transaction
+	queuedBytes atomic.Int64                    // of these commands
+	noEvict     atomic.Bool                     // CLIENT NO-EVICT
+	labels      atomic.Pointer[clients.Labels]  // nil until used; never changed in place
 	// Unix nanoseconds from which on the client should have authenticated; 0 if it has, or need not
 	strangerSince atomic.Int64
 	since         time.Time // when the client came; not changed later
@@ -181,5 +182,6 @@ func (s *session) updateDescription() {
 	}
 	if s.tx != nil || s.activity.queued.Load() > 0 {
 		s.activity.queued.Store(s.tx.Len())
+		s.activity.queuedBytes.Store(s.tx.Size())
 	}
 }

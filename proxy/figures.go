@@ -28,8 +28,10 @@ type Figures struct {
 	Locks         lockcmd.Stats
 	Subscriptions pubsub.Stats
 
-	LimitRefusals map[string]int64 // by the name of the kind in package limits, or address_clients
+	LimitRefusals map[string]int64 // by the name of the kind in package limits, address_clients, name_holds or memory
 	LimitDelays   map[string]int64 // of commands and accepts
+
+	MemoryUsed, MemoryLimit int64 // bytes of the process; the limit is 0 without --max-memory
 
 	CertificateErrors int64
 	Panics            int64
@@ -55,10 +57,11 @@ var disconnectionReasons = [...]string{
 	"lock_moved_to_another_connection", "output_limit", "output_budget", "output_limit_of_subscribers",
 	"peer_timeout", "credential_refused", "internal_error", "server_stops", "protected_mode",
 	"user_limit", "address_limit", "login_timeout", "idle_timeout",
+	"memory_limit", "user_output_limit",
 }
 
 // LimitNames are the keys of Figures.LimitRefusals.
-func LimitNames() []string { return append(limits.Names[:], "address_clients") }
+func LimitNames() []string { return append(limits.Names[:], "address_clients", "name_holds", "memory") }
 
 // DisconnectionReasons are the keys of Figures.Disconnections.
 func DisconnectionReasons() []string { return append(disconnectionReasons[:], "other") }
@@ -79,6 +82,9 @@ func (s *Server) Figures() Figures {
 	}
 	f.LimitRefusals = s.users.Refused()
 	f.LimitRefusals["address_clients"] = s.addresses.Refused()[limits.Clients.String()]
+	f.LimitRefusals["name_holds"] = f.Locks.NameLimited
+	f.LimitRefusals["memory"] = s.memory.refused.Load()
+	f.MemoryUsed, f.MemoryLimit = memoryUsed(), s.memory.most
 	f.LimitDelays = map[string]int64{"commands": s.users.Delayed(), "accepts": st.acceptsDelayed.Load()}
 	for i := range classes {
 		f.Commands[className(i)], f.Errors[className(i)] = st.commands[i].Load(), st.errors[i].Load()

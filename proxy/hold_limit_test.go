@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"leash/internal/limits"
 	"leash/internal/redistest"
 	"leash/proxy/pubsub"
 )
@@ -41,5 +42,48 @@ func TestHoldsEndByTheirName(t *testing.T) {
 	}
 	if got := do(t, c, "LOCK.TTL", "other"); got[0] != ':' || got[1] == '-' {
 		t.Errorf("the lock without a pattern: got %q", got)
+	}
+}
+
+// TestHoldsAreLimitedByTheirNames checks that clients together get no more locks and permits of a
+// pattern than permitted, and that the end of a hold makes room.
+func TestHoldsAreLimitedByTheirNames(t *testing.T) {
+	t.Parallel()
+	l := startLeash(t, []string{redistest.Start(t).Addr}, func(o *options) {
+		all, err := limits.ParseNameHolds([]string{"order:*=2"}, pubsub.Match)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.locks.NameHolds = all
+	})
+	const refusal = "-LOCKLIMIT this Leash has as many holds as --limit-name-holds permits for 'order:*'\r\n"
+	a, b := l.dial(t), l.dial(t)
+	again := []string{"LOCK.ACQUIRE", "order:1", "OWNER", "me"}
+	if got := do(t, a, again...); got[0] != ':' {
+		t.Fatal(got)
+	}
+	token(t, b, "order:2")
+	for _, args := range [][]string{{"LOCK.ACQUIRE", "order:3"}, {"LOCK.ACQUIRE", "order:3", "BLOCK", "0"},
+		{"LOCK.MACQUIRE", "2", "free", "order:3"}, {"SEM.ACQUIRE", "order:s"}, {"LOCK.ACQUIRE", "order:2", "BLOCK", "0"}} {
+		want(t, a, refusal, args...)
+	}
+	if got := do(t, a, again...); got[0] != ':' { // it has that already
+		t.Error(got)
+	}
+	token(t, a, "free")
+	want(t, a, refusal, "LOCK.ACQUIRE", "order:3")
+	want(t, a, ":1\r\n", "LOCK.RELEASE", "order:1", "OWNER", "me", "ALL")
+	want(t, a, ":1\r\n", "SEM.INIT", "order:s", "5")
+	want(t, a, refusal, "SEM.ACQUIRE", "order:s", "COUNT", "2")
+	if got := do(t, a, "SEM.ACQUIRE", "order:s"); got[0] != '$' {
+		t.Fatal(got)
+	}
+	want(t, a, refusal, "LOCK.ACQUIRE", "order:3")
+	b.Close()
+	eventually(t, "the end of a connection makes room", func() bool {
+		return strings.HasPrefix(do(t, a, "LOCK.ACQUIRE", "order:3"), ":")
+	})
+	if n := l.Figures().LimitRefusals["name_holds"]; n < 8 {
+		t.Errorf("counted %d refusals", n)
 	}
 }

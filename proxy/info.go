@@ -53,6 +53,9 @@ func (s *Server) infoFields(line func(name string, value any)) {
 			n.Limit, n.Refused))
 	}
 	line("max_clients", s.Settings().MaxClients)
+	line("memory", memoryUsed())
+	line("max_memory", s.memory.most)
+	line("memory_refusals", s.memory.refused.Load())
 	s.stats.lines(line)
 	s.certificateLines(line)
 	locks := s.locks.Stats()
@@ -61,6 +64,7 @@ func (s *Server) infoFields(line func(name string, value any)) {
 	line("renewal_lag_ms", locks.RenewalLag.Milliseconds())
 	line("waiters", locks.Waiters)
 	line("waiters_refused", locks.Limited)
+	line("holds_refused", locks.NameLimited)
 	for _, reason := range slices.Sorted(maps.Keys(locks.Losses)) {
 		line("locks_lost_"+reason, locks.Losses[reason])
 	}

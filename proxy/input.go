@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"leash/proxy/call"
 	"leash/proxy/resp"
@@ -38,11 +39,12 @@ var errLeaving = errors.New("proxy: server is stopping")
 // next read. With two batches, a command took 8.4 µs instead of 11.3 µs when measured.
 type input struct {
 	parser  resp.Parser
-	batch   *batch      // is being read into; nil before the first read
-	spare   *batch      // the previous one; calls may still refer to it
-	burst   int         // bytes of the batches before that were filled one after the other
-	mu      *sync.Mutex // of the session
-	garbage *garbage    // of the server
+	batch   *batch       // is being read into; nil before the first read
+	spare   *batch       // the previous one; calls may still refer to it
+	burst   int          // bytes of the batches before that were filled one after the other
+	mu      *sync.Mutex  // of the session
+	garbage *garbage     // of the server
+	large   atomic.Int64 // bytes of batches above keptBatch; safe for concurrent use
 }
 
 // batch is a buffer of bytes read from the client. Commands are parsed and sent without a copy, so
@@ -119,6 +121,7 @@ func (in *input) prepare() {
 		in.parser.Forget()
 		in.retire(in.spare)
 		in.spare = nil
+		in.large.Store(large(in.batch))
 	}
 }
 
@@ -199,5 +202,16 @@ func (in *input) take(size, need int) *batch {
 			return b
 		}
 	}
+	if size > keptBatch {
+		in.large.Store(int64(size) + large(in.batch))
+	}
 	return &batch{buf: make([]byte, size), garbage: in.garbage}
+}
+
+// large returns the length of a batch if that is large, and otherwise 0.
+func large(b *batch) int64 {
+	if n := b.size(); n > keptBatch {
+		return int64(n)
+	}
+	return 0
 }

@@ -289,3 +289,39 @@ func TestAcceptRate(t *testing.T) {
 		t.Error("no delay was counted")
 	}
 }
+
+// TestLimitOfOutput checks that clients of a user are closed for whom Leash keeps too much, and
+// that holders and other users are not.
+func TestLimitOfOutput(t *testing.T) {
+	t.Parallel()
+	redis, admin := startOpen(t)
+	const size = 16 << 20 // more than the sockets keep
+	want(t, admin, "+OK\r\n", "SET", "large", strings.Repeat("x", size))
+	l := limited(t, redis, limits.Limits{limits.Output: size + size/2})
+	silent := func(user string, hold bool) *redistest.Client {
+		c := enter(t, l, user)
+		if hold {
+			token(t, c, "lock")
+		}
+		if err := c.Send(redistest.Command("GET", "large")); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	other := silent("anyone", false)
+	holder := silent("app", true)
+	silent("app", false)
+	silent("app", false)
+	eventually(t, "two clients are closed", func() bool {
+		return l.Figures().Disconnections["user_output_limit"] == 2
+	})
+	for _, c := range []*redistest.Client{holder, other} {
+		if got, err := c.Read(); len(got) < size || err != nil {
+			t.Errorf("a client who may stay got %d bytes, %v", len(got), err)
+		}
+	}
+	want(t, holder, ":1\r\n", "LOCK.RELEASE", "lock")
+	if n := l.Figures().LimitRefusals["output"]; n != 2 {
+		t.Errorf("counted %d", n)
+	}
+}

@@ -47,6 +47,7 @@ type Config struct {
 	Deny            []string      // commands that nobody may run, as Table.Select takes them
 	AllowAdmin      []string      // users who may run commands of category @admin; empty: all may
 	UserLimits      limits.Limits // of each user; zero: none
+	MaxMemory       int64         // bytes that the process may use; if zero, without a limit
 	AddressClients  int           // connections of one address; if zero, as many as MaxClients
 	AcceptRate      int           // new connections a second; if zero, without a limit
 	LoginTime       time.Duration // how long a client may take to authenticate; if zero, for ever
@@ -93,12 +94,13 @@ type Server struct {
 	scans   scan.Scans
 	stats   stats
 	garbage garbage
+	memory  memory
 	clock   atomic.Int64 // seconds since started; the session check updates it
 	started time.Time
 
 	ctx     context.Context // done when the server has stopped
 	cancel  context.CancelFunc
-	running sync.WaitGroup // writers, watchers, session check, garbage
+	running sync.WaitGroup // writers, watchers, session check, garbage, memory
 
 	// mu guards the fields below. Never held across I/O.
 	mu       sync.Mutex
@@ -139,6 +141,7 @@ func New(cfg Config, up *upstream.Upstream, locks *lockcmd.Service, exchange *pu
 	s.relaying.Nodes, s.relaying.Commands, s.relaying.Script, s.relaying.Log = up, table, s.scripts.Find, log
 	s.users = limits.New(cfg.UserLimits)
 	s.addresses = limits.New(limits.Limits{limits.Clients: int64(cfg.AddressClients)})
+	s.memory.init(cfg.MaxMemory)
 	if cfg.AcceptRate > 0 {
 		s.accepts = limits.NewBucket(int64(cfg.AcceptRate))
 	}
@@ -178,6 +181,9 @@ func (s *Server) Serve(ctx context.Context, lns []net.Listener) error {
 		return errors.New("proxy: server has been closed")
 	}
 	s.start("garbage", func() { guard.Repeat(s.ctx, s.log, "garbage", s.collect) })
+	if s.memory.most > 0 {
+		s.start("memory", func() { guard.Repeat(s.ctx, s.log, "memory", s.runMemoryChecks) })
+	}
 	var serving sync.WaitGroup
 	failed := make(chan error, len(lns))
 	listeners := make([]*client.Listener, len(lns))
@@ -213,6 +219,9 @@ func (s *Server) Serve(ctx context.Context, lns []net.Listener) error {
 // are too many.
 func (s *Server) open(c *client.Conn) client.Session {
 	s.pace()
+	if s.refuseForMemory(c) {
+		return nil
+	}
 	one := newSession(s, c)
 	if !s.add(one) {
 		_, _ = c.Try([]byte("-ERR max number of clients reached\r\n"))

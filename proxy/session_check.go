@@ -1,6 +1,11 @@
 package proxy
 
-import "time"
+import (
+	"cmp"
+	"time"
+
+	"leash/internal/limits"
+)
 
 const (
 	sessionCheckInterval = time.Second
@@ -36,7 +41,7 @@ func (s *Server) checkSessions(now time.Time) {
 	most, limit := 0, s.Settings().MaxClientOutput
 	for _, one := range s.all() {
 		size, stalled, over := one.backlog(now)
-		if stalled >= stallTimeout && (over || int64(size) > limit) {
+		if stalled >= stallTimeout && (over || int64(size) > limit || one.stallsMemory(size)) {
 			s.stats.outputLimit.Add(1)
 			s.log.Warn("client does not read its replies, closing it", "session", one.id, "client",
 				one.conn.RemoteAddr(), "bytes", size)
@@ -62,10 +67,42 @@ func (s *Server) checkSessions(now time.Time) {
 		}
 		one.conn.UpdateKeepAlive()
 	}
+	s.limitOutputOfUsers()
 	if total > totalOutput*limit && largest != nil {
 		s.stats.outputLimit.Add(1)
 		s.log.Warn("too much unread output in total, closing the client with the most", "session", largest.id,
 			"bytes", most, "total", total)
 		largest.kill("output budget", false)
 	}
+}
+
+// limitOutputOfUsers closes clients of users for whom Leash keeps more bytes than one user may
+// have.
+func (s *Server) limitOutputOfUsers() {
+	most := s.users.Most(limits.Output)
+	if most == 0 {
+		return
+	}
+	byUser, bytes := make(map[string][]*session), make(map[string]int64)
+	for _, one := range s.all() {
+		user := one.userName()
+		byUser[user] = append(byUser[user], one)
+		bytes[user] += one.buffered()
+	}
+	for user, n := range bytes {
+		if n <= most {
+			continue
+		}
+		clients, freed := closeLargest(byUser[user], n-most, outputLimit)
+		s.users.NoteRefused(limits.Output, int64(clients))
+		s.log.Warn("a user has too much unread output, closed the clients with the most", "user", user,
+			"clients", clients, "bytes", freed, "total", n)
+	}
+}
+
+// userName is the user of the session. Safe for concurrent use.
+func (s *session) userName() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return cmp.Or(s.router.Lane.User, "default")
 }

@@ -63,6 +63,15 @@ func sizeOptions(c *Config) []option {
 					"A client that reads slowly stays connected.",
 			},
 			limits: "1MiB or more"},
+		{name: "max-memory", value: size("size", &c.MaxMemory),
+			summary: "How much memory the process may use; 0 is no limit.",
+			details: []string{
+				"Above 80 % of it, Leash refuses new clients, and commands that need memory, with the error `OOM`. " +
+					"Above all of it, Leash closes the clients for which it keeps the most bytes, holders of locks last. " +
+					"[Access](access.md#memory) says more.",
+				"It is also Go's `GOMEMLIMIT`, unless the environment sets that.",
+			},
+			limits: "0, or 64MiB or more"},
 	}
 }
 

@@ -34,6 +34,8 @@ type Config struct {
 	MaxArgs int
 	// MaxClientOutput is how many bytes of replies may wait for a client that does not read.
 	MaxClientOutput int64
+	// MaxMemory is how many bytes of memory the process may use; 0: no limit.
+	MaxMemory int64
 	// PeerTimeout is how long the host of a client with holds or waiters may be silent.
 	PeerTimeout time.Duration
 	// DrainDelay is how long a stop still accepts clients before it begins.
@@ -72,6 +74,8 @@ type Config struct {
 	LimitAccepts int
 	// LimitHold are the longest times for locks by patterns, in the form pattern=duration.
 	LimitHold []string
+	// LimitNameHolds are the most holds by patterns, in the form pattern=n.
+	LimitNameHolds []string
 	// LimitLogin is how long a client may take to authenticate, and LimitIdle how long it may be
 	// idle; 0: no limit.
 	LimitLogin, LimitIdle time.Duration

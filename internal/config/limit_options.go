@@ -15,13 +15,14 @@ func limitOptions(c *Config) []option {
 		{name: "limit-user", value: userLimits(c),
 			summary: "Most that each user may have at once, such as clients=100,commands=5000.",
 			details: []string{
-				"The kinds are `clients`, `blocked`, `waiters`, `holds`, `subscriptions`, and `commands` a second. " +
+				"The kinds are `clients`, `blocked`, `waiters`, `holds`, `subscriptions`, `commands` a second, and " +
+					"bytes of `output` as in output=64MiB. " +
 					"[Access](access.md#limits) says what each of them counts. A kind that is not given has no limit.",
 				"Clients that send no `AUTH` are one user together, the user `default`. " +
 					"Every Leash counts for itself.",
 			},
 			defaultIs: "none",
-			limits:    "each from 1 to 1000000000"},
+			limits:    "each from 1 to 1000000000, output from 1MiB"},
 		{name: "limit-address-clients", value: count("n", &c.LimitAddressClients),
 			summary: "How many connections one IP address may have; 0 is no limit.",
 			details: []string{"With `--proxy-protocol`, it is the address in the header."},
@@ -38,6 +39,14 @@ func limitOptions(c *Config) []option {
 			},
 			defaultIs: "none",
 			limits:    "100ms or more each"},
+		{name: "limit-name-holds", value: list("pattern=n,...", &c.LimitNameHolds),
+			summary: "How many locks may be held at once whose names match a pattern, as in order:*=100.",
+			details: []string{
+				"One more gets the error `LOCKLIMIT`. The pattern is one of `KEYS`. Permits count by the name of their " +
+					"semaphore. Every Leash counts for itself.",
+			},
+			defaultIs: "none",
+			limits:    "each from 1 to 1000000000"},
 		{name: "limit-login", value: duration("duration", &c.LimitLogin),
 			summary: "How long a client may take to authenticate if it must; 0 is no limit.",
 			details: []string{"Then Leash closes it. Before, its commands may have 10 arguments of 16 KiB, as in Redis."},
@@ -60,7 +69,7 @@ func userLimits(c *Config) value {
 		if err := set(s); err != nil {
 			return err
 		}
-		_, err := limits.Parse(c.LimitUser)
+		_, err := limits.Parse(c.LimitUser, parseSize)
 		if err != nil {
 			c.LimitUser = old
 		}
@@ -71,7 +80,7 @@ func userLimits(c *Config) value {
 
 // UserLimits are the limits of --limit-user.
 func (c Config) UserLimits() limits.Limits {
-	l, _ := limits.Parse(c.LimitUser) // checked by Validate
+	l, _ := limits.Parse(c.LimitUser, parseSize) // checked by Validate
 	return l
 }
 
@@ -83,11 +92,14 @@ func (c Config) HoldLimits() []limits.Hold {
 
 func (c Config) validateLimits() error {
 	var errs []error
-	if _, err := limits.Parse(c.LimitUser); err != nil {
+	if _, err := limits.Parse(c.LimitUser, parseSize); err != nil {
 		errs = append(errs, errors.New("--limit-user "+err.Error()))
 	}
 	if _, err := limits.ParseHolds(c.LimitHold); err != nil {
 		errs = append(errs, errors.New("--limit-hold "+err.Error()))
+	}
+	if _, err := limits.ParseNameHolds(c.LimitNameHolds, nil); err != nil {
+		errs = append(errs, errors.New("--limit-name-holds "+err.Error()))
 	}
 	errs = append(errs,
 		within("limit-address-clients", c.LimitAddressClients, 0, 1000000, strconv.Itoa),

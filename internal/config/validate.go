@@ -35,6 +35,7 @@ func (c Config) Validate() error {
 		within("max-bulk", c.MaxBulk, mib, 4*gib, formatSize),
 		within("max-args", c.MaxArgs, 1024, math.MaxInt32, strconv.Itoa),
 		within("max-client-output", c.MaxClientOutput, mib, math.MaxInt64, formatSize),
+		c.validateMaxMemory(),
 		// TCP keepalive uses whole seconds: one idle second, then three probes.
 		within("peer-timeout", c.PeerTimeout, 4*time.Second, 10*time.Minute, formatDuration),
 		within("drain-delay", c.DrainDelay, 0, 10*time.Minute, formatDuration),
@@ -80,6 +81,13 @@ func word(flag, v string, words []string) error {
 		return fmt.Errorf("--%s %q %w", flag, v, err)
 	}
 	return nil
+}
+
+func (c Config) validateMaxMemory() error {
+	if c.MaxMemory == 0 {
+		return nil
+	}
+	return within("max-memory", c.MaxMemory, 64*mib, math.MaxInt64, formatSize)
 }
 
 // validateTokenTTL: the token counter must last longer than the locks that it numbers.

@@ -12,6 +12,7 @@
 package limits
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -28,28 +29,37 @@ const (
 	Holds                     // locks and permits
 	Subscriptions             // channels and patterns
 	Commands                  // commands a second
+	Output                    // bytes that Leash keeps for the connections
 	Kinds                     // how many there are
 )
 
 // Names are the kinds in flags and metrics.
-var Names = [Kinds]string{"clients", "blocked", "waiters", "holds", "subscriptions", "commands"}
+var Names = [Kinds]string{"clients", "blocked", "waiters", "holds", "subscriptions", "commands", "output"}
 
 func (k Kind) String() string { return Names[k] }
 
 // Limits are the most of each kind. Zero means no limit.
 type Limits [Kinds]int64
 
-// most is the largest limit.
-const most = 1000000000
+const (
+	most        = 1000000000 // the largest limit, but of Output
+	leastOutput = 1 << 20    // bytes; Leash keeps that much for a client which reads
+)
 
-// Parse reads limits of the form "clients=100". The error continues a sentence that begins with the
-// text, as in `has an unknown kind "x"`.
-func Parse(texts []string) (l Limits, err error) {
+// Parse reads limits of the form "clients=100" and "output=64MiB". size reads a number of bytes.
+// The error continues a sentence that begins with the text, as in `has an unknown kind "x"`.
+func Parse(texts []string, size func(string) (int64, error)) (l Limits, err error) {
 	for _, text := range texts {
 		name, number, _ := strings.Cut(text, "=")
 		k, ok := kindOf(name)
 		if !ok {
 			return l, fmt.Errorf("has an unknown kind %q: give %s", name, strings.Join(Names[:], ", "))
+		}
+		if k == Output {
+			if l[k], err = size(number); err != nil || l[k] < leastOutput {
+				return l, errors.New("has no size of 1MiB or more for output: write output=64MiB")
+			}
+			continue
 		}
 		n, err := strconv.ParseInt(number, 10, 64)
 		if err != nil || n < 1 || n > most {

@@ -1,22 +1,35 @@
 package limits
 
 import (
+	"errors"
+	"path"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 )
 
+// sizeOf reads sizes such as 2M.
+func sizeOf(text string) (int64, error) {
+	digits, ok := strings.CutSuffix(text, "M")
+	if !ok {
+		return 0, errors.New("no size")
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	return n << 20, err
+}
+
 func TestParse(t *testing.T) {
-	got, err := Parse([]string{"clients=5", "commands=100"})
-	if want := (Limits{Clients: 5, Commands: 100}); err != nil || got != want {
+	got, err := Parse([]string{"clients=5", "commands=100", "output=2M"}, sizeOf)
+	if want := (Limits{Clients: 5, Commands: 100, Output: 2 << 20}); err != nil || got != want {
 		t.Errorf("got %v, %v; want %v", got, err, want)
 	}
 	for text, want := range map[string]string{
 		"cats=5": `unknown kind "cats"`, "clients": "has no number", "clients=0": "has no number", "holds=x": "has no number",
-		"holds=2000000000": "from 1 to 1000000000",
+		"holds=2000000000": "from 1 to 1000000000", "output=2": "has no size of 1MiB or more", "output=0M": "has no size",
 	} {
-		if _, err := Parse([]string{text}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Parse([]string{text}, sizeOf); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", text, err, want)
 		}
 	}
@@ -146,6 +159,36 @@ func TestHolds(t *testing.T) {
 	for _, text := range []string{"a*", "=1s", "a=1", "a=1ms", "a=-1s", "a="} {
 		if _, err := ParseHolds([]string{text}); err == nil {
 			t.Errorf("%s was accepted", text)
+		}
+	}
+}
+
+// TestNameHolds checks that each pattern counts the names that it matches, and no others.
+func TestNameHolds(t *testing.T) {
+	match := func(pattern, name string) bool { ok, _ := path.Match(pattern, name); return ok }
+	l, err := ParseNameHolds([]string{"order:*=2", "*=5"}, match)
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := func(want string, n int64, names ...string) {
+		t.Helper()
+		if got := l.Full(names, n); got != want {
+			t.Errorf("%d of %v: got %q, want %q", n, names, got, want)
+		}
+	}
+	full("", 1, "order:1", "order:2")
+	full("order:*", 1, "order:1", "order:2", "order:3")
+	full("order:*", 3, "order:1")
+	l.Add("order:1", 1)
+	l.Add("order:1", 1)
+	full("order:*", 1, "other", "order:2")
+	full("", 3, "other")
+	full("*", 4, "other")
+	l.Add("order:1", -1)
+	full("", 1, "order:2")
+	for _, text := range []string{"order:*", "order:*=0", "order:*=30s", "=3", "order:*=2000000000"} {
+		if _, err := ParseNameHolds([]string{text}, match); err == nil {
+			t.Errorf("%q is accepted", text)
 		}
 	}
 }

@@ -102,6 +102,17 @@ func (o *User) Add(k Kind, n int64) {
 // Limits reports whether there is a limit for a kind.
 func (o *User) Limits(k Kind) bool { return o != nil && o.users.most[k] > 0 }
 
+// Most returns the limit of a kind. It is 0 if there is none.
+func (u *Users) Most(k Kind) int64 {
+	if u == nil {
+		return 0
+	}
+	return u.most[k]
+}
+
+// NoteRefused counts n refusals because of a kind that the caller counts itself.
+func (u *Users) NoteRefused(k Kind, n int64) { u.refused[k].Add(n) }
+
 // Pace allows commands, and returns how many: see Bucket.Take. Call it only if Limits(Commands).
 func (o *User) Pace(now time.Time) (commands int, wait time.Duration, ok bool) {
 	commands, wait, ok = o.pace.Take(now)

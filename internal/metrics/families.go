@@ -32,10 +32,14 @@ var families = []family{
 		func(v *values) int64 { return v.HeaderErrors }),
 	single(counter, "leash_client_handshake_errors_total", "Connections whose TLS handshake failed.",
 		func(v *values) int64 { return v.HandshakeErrors }),
-	labelled(counter, "leash_limit_refusals_total", "Refusals because of a limit of a user or of an address, by the limit.",
+	labelled(counter, "leash_limit_refusals_total", "Refusals because of a limit of a user, an address, names or memory.",
 		"limit", proxy.LimitNames(), func(v *values) map[string]int64 { return v.LimitRefusals }),
 	labelled(counter, "leash_limit_delays_total", "Waits because of a rate: of commands, or of new connections.",
 		"limit", []string{"commands", "accepts"}, func(v *values) map[string]int64 { return v.LimitDelays }),
+	single(gauge, "leash_memory_bytes", "Memory that the process uses, with garbage.",
+		func(v *values) int64 { return v.MemoryUsed }),
+	single(gauge, "leash_memory_limit_bytes", "The value of --max-memory; 0 without a limit.",
+		func(v *values) int64 { return v.MemoryLimit }),
 
 	// Commands
 	labelled(counter, "leash_commands_total", "Commands of clients, by the class of docs/commands.md.",

@@ -143,7 +143,7 @@ func (c *Carrier) Attach(ctx context.Context, holds []*Hold, id string, until []
 		h.setLastIDLocked(id)
 		h.since = r.Now() // before a search can find h
 		c.addHoldLocked(h)
-		r.Stats.Holds.add(h.kind, 1)
+		r.count(h, 1)
 		h.startTimerLocked()
 		c.watchIdleLocked(h)
 		c.holdBackPushesLocked(h)

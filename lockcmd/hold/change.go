@@ -88,7 +88,7 @@ func (r *Registry) follow(unsure time.Time, changes ...Change) (released <-chan 
 		}
 		if ch.Over() {
 			r.unindex(h)
-			r.Stats.Holds.add(h.kind, -1)
+			r.count(h, -1)
 			r.Stats.Times.Observe(h.Age())
 			h.Carrier.Guard(-1)
 		}

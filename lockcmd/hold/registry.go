@@ -37,8 +37,11 @@ type Config struct {
 	Cluster  bool          // renewals go by slot
 	Watchdog *renewal.Watchdog
 	Service  Service
-	Log      *slog.Logger    // of panics
-	Stopped  <-chan struct{} // closed when this Leash stops
+	// Count is told how many holds of a lock's name begin, or end if n is negative. It does not
+	// block. nil: nobody is told.
+	Count   func(key string, n int64)
+	Log     *slog.Logger    // of panics
+	Stopped <-chan struct{} // closed when this Leash stops
 }
 
 // Registry has all holds of one Leash: those of its carriers, and some that have just ended. It is
@@ -66,6 +69,14 @@ type Stats struct {
 // NewRegistry makes a Registry without holds.
 func NewRegistry(cfg Config) *Registry {
 	return &Registry{Config: cfg, began: time.Now(), holds: newIndex()}
+}
+
+// count counts holds like h that begin, or that end if n is negative.
+func (r *Registry) count(h *Hold, n int64) {
+	r.Stats.Holds.add(h.kind, n)
+	if r.Count != nil {
+		r.Count(h.Key(), n)
+	}
 }
 
 // Now is the time since the Registry was made, in ms. It fits into 32 bits, because there may be a

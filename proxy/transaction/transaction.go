@@ -78,6 +78,14 @@ func (t *Transaction) Len() int64 {
 	return int64(len(t.queue))
 }
 
+// Size returns the bytes of the commands that are kept. It is 0 for a nil Transaction.
+func (t *Transaction) Size() int64 {
+	if t == nil {
+		return 0
+	}
+	return int64(max(t.kept, t.size) + t.own)
+}
+
 // queued is a command of a transaction as Redis gets it.
 type queued struct {
 	request []byte
