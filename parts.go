@@ -3,6 +3,7 @@ package main
 import (
 	"log/slog"
 	"os"
+	"time"
 
 	"leash/internal/audit"
 	"leash/internal/config"
@@ -91,7 +92,16 @@ func proxyConfig(cfg config.Config, c certificates) proxy.Config {
 		OnDisconnect: cfg.OnDisconnect, ProxyProtocol: cfg.ProxyProtocol, TrustClients: cfg.TrustClients, Version: config.Version(), Announce: cfg.Announce,
 		RequireAuth: cfg.RequireAuth, ProtectedMode: cfg.ProtectedMode, Deny: cfg.Deny, AllowAdmin: cfg.AllowAdmin,
 		UserLimits: cfg.UserLimits(), AddressClients: cfg.LimitAddressClients, AcceptRate: cfg.LimitAccepts,
+		SlowerThan: slowerThan(cfg), SlowLength: cfg.SlowlogMaxLen,
 		LoginTime: cfg.LimitLogin, IdleTime: cfg.LimitIdle,
 		Certificates: c.all(), UserOf: c.userOf(),
 	}
+}
+
+// slowerThan is --slowlog-slower-than for package proxy, which takes zero for its default.
+func slowerThan(cfg config.Config) time.Duration {
+	if cfg.SlowlogSlowerThan == 0 {
+		return 1
+	}
+	return cfg.SlowlogSlowerThan
 }

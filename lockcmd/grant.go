@@ -70,7 +70,7 @@ func (c *Carrier) attachHolds(ctx context.Context, holds []*hold.Hold, id string
 		return false
 	}
 	for _, h := range holds {
-		c.service.observe(Granted, h, c.waiting.Waited())
+		c.service.observe(Granted, h, c.Waited())
 		c.service.events.deliverPending(h)
 		c.service.checkWanted(h)
 	}

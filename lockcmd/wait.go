@@ -110,6 +110,10 @@ func (c *Carrier) endedWait(r result) result {
 // concurrent use.
 func (c *Carrier) Unblock(fail bool) bool { return c.waiting.Unblock(fail) }
 
+// Waited is for how long the last command has waited: for a lock, a permit, a counter, a latch or a
+// loss. Safe for concurrent use.
+func (c *Carrier) Waited() time.Duration { return c.waiting.Waited() }
+
 // holders tells holders of a lock that somebody waits for it. It implements wait.Holders.
 type holders struct{ *Service }
 

@@ -21,6 +21,7 @@ func adminHandlers() handlers {
 		"LEASH|STATS":    guarded(toRead, (*session).adminStats),
 		"LEASH|LOGLEVEL": guarded(toReadSettings, (*session).adminLogLevel),
 		"LEASH|CONFIG":   (*session).adminConfig,
+		"LEASH|SLOWLOG":  guarded(toReadSlow, (*session).adminSlowlog),
 		"LEASH|DRAIN":    guarded(toEndClients, (*session).adminDrain),
 		"LEASH|HELP":     (*session).adminHelp,
 	}
@@ -34,6 +35,7 @@ var (
 	toRead         = right{"INFO", "leash"}
 	toList         = right{"CLIENT", "LIST", "TYPE", "?"}
 	toReadSettings = right{"CONFIG", "GET", "leash"}
+	toReadSlow     = right{"SLOWLOG", "LEN"}
 	toSet          = right{"CONFIG", "SET", "leash", "?"} // an unknown setting
 	toEndClients   = right{"CLIENT", "KILL", "TYPE", "?"}
 )
@@ -76,8 +78,8 @@ func (s *session) adminHelp(c *command.Command, cmd resp.Command) bool {
 		s.server.commands["LEASH"].Own.Subs))
 }
 
-// record appends a map of names and values, which alternate. A value is a string, an integer, a
-// bool or a duration, which becomes milliseconds.
+// record appends a map of names and values, which alternate. A value is a string, a list of
+// strings, an integer, a bool or a duration, which becomes milliseconds.
 func record(b []byte, resp3 bool, pairs ...any) []byte {
 	b = resp.AppendPairs(b, resp3, len(pairs)/2)
 	for i := 0; i < len(pairs); i += 2 {
@@ -85,6 +87,11 @@ func record(b []byte, resp3 bool, pairs ...any) []byte {
 		switch v := pairs[i+1].(type) {
 		case string:
 			b = resp.AppendBulk(b, v)
+		case []string:
+			b = resp.AppendArray(b, len(v))
+			for _, text := range v {
+				b = resp.AppendBulk(b, text)
+			}
 		case int:
 			b = resp.AppendInt(b, int64(v))
 		case int64:

@@ -200,6 +200,8 @@ var adminRights = []struct{ command, right string }{
 	{"LEASH WAITERS", "+client|list"},
 	{"LEASH LOGLEVEL", "+config|get"},
 	{"LEASH LOGLEVEL warn", "+config"},
+	{"LEASH SLOWLOG GET", "+slowlog|len"},
+	{"LEASH SLOWLOG RESET", "+slowlog|len +config|set"},
 	{"LEASH CONFIG GET *", "+config|get"},
 	{"LEASH CONFIG SET log-level warn", "+config|set"},
 	{"LEASH DRAIN", "+client|kill"},

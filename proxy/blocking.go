@@ -75,7 +75,7 @@ func (s *session) blockPinned(cmd resp.Command, slot int) bool {
 		return false
 	}
 	own := s.router.Pin()
-	p.Via(own)
+	p.Via(own).Blocks()
 	if n := s.router.Topology().Node(uint16(slot)); n != nil {
 		s.router.Wrote(n)
 		p.Send(n)

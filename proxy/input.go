@@ -8,6 +8,7 @@ import (
 
 	"leash/proxy/call"
 	"leash/proxy/resp"
+	"leash/proxy/upstream"
 )
 
 // Sizes of a session's read buffers: the first one, the one after many commands at once, and the
@@ -84,6 +85,7 @@ func (s *session) read() error {
 	s.counts.flush(&s.server.stats)
 	s.beginSilence()
 	n, err := s.conn.Read(b.buf[b.filled:])
+	s.calls.Arrived = upstream.Now()
 	s.endSilence()
 	b.filled += n
 	if n > 0 {

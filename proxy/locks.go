@@ -54,7 +54,11 @@ func (s *session) lock(c *command.Command, cmd resp.Command) bool {
 	use := s.useLocks()
 	carrier := use.carrier.Load()
 	carrier.Select(s.router.Lane.DB)
+	began := upstream.Now()
 	reply, gone := s.doCounted(c, use, carrier, cmd.Args)
+	if c != nil && c.Name != "lock.awaitloss" { // a loss is not awaited because anything is slow
+		s.logSlowLock(carrier, cmd.Args, began)
+	}
 	s.scratch = reply
 	if cap(s.scratch) > keptBatch {
 		s.scratch = nil

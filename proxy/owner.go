@@ -6,6 +6,7 @@ import (
 	"leash/proxy/call"
 	"leash/proxy/client"
 	"leash/proxy/route"
+	"leash/proxy/slowlog"
 	"leash/proxy/tracking"
 	"leash/proxy/upstream"
 )
@@ -61,6 +62,12 @@ func (o *owner) Redirected(n *upstream.Node, c *call.Call, uncached bool) {
 	if uncached && o.router.Lane.RESP3 {
 		c.FollowLocked([]byte(tracking.InvalidateAll))
 	}
+}
+
+// Slow implements call.Session.
+func (o *owner) Slow(request []byte, n *upstream.Node, queued, answered time.Duration) {
+	e := slowlog.Entry{Queued: queued, Redis: answered, Node: n.Addr, Args: slowlog.ArgumentsOf(request)}
+	(*session)(o).logSlow(e)
 }
 
 // Failed implements call.Session.

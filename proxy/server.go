@@ -23,6 +23,7 @@ import (
 	"leash/proxy/pubsub"
 	"leash/proxy/scan"
 	"leash/proxy/scripts"
+	"leash/proxy/slowlog"
 	"leash/proxy/upstream"
 )
 
@@ -52,6 +53,8 @@ type Config struct {
 	AcceptRate      int           // new connections a second; if zero, without a limit
 	LoginTime       time.Duration // how long a client may take to authenticate; if zero, for ever
 	IdleTime        time.Duration // how long a client may be idle; if zero, for ever
+	SlowerThan      time.Duration // from which time on LEASH SLOWLOG keeps a command; if zero, 10 ms; negative: never
+	SlowLength      int           // how many commands it keeps; if zero, 128
 	Version         string        // Leash's version, for INFO
 	// host:port that Leash shows to cluster clients; if empty, the address that they connected to
 	Announce string
@@ -139,6 +142,7 @@ func New(cfg Config, up *upstream.Upstream, locks *lockcmd.Service, exchange *pu
 	s.scans.Up, s.scans.Moving, s.scans.Log = up, &s.relaying.Resharding, log
 	s.settings.Store(s.cfg.settings())
 	s.relaying.Nodes, s.relaying.Commands, s.relaying.Script, s.relaying.Log = up, table, s.scripts.Find, log
+	s.relaying.Slow = slowlog.New(s.cfg.SlowerThan, s.cfg.SlowLength)
 	s.users = limits.New(cfg.UserLimits)
 	s.addresses = limits.New(limits.Limits{limits.Clients: int64(cfg.AddressClients)})
 	s.memory.init(cfg.MaxMemory)
@@ -160,6 +164,8 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.MaxClientOutput, 256<<20)
 	setDefault(&c.PeerTimeout, 11*time.Second)
 	setDefault(&c.HeaderTimeout, 10*time.Second)
+	setDefault(&c.SlowerThan, 10*time.Millisecond)
+	setDefault(&c.SlowLength, 128)
 	if c.Process == nil {
 		c.Process = noSettings{}
 	}

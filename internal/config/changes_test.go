@@ -15,6 +15,7 @@ func TestAdopt(t *testing.T) {
 	want.PeerTimeout, want.DrainDelay, want.DrainTimeout = next.PeerTimeout, next.DrainDelay, next.DrainTimeout
 	want.OnDisconnect, want.MaxHold, want.MaxWaiters = next.OnDisconnect, next.MaxHold, next.MaxWaiters
 	want.MaxPinned, want.LogLevel = next.MaxPinned, next.LogLevel
+	want.SlowlogSlowerThan, want.SlowlogMaxLen = next.SlowlogSlowerThan, next.SlowlogMaxLen
 	if !reflect.DeepEqual(adopted, want) {
 		t.Errorf("got  %+v\nwant %+v", adopted, want)
 	}

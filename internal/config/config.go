@@ -183,6 +183,10 @@ type Config struct {
 	LogLevel slog.Level
 	// AuditLog is the path of the audit log, or stderr. Empty: there is none.
 	AuditLog string
+	// SlowlogSlowerThan is from which time on LEASH SLOWLOG keeps a command. Never: none.
+	SlowlogSlowerThan time.Duration
+	// SlowlogMaxLen is how many commands LEASH SLOWLOG keeps.
+	SlowlogMaxLen int
 	// LogFormat is text or json.
 	LogFormat string
 }
@@ -220,6 +224,9 @@ func Default() Config {
 		LockPublish:     "both",
 		TokenTTL:        24 * time.Hour,
 		MaxWaiters:      100000,
+
+		SlowlogSlowerThan: 10 * time.Millisecond,
+		SlowlogMaxLen:     128,
 
 		Threads:   defaultThreads,
 		LogLevel:  slog.LevelInfo,

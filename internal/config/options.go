@@ -285,6 +285,16 @@ func processOptions(c *Config) []option {
 					"A slow disk never delays a lock: Leash drops lines and counts them. " +
 					"SIGHUP opens the file again.",
 			}},
+		{name: "slowlog-slower-than", value: durationOr("never", Never, &c.SlowlogSlowerThan), live: true,
+			summary: "From which time on LEASH SLOWLOG keeps a command.",
+			details: []string{
+				"The time counts from the arrival of the command until the end of its reply. " +
+					"[LEASH SLOWLOG](operator-commands.md#leash-slowlog) shows where it was spent. 0 keeps every command.",
+			},
+			limits: "0 to 1h, or never"},
+		{name: "slowlog-max-len", value: count("n", &c.SlowlogMaxLen), live: true,
+			summary: "How many commands LEASH SLOWLOG keeps.",
+			limits:  "1 to 100000"},
 		{name: "log-level", value: level(&c.LogLevel), live: true,
 			summary: "Lowest level that is logged, to standard error."},
 		{name: "log-format", value: choice(&c.LogFormat, logFormats...),

@@ -72,6 +72,8 @@ var everything = []struct{ flag, text string }{
 	{"peer-timeout", "20s"},
 	{"drain-delay", "5s"},
 	{"audit-log", "/var/log/leash.log"},
+	{"slowlog-slower-than", "never"},
+	{"slowlog-max-len", "7"},
 	{"drain-timeout", "0"},
 	{"tls-listen", "0.0.0.0:7001,[::1]:7002"},
 	{"tls-cert", "leash.crt"},
@@ -199,7 +201,7 @@ var everythingParsed = Config{
 
 	Threads:   3,
 	LogLevel:  slog.LevelDebug,
-	LogFormat: "json", AuditLog: "/var/log/leash.log",
+	LogFormat: "json", AuditLog: "/var/log/leash.log", SlowlogSlowerThan: Never, SlowlogMaxLen: 7,
 }
 
 func TestParseEveryFlag(t *testing.T) {

@@ -59,6 +59,8 @@ func (c Config) Validate() error {
 		c.validateFailoverGrace(),
 		within("max-waiters", c.MaxWaiters, 1, 1000000, strconv.Itoa),
 
+		within("slowlog-slower-than", c.SlowlogSlowerThan, Never, time.Hour, formatDuration),
+		within("slowlog-max-len", c.SlowlogMaxLen, 1, 100000, strconv.Itoa),
 		within("threads", c.Threads, 1, 1024, strconv.Itoa),
 		word("tls-client-auth", c.TLSClientAuth, clientAuths),
 		word("log-format", c.LogFormat, logFormats),

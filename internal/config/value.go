@@ -143,10 +143,12 @@ func duration(kind string, p *time.Duration) value {
 	return number(bind(kind, p, parseDuration, formatDuration))
 }
 
-// Auto is a duration that Leash determines itself. Forever is a duration without an end.
+// Auto is a duration that Leash determines itself. Forever is a duration without an end, and Never
+// is one that nothing reaches.
 const (
 	Auto    = time.Duration(-1)
 	Forever = time.Duration(-1)
+	Never   = time.Duration(-1)
 )
 
 // durationOr is a duration, or a word that stands for another value.

@@ -1,6 +1,8 @@
 package call
 
 import (
+	"time"
+
 	"leash/proxy/chunk"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
@@ -15,14 +17,15 @@ type Call struct {
 	next   *Call // the next younger call, or the next free one
 	part   Part  // the command as sent; used if one node gets all of it
 	fan    *fanout
-	source Source // holds the request's bytes; may be nil
-	bytes  int    // of the request
-	size   int    // of the reply so far
-	begun  bool   // a piece of the reply has been passed on
-	muted  bool   // the client does not want the reply
-	reads  bool   // a read, which may be executed twice
-	script bool   // it runs a script
-	class  uint8  // of its command, for Session.Failed
+	source Source        // holds the request's bytes; may be nil
+	bytes  int           // of the request
+	size   int           // of the reply so far
+	begun  bool          // a piece of the reply has been passed on
+	muted  bool          // the client does not want the reply
+	reads  bool          // a read, which may be executed twice
+	script bool          // it runs a script
+	class  uint8         // of its command, for Session.Failed
+	began  time.Duration // Queue.Arrived; 0: how long it takes does not matter
 	done   bool
 	buffer buffer
 

@@ -21,6 +21,9 @@ type Queue struct {
 	Muted bool
 	// Class is that of the running command, which the session counts. It belongs to the loop.
 	Class uint8
+	// Arrived is when the running command was read from the client, by upstream.Now. It belongs to
+	// the loop.
+	Arrived time.Duration
 
 	// mu is the session's. It guards the fields below.
 	mu      *sync.Mutex
@@ -60,7 +63,7 @@ func (q *Queue) takeLocked() *Call {
 		q.free = c.next
 		c.next = nil
 	}
-	c.muted, c.class = q.Muted, q.Class
+	c.muted, c.class, c.began = q.Muted, q.Class, q.Arrived
 	return c
 }
 

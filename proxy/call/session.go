@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"leash/proxy/command"
+	"leash/proxy/slowlog"
 	"leash/proxy/upstream"
 )
 
@@ -23,6 +24,9 @@ type Session interface {
 	Redirected(n *upstream.Node, c *Call, uncached bool)
 	// Failed is called when a command of that class is answered with an error.
 	Failed(class uint8)
+	// Slow is called before the reply of a slow command is passed on, with the command as it was
+	// sent to n, the time before it was sent, and the time until it was answered.
+	Slow(request []byte, n *upstream.Node, queued, answered time.Duration)
 	// Refused is called with the error by which a node of a cluster may have refused a command for
 	// its slot.
 	Refused(code []byte)
@@ -48,6 +52,7 @@ type Server struct {
 	Commands command.Table
 	// Script returns the text of a script that a client has sent, by its SHA1 digest.
 	Script     func(digest string) (text string, ok bool)
+	Slow       *slowlog.Log
 	Log        *slog.Logger
 	Resharding Resharding
 }

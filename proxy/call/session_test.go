@@ -89,24 +89,25 @@ func (s *testSession) Try(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (s *testSession) Push(p []byte) (int, error)   { return s.Try(p) }
-func (s *testSession) IdleLocked()                  { s.idle++ }
-func (*testSession) End(string)                     {}
-func (s *testSession) Fail()                        { s.failed++ }
-func (s *testSession) Sent(int)                     {}
-func (s *testSession) Failed(uint8)                 {}
-func (s *testSession) Refused([]byte)               {}
-func (s *testSession) Wrote()                       { s.queue.WroteLocked() }
-func (s *testSession) OutputDropped(int)            { s.queue.DroppedLocked() }
-func (s *testSession) Mode() string                 { return s.mode }
-func (s *testSession) Cluster() bool                { return s.mode == "cluster" }
-func (s *testSession) Moved(uint16, *upstream.Node) { s.moved = true }
-func (*testSession) Refresh()                       {}
-func (*testSession) Dropped() bool                  { return false }
-func (*testSession) Until() *time.Time              { return nil }
-func (*testSession) Overdue()                       {}
-func (*testSession) Go(string, func()) bool         { return false }
-func (*testSession) Replied(*upstream.Node, *Call)  {}
+func (s *testSession) Push(p []byte) (int, error)                                { return s.Try(p) }
+func (s *testSession) IdleLocked()                                               { s.idle++ }
+func (*testSession) End(string)                                                  {}
+func (s *testSession) Fail()                                                     { s.failed++ }
+func (s *testSession) Sent(int)                                                  {}
+func (s *testSession) Failed(uint8)                                              {}
+func (s *testSession) Slow([]byte, *upstream.Node, time.Duration, time.Duration) {}
+func (s *testSession) Refused([]byte)                                            {}
+func (s *testSession) Wrote()                                                    { s.queue.WroteLocked() }
+func (s *testSession) OutputDropped(int)                                         { s.queue.DroppedLocked() }
+func (s *testSession) Mode() string                                              { return s.mode }
+func (s *testSession) Cluster() bool                                             { return s.mode == "cluster" }
+func (s *testSession) Moved(uint16, *upstream.Node)                              { s.moved = true }
+func (*testSession) Refresh()                                                    {}
+func (*testSession) Dropped() bool                                               { return false }
+func (*testSession) Until() *time.Time                                           { return nil }
+func (*testSession) Overdue()                                                    {}
+func (*testSession) Go(string, func()) bool                                      { return false }
+func (*testSession) Replied(*upstream.Node, *Call)                               {}
 
 func (*testSession) Redirected(*upstream.Node, *Call, bool) {}
 

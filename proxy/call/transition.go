@@ -157,9 +157,15 @@ func (p *Part) Reply(b []byte, end bool) upstream.Flusher {
 	c.queue.session.Replied(p.node, c)
 	if end {
 		p.state = done
+		if began := c.began; began > 0 && c.queue.server.Slow.IsSlow(p.Answered-began) {
+			c.queue.session.Slow(p.Request, p.node, p.Written-began, p.Answered-p.Written)
+		}
 	}
 	return p.pass(b, end)
 }
+
+// Blocks says that the part blocks in Redis, before it is sent. The slow log is not about that.
+func (p *Part) Blocks() { p.call.began = 0 }
 
 // Lost implements upstream.Sink.
 func (p *Part) Lost(written bool, cause error) {

@@ -53,6 +53,13 @@ var admin = Own{
 				together(word("SET"), repeated(together(arg("", "name"), arg("", "value")))),
 			)},
 		},
+		{
+			Name: "leash|slowlog", Arity: -3, Use: watchesLeash,
+			Summary: "Lists the last slow commands of this Leash: where each of them spent its time",
+			Arguments: []Argument{oneOf("",
+				together(word("GET"), optional(arg("", "count"))), word("LEN"), word("RESET"), word("HELP"),
+			)},
+		},
 		{Name: "leash|drain", Arity: 2, Use: watchesLeash, Summary: "Stops this Leash in order, as SIGTERM does"},
 		{Name: "leash|help", Arity: 2, Use: helps, Summary: "Prints this help"},
 	},

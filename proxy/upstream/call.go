@@ -32,6 +32,10 @@ type Call struct {
 	// gets the replies as if they were one.
 	Replies int
 
+	// Written is when the command was last about to be written, and Answered when the last bytes of
+	// its reply were read, by Now. The sink may read them at the end of the reply.
+	Written, Answered time.Duration
+
 	awaited int // replies to discard before its own
 	answers int // own replies that have been read completely
 }

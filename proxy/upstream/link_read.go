@@ -48,8 +48,9 @@ type replyReader struct {
 	errBuf        []byte // the beginning of an error reply, which is passed on whole
 	touched       []Flusher
 
-	deadline time.Time // read deadline for the rest of a reply; zero: none
-	done     int64     // calls with a whole reply
+	now      time.Duration // of the last read, by Now
+	deadline time.Time     // read deadline for the rest of a reply; zero: none
+	done     int64         // calls with a whole reply
 }
 
 func newReplyReader(l *Link, conn net.Conn) *replyReader {
@@ -71,6 +72,7 @@ func (r *replyReader) run() {
 		switch {
 		case err == nil:
 			r.link.progress()
+			r.now = Now()
 			err = r.replies(buf[:n])
 			r.link.answered.Store(r.done)
 		case !errors.Is(err, os.ErrDeadlineExceeded):
@@ -179,6 +181,7 @@ func (r *replyReader) part(p []byte, done bool) error {
 	if done {
 		r.current = nil
 		r.done++
+		c.Answered = r.now
 	}
 	r.handed = c
 	f := c.Sink.Reply(p, done)

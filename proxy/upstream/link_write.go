@@ -110,7 +110,9 @@ func (w *requestWriter) take() (overdue []Sink) {
 		return w.putBackLocked()
 	}
 	l.tookLocked(len(w.batch))
+	now := Now()
 	for i, c := range w.batch {
+		c.Written = now
 		l.written.push(c)
 		w.batch[i] = nil
 	}
