@@ -34,6 +34,7 @@ func (c Config) Set(pairs []string) (Config, error) {
 		_, again := values[name]
 		switch {
 		case !known:
+			//lint:ignore ST1005 the words of Redis
 			return c, fmt.Errorf("Unknown option or number of arguments for CONFIG SET - '%s'", name)
 		case !o.live:
 			return c, setError(name, "can't set immutable config")
