@@ -1,13 +1,16 @@
 # docker build -t leash --build-arg VERSION="$(git describe --tags --always)" .
 # docker run --rm -p 6380:6380 leash --upstream redis:6379
+#
+# For several platforms: docker buildx build --platform linux/amd64,linux/arm64 …
 
-FROM golang:1.26 AS build
+# Go builds for each platform on the machine's own, without emulation.
+FROM --platform=$BUILDPLATFORM golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
-ARG VERSION
-RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false \
+ARG VERSION TARGETOS TARGETARCH
+RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -buildvcs=false \
     -ldflags "-s -w -X leash/internal/config.version=${VERSION}" -o /leash .
 
 FROM scratch

@@ -1,7 +1,9 @@
 package docscheck
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -65,6 +67,22 @@ func TestHAProxySettings(t *testing.T) {
 	cmd.Dir = "../../deploy/haproxy"
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("haproxy -c: %v\n%s", err, out)
+	}
+}
+
+// TestSystemdUnits lets systemd check its units, with this program in place of the binary, which is
+// not installed.
+func TestSystemdUnits(t *testing.T) {
+	dir, program := t.TempDir(), os.Args[0]
+	for _, name := range []string{"leash.service", "leash.socket"} {
+		unit := strings.ReplaceAll(read(t, "deploy/systemd/"+name), "/usr/local/bin/leash", program)
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(unit), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), "systemd-analyze", "verify", filepath.Join(dir, "leash.service"), filepath.Join(dir, "leash.socket"))
+	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
 	}
 }
 
