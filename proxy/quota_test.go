@@ -297,7 +297,7 @@ func TestLimitOfOutput(t *testing.T) {
 	redis, admin := startOpen(t)
 	const size = 16 << 20 // more than the sockets keep
 	want(t, admin, "+OK\r\n", "SET", "large", strings.Repeat("x", size))
-	l := limited(t, redis, limits.Limits{limits.Output: size + size/2})
+	l := limited(t, redis, limits.Limits{limits.Output: size})
 	silent := func(user string, hold bool) *redistest.Client {
 		c := enter(t, l, user)
 		if hold {
