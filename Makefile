@@ -64,7 +64,7 @@ go-test: tools
 # The tests of the pages and comments, and those that compare a generated page with its source.
 docs-check: tools
 	$(GO) test -count=1 ./internal/docscheck ./internal/config
-	$(GO) test -count=1 -run 'Page$$' ./proxy
+	$(GO) test -count=1 -run 'Pages?$$' ./proxy/command ./internal/metrics ./internal/cli
 
 fuzz:
 	FUZZTIME='$(FUZZTIME)' FUZZ='$(FUZZ)' .ci/fuzz
