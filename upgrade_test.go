@@ -250,7 +250,7 @@ func TestDrainDelay(t *testing.T) {
 func TestDrainMovesClients(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
-	s := newService(t, "--upstream", redis.Addr, "--drain-timeout", "0", "--drain-delay", "6s")
+	s := newService(t, "--upstream", redis.Addr, "--drain-timeout", "0", "--drain-delay", "8s")
 	s.start()
 	client := goredis.NewClient(&goredis.Options{
 		Addr: s.addr, PoolSize: 1, MaxRetries: -1,
@@ -262,7 +262,7 @@ func TestDrainMovesClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	moved := first
-	for until := time.Now().Add(5 * time.Second); moved == first && time.Now().Before(until); {
+	for until := time.Now().Add(7500 * time.Millisecond); moved == first && time.Now().Before(until); {
 		var err error
 		if moved, err = client.ClientID(t.Context()).Result(); err != nil {
 			t.Fatal(err)
@@ -270,7 +270,7 @@ func TestDrainMovesClients(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	if first == 0 || moved == first {
-		t.Errorf("after 5 s of 6 it still has connection %d", moved)
+		t.Errorf("after 7.5 s of 8 it still has connection %d", moved)
 	}
 	if err := s.cmd.Wait(); err != nil {
 		t.Errorf("%v\n%s", err, s.log.String())
