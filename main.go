@@ -182,7 +182,7 @@ func serve(ctx context.Context, cfg config.Config, live *liveSettings, hangups <
 
 	systemd.Ready(log)
 	defer background(func(ctx context.Context) error { systemd.Watchdog(ctx, log); return nil }, nil)()
-	ctx, release := delayed(ctx, live.drainDelay, server.AnnounceStop, log)
+	ctx, release := delayed(ctx, live.drainDelay, log)
 	defer release()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

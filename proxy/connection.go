@@ -27,8 +27,6 @@ func connectionHandlers() handlers {
 		"HELLO":  (*session).hello,
 		"AUTH":   (*session).auth,
 		"SELECT": (*session).selectDB,
-
-		"CLIENT|MAINT_NOTIFICATIONS": (*session).maintNotifications,
 	}
 }
 
@@ -79,7 +77,6 @@ func (s *session) reset(c *command.Command, cmd resp.Command) bool {
 	s.endCarrier(lockcmd.Release)
 	clients.Rename((*owner)(s), "")
 	s.unmuteBehind()
-	s.server.setMoves(s, false)
 	s.activity.noEvict.Store(false)
 	s.dropSubscriptions()
 	lane := s.server.startLane()

@@ -389,3 +389,15 @@ func TestLocksNeedTheUsersRights(t *testing.T) {
 	want(t, owner, ":1\r\n", "LOCK.RELEASE", "alice:1")
 	want(t, bob, ":1\r\n", "LOCK.RELEASE", "bob:1")
 }
+
+// TestMaintenanceNotificationsAreRefused: redis-py asks for them by itself. When one connection is
+// told to move, it replaces all of its pool, and the locks on them end without a word.
+func TestMaintenanceNotificationsAreRefused(t *testing.T) {
+	t.Parallel()
+	c := startLeash(t, []string{redistest.Start(t).Addr}).dial(t)
+	do(t, c, "HELLO", "3")
+	got := do(t, c, "CLIENT", "MAINT_NOTIFICATIONS", "ON", "moving-endpoint-type", "none")
+	if !strings.HasPrefix(got, "-ERR 'client|maint_notifications' is refused by leash: ") {
+		t.Errorf("got %q", got)
+	}
+}

@@ -107,7 +107,7 @@ type Server struct {
 
 	// mu guards the fields below. Never held across I/O.
 	mu       sync.Mutex
-	sessions map[*session]bool // true for one whose client asked to be told of a stop
+	sessions map[*session]struct{}
 	lastID   int64
 	draining bool
 	closed   bool
@@ -133,7 +133,7 @@ func New(cfg Config, up *upstream.Upstream, locks *lockcmd.Service, exchange *pu
 		cfg: cfg.withDefaults(), announce: announce, log: log, up: up, locks: locks,
 		exchange: exchange, subscriberLimits: defaultSubscriberLimits,
 		commands: table, handlers: handlersOf(table),
-		sessions: make(map[*session]bool),
+		sessions: make(map[*session]struct{}),
 		changed:  make(chan struct{}),
 		listing:  make(chan struct{}, 1),
 		garbage:  garbage{wake: make(chan struct{}, 1)},
@@ -261,7 +261,7 @@ func (s *Server) add(one *session) bool {
 	s.lastID++
 	one.id = s.lastID
 	one.calls.ID, one.router.ID = one.id, one.id
-	s.sessions[one] = false
+	s.sessions[one] = struct{}{}
 	s.stats.accepted.Add(1)
 	return true
 }

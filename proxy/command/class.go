@@ -127,10 +127,6 @@ var treatments = [...]treatment{
 		Answered, "the client stays connected when unread replies take too much memory in total",
 		"CLIENT|NO-EVICT",
 	},
-	{
-		Answered, "the client is told to connect again before Leash stops, if it holds no lock",
-		"CLIENT|MAINT_NOTIFICATIONS",
-	},
 	{Answered, "works also before Redis 7.2", "CLIENT|SETINFO"},
 	{Answered, "also ends a wait for a lock, a permit or a latch", "CLIENT|UNBLOCK"},
 	{
@@ -141,6 +137,10 @@ var treatments = [...]treatment{
 	{Answered, "after the replies to earlier commands", "QUIT"},
 	{Answered, "also releases the locks of the connection", "RESET"},
 	{Answered, "changes the database of this client; a cluster has only database 0", "SELECT"},
+	{
+		Refused, "a client that follows such pushes replaces its connections, and loses the locks on them",
+		"CLIENT|MAINT_NOTIFICATIONS",
+	},
 	{Refused, "it would change a connection that other clients share", "CLIENT|NO-TOUCH"},
 	{
 		Refused, "Leash shows the cluster as one node; send it to the node itself",
