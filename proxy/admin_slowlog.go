@@ -15,13 +15,13 @@ const msgSlowCount = "ERR count should be greater than or equal to -1"
 
 // slowlogHelp is the reply to LEASH SLOWLOG HELP.
 var slowlogHelp = []string{
-	"LEASH SLOWLOG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-	"GET [<count>]",
-	"    Return top <count> entries from the slowlog (default: 10, -1 mean all).",
+	"Slow commands of this Leash. LEASH SLOWLOG",
+	"GET [count]",
+	"    Lists the last ones, the newest first: 10, or count, or all for -1.",
 	"LEN",
-	"    Return the length of the slowlog.",
+	"    Returns how many there are.",
 	"RESET",
-	"    Reset the slowlog.",
+	"    Removes all of them.",
 	"HELP",
 	"    Prints this help.",
 }

@@ -69,7 +69,8 @@ func (l *Log) Add(e Entry) {
 
 func (l *Log) trimLocked() {
 	if n := len(l.entries) - l.max; n > 0 {
-		l.entries = slices.Delete(l.entries, 0, n)
+		clear(l.entries[:n])
+		l.entries = l.entries[n:] // append moves the rest now and then
 	}
 }
 
@@ -89,7 +90,7 @@ func (l *Log) Len() int {
 	return len(l.entries)
 }
 
-// Reset removes all entries. The next one gets the next ID all the same.
+// Reset removes all entries. The next one gets the next ID.
 func (l *Log) Reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
