@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -34,9 +33,6 @@ func (s *session) adminLogLevel(c *command.Command, cmd resp.Command) bool {
 	}
 	return s.setSettings([]string{logLevelSetting, level})
 }
-
-// user is the ACL user of the session. Only the loop's goroutine may call it.
-func (s *session) user() string { return cmp.Or(s.router.Lane.User, "default") }
 
 // adminDrain answers LEASH DRAIN. The process then ends as it does at SIGTERM.
 func (s *session) adminDrain(*command.Command, resp.Command) bool {

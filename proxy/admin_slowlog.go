@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"cmp"
 	"time"
 
 	"leash/lockcmd"
@@ -76,10 +75,7 @@ func (s *session) slowest(log *slowlog.Log, args [][]byte) bool {
 
 // logSlow adds a slow command of the client to the log. Safe for concurrent use.
 func (s *session) logSlow(e slowlog.Entry) {
-	s.mu.Lock()
-	e.User = cmp.Or(s.router.Lane.User, "default")
-	s.mu.Unlock()
-	e.At, e.Client = time.Now(), s.clientName()
+	e.At, e.Client, e.User = time.Now(), s.clientName(), s.user()
 	s.server.relaying.Slow.Add(e)
 }
 

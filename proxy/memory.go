@@ -72,18 +72,7 @@ func collectAbove(limit int64) (used int64) {
 }
 
 // runMemoryChecks looks at the memory all the time, until the server has stopped.
-func (s *Server) runMemoryChecks() {
-	tick := time.NewTicker(memoryInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-s.ctx.Done():
-			return
-		case now := <-tick.C:
-			s.checkMemory(now)
-		}
-	}
-}
+func (s *Server) runMemoryChecks() { s.repeat(memoryInterval, s.checkMemory) }
 
 func (s *Server) checkMemory(now time.Time) {
 	m := &s.memory
@@ -157,8 +146,8 @@ func (s *session) needsMemory(c *command.Command, cmd resp.Command) bool {
 	return keeping[c.Name] || c.Class == command.Pinned && !strings.HasPrefix(c.Name, "wait")
 }
 
-// debtor is a client for which Leash keeps bytes.
-type debtor struct {
+// candidate is a client for which Leash keeps bytes.
+type candidate struct {
 	*session
 	bytes  int64
 	holder bool
@@ -168,14 +157,14 @@ type debtor struct {
 // Holders of locks are closed last, and never a client that asked for CLIENT NO-EVICT. It returns
 // how many it closed, and what Leash kept for them.
 func closeLargest(all []*session, excess int64, reason string) (clients int, bytes int64) {
-	var debtors []debtor
+	var candidates []candidate
 	for _, one := range all {
 		if n := one.buffered(); n >= leastCut && !one.activity.noEvict.Load() {
-			debtors = append(debtors, debtor{one, n, one.isHolder()})
+			candidates = append(candidates, candidate{one, n, one.isHolder()})
 		}
 	}
-	slices.SortFunc(debtors, compareDebtors)
-	for _, one := range debtors {
+	slices.SortFunc(candidates, compareCandidates)
+	for _, one := range candidates {
 		if bytes >= excess {
 			break
 		}
@@ -192,8 +181,8 @@ func (s *session) stallsMemory(output int) bool {
 	return s.server.memory.tight.Load() && output >= leastCut && !s.isHolder()
 }
 
-// compareDebtors is negative if a is closed before b.
-func compareDebtors(a, b debtor) int {
+// compareCandidates is negative if a is closed before b.
+func compareCandidates(a, b candidate) int {
 	switch {
 	case a.holder && !b.holder:
 		return 1

@@ -22,15 +22,22 @@ const (
 // runSessionChecks checks all sessions once a second. It looks for clients that do not read their
 // replies, and for holders whose host has vanished.
 func (s *Server) runSessionChecks() {
-	tick := time.NewTicker(sessionCheckInterval)
+	s.repeat(sessionCheckInterval, func(now time.Time) {
+		s.clock.Store(int64(now.Sub(s.started).Seconds()))
+		s.checkSessions(now)
+	})
+}
+
+// repeat calls do after each interval, until the server has stopped.
+func (s *Server) repeat(interval time.Duration, do func(now time.Time)) {
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-s.ctx.Done():
 			return
 		case now := <-tick.C:
-			s.clock.Store(int64(now.Sub(s.started).Seconds()))
-			s.checkSessions(now)
+			do(now)
 		}
 	}
 }
@@ -85,7 +92,7 @@ func (s *Server) limitOutputOfUsers() {
 	}
 	byUser, bytes := make(map[string][]*session), make(map[string]int64)
 	for _, one := range s.all() {
-		user := one.userName()
+		user := one.user()
 		byUser[user] = append(byUser[user], one)
 		bytes[user] += one.buffered()
 	}
@@ -94,14 +101,16 @@ func (s *Server) limitOutputOfUsers() {
 			continue
 		}
 		clients, freed := closeLargest(byUser[user], n-most, outputLimit)
-		s.users.NoteRefused(limits.Output, int64(clients))
-		s.log.Warn("a user has too much unread output, closed the clients with the most", "user", user,
-			"clients", clients, "bytes", freed, "total", n)
+		if clients > 0 {
+			s.users.NoteRefused(limits.Output, int64(clients))
+			s.log.Warn("a user has too much unread output, closed the clients with the most", "user", user,
+				"clients", clients, "bytes", freed, "total", n)
+		}
 	}
 }
 
-// userName is the user of the session. Safe for concurrent use.
-func (s *session) userName() string {
+// user is the user of the session. Safe for concurrent use. The caller does not hold s.mu.
+func (s *session) user() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return cmp.Or(s.router.Lane.User, "default")
