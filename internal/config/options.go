@@ -286,7 +286,7 @@ func processOptions(c *Config) []option {
 					"SIGHUP opens the file again.",
 			}},
 		{name: "slowlog-slower-than", value: durationOr("never", Never, &c.SlowlogSlowerThan), live: true,
-			summary: "From which time on LEASH SLOWLOG keeps a command.",
+			summary: "The least time of a command that LEASH SLOWLOG keeps.",
 			details: []string{
 				"The time counts from the arrival of the command until the end of its reply. " +
 					"[LEASH SLOWLOG](operator-commands.md#leash-slowlog) shows where it was spent. 0 keeps every command.",

@@ -17,7 +17,7 @@
 //	Evict                     MAXHOLD and IDLE                              limits.go
 //	TakeUnreportedLoss        losses that a client must be told of          loss.go
 //	Group                     the holds of a MACQUIRE                       group.go
-//	WatchEnd                  who waits for the end of a hold               watch.go
+//	WatchEnd                  waits for the end of a hold                   watch.go
 //	ReportWanted              pushes to the client (LOCK.NOTIFY)            notices.go
 //
 // # What an event does
