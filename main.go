@@ -184,13 +184,7 @@ func serve(ctx context.Context, cfg config.Config, live *liveSettings, hangups <
 	defer background(func(ctx context.Context) error { systemd.Watchdog(ctx, log); return nil }, nil)()
 	ctx, release := delayed(ctx, live.drainDelay, log)
 	defer release()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stopRedis := background(up.Run, cancel)
-	stopLocks := background(locks.Run, cancel)
-	stopFleet := announce(ctx, exchange, cancel)
-	err = server.Serve(ctx, listeners)
-	err = errors.Join(err, stopFleet(), stopLocks(), stopRedis())
+	err = runParts(ctx, up, locks, exchange, server, listeners)
 	log.Info("leash has stopped")
 	return err
 }

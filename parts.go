@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"log/slog"
+	"net"
 	"os"
 	"time"
 
@@ -104,4 +107,16 @@ func slowerThan(cfg config.Config) time.Duration {
 		return 1
 	}
 	return cfg.SlowlogSlowerThan
+}
+
+// runParts runs the parts until ctx ends or one of them fails. It returns when all have ended.
+func runParts(ctx context.Context, up *upstream.Upstream, locks *lockcmd.Service, exchange *pubsub.Exchange,
+	server *proxy.Server, listeners []net.Listener) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stopRedis := background(up.Run, cancel)
+	stopLocks := background(locks.Run, cancel)
+	stopFleet := announce(ctx, exchange, cancel)
+	err := server.Serve(ctx, listeners)
+	return errors.Join(err, stopFleet(), stopLocks(), stopRedis())
 }
