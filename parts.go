@@ -15,6 +15,7 @@ import (
 	"leash/lockcmd/script"
 	"leash/proxy"
 	"leash/proxy/pubsub"
+	"leash/proxy/rights"
 	"leash/proxy/upstream"
 )
 
@@ -50,6 +51,9 @@ func newLocks(cfg config.Config, up *upstream.Upstream, exchange *pubsub.Exchang
 		locks.AddObserver(records)
 	}
 	up.OnSwitch(locks.CheckAll)
+	up.Go("check of own rights", func(ctx context.Context) {
+		rights.WarnMissing(ctx, up, script.AllCommands(), log)
+	})
 	return locks, nil
 }
 
@@ -61,7 +65,7 @@ func upstreamConfig(cfg config.Config, c certificates, password *password.Source
 		Addrs: cfg.Upstream, Mode: cfg.UpstreamMode,
 		SentinelMaster: cfg.SentinelMaster, SentinelUser: cfg.SentinelUser, SentinelPassword: string(cfg.SentinelPassword),
 		ReadFrom: cfg.ReadFrom,
-		User:     cfg.UpstreamUser, Password: string(cfg.UpstreamPassword), ScriptCommands: script.AllCommands(),
+		User:     cfg.UpstreamUser, Password: string(cfg.UpstreamPassword),
 		MaxPinned: cfg.MaxPinned, Wait: cfg.WaitForUpstream, RedirectTimeout: cfg.RedirectTimeout, UpstreamTimeout: cfg.UpstreamTimeout,
 	}
 	if password != nil {

@@ -13,6 +13,7 @@ import (
 	"leash/proxy/commandinfo"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
+	"leash/proxy/rights"
 	"leash/proxy/upstream"
 )
 
@@ -164,19 +165,19 @@ func (s *session) lockRefusal(o *command.Own, args [][]byte) string {
 	if len(keys) == 0 && o.Keys != command.NoKey {
 		return "" // the arguments are wrong
 	}
-	if err := s.server.up.Permit(s.ctx, s.router.Lane, keys, o.Use.Right[0], o.Use.Right[1:]...); err != nil {
+	if err := s.server.rights.Permit(s.ctx, s.router.Lane, keys, o.Use.Right[0], o.Use.Right[1:]...); err != nil {
 		return s.lockDenial(o, err)
 	}
 	// Leash's own user sends the lock scripts, so Leash must look out for a deletion of this user.
 	for _, key := range keys {
-		s.server.up.Watch(s.router.Lane, key)
+		s.server.rights.Watch(s.router.Lane, key)
 	}
 	return ""
 }
 
 // lockDenial returns the error for a right that is missing or cannot be checked.
 func (s *session) lockDenial(o *command.Own, err error) string {
-	var denied *upstream.Denied
+	var denied *rights.Denied
 	switch {
 	case errors.As(err, &denied):
 		return o.Denial(denied.Key)
@@ -187,7 +188,7 @@ func (s *session) lockDenial(o *command.Own, err error) string {
 	}
 	s.server.log.Warn("cannot check the rights of a user: no lock for it", "user", s.router.Lane.User, "err", err)
 	var refusal redis.Error
-	if !errors.Is(err, upstream.ErrNoCheck) && !errors.As(err, &refusal) {
+	if !errors.Is(err, rights.ErrNoCheck) && !errors.As(err, &refusal) {
 		return merge.NotSent
 	}
 	return "NOPERM Leash cannot check the rights of this user: Leash's own user needs ACL DRYRUN, or this user EVAL"

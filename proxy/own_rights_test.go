@@ -10,6 +10,7 @@ import (
 
 	"leash/internal/redistest"
 	lockscript "leash/lockcmd/script"
+	"leash/proxy/rights"
 	"leash/proxy/upstream"
 )
 
@@ -98,8 +99,8 @@ func TestMissingOwnRightIsNamed(t *testing.T) {
 func startAsOwnUser(t *testing.T, addr string) string {
 	t.Helper()
 	logs := &logBuffer{}
-	up, err := upstream.New(upstream.Config{Addrs: []string{addr}, User: "leash", Password: "pw",
-		ScriptCommands: lockscript.AllCommands()}, slog.New(slog.NewTextHandler(logs, nil)))
+	log := slog.New(slog.NewTextHandler(logs, nil))
+	up, err := upstream.New(upstream.Config{Addrs: []string{addr}, User: "leash", Password: "pw"}, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,6 +111,9 @@ func startAsOwnUser(t *testing.T, addr string) string {
 	done := make(chan error, 1)
 	go func() { done <- up.Run(ctx) }()
 	defer func() { cancel(); <-done }()
+	up.Go("check of own rights", func(ctx context.Context) {
+		rights.WarnMissing(ctx, up, lockscript.AllCommands(), log)
+	})
 	eventually(t, "it warns", func() bool { return strings.Contains(logs.String(), "rights") })
 	return logs.String()
 }

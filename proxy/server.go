@@ -21,6 +21,7 @@ import (
 	"leash/proxy/cluster"
 	"leash/proxy/command"
 	"leash/proxy/pubsub"
+	"leash/proxy/rights"
 	"leash/proxy/scan"
 	"leash/proxy/scripts"
 	"leash/proxy/slowlog"
@@ -76,6 +77,7 @@ type Server struct {
 	firstTCPAddr      cluster.Addr             // shown to clients of unix sockets; set by Serve
 	log               *slog.Logger
 	up                *upstream.Upstream
+	rights            *rights.Checker
 	locks             *lockcmd.Service
 	exchange          *pubsub.Exchange
 	subscriberLimits  subscriberLimits
@@ -130,7 +132,7 @@ func New(cfg Config, up *upstream.Upstream, locks *lockcmd.Service, exchange *pu
 	}
 	table := command.New(parsed)
 	s := &Server{
-		cfg: cfg.withDefaults(), announce: announce, log: log, up: up, locks: locks,
+		cfg: cfg.withDefaults(), announce: announce, log: log, up: up, rights: rights.New(up), locks: locks,
 		exchange: exchange, subscriberLimits: defaultSubscriberLimits,
 		commands: table, handlers: handlersOf(table),
 		sessions: make(map[*session]struct{}),

@@ -87,7 +87,7 @@ func newSession(srv *Server, c *client.Conn) *session {
 	s.out.Init(c, (*owner)(s), &s.mu)
 	s.calls.Init(&srv.relaying, (*owner)(s), &s.out, &s.mu)
 	s.ctx, s.stop = context.WithCancel(srv.ctx)
-	s.router.Init(s.ctx, srv.up, &srv.relaying, (*owner)(s), &s.calls, &s.out, &s.mu)
+	s.router.Init(s.ctx, srv.up, srv.rights, &srv.relaying, (*owner)(s), &s.calls, &s.out, &s.mu)
 	s.router.RequireAuth = srv.cfg.RequireAuth
 	settings := srv.settings.Load()
 	maxBulk := min(settings.MaxBulk, srv.up.MaxBulk())

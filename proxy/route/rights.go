@@ -52,7 +52,7 @@ func (r *Router) Refuse(c *command.Command, cmd resp.Command) bool {
 // Denial returns the error for a user who may not run a command that Leash runs itself. It is empty
 // if the user may. It blocks for a round trip, unless Redis has been asked within the last second.
 func (r *Router) Denial(c *command.Command, cmd resp.Command) string {
-	refusal, err := r.up.Refusal(r.ctx, r.Lane, c.Name, cmd.Args)
+	refusal, err := r.rights.Refusal(r.ctx, r.Lane, c.Name, cmd.Args)
 	if err != nil {
 		r.server.Log.Warn("cannot check the rights of a user", "user", r.Lane.User, "err", err)
 		return merge.NotSent

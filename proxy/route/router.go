@@ -8,6 +8,7 @@ import (
 	"leash/proxy/call"
 	"leash/proxy/command"
 	"leash/proxy/resp"
+	"leash/proxy/rights"
 	"leash/proxy/upstream"
 )
 
@@ -49,6 +50,7 @@ type Router struct {
 	Lane upstream.Lane
 
 	up      *upstream.Upstream
+	rights  *rights.Checker
 	server  *call.Server
 	session Session
 	calls   *call.Queue
@@ -64,9 +66,10 @@ type Router struct {
 }
 
 // Init prepares the router of a session that ends with ctx. The mutex is the session's.
-func (r *Router) Init(ctx context.Context, up *upstream.Upstream, server *call.Server, session Session,
-	calls *call.Queue, out upstream.Flusher, mu *sync.Mutex) {
-	r.ctx, r.up, r.server, r.session, r.calls, r.out, r.mu = ctx, up, server, session, calls, out, mu
+func (r *Router) Init(ctx context.Context, up *upstream.Upstream, rights *rights.Checker, server *call.Server,
+	session Session, calls *call.Queue, out upstream.Flusher, mu *sync.Mutex) {
+	r.ctx, r.up, r.rights, r.server, r.session = ctx, up, rights, server, session
+	r.calls, r.out, r.mu = calls, out, mu
 	r.reads.wanted = up.ReadsReplicas()
 }
 

@@ -28,7 +28,7 @@ func (n *Node) notePing(reply []byte) {
 // BusyReply returns the node's BUSY error while it runs a slow script. It returns nil if the node
 // runs none or cannot be asked. It blocks for a round trip.
 func (n *Node) BusyReply(ctx context.Context) []byte {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, AskTimeout)
 	defer cancel()
 	lane := n.up.ServiceLane()
 	reply, err := n.secondLink(lane, n.Link(lane)).ask(ctx, pingRequest)

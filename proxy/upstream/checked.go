@@ -29,7 +29,7 @@ func (u *Upstream) dialChecked(ctx context.Context, _, addr string) (net.Conn, e
 // user. It notes whether Redis accepts the password.
 func (u *Upstream) newOwnConn(conn net.Conn) *checkedConn {
 	c := newCheckedConn(conn)
-	if u.isOwn(u.serviceUser()) {
+	if u.isOwn(u.ServiceUser()) {
 		c.login = func(reply []byte) { u.noteOwnLogin(conn.RemoteAddr(), reply) }
 		number := u.own.number.Load()
 		c.outdated = func() bool { return u.own.number.Load() != number }

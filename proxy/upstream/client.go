@@ -9,10 +9,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// ask runs f with a short-lived client of the upstream user for one node.
-func (u *Upstream) ask(ctx context.Context, addr string, f func(context.Context, *redis.Client) error) error {
+// Ask runs f with a short-lived client of the upstream user for one node.
+func (u *Upstream) Ask(ctx context.Context, addr string, f func(context.Context, *redis.Client) error) error {
 	outer := ctx
-	ctx, cancel := context.WithTimeout(outer, askTimeout)
+	ctx, cancel := context.WithTimeout(outer, AskTimeout)
 	defer cancel()
 	end, _ := ctx.Deadline()
 	c := redis.NewClient(&redis.Options{
@@ -119,7 +119,7 @@ const clientPool = 64
 // Commands returns the upstream's reply to COMMAND as go-redis decodes it, or nil if there is none.
 func (u *Upstream) Commands(ctx context.Context) (commands []any) {
 	for _, addr := range u.candidates() {
-		err := u.ask(ctx, addr, func(ctx context.Context, c *redis.Client) (err error) {
+		err := u.Ask(ctx, addr, func(ctx context.Context, c *redis.Client) (err error) {
 			commands, err = c.Do(ctx, "COMMAND").Slice()
 			return err
 		})

@@ -22,7 +22,7 @@ func TestConnectWithOneSilentNode(t *testing.T) {
 	var tries sync.WaitGroup
 	for range 30 { // each asks in an order of its own
 		tries.Go(func() {
-			u, err := New(Config{Addrs: cluster.Addrs(), UpstreamTimeout: 3 * askTimeout},
+			u, err := New(Config{Addrs: cluster.Addrs(), UpstreamTimeout: 3 * AskTimeout},
 				slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Error(err)
@@ -42,7 +42,7 @@ func TestConnectWithOneSilentNode(t *testing.T) {
 func TestConnectGetsNullReply(t *testing.T) {
 	for _, null := range []string{"$-1\r\n", "*-1\r\n"} {
 		u, err := New(Config{Addrs: []string{startFake(t, func([]string) string { return null }).addr},
-			UpstreamTimeout: askTimeout}, slog.New(slog.DiscardHandler))
+			UpstreamTimeout: AskTimeout}, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -32,10 +32,10 @@ func (l *Link) noteError(reply []byte) {
 
 // checkRole ends the connections to the link's node if their server is a replica and the node's
 // address leads to a master now. A client's script can return READONLY itself, so the error alone
-// does not count. checkRole blocks for at most askTimeout.
+// does not count. checkRole blocks for at most AskTimeout.
 func (l *Link) checkRole() {
 	n := l.node
-	ctx, cancel := context.WithTimeout(n.ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(n.ctx, AskTimeout)
 	defer cancel()
 	role, err := l.ask(ctx, resp.AppendCommand(nil, "ROLE"))
 	if err != nil || n.up.isMaster(ctx, n.Addr) != nil {

@@ -19,8 +19,8 @@ const (
 	probeInterval   = 5 * time.Second
 )
 
-// askTimeout bounds one question about the topology to one node.
-const askTimeout = 2 * time.Second
+// AskTimeout bounds one question about the topology to one node.
+const AskTimeout = 2 * time.Second
 
 // errNotCovered means that no node owns a slot of the cluster.
 var errNotCovered = errors.New("upstream: no node of the cluster owns any slot")
@@ -57,7 +57,7 @@ func (u *Upstream) discoverLocked(ctx context.Context) (err error) {
 	for _, addr := range u.candidates() {
 		var reply []any
 		var nodes string
-		failed := u.ask(ctx, addr, func(ctx context.Context, c *redis.Client) (err error) {
+		failed := u.Ask(ctx, addr, func(ctx context.Context, c *redis.Client) (err error) {
 			nodes, _ = c.ClusterNodes(ctx).Result() // may fail: CLUSTER SLOTS is enough
 			// servers before Redis 7 do not know CLUSTER SHARDS
 			reply, err = c.Do(ctx, "CLUSTER", "SLOTS").Slice()

@@ -24,7 +24,7 @@ func (u *Upstream) Leave(lane Lane) {
 	}
 	if u.users[lane.User] == 0 {
 		delete(u.users, lane.User)
-		if lane.User != u.serviceUser() {
+		if lane.User != u.ServiceUser() {
 			u.credentials.forget(lane.User)
 		}
 	}
@@ -51,11 +51,11 @@ func (u *Upstream) ServiceLane() Lane {
 	if u.cfg.User == "" && u.cfg.Password == "" {
 		return Lane{}
 	}
-	return Lane{User: u.serviceUser()}
+	return Lane{User: u.ServiceUser()}
 }
 
-// serviceUser is the ACL user of Leash's own connections.
-func (u *Upstream) serviceUser() string {
+// ServiceUser is the ACL user of Leash's own connections.
+func (u *Upstream) ServiceUser() string {
 	if u.cfg.User == "" {
 		return "default"
 	}

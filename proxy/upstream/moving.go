@@ -34,7 +34,7 @@ func (u *Upstream) watchMoves() {
 		case <-tick.C:
 		}
 		if c, ok := u.Client().(*redis.ClusterClient); ok {
-			ctx, cancel := context.WithTimeout(u.ctx, askTimeout)
+			ctx, cancel := context.WithTimeout(u.ctx, AskTimeout)
 			// an error does no harm: the next round asks again
 			_ = c.ForEachMaster(ctx, u.lookForMoves)
 			cancel()

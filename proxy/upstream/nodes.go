@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 )
 
 // AnyNode returns the masters in turn, and prefers those that answer. It is nil when no master is
@@ -31,6 +32,9 @@ func (u *Upstream) OtherNode(n *Node) *Node {
 	}
 	return n
 }
+
+// firstAskTimeout is how long a node may take to answer before another one is asked.
+const firstAskTimeout = time.Second
 
 // FirstAnswer asks the masters, one after the other, until ask returns no error. It begins with
 // AnyNode, and asks silent nodes last. A node may take a second before the next one is asked, and

@@ -81,7 +81,7 @@ func (u *Upstream) readPassword(refused string) string {
 		return newest
 	}
 	if u.own.set(password) {
-		u.credentials.set(u.serviceUser(), []byte(password))
+		u.credentials.set(u.ServiceUser(), []byte(password))
 	}
 	return password
 }
@@ -100,7 +100,7 @@ var errOwnPassword = &Refusal{"Redis refuses the password of Leash's own user"}
 
 // isOwn reports whether a user is Leash's own, with a password that Leash was given.
 func (u *Upstream) isOwn(user string) bool {
-	return user == u.serviceUser() && (u.cfg.User != "" || u.cfg.Password != "")
+	return user == u.ServiceUser() && (u.cfg.User != "" || u.cfg.Password != "")
 }
 
 // noteOwnLogin counts an answer of a node to a login of Leash's own user. It logs the first of the
@@ -114,8 +114,8 @@ func (u *Upstream) noteOwnLogin(addr net.Addr, reply []byte) {
 	switch changed := u.own.noteLogin(node, refused); {
 	case changed && refused:
 		u.log.Warn("redis refuses the password of Leash's own user: trying again with the newest one",
-			"node", node, "user", u.serviceUser(), "err", strings.TrimSpace(string(reply[1:])))
+			"node", node, "user", u.ServiceUser(), "err", strings.TrimSpace(string(reply[1:])))
 	case changed:
-		u.log.Info("redis accepts the password of Leash's own user again", "node", node, "user", u.serviceUser())
+		u.log.Info("redis accepts the password of Leash's own user again", "node", node, "user", u.ServiceUser())
 	}
 }

@@ -196,7 +196,7 @@ func (u *Upstream) Pinned() int64 { return u.pinnedOut.Load() }
 // longer than Config.ReadPassword.
 func (u *Upstream) Adapt(from, to Lane) (commands [][]byte) {
 	if to.User != from.User {
-		if to.User == u.serviceUser() {
+		if to.User == u.ServiceUser() {
 			u.readPassword("")
 		}
 		commands = append(commands, authCommand(to.User, u.credentials.get(to.User)))

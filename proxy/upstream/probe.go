@@ -36,7 +36,7 @@ func (u *Upstream) probe(ctx context.Context) (err error) {
 	for _, addr := range u.candidates() {
 		var info string
 		u.maxBulk = defaultMaxBulk
-		failed := u.ask(ctx, addr, func(ctx context.Context, c *redis.Client) (err error) {
+		failed := u.Ask(ctx, addr, func(ctx context.Context, c *redis.Client) (err error) {
 			if config, err := c.ConfigGet(ctx, "proto-max-bulk-len").Result(); err == nil {
 				u.setMaxBulk(config["proto-max-bulk-len"])
 			}
@@ -81,7 +81,7 @@ func (u *Upstream) setMode(reported string) error {
 // isSentinel reports whether the server at addr is a sentinel. It uses the sentinels' credential,
 // because a sentinel may refuse the upstream's.
 func (u *Upstream) isSentinel(ctx context.Context, addr string) bool {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, AskTimeout)
 	defer cancel()
 	c := u.sentinelClient(addr)
 	defer c.Close()

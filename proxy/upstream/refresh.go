@@ -84,7 +84,7 @@ var errSlotsMoving = errors.New("upstream: slots are moving")
 // confirm asks one node for its own line of CLUSTER NODES and compares it with t.
 func (u *Upstream) confirm(ctx context.Context, t *Topology, n *Node) error {
 	var nodes string
-	err := u.ask(ctx, n.Addr, func(ctx context.Context, c *redis.Client) (err error) {
+	err := u.Ask(ctx, n.Addr, func(ctx context.Context, c *redis.Client) (err error) {
 		nodes, err = c.ClusterNodes(ctx).Result()
 		return err
 	})

@@ -50,7 +50,7 @@ func (u *Upstream) selectAsService(conn net.Conn, lane Lane, command []byte) (do
 // becomeService authenticates conn as Leash's own user.
 func (u *Upstream) becomeService(conn net.Conn) error {
 	if u.cfg.User != "" || u.cfg.Password != "" {
-		return u.logIn(conn, u.serviceUser())
+		return u.logIn(conn, u.ServiceUser())
 	}
 	_, err := roundTrip(conn, resp.AppendCommand(nil, "RESET"), "+")
 	return err

@@ -54,7 +54,7 @@ func (u *Upstream) sentinelClient(addr string) *redis.Client {
 	return redis.NewClient(&redis.Options{
 		Addr: addr, Dialer: u.dialSentinel, CredentialsProviderContext: u.sentinelCredentials,
 		Protocol: 2, DisableIdentity: true, MaxRetries: -1, PoolSize: 2,
-		DialTimeout: askTimeout, ContextTimeoutEnabled: true, DialerRetries: 1,
+		DialTimeout: AskTimeout, ContextTimeoutEnabled: true, DialerRetries: 1,
 	})
 }
 
@@ -78,7 +78,7 @@ func (u *Upstream) sentinelCredentials(context.Context) (user, password string, 
 
 // askSentinel asks one sentinel for everything that it knows of the master.
 func (u *Upstream) askSentinel(ctx context.Context, addr string) (v sentinelView, err error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, AskTimeout)
 	defer cancel()
 	c := u.sentinelClient(addr)
 	defer c.Close()
@@ -311,7 +311,7 @@ func (u *Upstream) followsSentinels() bool { return u.cfg.Mode == "sentinel" }
 // master, or refuses to answer because of a script or missing rights.
 func (u *Upstream) isMaster(ctx context.Context, addr string) error {
 	var refusal redis.Error
-	return u.ask(ctx, addr, func(ctx context.Context, c *redis.Client) error {
+	return u.Ask(ctx, addr, func(ctx context.Context, c *redis.Client) error {
 		role, err := c.Do(ctx, "ROLE").Slice()
 		switch {
 		case errors.As(err, &refusal):

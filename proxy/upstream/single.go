@@ -19,7 +19,7 @@ func (u *Upstream) discoverSingle(ctx context.Context) error {
 		return nil
 	}
 	var info string
-	err := u.ask(ctx, addr, func(ctx context.Context, c *redis.Client) (err error) {
+	err := u.Ask(ctx, addr, func(ctx context.Context, c *redis.Client) (err error) {
 		info, err = c.Info(ctx, "replication").Result()
 		return err
 	})

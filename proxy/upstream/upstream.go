@@ -62,9 +62,6 @@ type Config struct {
 	// User and Password are for topology, scripts and liveness. Clients use them only if their Lane
 	// says so.
 	User, Password string
-	// ScriptCommands are the names of the commands that lock scripts run as User. Run logs which
-	// rights User lacks; with nil, it does not look.
-	ScriptCommands []string
 	// ReadPassword returns the password of User as it is now; nil: Password stays. It is called
 	// before each AUTH of User, also concurrently. refused is a password that Redis has just
 	// refused, or empty. It must not block for longer than a second. Password is its first result.
@@ -97,8 +94,6 @@ type Upstream struct {
 	onRefused   func(Lane)
 	onSwitch    func()
 	sentinels   sentinels
-	refusals    refusals
-	dryRun      dryRun
 	movingUntil atomic.Int64 // Unix nanoseconds; 0 for never
 
 	topology     atomic.Pointer[Topology]
@@ -179,7 +174,7 @@ func New(cfg Config, log *slog.Logger) (*Upstream, error) {
 	u.own.refused = make(chan string, 1)
 	u.ctx, u.stop = context.WithCancelCause(context.Background())
 	if cfg.User != "" || cfg.Password != "" {
-		u.credentials.set(u.serviceUser(), []byte(cfg.Password))
+		u.credentials.set(u.ServiceUser(), []byte(cfg.Password))
 		u.own.set(cfg.Password)
 	}
 	return u, nil
@@ -198,9 +193,6 @@ func (u *Upstream) OnSwitch(f func()) { u.onSwitch = f }
 func (u *Upstream) Run(ctx context.Context) error {
 	defer u.end()
 	u.start("watch of authentication", u.watchAuth)
-	if u.cfg.ScriptCommands != nil {
-		u.start("check of own rights", u.warnMissingRights)
-	}
 	if u.cfg.ReadPassword != nil {
 		u.start("watch of the password", u.watchPassword)
 	}
@@ -257,7 +249,7 @@ func (u *Upstream) watchAuth() {
 		case <-tick.C:
 		}
 		if n := u.AnyNode(); n != nil {
-			ctx, cancel := context.WithTimeout(u.ctx, askTimeout)
+			ctx, cancel := context.WithTimeout(u.ctx, AskTimeout)
 			_ = u.probeAuth(ctx, n.Addr) // the node's links report errors
 			cancel()
 		}

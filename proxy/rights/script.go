@@ -1,4 +1,4 @@
-package upstream
+package rights
 
 import (
 	"context"
@@ -11,11 +11,12 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/proxy/resp"
+	"leash/proxy/upstream"
 )
 
 // ErrNoCheck means that Redis says nothing about a user's rights: Leash's own user may not send ACL
 // DRYRUN, and that user may not send EVAL.
-var ErrNoCheck = errors.New("upstream: the rights of a user cannot be checked")
+var ErrNoCheck = errors.New("rights: the rights of a user cannot be checked")
 
 // askScriptFor is how long Leash asks by scripts before it tries ACL DRYRUN again.
 const askScriptFor = 10 * time.Second
@@ -34,8 +35,8 @@ func (d *dryRun) refusedLately() bool {
 // refusesDryRun reports whether Redis does not let Leash's own user send ACL DRYRUN.
 func refusesDryRun(err error) bool {
 	var refusal redis.Error
-	return errors.As(err, &refusal) && !errors.Is(err, ErrRefused) &&
-		(hasErrorCode(refusal, "NOPERM") || strings.HasPrefix(refusal.Error(), "ERR unknown command 'ACL'"))
+	return errors.As(err, &refusal) && !errors.Is(err, upstream.ErrRefused) &&
+		(redis.HasErrorPrefix(refusal, "NOPERM") || strings.HasPrefix(refusal.Error(), "ERR unknown command 'ACL'"))
 }
 
 // checkScript returns 1 if the user who runs it may run the command in ARGV, and 0 if not. It runs
@@ -45,14 +46,14 @@ const checkScript = `return redis.acl_check_cmd(unpack(ARGV)) and 1 or 0`
 
 // askScript asks with a script that the lane's user runs. Any node can answer. A Denied does not
 // say whether the key or the command is denied.
-func (u *Upstream) askScript(ctx context.Context, q question, lane Lane, keys [][]byte) error {
+func (c *Checker) askScript(ctx context.Context, q question, lane upstream.Lane, keys [][]byte) error {
 	for _, key := range keys {
 		args := []string{"EVAL", checkScript, "0", q.command}
 		if key != nil {
 			args = append(args, string(key))
 		}
 		request := resp.AppendCommand(nil, append(args, q.more...)...)
-		reply, err := u.FirstAnswer(ctx, func(ctx context.Context, n *Node) ([]byte, error) {
+		reply, err := c.up.FirstAnswer(ctx, func(ctx context.Context, n *upstream.Node) ([]byte, error) {
 			return n.Link(lane).Ask(ctx, request)
 		})
 		switch {

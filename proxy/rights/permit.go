@@ -1,4 +1,4 @@
-package upstream
+package rights
 
 import (
 	"context"
@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/guard"
+	"leash/proxy/upstream"
 )
 
 // Denied is an action that Redis would not let a user do.
@@ -21,9 +21,9 @@ type Denied struct {
 
 func (d *Denied) Error() string {
 	if d.Key {
-		return "upstream: no permission for the key"
+		return "rights: no permission for the key"
 	}
-	return "upstream: no permission for the command"
+	return "rights: no permission for the command"
 }
 
 // Permit asks Redis with ACL DRYRUN whether a lane's user may run a command with each key. It asks
@@ -32,40 +32,38 @@ func (d *Denied) Error() string {
 // command alone.
 //
 // nil means yes. It is also nil for Leash's own user, and for a Redis before version 7, which
-// cannot be asked. The error is a *Denied, ErrRefused if the user no longer exists, ErrNoCheck if
-// Redis lets nobody ask, an error of Redis, or one of the network. If a node cannot be reached,
-// another node answers for it. Permit blocks for a round trip. If Redis refuses ACL DRYRUN, a
-// script of the user asks instead: then it blocks for a round trip for each key.
-func (u *Upstream) Permit(ctx context.Context, lane Lane, keys [][]byte, command string, more ...string) error {
-	q := question{user: lane.User, command: command, more: more}
-	if q.user == "" {
-		q.user = "default"
-	}
-	if q.user == u.serviceUser() {
+// cannot be asked. The error is a *Denied, upstream.ErrRefused if the user no longer exists,
+// ErrNoCheck if Redis lets nobody ask, an error of Redis, or one of the network. If a node cannot
+// be reached, another node answers for it. Permit blocks for a round trip. If Redis refuses ACL
+// DRYRUN, a script of the user asks instead: then it blocks for a round trip for each key.
+func (c *Checker) Permit(ctx context.Context, lane upstream.Lane, keys [][]byte, command string,
+	more ...string) error {
+	q := question{user: userOf(lane), command: command, more: more}
+	if c.isOwn(q.user) {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, u.cfg.UpstreamTimeout)
+	ctx, cancel := context.WithTimeout(ctx, c.up.Timeout())
 	defer cancel()
 	if len(keys) == 0 {
 		keys = noKey
 	}
-	if u.dryRun.refusedLately() {
-		return u.askScript(ctx, q, lane, keys)
+	if c.dryRun.refusedLately() {
+		return c.askScript(ctx, q, lane, keys)
 	}
-	err := u.askDryRun(ctx, q, keys)
+	err := c.askDryRun(ctx, q, keys)
 	if !refusesDryRun(err) {
 		return err
 	}
-	u.dryRun.noteRefusal()
-	return u.askScript(ctx, q, lane, keys)
+	c.dryRun.noteRefusal()
+	return c.askScript(ctx, q, lane, keys)
 }
 
 // askDryRun asks by ACL DRYRUN.
-func (u *Upstream) askDryRun(ctx context.Context, q question, keys [][]byte) error {
+func (c *Checker) askDryRun(ctx context.Context, q question, keys [][]byte) error {
 	if keys[0] == nil {
-		return q.askAny(ctx, u.Client())
+		return q.askAny(ctx, c.up.Client())
 	}
-	nodes, err := u.byNode(ctx, keys)
+	nodes, err := c.byNode(ctx, keys)
 	if err != nil {
 		return fmt.Errorf("acl dryrun: %w", err)
 	}
@@ -78,11 +76,11 @@ func (u *Upstream) askDryRun(ctx context.Context, q question, keys [][]byte) err
 // Watch opens a connection of a lane's user to the node of a key, even if none of the user's
 // commands go there. When the user is deleted, Redis ends the connection, and Leash notices that:
 // it calls OnRefused's function. It does not block.
-func (u *Upstream) Watch(lane Lane, key []byte) {
-	if lane.User == "" || lane.User == u.serviceUser() {
+func (c *Checker) Watch(lane upstream.Lane, key []byte) {
+	if lane.User == "" || c.isOwn(lane.User) {
 		return
 	}
-	if n := u.Topology().Node(Slot(key)); n != nil {
+	if n := c.up.Topology().Node(upstream.Slot(key)); n != nil {
 		n.Link(lane).Open()
 	}
 }
@@ -94,10 +92,10 @@ type keysOfNode struct {
 }
 
 // byNode groups keys by the master that owns their slot.
-func (u *Upstream) byNode(ctx context.Context, keys [][]byte) (nodes []keysOfNode, err error) {
-	cluster, ok := u.Client().(*redis.ClusterClient)
+func (c *Checker) byNode(ctx context.Context, keys [][]byte) (nodes []keysOfNode, err error) {
+	cluster, ok := c.up.Client().(*redis.ClusterClient)
 	if !ok {
-		return []keysOfNode{{u.Client(), keys}}, nil
+		return []keysOfNode{{c.up.Client(), keys}}, nil
 	}
 	for _, key := range keys {
 		master, err := cluster.MasterForKey(ctx, string(key))
@@ -121,9 +119,6 @@ type question struct {
 
 // noKey stands for the keys of a question about a command alone.
 var noKey = [][]byte{nil}
-
-// firstAskTimeout is how long a node may take to answer before another one is asked.
-const firstAskTimeout = time.Second
 
 // askAny asks any node about the command alone.
 func (q question) askAny(ctx context.Context, client redis.UniversalClient) error {
@@ -232,7 +227,7 @@ func (q question) ask(ctx context.Context, node redis.UniversalClient, keys [][]
 		case errors.As(err, &refusal) && strings.Contains(strings.ToLower(refusal.Error()), "unknown subcommand"):
 		case errors.As(err, &refusal) && strings.HasPrefix(refusal.Error(), "ERR User '"):
 			// the text goes on with "... not found"
-			return fmt.Errorf("acl dryrun: %w: %w", ErrRefused, err)
+			return fmt.Errorf("acl dryrun: %w: %w", upstream.ErrRefused, err)
 		default:
 			return fmt.Errorf("acl dryrun: %w", err)
 		}

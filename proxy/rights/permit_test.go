@@ -1,4 +1,4 @@
-package upstream
+package rights
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/redistest"
+	"leash/proxy/upstream"
 )
 
 // TestPermitWithSilentNode checks that another node soon answers for the rights to keys
@@ -23,7 +24,8 @@ func TestPermitWithSilentNode(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	u, err := New(Config{Addrs: cluster.Addrs(), UpstreamTimeout: 20 * time.Second}, slog.New(slog.DiscardHandler))
+	u, err := upstream.New(upstream.Config{Addrs: cluster.Addrs(), UpstreamTimeout: 20 * time.Second},
+		slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,35 +37,36 @@ func TestPermitWithSilentNode(t *testing.T) {
 	go func() { done <- u.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-done })
 
+	c := New(u)
 	slots := []int{0, 8000, 16000} // one of each node
 	var mine, foreign [][]byte
 	for _, slot := range slots {
 		mine = append(mine, []byte(redistest.KeyIn(slot, "bob:")))
 		foreign = append(foreign, []byte(redistest.KeyIn(slot, "ann:")))
 	}
-	bob := Lane{User: "bob"}
+	bob := upstream.Lane{User: "bob"}
 	check := func() {
 		t.Helper()
-		if err := u.Permit(t.Context(), bob, mine, "HSET", "f", "v"); err != nil {
+		if err := c.Permit(t.Context(), bob, mine, "HSET", "f", "v"); err != nil {
 			t.Errorf("the user's own keys: %v", err)
 		}
 		for i := range slots {
 			keys := append([][]byte{foreign[i]}, mine...)
 			var denied *Denied
-			if err := u.Permit(t.Context(), bob, keys, "HSET", "f", "v"); !errors.As(err, &denied) || !denied.Key {
+			if err := c.Permit(t.Context(), bob, keys, "HSET", "f", "v"); !errors.As(err, &denied) || !denied.Key {
 				t.Errorf("with another's key in slot %d: %v", slots[i], err)
 			}
 		}
 	}
 	check()
-	if err := u.Permit(t.Context(), bob, nil, "SCAN", "0"); err != nil {
+	if err := c.Permit(t.Context(), bob, nil, "SCAN", "0"); err != nil {
 		t.Errorf("a command without keys: %v", err)
 	}
-	if err := u.Permit(t.Context(), Lane{User: "ann"}, mine, "HSET", "f", "v"); !errors.Is(err, ErrRefused) {
+	if err := c.Permit(t.Context(), upstream.Lane{User: "ann"}, mine, "HSET", "f", "v"); !errors.Is(err, upstream.ErrRefused) {
 		t.Errorf("an unknown user: %v", err)
 	}
 	var refusal redis.Error
-	if err := u.Permit(t.Context(), bob, mine, "NOPE"); !errors.As(err, &refusal) || errors.Is(err, ErrRefused) {
+	if err := c.Permit(t.Context(), bob, mine, "NOPE"); !errors.As(err, &refusal) || errors.Is(err, upstream.ErrRefused) {
 		t.Errorf("an unknown command: %v", err)
 	}
 	if err := cluster.MasterOf(slots[1]).Pause(); err != nil {
@@ -75,7 +78,7 @@ func TestPermitWithSilentNode(t *testing.T) {
 		t.Errorf("took %v", took)
 	}
 	for range 5 { // the node that is asked first is any
-		if err := u.Permit(t.Context(), bob, nil, "SCAN", "0"); err != nil {
+		if err := c.Permit(t.Context(), bob, nil, "SCAN", "0"); err != nil {
 			t.Errorf("a command without keys: %v", err)
 		}
 	}

@@ -1,14 +1,15 @@
-package upstream
+package rights
 
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/proxy/upstream"
 )
 
 // refusalFor is how long an answer of Redis about a user and a command is used.
@@ -20,8 +21,7 @@ const ownUserTimeout = 100 * time.Millisecond
 // maxRefusals limits how many answers are kept.
 const maxRefusals = 4096
 
-// refusals remembers which users may run which commands. Safe for concurrent
-// use.
+// refusals remembers which users may run which commands. Safe for concurrent use.
 type refusals struct {
 	mu    sync.Mutex
 	known map[refusalKey]refusal
@@ -72,17 +72,14 @@ func (r *refusals) set(k refusalKey, text string) {
 // arguments, as for channels, is not kept. Leash's own user serves clients without authentication.
 // For that user, Refusal blocks for at most ownUserTimeout and then uses the previous answer. So a
 // PING is answered in any state of Redis.
-func (u *Upstream) Refusal(ctx context.Context, lane Lane, name string, args [][]byte) (string, error) {
-	user := lane.User
-	if user == "" {
-		user = "default"
-	}
-	timeout, own := askTimeout, user == u.serviceUser()
+func (c *Checker) Refusal(ctx context.Context, lane upstream.Lane, name string, args [][]byte) (string, error) {
+	user := userOf(lane)
+	timeout, own := upstream.AskTimeout, c.isOwn(user)
 	if own {
 		timeout = ownUserTimeout
 	}
 	key, byArguments := refusalKey{user, name}, strings.HasSuffix(name, "subscribe")
-	if text, ok := u.refusals.get(key); ok && !byArguments {
+	if text, ok := c.refusals.get(key); ok && !byArguments {
 		return text, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -91,16 +88,16 @@ func (u *Upstream) Refusal(ctx context.Context, lane Lane, name string, args [][
 	for _, a := range args {
 		question = append(question, a)
 	}
-	answer, err := anyNode(ctx, u.Client(), func(ctx context.Context, node redis.UniversalClient) (string, error) {
+	answer, err := anyNode(ctx, c.up.Client(), func(ctx context.Context, node redis.UniversalClient) (string, error) {
 		return node.Do(ctx, question...).Text()
 	})
 	var reply redis.Error
 	switch {
-	case errors.As(err, &reply) && !hasErrorCode(err, "WRONGPASS"):
+	case errors.As(err, &reply) && !redis.HasErrorPrefix(err, "WRONGPASS"):
 		// an older Redis, or one that does not let Leash ask
 		answer = "OK"
 	case err != nil && own:
-		return u.refusals.last(key), nil
+		return c.refusals.last(key), nil
 	case err != nil:
 		return "", err
 	}
@@ -115,34 +112,7 @@ func (u *Upstream) Refusal(ctx context.Context, lane Lane, name string, args [][
 		return "NOPERM this user has no permissions to access one of the keys used as arguments", nil
 	}
 	if !byArguments {
-		u.refusals.set(key, text)
+		c.refusals.set(key, text)
 	}
 	return text, nil
-}
-
-// refuse tells the lane's sessions that their credential is no longer valid. It does nothing for
-// two kinds of nodes. A replica may have other users than its master. A node that has just joined
-// has no users yet.
-func (u *Upstream) refuse(lane Lane, by *Node) {
-	if lane.Replica || slices.Contains(u.Topology().slotless, by) {
-		return
-	}
-	u.log.Warn("redis refuses a user's password", "user", lane.User)
-	if u.onRefused != nil {
-		u.onRefused(lane)
-	}
-}
-
-// closeAnonymous closes the links without authentication. Redis now requires it from new
-// connections, but it does not close old ones.
-func (u *Upstream) closeAnonymous() {
-	u.mu.Lock()
-	nodes := u.nodesLocked()
-	u.mu.Unlock()
-	if u.Topology() != nil { // at the start nothing has changed
-		u.log.Warn("redis now requires clients to authenticate")
-	}
-	for _, n := range nodes {
-		n.dropLinks(func(lane Lane) bool { return lane.User == "" })
-	}
 }

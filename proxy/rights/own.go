@@ -1,11 +1,15 @@
-package upstream
+package rights
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/proxy/upstream"
 )
 
 // ownCommands are the commands that Leash sends as its own user, beside those in lock scripts. Some
@@ -31,26 +35,27 @@ for _, command in ipairs(ARGV) do
 end
 return missing`
 
-// warnMissingRights logs, for each master, the commands that Leash needs and that its own user may
+// WarnMissing logs, for each master, the commands that Leash needs and that its own user may
 // not run there. Without this, some of them would be missed only after a failover. It blocks for a
 // round trip for each master.
-func (u *Upstream) warnMissingRights() {
-	commands := slices.Concat(ownCommands, u.cfg.ScriptCommands)
+func WarnMissing(ctx context.Context, up *upstream.Upstream, scriptCommands []string, log *slog.Logger) {
+	commands := slices.Concat(ownCommands, scriptCommands)
 	args := make([]any, len(commands))
 	for i, command := range commands {
 		args[i] = strings.ToLower(command)
 	}
-	for _, n := range u.Topology().Masters() {
-		err := u.ask(u.ctx, n.Addr, func(ctx context.Context, c *redis.Client) error {
+	for _, n := range up.Topology().Masters() {
+		var refusal redis.Error
+		err := up.Ask(ctx, n.Addr, func(ctx context.Context, c *redis.Client) error {
 			missing, err := c.Eval(ctx, missingRightsScript, nil, args...).StringSlice()
 			if len(missing) > 0 {
-				u.log.Warn("Leash's own user has not all rights that Leash needs", "node", n.Addr,
+				log.Warn("Leash's own user has not all rights that Leash needs", "node", n.Addr,
 					"missing", strings.Join(missing, ", "))
 			}
 			return err
 		})
-		if err != nil && isReply(err) {
-			u.log.Warn("cannot check the rights of Leash's own user", "node", n.Addr, "err", err)
+		if errors.As(err, &refusal) {
+			log.Warn("cannot check the rights of Leash's own user", "node", n.Addr, "err", err)
 		}
 	}
 }

@@ -1,0 +1,39 @@
+// Package rights asks Redis what a user may do. Leash answers some commands itself, and runs lock
+// scripts as its own user. Before that, it asks here, so that no client can do more than its user
+// may.
+//
+// # Concurrency
+//
+// A Checker is safe for concurrent use and starts no goroutine that outlives a call. Its methods
+// block for a round trip, except where they say otherwise. No mutex is held meanwhile.
+package rights
+
+import (
+	"time"
+
+	"leash/proxy/upstream"
+)
+
+// Checker asks one upstream, and keeps its answers for a short time.
+type Checker struct {
+	up       *upstream.Upstream
+	refusals refusals
+	dryRun   dryRun
+}
+
+// New returns a Checker. up must be connected before the Checker is asked.
+func New(up *upstream.Upstream) *Checker { return &Checker{up: up} }
+
+// firstAskTimeout is how long a node may take to answer before another one is asked.
+const firstAskTimeout = time.Second
+
+// userOf is the ACL user of a lane.
+func userOf(lane upstream.Lane) string {
+	if lane.User == "" {
+		return "default"
+	}
+	return lane.User
+}
+
+// isOwn reports whether a user is that of Leash's own connections.
+func (c *Checker) isOwn(user string) bool { return user == c.up.ServiceUser() }
