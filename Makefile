@@ -38,7 +38,7 @@ test: lint go-test
 # The quick run leaves out the tests that start whole programs, clusters or sentinels, and the slowest ones.
 quick: fmt tools
 	$(GO) vet ./...
-	$(GO) test -short $(QUICKFLAGS) $$($(GO) list ./... | grep -v -e "^leash$$" -e /bench -e /examples -e /internal/cli -e /internal/interop -e /internal/leashtest)
+	$(GO) test -short $(QUICKFLAGS) $$($(GO) list ./... | grep -v -e /internal/program -e /bench -e /examples -e /internal/cli -e /internal/interop -e /internal/leashtest)
 
 lint: fmt tidy vet staticcheck
 

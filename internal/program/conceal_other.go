@@ -1,6 +1,6 @@
 //go:build !unix
 
-package main
+package program
 
 // conceal does nothing: the system cannot start another program in this process.
 func conceal() {}

@@ -1,4 +1,4 @@
-package main
+package program
 
 import (
 	"bytes"
@@ -35,7 +35,7 @@ func newService(t *testing.T, args ...string) *service {
 	s := &service{t: t, args: args}
 	dir := t.TempDir()
 	s.bin = filepath.Join(dir, "leash")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", s.bin, ".").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", s.bin, "leash").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -1,4 +1,4 @@
-package main
+package program
 
 import (
 	"bytes"
@@ -140,7 +140,7 @@ func TestSignals(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
 	bin := filepath.Join(t.TempDir(), "leash")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "leash").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	socket := filepath.Join(t.TempDir(), "leash.sock")
@@ -172,7 +172,7 @@ func TestSignals(t *testing.T) {
 func TestR31SecondSignalEndsAtOnce(t *testing.T) {
 	server := redistest.Start(t)
 	bin := filepath.Join(t.TempDir(), "leash")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, ".").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "leash").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	socket := filepath.Join(t.TempDir(), "leash.sock")

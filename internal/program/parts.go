@@ -1,8 +1,9 @@
-package main
+package program
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"leash/internal/config"
 	"leash/internal/password"
 	"leash/lockcmd"
+	"leash/lockcmd/failover"
 	"leash/lockcmd/script"
 	"leash/proxy"
 	"leash/proxy/pubsub"
@@ -26,6 +28,19 @@ func passwordSource(cfg config.Config, h *hangupReader) (p *password.Source, rer
 		reread = h.wake()
 	}
 	return p, reread
+}
+
+// startAudit opens the audit log and writes it until stop is called. Without --audit-log it is nil.
+func startAudit(cfg config.Config, h *hangupReader, log *slog.Logger) (records *audit.Log, stop func(), err error) {
+	if cfg.AuditLog == "" {
+		return nil, func() {}, nil
+	}
+	if records, err = audit.Open(cfg.AuditLog, log); err != nil {
+		return nil, nil, fmt.Errorf("--audit-log: %w", err)
+	}
+	reopen := h.wake()
+	end := background(func(ctx context.Context) error { records.Run(ctx, reopen); return nil }, nil)
+	return records, func() { endAudit(end, log) }, nil
 }
 
 // newUpstream makes the upstream. It runs --upstream-password-command for the first password.
@@ -90,6 +105,14 @@ func lockConfig(cfg config.Config, up *upstream.Upstream) lockcmd.Config {
 		FailoverGrace: grace(cfg), Owners: up.Owners,
 		Database: up.Database, Links: up,
 	}
+}
+
+// grace translates --failover-grace for package lockcmd.
+func grace(cfg config.Config) time.Duration {
+	if cfg.FailoverGrace == config.Auto {
+		return failover.Auto
+	}
+	return cfg.FailoverGrace
 }
 
 func proxyConfig(cfg config.Config, c certificates) proxy.Config {
