@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -375,54 +374,5 @@ func TestSentinelCredentials(t *testing.T) {
 		if err := up.Connect(t.Context()); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("got %v, want %s", err, name)
 		}
-	}
-}
-
-// TestSentinelPasswordRotates changes the sentinels' password while Leash runs. Leash follows the
-// next failover, because it reads the password for each connection. While it cannot, it keeps the
-// last one and says so once.
-func TestSentinelPasswordRotates(t *testing.T) {
-	t.Parallel()
-	g := redistest.StartSentinel(t, redistest.SentinelOptions{Replicas: 1, DownAfter: redistest.NoFailover})
-	for _, s := range g.Sentinels {
-		redistest.Connect(t, s.Addr).Want("+OK\r\n", "ACL", "SETUSER", "watcher", "on", ">first", "+@all", "&*")
-	}
-	var password atomic.Value
-	password.Store("first")
-	l := startBehindSentinels(t, g, func(o *options) {
-		o.up.SentinelUser, o.up.SentinelPassword = "watcher", "first"
-		o.up.ReadSentinelPassword = func(string) (string, error) {
-			if now := password.Load().(string); now != "" {
-				return now, nil
-			}
-			return "", errors.New("no such file")
-		}
-	})
-	client := l.dial(t)
-	want(t, client, "+OK\r\n", "SET", "k", "v")
-	change := func(now string) {
-		t.Helper()
-		for _, s := range g.Sentinels {
-			c := redistest.Connect(t, s.Addr)
-			c.Want("+OK\r\n", "ACL", "SETUSER", "watcher", "resetpass", ">"+now)
-			c.Do("CLIENT", "KILL", "USER", "watcher")
-		}
-	}
-	change("second")
-	password.Store("second")
-	if _, err := g.Failover(); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "Leash serves the new master", func() bool { return do(t, client, "SET", "k", "w") == "+OK\r\n" })
-	password.Store("")
-	const text = "cannot read the password for the sentinels again: using the last one"
-	eventually(t, "the log says that it cannot be read", func() bool { return strings.Contains(l.logs.String(), text) })
-	change("second") // ends the connections
-	if _, err := g.Failover(); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "Leash serves the master after that", func() bool { return do(t, client, "SET", "k", "x") == "+OK\r\n" })
-	if n := strings.Count(l.logs.String(), text); n != 1 {
-		t.Errorf("logged %d times", n)
 	}
 }

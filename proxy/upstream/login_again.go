@@ -14,7 +14,8 @@ import (
 //	subscribers in RESP3, between two commands (pubsub.line)
 //	go-redis   replaces idle connections (checkedConn.SyscallConn)
 //
-// All other connections are short, or without a user.
+// Subscriptions to sentinels send none: a sentinel has no tokens, and keeps open connections when a
+// password changes. All other connections are short, or without a user.
 
 const (
 	passwordPoll = time.Second     // between two looks at the password
