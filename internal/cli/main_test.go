@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -21,28 +20,12 @@ import (
 // soon is an upper limit for what nothing delays, on a busy machine.
 const soon = 30 * time.Second
 
-var binary string
-
-func TestMain(m *testing.M) {
-	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "leash-cli-")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer os.RemoveAll(dir)
-		if binary, err = leashtest.Build(context.Background(), dir, false); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		return m.Run()
-	}())
-}
+func TestMain(m *testing.M) { os.Exit(leashtest.Main(m)) }
 
 // startLeash runs a Leash before that Redis.
 func startLeash(t *testing.T, redis *redistest.Server, flags ...string) *leashtest.Leash {
 	t.Helper()
-	l, err := leashtest.Start(t.Context(), binary, t.TempDir(), append(flags, "--upstream", redis.Addr)...)
+	l, err := leashtest.Start(t.Context(), leashtest.Binary(t), t.TempDir(), append(flags, "--upstream", redis.Addr)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +47,7 @@ type run struct {
 // start runs leash with these arguments against the Leashes.
 func start(t *testing.T, servers string, args ...string) *run {
 	t.Helper()
-	r := &run{t: t, cmd: exec.Command(binary, args...), done: make(chan struct{})}
+	r := &run{t: t, cmd: exec.Command(leashtest.Binary(t), args...), done: make(chan struct{})}
 	r.cmd.Env = append(os.Environ(), ServerVariable+"="+servers)
 	r.cmd.Stdin = strings.NewReader("from stdin\n")
 	r.cmd.Stdout, r.cmd.Stderr = &writer{r, &r.stdout}, &writer{r, &r.stderr}

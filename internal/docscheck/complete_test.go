@@ -1,6 +1,7 @@
 package docscheck
 
 import (
+	"os"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -10,15 +11,7 @@ import (
 	"leash/internal/leashtest"
 )
 
-// build compiles Leash for a test.
-func build(t *testing.T) (binary string) {
-	t.Helper()
-	binary, err := leashtest.Build(t.Context(), t.TempDir(), false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return binary
-}
+func TestMain(m *testing.M) { os.Exit(leashtest.Main(m)) }
 
 var ownCommand = regexp.MustCompile(`Name: *"((?:(?:lock|sem|latch)\.|leash\|)[a-z]+)"`)
 
@@ -73,7 +66,7 @@ var flagsOfOthers = []string{
 // TestFlagsAreDocumented: docs/configuration.md has each flag, and no page names a flag that Leash
 // does not have.
 func TestFlagsAreDocumented(t *testing.T) {
-	help, err := exec.Command(build(t), "--help-all").Output()
+	help, err := exec.Command(leashtest.Binary(t), "--help-all").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +103,7 @@ func TestFlagsAreDocumented(t *testing.T) {
 // flagsOfCommands are the flags of leash lock and the other commands of the binary.
 func flagsOfCommands(t *testing.T) (flags []string) {
 	for _, command := range []string{"lock", "elect", "locks"} {
-		help, err := exec.Command(build(t), command, "--help").Output()
+		help, err := exec.Command(leashtest.Binary(t), command, "--help").Output()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"leash/internal/leashtest"
 )
 
 var (
@@ -17,7 +19,7 @@ var (
 
 // TestDeployHasRealSettings checks the settings of Leash in deploy/.
 func TestDeployHasRealSettings(t *testing.T) {
-	help, err := exec.Command(build(t), "--help-all").Output()
+	help, err := exec.Command(leashtest.Binary(t), "--help-all").Output()
 	if err != nil {
 		t.Fatal(err)
 	}

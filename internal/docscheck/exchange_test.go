@@ -18,7 +18,7 @@ import (
 // and the other lines are what redis-cli prints for them. Each page has a Redis and a Leash of its
 // own, and each block a connection of its own.
 func TestExchanges(t *testing.T) {
-	binary := build(t)
+	binary := leashtest.Binary(t)
 	ran := 0
 	for _, p := range pages(t) {
 		var blocks []block

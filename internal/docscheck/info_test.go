@@ -14,7 +14,7 @@ var infoField = regexp.MustCompile("(?m)^(leash_[a-z0-9_]+):")
 // TestInfoFieldsAreDocumented: docs/operations.md explains each field of INFO leash, and no others.
 func TestInfoFieldsAreDocumented(t *testing.T) {
 	redis := redistest.Start(t)
-	leash, err := leashtest.Start(t.Context(), build(t), t.TempDir(), "--upstream", redis.Addr)
+	leash, err := leashtest.Start(t.Context(), leashtest.Binary(t), t.TempDir(), "--upstream", redis.Addr)
 	if err != nil {
 		t.Fatal(err)
 	}

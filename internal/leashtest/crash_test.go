@@ -13,12 +13,10 @@ func TestR31LocksOfAKilledLeashRunOut(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	redis := redistest.Start(t)
-	binary, err := Build(t.Context(), dir, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := Binary(t)
 	var clients [2]*redistest.Client
 	var leashes [2]*Leash
+	var err error
 	for i := range leashes {
 		if leashes[i], err = Start(t.Context(), binary, dir, "--upstream", redis.Addr, "--watchdog-timeout", "5s"); err != nil {
 			t.Fatal(err)

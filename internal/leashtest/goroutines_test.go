@@ -7,10 +7,7 @@ import (
 
 func TestGoroutines(t *testing.T) {
 	dir := t.TempDir()
-	binary, err := Build(t.Context(), dir, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := Binary(t)
 	l, err := Start(t.Context(), binary, dir)
 	if err != nil {
 		t.Fatal(err)

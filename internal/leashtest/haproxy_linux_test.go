@@ -17,10 +17,7 @@ func TestR28LocksBehindHAProxy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	redis := redistest.Start(t)
-	binary, err := Build(t.Context(), dir, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := Binary(t)
 	l, err := Start(t.Context(), binary, dir, "--upstream", redis.Addr, "--proxy-protocol", "--watchdog-timeout", "5s")
 	if err != nil {
 		t.Fatal(err)

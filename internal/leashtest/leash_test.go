@@ -12,10 +12,7 @@ import (
 // end that is not orderly is an error.
 func TestLeashRunsAndEnds(t *testing.T) {
 	dir := t.TempDir()
-	binary, err := Build(t.Context(), dir, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := Binary(t)
 	l, err := Start(t.Context(), binary, dir) // with an embedded Redis
 	if err != nil {
 		t.Fatal(err)
@@ -59,10 +56,7 @@ func TestLeashRunsAndEnds(t *testing.T) {
 
 func TestStartSaysWhyItFailed(t *testing.T) {
 	dir := t.TempDir()
-	binary, err := Build(t.Context(), dir, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := Binary(t)
 	if l, err := Start(t.Context(), binary, dir, "--nonsense"); err == nil || !strings.Contains(err.Error(), "nonsense") {
 		t.Errorf("got %v, %v", l, err)
 	}

@@ -38,10 +38,8 @@ func TestR31RollingRestartBehindHAProxy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
-	binary, err := Build(t.Context(), dir, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := Binary(t)
+	var err error
 	var leashes [2]*Leash
 	for i := range leashes {
 		leashes[i], err = Start(t.Context(), binary, dir, "--upstream", strings.Join(cluster.Addrs(), ","), "--proxy-protocol", "--drain-timeout", drainTimeout.String())

@@ -23,10 +23,7 @@ import (
 func TestExitStatusOfACrash(t *testing.T) {
 	t.Parallel()
 	dir, redis := t.TempDir(), redistest.Start(t)
-	binary, err := leashtest.Build(t.Context(), dir, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := leashtest.Binary(t)
 	start := func(name string, args ...string) (cmd *exec.Cmd, socket string, log *bytes.Buffer) {
 		socket, log = filepath.Join(dir, name), &bytes.Buffer{}
 		cmd = exec.CommandContext(t.Context(), binary, append([]string{"--listen", "unix:" + socket, "--upstream", redis.Addr}, args...)...)

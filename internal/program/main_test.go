@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -14,8 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"leash/internal/leashtest"
 	"leash/internal/redistest"
 )
+
+func TestMain(m *testing.M) { os.Exit(leashtest.Main(m)) }
 
 func TestHelpAndVersion(t *testing.T) {
 	for flag, want := range map[string]string{"--help": "--watchdog-timeout", "--version": "leash "} {
@@ -139,10 +143,7 @@ func dialUnix(t *testing.T, socket string) *redistest.Client {
 func TestSignals(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
-	bin := filepath.Join(t.TempDir(), "leash")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "leash").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	bin := leashtest.Binary(t)
 	socket := filepath.Join(t.TempDir(), "leash.sock")
 	cmd := exec.CommandContext(t.Context(), bin, "--listen", "unix:"+socket, "--upstream", strings.Join(c.Addrs(), ","), "--log-format", "json", "--drain-timeout", "100ms")
 	var out safeBuffer
@@ -171,10 +172,7 @@ func TestSignals(t *testing.T) {
 // locks run out.
 func TestR31SecondSignalEndsAtOnce(t *testing.T) {
 	server := redistest.Start(t)
-	bin := filepath.Join(t.TempDir(), "leash")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", bin, "leash").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	bin := leashtest.Binary(t)
 	socket := filepath.Join(t.TempDir(), "leash.sock")
 	cmd := exec.CommandContext(t.Context(), bin, "--listen", "unix:"+socket, "--upstream", server.Addr, "--drain-timeout", "1h")
 	if err := cmd.Start(); err != nil {

@@ -17,10 +17,7 @@ func TestMaxMemory(t *testing.T) {
 	redistest.TakesLong(t)
 	const oom = "-OOM command not allowed when used memory > 80% of --max-memory on this Leash\r\n"
 	s, dir := redistest.Start(t), t.TempDir()
-	binary, err := leashtest.Build(t.Context(), dir, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := leashtest.Binary(t)
 	l, err := leashtest.Start(t.Context(), binary, dir, "--upstream", s.Addr, "--max-memory", "256MiB")
 	if err != nil {
 		t.Fatal(err)

@@ -68,10 +68,7 @@ func TestLargeMGetIsHeldOnce(t *testing.T) {
 	redistest.NeedsCluster(t)
 	const keys, size = 8, 32 * mib
 	cluster, dir := redistest.StartCluster(t, redistest.ClusterOptions{}), t.TempDir()
-	binary, err := leashtest.Build(t.Context(), dir, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := leashtest.Binary(t)
 	l, err := leashtest.Start(t.Context(), binary, dir, "--upstream", strings.Join(cluster.Addrs(), ","), "--max-client-output", "4GiB")
 	if err != nil {
 		t.Fatal(err)

@@ -30,12 +30,9 @@ func startPair(t *testing.T) *pair {
 	t.Helper()
 	p := &pair{cluster: redistest.StartCluster(t, redistest.ClusterOptions{})}
 	dir := t.TempDir()
-	binary, err := leashtest.Build(t.Context(), dir, false)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, l := range []**leashtest.Leash{&p.a, &p.b} {
-		*l, err = leashtest.Start(t.Context(), binary, dir,
+		var err error
+		*l, err = leashtest.Start(t.Context(), leashtest.Binary(t), dir,
 			"--upstream", strings.Join(p.cluster.Addrs(), ","), "--watchdog-timeout", timeToLive.String())
 		if err != nil {
 			t.Fatal(err)

@@ -34,10 +34,7 @@ func TestPasswordCommand(t *testing.T) {
 	if err := os.WriteFile(script, []byte("#!/bin/sh\necho secret-on-stderr >&2\nexec cat \"$1\"\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	binary, err := leashtest.Build(t.Context(), dir, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := leashtest.Binary(t)
 	l, err := leashtest.Start(t.Context(), binary, dir, "--upstream", s.Addr, "--upstream-user", "leash",
 		"--upstream-password-command", script+" "+file, "--upstream-password-ttl", "1h", "--trust-clients")
 	if err != nil {

@@ -22,10 +22,7 @@ func TestSecretsStaySecret(t *testing.T) {
 	direct := redistest.Connect(t, s.Addr)
 	direct.Want("+OK\r\n", "ACL", "SETUSER", "leash", "on", ">hush-own", "~*", "&*", "+@all")
 	direct.Want("+OK\r\n", "ACL", "SETUSER", "app", "on", ">hush-app", "~app:*", "+@all", "-flushall")
-	binary, err := leashtest.Build(t.Context(), dir, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := leashtest.Binary(t)
 	file := func(name, text string) string {
 		t.Helper()
 		path := filepath.Join(dir, name)
@@ -130,10 +127,7 @@ func tellsNoSecret(t *testing.T, what, text string) {
 // TestWrongSettingsTellNoSecret checks the errors of a start that fails.
 func TestWrongSettingsTellNoSecret(t *testing.T) {
 	t.Parallel()
-	binary, err := leashtest.Build(t.Context(), t.TempDir(), false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := leashtest.Binary(t)
 	for _, args := range [][]string{
 		{"--upstream-password", "hush-own"},
 		{"--upstream-password", "hush-own", "--upstream-password", "hush-other", "--upstream", "127.0.0.1:1"},

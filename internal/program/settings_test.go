@@ -71,10 +71,7 @@ func TestCheckConfig(t *testing.T) {
 func startWithFile(t *testing.T, text string, args ...string) (*leashtest.Leash, string) {
 	t.Helper()
 	s, dir, path := redistest.Start(t), t.TempDir(), settingsFile(t, text)
-	binary, err := leashtest.Build(t.Context(), dir, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := leashtest.Binary(t)
 	l, err := leashtest.Start(t.Context(), binary, dir, append([]string{"--upstream", s.Addr, "--config", path}, args...)...)
 	if err != nil {
 		t.Fatal(err)

@@ -58,10 +58,8 @@ func testStopped(t *testing.T, args ...string) {
 	// clients of each way, clients without a lock, and how much the latter send
 	const each, bystanders, load = 10, 30, 500
 	s, dir := redistest.Start(t), t.TempDir()
-	binary, err := leashtest.Build(t.Context(), dir, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var err error
+	binary := leashtest.Binary(t)
 	var leashes [2]*leashtest.Leash
 	for i := range leashes {
 		leashes[i], err = leashtest.Start(t.Context(), binary, dir, append(args, "--upstream", s.Addr, "--watchdog-timeout", "2s")...)

@@ -17,10 +17,7 @@ import (
 func startOne(t *testing.T, ttl time.Duration) (*leashtest.Leash, *redistest.Server) {
 	t.Helper()
 	s, dir := redistest.Start(t), t.TempDir()
-	binary, err := leashtest.Build(t.Context(), dir, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	binary := leashtest.Binary(t)
 	l, err := leashtest.Start(t.Context(), binary, dir, "--upstream", s.Addr, "--watchdog-timeout", ttl.String())
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"leash/internal/leashtest"
 	"leash/internal/redistest"
 )
 
@@ -34,10 +35,7 @@ type service struct {
 func newService(t *testing.T, args ...string) *service {
 	s := &service{t: t, args: args}
 	dir := t.TempDir()
-	s.bin = filepath.Join(dir, "leash")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", s.bin, "leash").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	s.bin = leashtest.Binary(t)
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
