@@ -22,7 +22,7 @@ const abandonedTimeout = 2 * time.Second
 // abandonedTimeout.
 func (s *session) awaitAbandoned(own *route.Pin, before time.Time) {
 	carrier := s.carrier()
-	if carrier == nil || carrier.Holds() == 0 || s.isCut() || s.ending() != lockcmd.Release {
+	if carrier == nil || carrier.Holds() == 0 || s.end.IsCut() || s.endOfLocks() != lockcmd.Release {
 		return
 	}
 	n, id := own.ConnectionID()

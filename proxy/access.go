@@ -187,7 +187,7 @@ func isLocal(addr net.Addr) bool {
 // refuseEntry answers a new client with an error and ends its session for a reason. It waits until
 // the client has sent something, but at most Config.HeaderTimeout.
 func (s *session) refuseEntry(reason, message string) {
-	s.endRefusedBy(reason)
+	s.end.Refuse(reason)
 	s.fail(message)
 	s.readRefused()
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"leash/proxy/ending"
 	"leash/proxy/origin"
 )
 
@@ -21,7 +22,7 @@ func (s *session) readOrigin() error {
 		return nil
 	}
 	_ = s.conn.SetReadDeadline(s.activity.since.Add(s.server.cfg.HeaderTimeout))
-	if s.leaving.Load() {
+	if s.end.Leaving() {
 		return errLeaving // leave has set a deadline that the one above may have replaced
 	}
 	if err := s.conn.ReadOrigin(); err != nil {
@@ -34,12 +35,11 @@ func (s *session) readOrigin() error {
 // refuseOrigin counts and logs a connection without a valid header. It ignores a connection that
 // closes without sending anything, because that may be a health check.
 func (s *session) refuseOrigin(err error) {
-	s.cause = s.causeOf(err)
 	timeout := errors.Is(err, os.ErrDeadlineExceeded)
-	if s.cause == endKilled || !timeout && !errors.Is(err, origin.ErrHeader) && err != io.ErrUnexpectedEOF {
+	if s.end.By(err) == ending.Killed || !timeout && !errors.Is(err, origin.ErrHeader) && err != io.ErrUnexpectedEOF {
 		return
 	}
-	s.cause = endRefused
+	s.end.Set(ending.Refused)
 	s.server.stats.badHeaders.Add(1)
 	log := s.server.log.Debug
 	if s.server.headerWarnLimiter.due(time.Now(), headerWarnInterval) {

@@ -1,6 +1,9 @@
 package proxy
 
 import (
+	"sync"
+	"time"
+
 	"leash/internal/limits"
 	"leash/proxy/client"
 	"leash/proxy/command"
@@ -8,8 +11,6 @@ import (
 	"leash/proxy/resp"
 	"leash/proxy/route"
 	"leash/proxy/upstream"
-	"sync"
-	"time"
 )
 
 // blockingHandlers are the blocking commands that the flags of the command table do not describe
@@ -100,14 +101,14 @@ func (s *session) blockPinned(cmd resp.Command, slot int) bool {
 func (s *session) whileWatched(b *blocked, abort func(), f func()) bool {
 	w := &client.Watcher{Conn: s.conn, Owner: (*owner)(s), Gone: abort}
 	s.blocked.Store(b)
-	if s.leaving.Load() { // leave may have read s.blocked before it was set here
+	if s.end.Leaving() { // leave may have read s.blocked before it was set here
 		abort()
 	}
 	w.Start()
 	f()
 	s.blocked.Store(nil)
 	if gone := w.Stop(); gone != nil {
-		s.cause = s.causeOf(gone)
+		s.end.By(gone)
 		return false
 	}
 	return !s.leaveIfDraining()
@@ -183,5 +184,5 @@ func (s *session) delay(d time.Duration, changed <-chan struct{}) bool {
 		case <-gone:
 		case <-s.ctx.Done():
 		}
-	}) && !s.isCut()
+	}) && !s.end.IsCut()
 }

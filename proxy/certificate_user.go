@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"leash/proxy/ending"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
 )
@@ -33,9 +34,9 @@ func (s *session) enterByCertificate() bool {
 		return true
 	}
 	s.server.up.Leave(lane)
-	s.cause = endRefused
+	s.end.Set(ending.Refused)
 	if s.ctx.Err() != nil {
-		s.cause = endKilled
+		s.end.Set(ending.Killed)
 		return false
 	}
 	if err == nil {

@@ -8,6 +8,7 @@ import (
 
 	"leash/proxy/clients"
 	"leash/proxy/command"
+	"leash/proxy/ending"
 	"leash/proxy/resp"
 	"leash/proxy/route"
 )
@@ -101,12 +102,12 @@ func (o *owner) SetLabels(l clients.Labels) {
 func (o *owner) SetNoEvict(on bool) { o.activity.noEvict.Store(on) }
 
 // EndKilled implements clients.Session.
-func (o *owner) EndKilled() { o.cause = endKilled }
+func (o *owner) EndKilled() { o.end.Set(ending.Killed) }
 
 // Kill implements clients.Client.
 func (o *owner) Kill() bool {
 	s := (*session)(o)
-	if s.isCut() {
+	if s.end.IsCut() {
 		return false
 	}
 	s.kill("client kill", true)

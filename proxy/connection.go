@@ -4,6 +4,7 @@ import (
 	"leash/lockcmd"
 	"leash/proxy/clients"
 	"leash/proxy/command"
+	"leash/proxy/ending"
 	"leash/proxy/resp"
 )
 
@@ -58,7 +59,7 @@ func (s *session) ok() bool { return s.answer([]byte(resp.OK)) }
 
 func (s *session) quit(*command.Command, resp.Command) bool {
 	s.ok()
-	s.cause = endQuit
+	s.end.Set(ending.Quit)
 	return false
 }
 

@@ -125,7 +125,7 @@ func (s *session) leaveIfDraining() bool {
 // leave makes the session's loop stop reading. Calls in flight get their replies, and then the
 // connection closes. It does not wait for a command that blocks in Redis.
 func (s *session) leave() {
-	s.leaving.Store(true)
+	s.end.Leave()
 	if s.blocked.Load() != nil {
 		s.kill("server stops", false)
 		return

@@ -1,9 +1,6 @@
 package proxy
 
 import (
-	"errors"
-	"io"
-	"syscall"
 	"time"
 
 	"leash/internal/guard"
@@ -17,7 +14,7 @@ func (s *session) close() {
 	for _, step := range []func(){
 		s.dropSubscriptions,
 		s.out.Flush,
-		s.endReading,
+		s.end.StopReading,
 		s.calls.Drain,
 		func() { s.tx.End() },
 		func() { s.tracking.Load().Stop() },
@@ -35,41 +32,13 @@ func (s *session) close() {
 	s.conn.Close()
 }
 
-// endReading records that the loop has ended.
-func (s *session) endReading() {
-	s.mu.Lock()
-	s.over = true
-	s.mu.Unlock()
-}
-
-// causeOf returns how the client's side of the connection ended.
-func (s *session) causeOf(err error) endCause {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.killedBy == peerTimeout: // the kernel would have reported it later
-		s.wasReset = true
-		return endBroken
-	case s.cut, s.leaving.Load():
-		return endKilled
-	case errors.Is(err, io.EOF) && !s.out.DroppedLocked():
-		return endFIN
-	}
-	s.wasReset = !errors.Is(err, io.EOF)
-	return endBroken
-}
-
 // releaseLocks releases the connection's locks or lets them expire, by rule R28. A client that
 // closed or sent QUIT has finished with its locks. A client that was cut off may still be at work.
 // By R16, the session's calls have ended before. If the outcome of one is unknown, no lock is
 // released.
 func (s *session) releaseLocks() {
-	s.mu.Lock()
-	if s.cause == endBroken && !s.wasReset && errors.Is(s.out.FailedLocked(), syscall.EPIPE) {
-		s.cause = endFIN // after a FIN, the kernel reports EPIPE instead of ECONNRESET
-	}
-	s.mu.Unlock()
-	s.endCarrier(s.ending())
+	s.end.Finish()
+	s.endCarrier(s.endOfLocks())
 }
 
 // endCarrier ends the carrier in the given way. All its locks expire if the session was cut off, or
@@ -83,39 +52,27 @@ func (s *session) endCarrier(how lockcmd.Ending) {
 	if carrier == nil {
 		return
 	}
-	s.mu.Lock()
-	cut, unsure := s.cut && s.killedBy != peerTimeout, time.Time{}
-	s.mu.Unlock()
+	var unsure time.Time
 	if lost := s.calls.LastLoss(); !lost.IsZero() {
 		unsure = lost.Add(lateCommandTime)
 	}
 	switch {
 	case time.Now().Before(unsure):
 		carrier.EndUnsure(unsure)
-	case cut:
+	case s.end.Expires():
 		carrier.End(lockcmd.Expire)
 	default:
 		carrier.End(how)
 	}
 }
 
+// endOfLocks returns what becomes of the locks by the way in which the session has ended.
+func (s *session) endOfLocks() lockcmd.Ending {
+	return s.end.Locks(s.server.Settings().OnDisconnect, s.conn.Balanced())
+}
+
 // lateCommandTime is how long Redis may still execute a command from a lost connection.
 const lateCommandTime = 10 * time.Second
-
-func (s *session) ending() lockcmd.Ending {
-	switch setting := s.server.Settings().OnDisconnect; {
-	case s.cause == endQuit:
-		return lockcmd.Release
-	case setting == "release" && (s.cause == endFIN || s.cause == endBroken):
-		return lockcmd.Release
-	case setting == "expire":
-		return lockcmd.Expire
-	case s.cause == endFIN && !s.conn.Balanced():
-		// a balancer also closes the connection when its client has vanished
-		return lockcmd.Release
-	}
-	return lockcmd.Expire
-}
 
 // guard runs f, which serves the session. A panic in f ends only this session.
 func (s *session) guard(what string, f func()) {
@@ -135,18 +92,19 @@ func (s *session) endFaulty() {
 }
 
 func (s *session) logEnd() {
-	s.mu.Lock()
-	why := s.killedBy
-	s.mu.Unlock()
-	if why == "" {
-		why = s.cause.String()
-	}
+	why := s.end.Why()
 	s.counts.flush(&s.server.stats)
 	s.server.stats.ended(why)
 	s.server.log.Debug("session ended", "session", s.id, "client", s.conn.RemoteAddr(), "reason", why)
 }
 
-// String names the cause in logs.
-func (c endCause) String() string {
-	return [...]string{"connection broken", "client closed", "quit", "protocol error", "killed"}[c]
+// kill ends the session from outside, for the given reason. It does not block. If drop is set,
+// calls that are not written to Redis are dropped.
+func (s *session) kill(reason string, drop bool) {
+	s.end.Cut(reason, drop)
+	s.conn.Shut()
+	s.stop()
 }
+
+// End implements client.Session.
+func (s *session) End() { s.kill("server closed", false) }

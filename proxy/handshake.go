@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"leash/proxy/client"
+	"leash/proxy/ending"
 )
 
 // tlsWarnInterval is the time between two warnings of a kind about TLS. Other such connections are
@@ -22,13 +23,13 @@ func (s *session) shakeHands() error {
 		return nil
 	}
 	_ = s.conn.SetDeadline(time.Now().Add(s.server.cfg.HeaderTimeout))
-	if s.leaving.Load() {
+	if s.end.Leaving() {
 		return errLeaving // leave has set a deadline that the one above may have replaced
 	}
 	if err := s.conn.Handshake(); err != nil {
 		return err
 	}
-	if !s.isCut() {
+	if !s.end.IsCut() {
 		_ = s.conn.SetDeadline(time.Time{})
 	}
 	return nil
@@ -37,11 +38,10 @@ func (s *session) shakeHands() error {
 // refuseHandshake counts and logs a failed handshake. It ignores a connection that closes without
 // sending anything, because that may be a health check.
 func (s *session) refuseHandshake(err error) {
-	s.cause = s.causeOf(err)
-	if s.cause == endKilled || err == io.EOF {
+	if s.end.By(err) == ending.Killed || err == io.EOF {
 		return
 	}
-	s.cause = endRefused
+	s.end.Set(ending.Refused)
 	s.server.stats.badHandshakes.Add(1)
 	if errors.Is(err, client.ErrPlain) {
 		s.warnTLS(&s.server.tlsWarnLimiters.plain,
@@ -68,7 +68,7 @@ func (s *session) beginsTLS() bool {
 
 // refuseTLS ends a client that speaks TLS on a port without TLS.
 func (s *session) refuseTLS() {
-	s.cause = endRefused
+	s.end.Set(ending.Refused)
 	s.server.stats.badHandshakes.Add(1)
 	s.warnTLS(&s.server.tlsWarnLimiters.tls, "a client speaks TLS on a port of --listen, closing it", errTLSAtPlainPort)
 }

@@ -78,7 +78,7 @@ func (b *batch) unparsed() []byte { return b.buf[b.parsed:b.filled] }
 // read reads more from the client, to the end of the bytes that are not parsed yet.
 func (s *session) read() error {
 	s.input.prepare()
-	if s.leaving.Load() && !s.conn.HasAhead() {
+	if s.end.Leaving() && !s.conn.HasAhead() {
 		return errLeaving
 	}
 	b := s.input.batch

@@ -31,7 +31,7 @@ func (s *session) lock(c *command.Command, cmd resp.Command) bool {
 	if carrier := s.carrier(); carrier != nil {
 		carrier.CheckOverdue() // calls do this themselves, but lock scripts are not calls
 	}
-	if s.killed.Load() {
+	if s.end.Dropped() {
 		return false
 	}
 	asMap := false
@@ -65,7 +65,7 @@ func (s *session) lock(c *command.Command, cmd resp.Command) bool {
 		s.scratch = nil
 	}
 	if gone != nil {
-		s.cause = s.causeOf(gone)
+		s.end.By(gone)
 		return false
 	}
 	if s.router.Lane.RESP3 {

@@ -197,7 +197,7 @@ func compareCandidates(a, b candidate) int {
 func (s *session) buffered() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.cut {
+	if s.end.IsCutLocked() {
 		return 0
 	}
 	requests, output := s.calls.SizesLocked()

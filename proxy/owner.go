@@ -89,7 +89,7 @@ func (o *owner) End(reason string) { (*session)(o).kill(reason, false) }
 func (o *owner) Fail() { (*session)(o).endFaulty() }
 
 // Dropped implements upstream.Permit. After the loss of a lock, the session sends nothing more.
-func (o *owner) Dropped() bool { return o.killed.Load() }
+func (o *owner) Dropped() bool { return o.end.Dropped() }
 
 // Until implements upstream.Permit. Nothing is sent after the end of a hold that the session relies
 // on (rule R27). It takes no mutex.
@@ -117,5 +117,5 @@ func (s *session) backlog(now time.Time) (size int, stalled time.Duration, over 
 		stalled = now.Sub(since)
 	}
 	_, size = s.calls.SizesLocked()
-	return size, stalled, s.over
+	return size, stalled, s.end.IsOverLocked()
 }

@@ -105,13 +105,13 @@ func (s *session) enterLimits() bool {
 	}
 	if tcp, ok := s.conn.RemoteAddr().(*net.TCPAddr); ok {
 		if s.quota.address, ok = s.server.addresses.Enter(tcp.IP.String()); !ok {
-			s.endRefusedBy(addressLimit)
+			s.end.Refuse(addressLimit)
 			s.fail(msgTooMany)
 			return false
 		}
 	}
 	if s.router.Authenticated() && !s.admit(s.router.Lane.User) {
-		s.endRefusedBy(userLimit)
+		s.end.Refuse(userLimit)
 		s.fail(s.server.limitText(s.router.Lane.User, limits.Clients))
 		return false
 	}
@@ -136,7 +136,7 @@ func (s *session) atLimit(k limits.Kind) bool {
 func (s *session) withinQuota(c *command.Command) (handled, ok bool) {
 	q := s.quota
 	if (q.moved || q.user == nil) && !s.admit(s.router.Lane.User) {
-		s.endRefusedBy(userLimit)
+		s.end.Refuse(userLimit)
 		s.atLimit(limits.Clients)
 		return true, false
 	}
@@ -218,16 +218,6 @@ func (s *session) roomForSubscriptions(more int) (refusal []byte, ok bool) {
 		return nil, true
 	}
 	return resp.AppendError(nil, s.server.limitText(user.Name, limits.Subscriptions)), false
-}
-
-// endRefusedBy says that the session ends because of a limit.
-func (s *session) endRefusedBy(reason string) {
-	s.mu.Lock()
-	if s.killedBy == "" {
-		s.killedBy = reason
-	}
-	s.mu.Unlock()
-	s.cause = endRefused
 }
 
 // pace delays a new connection if there are too many a second. Connections that follow wait in the

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"leash/proxy/command"
+	"leash/proxy/ending"
 	"leash/proxy/resp"
 )
 
@@ -15,7 +16,7 @@ const NotReady = "-UPSTREAMDOWN Leash waits for Redis, the command was not execu
 func (s *session) unknown(cmd resp.Command) bool {
 	if command.IsHTTP(cmd.Args[0]) {
 		s.server.log.Warn("possible attack: a client sent an HTTP request, closing it", "client", s.conn.RemoteAddr())
-		s.cause = endRefused
+		s.end.Set(ending.Refused)
 		return false
 	}
 	return s.fail(command.Unknown(cmd.Args))

@@ -9,6 +9,7 @@ import (
 	"leash/proxy/call"
 	"leash/proxy/client"
 	"leash/proxy/command"
+	"leash/proxy/ending"
 	"leash/proxy/pubsub"
 	"leash/proxy/resp"
 	"leash/proxy/route"
@@ -35,8 +36,6 @@ type session struct {
 	input    input
 	router   route.Router
 	scratch  []byte                   // buffer for replies that Leash makes
-	cause    endCause                 // why the loop ended
-	wasReset bool                     // a read failed, and the client had not closed
 	tx       *transaction.Transaction // from MULTI or WATCH on; otherwise nil
 	modes    modes                    // the states in which commands are treated differently
 	counts   commandCounts            // of commands since the last read
@@ -57,34 +56,20 @@ type session struct {
 
 	quota *quota // nil: the server limits neither users nor addresses
 
-	locks   atomic.Pointer[lockUse] // nil until the first lock command
-	leaving atomic.Bool             // the loop must not read any more
-	killed  atomic.Bool             // calls that are not written to Redis are dropped
+	locks atomic.Pointer[lockUse] // nil until the first lock command
+	end   ending.Ending
 
-	// mu guards the fields below. Never held across I/O.
-	mu       sync.Mutex
-	calls    call.Queue
-	out      client.Output // replies in order, for the socket
-	over     bool          // the loop has ended
-	cut      bool          // the session was ended from outside; out is dropped too
-	killedBy string
+	// mu guards the fields below, and a part of end. Never held across I/O.
+	mu    sync.Mutex
+	calls call.Queue
+	out   client.Output // replies in order, for the socket
 }
-
-// endCause is why a session's loop ended. Rule R28 depends on it.
-type endCause uint8
-
-const (
-	endBroken  endCause = iota // reset, time-out, or an unknown cause
-	endFIN                     // the client closed
-	endQuit                    // QUIT
-	endRefused                 // protocol error
-	endKilled                  // by Leash
-)
 
 func newSession(srv *Server, c *client.Conn) *session {
 	s := &session{server: srv, conn: c, quota: newQuota(srv)}
 	s.activity.since = time.Now()
 	s.out.Init(c, (*owner)(s), &s.mu)
+	s.end.Init(&s.mu, &s.out)
 	s.calls.Init(&srv.relaying, (*owner)(s), &s.out, &s.mu)
 	s.ctx, s.stop = context.WithCancel(srv.ctx)
 	s.router.Init(s.ctx, srv.up, srv.rights, &srv.relaying, (*owner)(s), &s.calls, &s.out, &s.mu)
@@ -132,7 +117,7 @@ func (s *session) live() {
 func (s *session) serve() {
 	for first := true; ; first = false {
 		if err := s.read(); err != nil {
-			s.cause = s.causeOf(err)
+			s.end.By(err)
 			return
 		}
 		if first && s.beginsTLS() {
@@ -157,7 +142,7 @@ func (s *session) process() bool {
 			if !s.tx.AwaitQueued() {
 				return false
 			}
-			s.cause = endRefused
+			s.end.Set(ending.Refused)
 			s.server.stats.protocolErrors.Add(1)
 			s.server.log.Debug("protocol error", "session", s.id, "client", s.conn.RemoteAddr(), "err", err)
 			s.fail("ERR " + err.Error())
@@ -234,29 +219,4 @@ func (s *session) answer(reply []byte) bool {
 func (s *session) fail(message string) bool {
 	s.scratch = resp.AppendError(s.scratch[:0], message)
 	return s.answer(s.scratch)
-}
-
-// kill ends the session from outside, for the given reason. It does not block. If drop is set,
-// calls that are not written to Redis are dropped.
-func (s *session) kill(reason string, drop bool) {
-	if drop {
-		s.killed.Store(true)
-	}
-	s.mu.Lock()
-	if !s.cut {
-		s.cut, s.killedBy = true, reason
-	}
-	s.out.DropLocked()
-	s.mu.Unlock()
-	s.conn.Shut()
-	s.stop()
-}
-
-// End implements client.Session.
-func (s *session) End() { s.kill("server closed", false) }
-
-func (s *session) isCut() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.cut
 }

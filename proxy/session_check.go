@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"leash/internal/limits"
+	"leash/proxy/ending"
 )
 
 const (
@@ -15,8 +16,6 @@ const (
 	// totalOutput limits the unread output of all clients together, as a multiple of
 	// Config.MaxClientOutput.
 	totalOutput = 4
-	// peerTimeout is the reason for killing a session whose host has vanished.
-	peerTimeout = "peer timeout"
 )
 
 // runSessionChecks checks all sessions once a second. It looks for clients that do not read their
@@ -70,7 +69,7 @@ func (s *Server) checkSessions(now time.Time) {
 		if one.conn.PeerSilent(now) {
 			s.log.Warn("client with locks does not answer, closing it", "session", one.id, "client",
 				one.conn.RemoteAddr())
-			one.kill(peerTimeout, false)
+			one.kill(ending.PeerTimeout, false)
 		}
 		one.conn.UpdateKeepAlive()
 	}

@@ -49,11 +49,7 @@ func (o *owner) Caching(id int64) *tracking.Client {
 }
 
 // Ended implements tracking.Session.
-func (o *owner) Ended() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.over || o.cut
-}
+func (o *owner) Ended() bool { return o.end.Ended() }
 
 // Tell implements tracking.Session.
 func (o *owner) Tell(frame []byte) upstream.Flusher {
