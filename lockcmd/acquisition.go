@@ -27,7 +27,6 @@ type acquisition struct {
 	// are locked by this acquisition.
 	own          *hold.Hold
 	request      script.Acquisition // to Redis
-	lastMessage  int64              // last message on its channel before it was sent
 	end          time.Time          // end of BLOCK; zero without
 	graceRetries int                // attempts in a row that were refused by a master in grace
 	group        *hold.Group        // group of the new hold; nil without
@@ -79,16 +78,13 @@ func (r result) took() bool { return r.kind == granted || r.kind == moved }
 
 func (c *Carrier) newAcquisition(opts acquireOptions, own *hold.Hold) *acquisition {
 	a := &acquisition{carrier: c, options: opts, owner: opts.owner, number: c.Requests.Add(1), own: own,
-		askedTTL: opts.ttl}
+		askedTTL: opts.ttl, end: endOf(opts.block)}
 	if a.owner == "" {
 		a.ownerNumber = c.service.holds.NewOwners(1)
 		a.owner = c.service.holds.OwnerName(a.ownerNumber)
 	}
 	if a.waitsFair() {
 		a.fairPlace = c.service.waits.Arrive(opts.lock(), a.owner)
-	}
-	if opts.block > 0 {
-		a.end = time.Now().Add(opts.block)
 	}
 	return a
 }
@@ -338,7 +334,7 @@ func (a *acquisition) queueID() wait.QueueID {
 func (a *acquisition) wait() wait.Wait[result] {
 	wt := wait.Wait[result]{
 		Queue: a.queueID(), Request: a, End: a.end, Turns: a.options.mode, Fair: a.options.mode.Fair,
-		Holders: holders{a.carrier.service}, LastMessage: a.lastMessage,
+		Holders: holders{a.carrier.service},
 	}
 	if wt.Fair { // Redis has the order of the FAIR waiters
 		wt.Turns = nil

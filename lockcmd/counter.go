@@ -71,8 +71,8 @@ func (c *Carrier) take(ctx context.Context, dst []byte, args [][]byte) []byte {
 		return appendInt(dst, 1)
 	}
 	lock := c.id(string(args[1]))
-	wt := wait.Wait[result]{Queue: permitQueue(lock), Request: &counterRequest{s, lock, n}}
-	r := c.attemptOrWait(ctx, wt, blockOption{waits, block}, false)
+	wt := wait.Wait[result]{Queue: permitQueue(lock), Request: &counterRequest{s, lock, n}, End: endOf(block)}
+	r := c.attemptOrWait(ctx, wt, wait.Position{}, waits, false)
 	if r.kind == granted && !c.CanAnswer(ctx) {
 		s.spawn(func() { _, _ = s.redis.Give(script.Connection{}, lock, n, s.deadline()) })
 		r = result{kind: failed, text: msgGone}

@@ -91,8 +91,8 @@ func (c *Carrier) awaitLatch(ctx context.Context, dst []byte, args [][]byte) []b
 		return appendError(dst, msg)
 	}
 	lock := c.id(string(args[1]))
-	wt := wait.Wait[result]{Queue: latchQueue(lock), Request: &latchRequest{s, lock}}
-	return c.replyCount(dst, c.attemptOrWait(ctx, wt, blockOption{waits, block}, true))
+	wt := wait.Wait[result]{Queue: latchQueue(lock), Request: &latchRequest{s, lock}, End: endOf(block)}
+	return c.replyCount(dst, c.attemptOrWait(ctx, wt, wait.Position{}, waits, true))
 }
 
 func latchQueue(lock script.Lock) wait.QueueID {

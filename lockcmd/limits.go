@@ -28,3 +28,30 @@ func (s *Service) releaseAtMaxHold(holds []*hold.Hold, notBefore time.Time) {
 		}
 	}
 }
+
+// maxHoldOf returns the longest time for which locks may be held together. Zero means no limit.
+func (s *Service) maxHoldOf(keys []string) time.Duration {
+	most := time.Duration(s.maxHold.Load())
+	if s.cfg.MaxHoldOf == nil {
+		return most
+	}
+	for _, key := range keys {
+		if limit := s.cfg.MaxHoldOf(key); limit > 0 && (most == 0 || limit < most) {
+			most = limit
+		}
+	}
+	return most
+}
+
+// nameLimit returns the error for an acquire of keys that would give n holds each, if there are too
+// many of their names. It is empty if there is room.
+func (s *Service) nameLimit(n int64, keys ...string) string {
+	if s.cfg.NameHolds == nil {
+		return ""
+	}
+	if pattern := s.cfg.NameHolds.Full(keys, n); pattern != "" {
+		s.stats.nameLimited.Add(1)
+		return msgNameLimit + pattern + "'"
+	}
+	return ""
+}

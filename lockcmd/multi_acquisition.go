@@ -34,16 +34,13 @@ func newMultiAcquisition(ctx context.Context, c *Carrier, keys []string, opts ac
 	bound int) *multiAcquisition {
 	ma := &multiAcquisition{
 		carrier: c, ctx: ctx, quorum: bound, keys: make([]acquireOptions, len(keys)), group: &hold.Group{},
-		holds: make([]*hold.Hold, len(keys)), moved: make([]bool, len(keys)),
+		holds: make([]*hold.Hold, len(keys)), moved: make([]bool, len(keys)), end: endOf(opts.block),
 	}
 	for i, key := range keys {
 		ma.keys[i] = opts
 		ma.keys[i].key = key
 	}
 	slices.SortFunc(ma.keys, func(a, b acquireOptions) int { return cmp.Compare(a.key, b.key) })
-	if opts.block > 0 {
-		ma.end = time.Now().Add(opts.block)
-	}
 	return ma
 }
 

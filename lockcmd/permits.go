@@ -38,9 +38,9 @@ func (c *Carrier) acquirePermits(ctx context.Context, dst []byte, args [][]byte)
 	if opts.id != "" && a.hasPendingRequest() {
 		return c.timeout(dst, msgRefused)
 	}
-	wt := wait.Wait[result]{Queue: permitQueue(opts.lock()), Request: a, Turns: script.Permit}
+	wt := wait.Wait[result]{Queue: permitQueue(opts.lock()), Request: a, Turns: script.Permit, End: endOf(opts.block)}
 	first := opts.id != "" && s.waits.Waiting(wt.Queue) && a.mayExist(ctx)
-	r := c.attemptOrWait(ctx, wt, blockOption{opts.wait, opts.block}, first)
+	r := c.attemptOrWait(ctx, wt, wait.Position{}, opts.wait, first)
 	a.copyPending = a.copyPending || r.copyPending
 	if r.kind == granted {
 		switch msg := a.accept(ctx, r); {

@@ -53,27 +53,28 @@ func (c *Carrier) await(ctx context.Context, wt wait.Wait[result], seen result) 
 	return r
 }
 
-// attemptOrWait attempts once and then waits, if p says so. Without first it goes behind present
-// waiters and attempts only when there are none (R18).
-func (c *Carrier) attemptOrWait(ctx context.Context, wt wait.Wait[result], p blockOption, first bool) result {
+// attemptOrWait attempts once, from that position, and then waits if the command waits. Without
+// first, a command that waits goes behind present waiters and attempts only when there are none
+// (R18).
+func (c *Carrier) attemptOrWait(ctx context.Context, wt wait.Wait[result], at wait.Position,
+	waits, first bool) result {
 	s, r := c.service, result{kind: taken}
-	if p.waits && p.block > 0 {
-		wt.End = time.Now().Add(p.block)
-	}
-	if first || !p.waits || !s.waits.Waiting(wt.Queue) {
+	if first || !waits || !s.waits.Waiting(wt.Queue) {
 		wt.LastMessage = s.events.LastMessage(wt.Queue.Channel)
-		r = wt.Request.Attempt(s.waits.Deadline(wt.End), wait.Position{})
+		r = wt.Request.Attempt(s.waits.Deadline(wt.End), at)
 	}
-	if !p.waits || !r.mayChange() {
+	if !waits || !r.mayChange() {
 		return r
 	}
 	return c.wait(ctx, wt, r)
 }
 
-// blockOption says whether a command waits and how long; 0 is for ever.
-type blockOption struct {
-	waits bool
-	block time.Duration
+// endOf is the end of a BLOCK that begins now; zero without a limit.
+func endOf(block time.Duration) time.Time {
+	if block == 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(block)
 }
 
 // beginWait counts a command as waiting and tells the host. It fails when too many commands wait.

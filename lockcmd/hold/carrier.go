@@ -68,12 +68,10 @@ type Client struct {
 
 // Carrier is a connection as its holds see it. It is safe for concurrent use.
 type Carrier struct {
-	Name      string       // "<leash uuid>:<id>.<n>"; n is used once
-	Requests  atomic.Int64 // number of the last request
-	registry  *Registry
-	host      Host
-	silence   Silence
-	client    atomic.Pointer[Client]    // see Identify
+	Name     string       // "<leash uuid>:<id>.<n>"; n is used once
+	Requests atomic.Int64 // number of the last request
+	registry *Registry
+	peer
 	safeUntil atomic.Pointer[time.Time] // see SafeUntil; changed with mu held
 	notifies  atomic.Bool               // LOCK.NOTIFY is on; changed with mu held
 
@@ -87,6 +85,13 @@ type Carrier struct {
 	how    Ending // set with ended
 
 	guards guards
+}
+
+// peer is the other end of a Carrier's connection.
+type peer struct {
+	host    Host
+	silence Silence
+	client  atomic.Pointer[Client] // see Identify
 }
 
 // guards counts what makes a host watch its client.

@@ -15,8 +15,6 @@ type Hold struct {
 	Token   int64
 	Watch   renewal.Hold // for the watchdog
 	naming
-	db    int32
-	kind  uint8  // id of its mode
 	entry uint32 // its number in the index, while a carrier has it
 	since uint32 // when a carrier got it, see Registry.Now
 
@@ -72,12 +70,13 @@ type Grant struct {
 // New makes a hold that was granted. Carrier.Attach makes it one of c's holds.
 func New(c *Carrier, g *Grant) *Hold {
 	h := &Hold{
-		Carrier: c, kind: g.Mode.ID, db: int32(g.DB), naming: numbered(g.Key, g.Number), Token: g.Token,
+		Carrier: c, naming: numbered(g.Key, g.Number), Token: g.Token,
 		count: clampCount(max(g.Count, 1)), flags: g.Terms.Flags, ttl: g.TTL,
 	}
 	if g.Number == 0 {
 		h.naming = named(g.Key, g.Owner)
 	}
+	h.db, h.kind = int32(g.DB), g.Mode.ID
 	h.Watch.Keeper = h
 	if g.Moved && g.Mode != script.Permit {
 		h.remoteWatch = watched // somebody may be watching it
@@ -98,7 +97,7 @@ func New(c *Carrier, g *Grant) *Hold {
 func (h *Hold) Copy(c *Carrier) *Hold {
 	h.Carrier.mu.Lock()
 	defer h.Carrier.mu.Unlock()
-	return &Hold{Carrier: c, naming: h.naming, Token: h.Token, db: h.db, kind: h.kind, ttl: h.ttl, count: 1}
+	return &Hold{Carrier: c, naming: h.naming, Token: h.Token, ttl: h.ttl, count: 1}
 }
 
 // readExtra returns a copy of extra, for reading. The caller holds Carrier.mu.
@@ -117,18 +116,21 @@ func (h *Hold) writeExtra() *extra {
 	return h.extra
 }
 
-// naming is the key and the owner of a hold. Both are in one string, which saves memory.
+// naming says which lock is held, how, and by whom. The key and the owner are in one string, which
+// saves memory.
 type naming struct {
 	text string // the key, then the owner's name as the client gave it
 	// number of a generated owner, above 0; otherwise the length of the key, negated
 	number int64
+	db     int32
+	kind   uint8 // id of the mode
 }
 
 // named is the naming of a hold with a named owner.
-func named(key, owner string) naming { return naming{key + owner, -int64(len(key))} }
+func named(key, owner string) naming { return naming{text: key + owner, number: -int64(len(key))} }
 
 // numbered is the naming of a hold whose owner this Leash generated with that number.
-func numbered(key string, number int64) naming { return naming{key, number} }
+func numbered(key string, number int64) naming { return naming{text: key, number: number} }
 
 // Key is the name of the lock.
 func (n naming) Key() string {
