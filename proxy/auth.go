@@ -3,9 +3,9 @@ package proxy
 import (
 	"leash/internal/limits"
 	"leash/proxy/command"
+	"leash/proxy/dial"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
-	"leash/proxy/upstream"
 )
 
 // auth answers AUTH [user] password. Redis checks the password on a connection of its own. If Redis
@@ -25,7 +25,7 @@ func (s *session) auth(c *command.Command, cmd resp.Command) bool {
 // authenticate moves the session to a lane if Redis accepts the password of the lane's user. It
 // answers with Redis's reply to command. If Redis accepts and accepted is not nil, accepted answers
 // instead.
-func (s *session) authenticate(command []byte, lane upstream.Lane, password []byte, accepted func()) bool {
+func (s *session) authenticate(command []byte, lane dial.Lane, password []byte, accepted func()) bool {
 	if !s.router.Barrier() {
 		return false
 	}

@@ -5,9 +5,9 @@ import (
 
 	"leash/proxy/call"
 	"leash/proxy/command"
+	"leash/proxy/dial"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
-	"leash/proxy/upstream"
 )
 
 // selectDB answers SELECT (https://redis.io/docs/latest/commands/select/). The session moves to the
@@ -45,7 +45,7 @@ func (s *session) relaySelect(argument string) bool {
 const selectBytes = 32
 
 // enterDatabase moves the session to a lane that differs in its database.
-func (s *session) enterDatabase(lane upstream.Lane) bool {
+func (s *session) enterDatabase(lane dial.Lane) bool {
 	if !s.router.Barrier() {
 		return false
 	}

@@ -15,6 +15,7 @@ import (
 
 	"leash/internal/certtest"
 	"leash/internal/redistest"
+	"leash/proxy/dial"
 	"leash/proxy/upstream"
 )
 
@@ -90,7 +91,7 @@ func TestTLSRedisIsRefused(t *testing.T) {
 		}
 		serving := serveHandshakes(ln)
 		cfg := upstream.Config{Addrs: []string{ln.Addr().String()}, Wait: time.Second,
-			TLS: func() *tls.Config { return &tls.Config{RootCAs: ca.Pool} }}
+			Config: dial.Config{TLS: func() *tls.Config { return &tls.Config{RootCAs: ca.Pool} }}}
 		up, err := upstream.New(cfg, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"leash/proxy/client"
 	"leash/proxy/command"
 	"leash/proxy/commandinfo"
+	"leash/proxy/dial"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/rights"
@@ -181,7 +182,7 @@ func (s *session) lockDenial(o *command.Own, err error) string {
 	switch {
 	case errors.As(err, &denied):
 		return o.Denial(denied.Key)
-	case errors.Is(err, upstream.ErrRefused):
+	case errors.Is(err, dial.ErrRefused):
 		// as Redis does with the connections of a deleted user
 		s.server.refuseLane(s.router.Lane)
 		return "NOPERM this user no longer exists"

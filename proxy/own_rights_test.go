@@ -10,6 +10,7 @@ import (
 
 	"leash/internal/redistest"
 	lockscript "leash/lockcmd/script"
+	"leash/proxy/dial"
 	"leash/proxy/rights"
 	"leash/proxy/upstream"
 )
@@ -100,7 +101,8 @@ func startAsOwnUser(t *testing.T, addr string) string {
 	t.Helper()
 	logs := &logBuffer{}
 	log := slog.New(slog.NewTextHandler(logs, nil))
-	up, err := upstream.New(upstream.Config{Addrs: []string{addr}, User: "leash", Password: "pw"}, log)
+	up, err := upstream.New(upstream.Config{Addrs: []string{addr},
+		Config: dial.Config{User: "leash", Password: "pw"}}, log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"leash/internal/redistest"
+	"leash/proxy/dial"
 	"leash/proxy/upstream"
 )
 
@@ -360,11 +361,11 @@ func TestSentinelCredentials(t *testing.T) {
 		t.Errorf("INFO: %q", got)
 	}
 	for name, cfg := range map[string]upstream.Config{
-		"NOAUTH":                         {Addrs: g.Addrs(), SentinelMaster: g.Name, Password: "pw"},
-		`it watches no master named "x"`: {Addrs: g.Addrs(), SentinelMaster: "x", SentinelPassword: "secret"},
-		"--sentinel-master":              {Addrs: g.Addrs(), SentinelPassword: "secret", Password: "pw"},
+		"NOAUTH":                         {Addrs: g.Addrs(), SentinelMaster: g.Name, Config: dial.Config{Password: "pw"}},
+		`it watches no master named "x"`: {Addrs: g.Addrs(), SentinelMaster: "x", Config: dial.Config{SentinelPassword: "secret"}},
+		"--sentinel-master":              {Addrs: g.Addrs(), Config: dial.Config{SentinelPassword: "secret", Password: "pw"}},
 		"is not a sentinel": {Addrs: []string{g.Servers[0].Addr}, SentinelMaster: g.Name,
-			SentinelPassword: "pw"},
+			Config: dial.Config{SentinelPassword: "pw"}},
 	} {
 		cfg.UpstreamTimeout, cfg.Wait = time.Second, -1 // it must fail at once nevertheless
 		up, err := upstream.New(cfg, slog.New(slog.DiscardHandler))

@@ -20,6 +20,7 @@ import (
 	"leash/proxy/clients"
 	"leash/proxy/cluster"
 	"leash/proxy/command"
+	"leash/proxy/dial"
 	"leash/proxy/pubsub"
 	"leash/proxy/rights"
 	"leash/proxy/scan"
@@ -296,15 +297,15 @@ func (s *Server) sessionCount() int {
 func (s *Server) uptime() time.Duration { return time.Since(s.started) }
 
 // startLane is the lane of a session that has not authenticated.
-func (s *Server) startLane() upstream.Lane {
+func (s *Server) startLane() dial.Lane {
 	if s.cfg.TrustClients {
 		return s.up.ServiceLane()
 	}
-	return upstream.Lane{}
+	return dial.Lane{}
 }
 
 // refuseLane ends the sessions of a user whose credential Redis no longer accepts.
-func (s *Server) refuseLane(lane upstream.Lane) {
+func (s *Server) refuseLane(lane dial.Lane) {
 	for _, one := range s.all() {
 		one.mu.Lock()
 		same := one.router.Lane.User == lane.User

@@ -9,13 +9,13 @@ import (
 	"leash/proxy/call"
 	"leash/proxy/client"
 	"leash/proxy/command"
+	"leash/proxy/dial"
 	"leash/proxy/ending"
 	"leash/proxy/pubsub"
 	"leash/proxy/resp"
 	"leash/proxy/route"
 	"leash/proxy/tracking"
 	"leash/proxy/transaction"
-	"leash/proxy/upstream"
 )
 
 // session is one client connection and its state.
@@ -197,7 +197,7 @@ func (s *session) dispatch(cmd resp.Command) bool {
 
 // changeLane changes the session's lane to one that it has joined. It may be called only while no
 // call is in flight.
-func (s *session) changeLane(lane upstream.Lane) {
+func (s *session) changeLane(lane dial.Lane) {
 	s.router.ChangeLane(lane)
 	s.refreshAccess()
 	s.enterSubscribed()

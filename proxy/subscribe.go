@@ -6,10 +6,10 @@ import (
 	"leash/internal/limits"
 	"leash/proxy/call"
 	"leash/proxy/command"
+	"leash/proxy/dial"
 	"leash/proxy/merge"
 	"leash/proxy/pubsub"
 	"leash/proxy/resp"
-	"leash/proxy/upstream"
 )
 
 // subscriptionHandlers are the commands that begin and end subscriptions.
@@ -90,7 +90,7 @@ func (s *session) subscription(kind pubsub.Kind, join bool, args [][]byte) (fram
 	switch {
 	case refusal != nil:
 		return refusal, true
-	case errors.Is(err, upstream.ErrRefused):
+	case errors.Is(err, dial.ErrRefused):
 		return resp.AppendError(nil, call.ErrorRefused), true
 	case errors.Is(err, pubsub.ErrUnreachable):
 		return resp.AppendError(nil, merge.NotSent), true

@@ -16,6 +16,7 @@ import (
 	"leash/lockcmd/failover"
 	"leash/lockcmd/script"
 	"leash/proxy"
+	"leash/proxy/dial"
 	"leash/proxy/pubsub"
 	"leash/proxy/rights"
 	"leash/proxy/upstream"
@@ -77,11 +78,13 @@ func upstreamConfig(cfg config.Config, c certificates, password *password.Source
 		cfg.RedirectTimeout = -1 // no retries; upstream takes zero for its default
 	}
 	up := upstream.Config{
-		Addrs: cfg.Upstream, Mode: cfg.UpstreamMode,
-		SentinelMaster: cfg.SentinelMaster, SentinelUser: cfg.SentinelUser, SentinelPassword: string(cfg.SentinelPassword),
-		ReadFrom: cfg.ReadFrom,
-		User:     cfg.UpstreamUser, Password: string(cfg.UpstreamPassword),
-		MaxPinned: cfg.MaxPinned, Wait: cfg.WaitForUpstream, RedirectTimeout: cfg.RedirectTimeout, UpstreamTimeout: cfg.UpstreamTimeout,
+		Config: dial.Config{
+			User: cfg.UpstreamUser, Password: string(cfg.UpstreamPassword),
+			SentinelUser: cfg.SentinelUser, SentinelPassword: string(cfg.SentinelPassword),
+			RedirectTimeout: cfg.RedirectTimeout, UpstreamTimeout: cfg.UpstreamTimeout,
+		},
+		Addrs: cfg.Upstream, Mode: cfg.UpstreamMode, SentinelMaster: cfg.SentinelMaster,
+		ReadFrom: cfg.ReadFrom, MaxPinned: cfg.MaxPinned, Wait: cfg.WaitForUpstream,
 	}
 	if password != nil {
 		up.ReadPassword, up.Reread = password.Read, reread

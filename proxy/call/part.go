@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"leash/internal/guard"
+	"leash/proxy/dial"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
@@ -20,7 +21,7 @@ const (
 
 // NotSent is the error for a command that was not sent, with the reason.
 func NotSent(cause error) string {
-	if refusal, ok := errors.AsType[*upstream.Refusal](cause); ok {
+	if refusal, ok := errors.AsType[*dial.Refusal](cause); ok {
 		return "UPSTREAMDOWN " + refusal.Reason + ", the command was not executed"
 	}
 	return merge.NotSent

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"leash/proxy/dial"
 	"leash/proxy/upstream"
 )
 
@@ -189,7 +190,7 @@ func (p *Part) Lost(written bool, cause error) {
 
 // lossOf returns what the loss of a part means. gone means that the client needs no reply.
 func lossOf(written, gone bool, cause error) trouble {
-	noDatabase, _ := errors.AsType[*upstream.NoDatabase](cause)
+	noDatabase, _ := errors.AsType[*dial.NoDatabase](cause)
 	switch {
 	case gone:
 		return trouble{incident: unwanted}
@@ -197,7 +198,7 @@ func lossOf(written, gone bool, cause error) trouble {
 		return trouble{incident: lostWritten, message: ErrorLost}
 	case errors.Is(cause, upstream.ErrDropped):
 		return trouble{incident: refusal, message: errorDropped}
-	case errors.Is(cause, upstream.ErrRefused):
+	case errors.Is(cause, dial.ErrRefused):
 		return trouble{incident: refusal, message: ErrorRefused}
 	case noDatabase != nil:
 		return trouble{incident: refusal, message: noDatabase.Reply}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"leash/internal/guard"
+	"leash/proxy/dial"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
@@ -50,8 +51,8 @@ var (
 		"lost unsent":   {false, errors.New("cannot dial")},
 		"lost closed":   {false, upstream.ErrClosed},
 		"lost dropped":  {false, upstream.ErrDropped},
-		"lost refused":  {false, upstream.ErrRefused},
-		"lost database": {false, &upstream.NoDatabase{Reply: "ERR DB index is out of range"}},
+		"lost refused":  {false, dial.ErrRefused},
+		"lost database": {false, &dial.NoDatabase{Reply: "ERR DB index is out of range"}},
 		"lost panic":    {true, &guard.Panic{Value: "for the test"}},
 	}
 )

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"leash/proxy/dial"
 	"leash/proxy/upstream"
 )
 
@@ -37,7 +38,7 @@ func (h *hub) ask(ctx context.Context, kind Kind, names []string) (refusal []byt
 			refusal = nil
 		case failed == nil:
 			return nil, nil
-		case errors.Is(failed.lost, upstream.ErrRefused):
+		case errors.Is(failed.lost, dial.ErrRefused):
 			return nil, failed.lost
 		case failed.lost != nil:
 			refusal = nil

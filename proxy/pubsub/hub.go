@@ -4,13 +4,14 @@ import (
 	"slices"
 	"time"
 
+	"leash/proxy/dial"
 	"leash/proxy/upstream"
 )
 
 // hub holds the subscriptions of one user. Exchange.mu guards its fields.
 type hub struct {
 	x    *Exchange     // immutable
-	lane upstream.Lane // immutable
+	lane dial.Lane     // immutable
 	wake chan struct{} // size 1: the keeper has something to do
 
 	entries  [kinds]map[string]*entry

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"leash/internal/guard"
+	"leash/proxy/dial"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
@@ -42,7 +43,7 @@ type line struct {
 	touched   []upstream.Flusher // clients that got something in this read; used by the reader only
 	readAt    time.Time          // when the reader last read; used by the reader only
 
-	login   upstream.Login
+	login   dial.Login
 	addr    net.Addr  // of the node; set before the first command is written
 	began   time.Time // immutable
 	out     []byte    // commands to write
@@ -158,7 +159,7 @@ func (l *line) run(ctx context.Context) {
 	wasUp := false
 	err := guard.Call(log, "subscriber", func() error {
 		login := l.hub.x.up.NewLogin()
-		conn, err := l.hub.x.up.Dial(l.ctx, l.node, l.hub.lane)
+		conn, err := l.node.Dial(l.ctx, l.hub.lane)
 		if err != nil {
 			return err
 		}
@@ -240,7 +241,7 @@ func (l *line) ping() {
 // end finishes the requests in flight and removes the line from the hub.
 func (l *line) end(cause error, wasUp bool) {
 	h, x := l.hub, l.hub.x
-	if l.ctx.Err() == nil && !errors.Is(cause, upstream.ErrRefused) {
+	if l.ctx.Err() == nil && !errors.Is(cause, dial.ErrRefused) {
 		x.log.Debug("subscriber's connection ended", "node", l.node.Addr, "err", cause)
 		x.up.Refresh()
 	}
@@ -252,7 +253,7 @@ func (l *line) end(cause error, wasUp bool) {
 		l.finishLocked(r, cause)
 	}
 	l.waiting = nil
-	if errors.Is(cause, upstream.ErrRefused) {
+	if errors.Is(cause, dial.ErrRefused) {
 		h.badCredentials.warnLocked(h, "redis refuses a subscriber's password")
 		for _, entries := range h.entries {
 			for _, e := range entries {

@@ -66,7 +66,7 @@ func (l *Listener) Names(kind Kind) []string {
 // Subscribe subscribes the user to all names, or to none. If Redis refuses, refusal is its error.
 // Subscribe blocks until Redis has answered. After it has returned, each message goes to the
 // client. counts are the numbers for the confirmations. The error is ErrUnreachable,
-// upstream.ErrRefused, or that of ctx.
+// dial.ErrRefused, or that of ctx.
 func (l *Listener) Subscribe(ctx context.Context, user string, kind Kind, names []string) (counts []int,
 	refusal []byte, err error) {
 	x := l.x

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"leash/proxy/dial"
 	"leash/proxy/resp"
 	"leash/proxy/route"
 	"leash/proxy/upstream"
@@ -31,7 +32,7 @@ var (
 // offset says how to move the replication offset of a connection.
 type offset struct {
 	node   *upstream.Node
-	lane   upstream.Lane // lane of the connection: the session's, or Leash's own if Leash writes
+	lane   dial.Lane // lane of the connection: the session's, or Leash's own if Leash writes
 	writes bool
 }
 

@@ -23,3 +23,9 @@ func Word(arg []byte) string {
 	}
 	return string(word[:n])
 }
+
+// HasCode reports whether reply is an error whose first word is code.
+func HasCode(reply []byte, code string) bool {
+	return len(reply) > len(code)+1 && reply[0] == '-' && string(reply[1:len(code)+1]) == code &&
+		(reply[len(code)+1] == ' ' || reply[len(code)+1] == '\r')
+}

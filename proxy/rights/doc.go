@@ -11,6 +11,7 @@ package rights
 import (
 	"time"
 
+	"leash/proxy/dial"
 	"leash/proxy/upstream"
 )
 
@@ -28,7 +29,7 @@ func New(up *upstream.Upstream) *Checker { return &Checker{up: up} }
 const firstAskTimeout = time.Second
 
 // userOf is the ACL user of a lane.
-func userOf(lane upstream.Lane) string {
+func userOf(lane dial.Lane) string {
 	if lane.User == "" {
 		return "default"
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/guard"
+	"leash/proxy/dial"
 	"leash/proxy/upstream"
 )
 
@@ -32,11 +33,11 @@ func (d *Denied) Error() string {
 // command alone.
 //
 // nil means yes. It is also nil for Leash's own user, and for a Redis before version 7, which
-// cannot be asked. The error is a *Denied, upstream.ErrRefused if the user no longer exists,
+// cannot be asked. The error is a *Denied, dial.ErrRefused if the user no longer exists,
 // ErrNoCheck if Redis lets nobody ask, an error of Redis, or one of the network. If a node cannot
 // be reached, another node answers for it. Permit blocks for a round trip. If Redis refuses ACL
 // DRYRUN, a script of the user asks instead: then it blocks for a round trip for each key.
-func (c *Checker) Permit(ctx context.Context, lane upstream.Lane, keys [][]byte, command string,
+func (c *Checker) Permit(ctx context.Context, lane dial.Lane, keys [][]byte, command string,
 	more ...string) error {
 	q := question{user: userOf(lane), command: command, more: more}
 	if c.isOwn(q.user) {
@@ -76,7 +77,7 @@ func (c *Checker) askDryRun(ctx context.Context, q question, keys [][]byte) erro
 // Watch opens a connection of a lane's user to the node of a key, even if none of the user's
 // commands go there. When the user is deleted, Redis ends the connection, and Leash notices that:
 // it calls OnRefused's function. It does not block.
-func (c *Checker) Watch(lane upstream.Lane, key []byte) {
+func (c *Checker) Watch(lane dial.Lane, key []byte) {
 	if lane.User == "" || c.isOwn(lane.User) {
 		return
 	}
@@ -227,7 +228,7 @@ func (q question) ask(ctx context.Context, node redis.UniversalClient, keys [][]
 		case errors.As(err, &refusal) && strings.Contains(strings.ToLower(refusal.Error()), "unknown subcommand"):
 		case errors.As(err, &refusal) && strings.HasPrefix(refusal.Error(), "ERR User '"):
 			// the text goes on with "... not found"
-			return fmt.Errorf("acl dryrun: %w: %w", upstream.ErrRefused, err)
+			return fmt.Errorf("acl dryrun: %w: %w", dial.ErrRefused, err)
 		default:
 			return fmt.Errorf("acl dryrun: %w", err)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/redistest"
+	"leash/proxy/dial"
 	"leash/proxy/upstream"
 )
 
@@ -24,8 +25,8 @@ func TestPermitWithSilentNode(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	u, err := upstream.New(upstream.Config{Addrs: cluster.Addrs(), UpstreamTimeout: 20 * time.Second},
-		slog.New(slog.DiscardHandler))
+	u, err := upstream.New(upstream.Config{Addrs: cluster.Addrs(),
+		Config: dial.Config{UpstreamTimeout: 20 * time.Second}}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +45,7 @@ func TestPermitWithSilentNode(t *testing.T) {
 		mine = append(mine, []byte(redistest.KeyIn(slot, "bob:")))
 		foreign = append(foreign, []byte(redistest.KeyIn(slot, "ann:")))
 	}
-	bob := upstream.Lane{User: "bob"}
+	bob := dial.Lane{User: "bob"}
 	check := func() {
 		t.Helper()
 		if err := c.Permit(t.Context(), bob, mine, "HSET", "f", "v"); err != nil {
@@ -62,11 +63,11 @@ func TestPermitWithSilentNode(t *testing.T) {
 	if err := c.Permit(t.Context(), bob, nil, "SCAN", "0"); err != nil {
 		t.Errorf("a command without keys: %v", err)
 	}
-	if err := c.Permit(t.Context(), upstream.Lane{User: "ann"}, mine, "HSET", "f", "v"); !errors.Is(err, upstream.ErrRefused) {
+	if err := c.Permit(t.Context(), dial.Lane{User: "ann"}, mine, "HSET", "f", "v"); !errors.Is(err, dial.ErrRefused) {
 		t.Errorf("an unknown user: %v", err)
 	}
 	var refusal redis.Error
-	if err := c.Permit(t.Context(), bob, mine, "NOPE"); !errors.As(err, &refusal) || errors.Is(err, upstream.ErrRefused) {
+	if err := c.Permit(t.Context(), bob, mine, "NOPE"); !errors.As(err, &refusal) || errors.Is(err, dial.ErrRefused) {
 		t.Errorf("an unknown command: %v", err)
 	}
 	if err := cluster.MasterOf(slots[1]).Pause(); err != nil {

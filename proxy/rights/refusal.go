@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"leash/proxy/upstream"
+	"leash/proxy/dial"
 )
 
 // refusalFor is how long an answer of Redis about a user and a command is used.
@@ -72,9 +72,9 @@ func (r *refusals) set(k refusalKey, text string) {
 // arguments, as for channels, is not kept. Leash's own user serves clients without authentication.
 // For that user, Refusal blocks for at most ownUserTimeout and then uses the previous answer. So a
 // PING is answered in any state of Redis.
-func (c *Checker) Refusal(ctx context.Context, lane upstream.Lane, name string, args [][]byte) (string, error) {
+func (c *Checker) Refusal(ctx context.Context, lane dial.Lane, name string, args [][]byte) (string, error) {
 	user := userOf(lane)
-	timeout, own := upstream.AskTimeout, c.isOwn(user)
+	timeout, own := dial.AskTimeout, c.isOwn(user)
 	if own {
 		timeout = ownUserTimeout
 	}

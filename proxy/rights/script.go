@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/proxy/dial"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
@@ -35,7 +36,7 @@ func (d *dryRun) refusedLately() bool {
 // refusesDryRun reports whether Redis does not let Leash's own user send ACL DRYRUN.
 func refusesDryRun(err error) bool {
 	var refusal redis.Error
-	return errors.As(err, &refusal) && !errors.Is(err, upstream.ErrRefused) &&
+	return errors.As(err, &refusal) && !errors.Is(err, dial.ErrRefused) &&
 		(redis.HasErrorPrefix(refusal, "NOPERM") || strings.HasPrefix(refusal.Error(), "ERR unknown command 'ACL'"))
 }
 
@@ -46,7 +47,7 @@ const checkScript = `return redis.acl_check_cmd(unpack(ARGV)) and 1 or 0`
 
 // askScript asks with a script that the lane's user runs. Any node can answer. A Denied does not
 // say whether the key or the command is denied.
-func (c *Checker) askScript(ctx context.Context, q question, lane upstream.Lane, keys [][]byte) error {
+func (c *Checker) askScript(ctx context.Context, q question, lane dial.Lane, keys [][]byte) error {
 	for _, key := range keys {
 		args := []string{"EVAL", checkScript, "0", q.command}
 		if key != nil {

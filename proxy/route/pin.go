@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"leash/proxy/call"
+	"leash/proxy/dial"
 	"leash/proxy/upstream"
 )
 
@@ -25,7 +26,7 @@ var _ call.Path = (*Pin)(nil)
 func (r *Router) Pin() *Pin { return &Pin{router: r} }
 
 // PinTo returns a connection to a node, for commands of that lane.
-func (r *Router) PinTo(n *upstream.Node, lane upstream.Lane) *Pin {
+func (r *Router) PinTo(n *upstream.Node, lane dial.Lane) *Pin {
 	return &Pin{router: r, link: n.Pin(lane, nil)}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"leash/proxy/call"
 	"leash/proxy/command"
+	"leash/proxy/dial"
 	"leash/proxy/resp"
 	"leash/proxy/rights"
 	"leash/proxy/upstream"
@@ -47,7 +48,7 @@ type Router struct {
 	// RequireAuth means that clients must authenticate, also if Redis serves them without.
 	RequireAuth bool
 	// Lane is the session's lane. Only ChangeLane changes it.
-	Lane upstream.Lane
+	Lane dial.Lane
 
 	up      *upstream.Upstream
 	rights  *rights.Checker
@@ -135,7 +136,7 @@ func (r *Router) setTopology(t *upstream.Topology) {
 
 // ChangeLane changes the session's lane to one that it has joined, and leaves the old lane. No call
 // is in flight.
-func (r *Router) ChangeLane(lane upstream.Lane) {
+func (r *Router) ChangeLane(lane dial.Lane) {
 	old := r.Lane
 	r.Start(lane)
 	clear(r.links)
@@ -144,7 +145,7 @@ func (r *Router) ChangeLane(lane upstream.Lane) {
 }
 
 // Start sets the first lane, which the session has joined.
-func (r *Router) Start(lane upstream.Lane) {
+func (r *Router) Start(lane dial.Lane) {
 	r.mu.Lock()
 	r.Lane = lane
 	r.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"leash/proxy/command"
+	"leash/proxy/dial"
 	"leash/proxy/resp"
 	"leash/proxy/route"
 	"leash/proxy/upstream"
@@ -42,7 +43,7 @@ type Transaction struct {
 	Config
 	node    *upstream.Node
 	link    *upstream.Link // nil while nothing has been sent, or after a loss
-	lane    upstream.Lane  // the lane that the link's connection is set up for
+	lane    dial.Lane      // the lane that the link's connection is set up for
 	slot    int            // of the keys; call.AnySlot before the first
 	tracked bool           // the link belongs to client-side caching
 	caching []byte         // CLIENT CACHING, sent before MULTI

@@ -1,6 +1,11 @@
 package upstream
 
-import "context"
+import (
+	"context"
+
+	"leash/proxy/dial"
+	"leash/proxy/resp"
+)
 
 // Busy reports whether the node ran a slow script when it last answered. BusyReply asks it.
 func (n *Node) Busy() bool { return n.busy.Load() }
@@ -11,10 +16,10 @@ func (u *Upstream) AnyBusy() bool { return u.busy.Load() > 0 }
 // notePing handles the node's reply to a PING. nil means that there is no connection for the PING.
 // A refusal for missing rights says nothing about BUSY, because Redis checks rights first.
 func (n *Node) notePing(reply []byte) {
-	if hasCode(reply, "NOAUTH") || hasCode(reply, "NOPERM") {
+	if resp.HasCode(reply, "NOAUTH") || resp.HasCode(reply, "NOPERM") {
 		return
 	}
-	busy := hasCode(reply, "BUSY")
+	busy := resp.HasCode(reply, "BUSY")
 	if n.busy.Swap(busy) == busy {
 		return
 	}
@@ -28,10 +33,10 @@ func (n *Node) notePing(reply []byte) {
 // BusyReply returns the node's BUSY error while it runs a slow script. It returns nil if the node
 // runs none or cannot be asked. It blocks for a round trip.
 func (n *Node) BusyReply(ctx context.Context) []byte {
-	ctx, cancel := context.WithTimeout(ctx, AskTimeout)
+	ctx, cancel := context.WithTimeout(ctx, dial.AskTimeout)
 	defer cancel()
 	lane := n.up.ServiceLane()
-	reply, err := n.secondLink(lane, n.Link(lane)).ask(ctx, pingRequest)
+	reply, err := n.secondLink(lane, n.Link(lane)).ask(ctx, dial.PingRequest)
 	if err != nil {
 		return nil
 	}

@@ -13,8 +13,6 @@ var (
 	ErrDropped = errors.New("upstream: dropped before it was sent")
 	// ErrUnreachable is for calls to a node that could not be reached for the redirect time-out.
 	ErrUnreachable = errors.New("upstream: node cannot be reached")
-	// ErrRefused is for calls of a lane whose credential Redis refuses.
-	ErrRefused = errors.New("upstream: credential refused")
 	// ErrClosed is for calls on a closed link. Its node left the topology, or Leash stops.
 	ErrClosed = errors.New("upstream: link closed")
 )

@@ -2,42 +2,22 @@ package upstream
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/proxy/dial"
 )
 
-// Ask runs f with a short-lived client of the upstream user for one node.
+// Ask runs f with a short-lived client of the upstream user for one node, for at most
+// dial.AskTimeout.
 func (u *Upstream) Ask(ctx context.Context, addr string, f func(context.Context, *redis.Client) error) error {
-	outer := ctx
-	ctx, cancel := context.WithTimeout(outer, AskTimeout)
-	defer cancel()
-	end, _ := ctx.Deadline()
-	c := redis.NewClient(&redis.Options{
-		Addr: addr, Dialer: u.dialChecked, CredentialsProviderContext: u.ownCredentials,
-		Protocol: 2, DisableIdentity: true, MaxRetries: -1, PoolSize: 1,
-		DialTimeout:           max(time.Until(end), time.Millisecond), // go-redis dials in the background, without ctx
-		ContextTimeoutEnabled: true, DialerRetries: 1,
-	})
-	defer c.Close()
-	err := f(ctx, c)
+	err := u.Dialer.Ask(ctx, addr, f)
 	// otherwise the caller's time ended first, which says nothing about the node
-	if answered := err == nil || isReply(err); answered || outer.Err() == nil {
+	if answered := err == nil || dial.IsReply(err); answered || ctx.Err() == nil {
 		u.noteAnswer(addr, answered)
 	}
-	if errors.Is(err, redis.Nil) {
-		err = errNull
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", addr, err)
-	}
-	return nil
+	return err
 }
-
-// errNull is the error for a null reply. It replaces go-redis's "redis: nil".
-var errNull = errors.New("a null, where Redis gives a value")
 
 // noteAnswer remembers whether a node answered when it was asked last.
 func (u *Upstream) noteAnswer(addr string, answered bool) {
@@ -48,12 +28,6 @@ func (u *Upstream) noteAnswer(addr string, answered bool) {
 	} else {
 		u.silentAddrs[addr] = true
 	}
-}
-
-// isReply reports whether an error is a reply of Redis.
-func isReply(err error) bool {
-	var reply redis.Error
-	return errors.As(err, &reply)
 }
 
 // Client returns the go-redis client of database 0. It is for Leash's own commands, which do not
@@ -88,16 +62,16 @@ func (u *Upstream) CloseClients() {
 func (u *Upstream) newClient(addrs []string, db int) redis.UniversalClient {
 	if !u.Topology().Cluster() {
 		return redis.NewClient(&redis.Options{
-			Addr: u.cfg.Addrs[0], Dialer: u.dialMaster, CredentialsProviderContext: u.ownCredentials, DB: db,
+			Addr: u.cfg.Addrs[0], Dialer: u.dialMaster, CredentialsProviderContext: u.OwnCredentials, DB: db,
 			Protocol: 2, DisableIdentity: true, MaxRetries: -1, PoolSize: clientPool,
-			DialTimeout: u.cfg.RedirectTimeout, ReadTimeout: u.cfg.UpstreamTimeout,
+			DialTimeout: u.RedirectTimeout(), ReadTimeout: u.Timeout(),
 			ContextTimeoutEnabled: true, DialerRetries: 1,
 		})
 	}
 	c := redis.NewClusterClient(&redis.ClusterOptions{
-		Addrs: addrs, Dialer: u.dialNamed, CredentialsProviderContext: u.ownCredentials,
+		Addrs: addrs, Dialer: u.dialNamed, CredentialsProviderContext: u.OwnCredentials,
 		Protocol: 2, DisableIdentity: true, MaxRetries: -1, MaxRedirects: 8, PoolSize: clientPool,
-		DialTimeout: u.cfg.RedirectTimeout, ReadTimeout: u.cfg.UpstreamTimeout,
+		DialTimeout: u.RedirectTimeout(), ReadTimeout: u.Timeout(),
 		ContextTimeoutEnabled: true, DialerRetries: 1,
 	})
 	c.OnNewNode(func(n *redis.Client) { n.AddHook(slotsHook{u}) })

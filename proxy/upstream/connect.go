@@ -2,13 +2,10 @@ package upstream
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"strings"
 	"time"
 
 	"leash/internal/guard"
-	"leash/proxy/resp"
+	"leash/proxy/dial"
 )
 
 const (
@@ -35,13 +32,13 @@ func (u *Upstream) Connect(ctx context.Context) error {
 			w.over(time.Since(began))
 			return nil
 		case isPermanent(err):
-			return u.explained(err)
+			return u.Explained(err)
 		case ctx.Err() != nil:
 			return err
 		case u.cfg.Wait >= 0 && time.Since(began)+gap > u.cfg.Wait:
-			return u.explained(err)
+			return u.Explained(err)
 		}
-		w.failed(u.explained(err))
+		w.failed(u.Explained(err))
 		pause(ctx, gap)
 	}
 }
@@ -49,7 +46,7 @@ func (u *Upstream) Connect(ctx context.Context) error {
 // connectOnce asks once. It blocks for at most the upstream time-out. It also ends soon after
 // Config.Wait, if that is positive.
 func (u *Upstream) connectOnce(ctx context.Context, began time.Time) error {
-	timeout := u.cfg.UpstreamTimeout
+	timeout := u.Timeout()
 	if u.cfg.Wait > 0 {
 		timeout = min(timeout, max(u.cfg.Wait-time.Since(began), minAttemptTime))
 	}
@@ -63,7 +60,7 @@ func (u *Upstream) connectOnce(ctx context.Context, began time.Time) error {
 
 // isPermanent reports whether another try cannot help. Leash's settings or Redis's must change
 // first.
-func isPermanent(err error) bool { return isAuthError(err) || isWrongMode(err) }
+func isPermanent(err error) bool { return dial.IsAuthError(err) || isWrongMode(err) }
 
 // clearerError returns the error to report after several nodes were asked. An error that only other
 // settings can fix is more helpful than an unreachable node.
@@ -73,40 +70,6 @@ func clearerError(old, next error) error {
 	}
 	return next
 }
-
-// explained adds the settings to check to an error.
-func (u *Upstream) explained(err error) error {
-	user, password, sentinels := "--upstream-user", "--upstream-password-file (or LEASH_UPSTREAM_PASSWORD)", ""
-	if _, ok := errors.AsType[*sentinelError](err); ok {
-		user, password = "--sentinel-user", "--sentinel-password-file (or LEASH_SENTINEL_PASSWORD)"
-		sentinels = " of the sentinels"
-	}
-	switch {
-	case hasErrorCode(err, "NOAUTH"):
-		return fmt.Errorf("%w: a password%s is needed: give %s, and %s unless the user is \"default\"", err,
-			sentinels, password, user)
-	case hasErrorCode(err, "WRONGPASS"):
-		return fmt.Errorf("%w: check %s and %s", err, user, password)
-	case hasErrorCode(err, "NOPERM"):
-		return fmt.Errorf("%w: Leash's own user needs more rights: check %s", err, user)
-	case errors.Is(err, resp.ErrFrame):
-		return fmt.Errorf("%w: the server there is no Redis, or expects TLS: check the port and --upstream-tls", err)
-	}
-	return u.explainedTLS(err)
-}
-
-func isAuthError(err error) bool {
-	return hasErrorCode(err, "NOAUTH") || hasErrorCode(err, "WRONGPASS") || hasErrorCode(err, "NOPERM")
-}
-
-// hasErrorCode reports whether an error's text contains an error code of Redis.
-func hasErrorCode(err error, code string) bool { return strings.Contains(err.Error(), code+" ") }
-
-// sentinelError is an answer of a sentinel, not of Redis.
-type sentinelError struct{ err error }
-
-func (e *sentinelError) Error() string { return e.err.Error() }
-func (e *sentinelError) Unwrap() error { return e.err }
 
 // waitingLog logs what Connect waits for: once after logAfter, and again when the reason changes.
 type waitingLog struct {

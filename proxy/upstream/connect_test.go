@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"leash/internal/redistest"
+	"leash/proxy/dial"
 )
 
 // TestConnectWithOneSilentNode checks that a cluster node that does not answer costs a start
@@ -22,7 +23,7 @@ func TestConnectWithOneSilentNode(t *testing.T) {
 	var tries sync.WaitGroup
 	for range 30 { // each asks in an order of its own
 		tries.Go(func() {
-			u, err := New(Config{Addrs: cluster.Addrs(), UpstreamTimeout: 3 * AskTimeout},
+			u, err := New(Config{Addrs: cluster.Addrs(), Config: dial.Config{UpstreamTimeout: 3 * dial.AskTimeout}},
 				slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Error(err)
@@ -42,11 +43,11 @@ func TestConnectWithOneSilentNode(t *testing.T) {
 func TestConnectGetsNullReply(t *testing.T) {
 	for _, null := range []string{"$-1\r\n", "*-1\r\n"} {
 		u, err := New(Config{Addrs: []string{startFake(t, func([]string) string { return null }).addr},
-			UpstreamTimeout: AskTimeout}, slog.New(slog.DiscardHandler))
+			Config: dial.Config{UpstreamTimeout: dial.AskTimeout}}, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := u.Connect(t.Context()); !errors.Is(err, errNull) || strings.Contains(err.Error(), "redis: nil") {
+		if err := u.Connect(t.Context()); !errors.Is(err, dial.ErrNull) || strings.Contains(err.Error(), "redis: nil") {
 			t.Errorf("%q: %v", null, err)
 		}
 		u.CloseClients()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"leash/proxy/dial"
 	"leash/proxy/resp"
 )
 
@@ -32,13 +33,13 @@ func (l *Link) noteError(reply []byte) {
 
 // checkRole ends the connections to the link's node if their server is a replica and the node's
 // address leads to a master now. A client's script can return READONLY itself, so the error alone
-// does not count. checkRole blocks for at most AskTimeout.
+// does not count. checkRole blocks for at most dial.AskTimeout.
 func (l *Link) checkRole() {
 	n := l.node
-	ctx, cancel := context.WithTimeout(n.ctx, AskTimeout)
+	ctx, cancel := context.WithTimeout(n.ctx, dial.AskTimeout)
 	defer cancel()
 	role, err := l.ask(ctx, resp.AppendCommand(nil, "ROLE"))
-	if err != nil || n.up.isMaster(ctx, n.Addr) != nil {
+	if err != nil || n.up.IsMaster(ctx, n.Addr) != nil {
 		return
 	}
 	rest, _, isArray := resp.CutHeader(role, "*")
@@ -47,7 +48,7 @@ func (l *Link) checkRole() {
 		n.up.log.Info("the address of redis leads to another server", "node", n.Addr)
 		n.up.replace(n)
 	case !isArray: // the user may not ask for the role
-		l.breakConn(errDemoted)
+		l.breakConn(dial.ErrDemoted)
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"leash/internal/guard"
+	"leash/proxy/dial"
+	"leash/proxy/resp"
 )
 
 // silentFor is how long the oldest call on a link may wait before the link counts as stalled. The
@@ -108,7 +110,7 @@ func (l *Link) checkStalled() {
 	}
 	if !l.asking.Swap(true) {
 		second := l.node.secondLink(l.lane, l)
-		second.Submit(&Call{Request: pingRequest, Sink: &detourPing{first: l, second: second, heard: heard}})
+		second.Submit(&Call{Request: dial.PingRequest, Sink: &detourPing{first: l, second: second, heard: heard}})
 	}
 }
 
@@ -124,7 +126,7 @@ func (p *detourPing) Reply(part []byte, done bool) Flusher {
 	if !done {
 		return nil
 	}
-	busy := hasCode(part, "BUSY")
+	busy := resp.HasCode(part, "BUSY")
 	p.second.busy.Store(busy)
 	p.second.node.notePing(part)
 	p.first.second.Store(p.second)
@@ -206,7 +208,7 @@ func (discardReply) Lost(bool, error) {}
 func (discardReply) Dropped() bool { return false }
 
 // secondLink returns the node's second link in a lane, and makes it if there is none.
-func (n *Node) secondLink(lane Lane, first *Link) *Link {
+func (n *Node) secondLink(lane dial.Lane, first *Link) *Link {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	l := n.secondLinks[lane]
@@ -214,7 +216,7 @@ func (n *Node) secondLink(lane Lane, first *Link) *Link {
 		l = newLink(n, lane)
 		l.first = first
 		if n.secondLinks == nil {
-			n.secondLinks = make(map[Lane]*Link)
+			n.secondLinks = make(map[dial.Lane]*Link)
 		}
 		n.secondLinks[lane] = l
 		if !n.up.start("second link", func() { l.run(n.ctx) }) {

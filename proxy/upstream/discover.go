@@ -19,9 +19,6 @@ const (
 	probeInterval   = 5 * time.Second
 )
 
-// AskTimeout bounds one question about the topology to one node.
-const AskTimeout = 2 * time.Second
-
 // errNotCovered means that no node owns a slot of the cluster.
 var errNotCovered = errors.New("upstream: no node of the cluster owns any slot")
 

@@ -4,42 +4,27 @@ import (
 	"context"
 	"net"
 	"time"
-
-	"leash/internal/guard"
 )
 
 // dialMaster dials the only master, for go-redis. The connection ends when another master takes its
 // place.
 func (u *Upstream) dialMaster(ctx context.Context, _, _ string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, max(u.cfg.RedirectTimeout, time.Second))
+	ctx, cancel := context.WithTimeout(ctx, max(u.RedirectTimeout(), time.Second))
 	defer cancel()
 	n := u.Topology().masters[0]
-	conn, err := u.connect(ctx, n.Addr)
+	conn, err := u.OpenOwn(ctx, n.Addr)
 	if err != nil {
 		return nil, err
 	}
 	if u.followsSentinels() {
-		if err := u.isMaster(ctx, n.Addr); err != nil {
+		if err := u.IsMaster(ctx, n.Addr); err != nil {
 			conn.Close()
 			u.Refresh()
 			return nil, err
 		}
 	}
-	b := &boundConn{checkedConn: u.newOwnConn(conn)}
-	b.unbind = context.AfterFunc(n.ctx, guard.Func(u.log, "end of a node", func() { conn.Close() }))
-	return b, nil
-}
-
-// boundConn is a connection that ends when its node ends.
-type boundConn struct {
-	*checkedConn
-	unbind func() bool
-}
-
-// Close implements net.Conn.
-func (b *boundConn) Close() error {
-	b.unbind()
-	return b.checkedConn.Close()
+	conn.CloseWith(n.ctx)
+	return conn, nil
 }
 
 // dialNamed dials for go-redis's cluster client. A redirect without a host means the host of the
@@ -54,5 +39,5 @@ func (u *Upstream) dialNamed(ctx context.Context, network, addr string) (net.Con
 			}
 		}
 	}
-	return u.dialChecked(ctx, network, addr)
+	return u.DialOwn(ctx, network, addr)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"leash/internal/guard"
+	"leash/proxy/dial"
 )
 
 // maxPending is how many bytes of requests may wait on one link before sessions pause (Link.Room).
@@ -24,7 +25,7 @@ const maxPending = 32 << 20
 // All methods are safe for concurrent use and do not block.
 type Link struct {
 	node *Node
-	lane Lane
+	lane dial.Lane
 	wake chan struct{} // size 1: wakes the link's goroutine
 
 	// The fields below are for pinned links (Node.Pin), which have only one connection.
@@ -50,11 +51,11 @@ type Link struct {
 	broken       error         // why conn can no longer be used
 	closing      error         // set by close; the link's goroutine then ends
 	dead         bool          // the link's goroutine has ended
-	login        Login         // of conn
+	login        dial.Login    // of conn
 	steady       bool          // on a pinned link: AUTH may be sent on it, see Steady
 }
 
-func newLink(n *Node, lane Lane) *Link {
+func newLink(n *Node, lane dial.Lane) *Link {
 	return &Link{node: n, lane: lane, wake: make(chan struct{}, 1)}
 }
 
@@ -180,11 +181,11 @@ func (l *Link) run(ctx context.Context) {
 			again = l.mayBeRefused()
 			continue
 		}
-		if errors.Is(err, ErrRefused) {
+		if errors.Is(err, dial.ErrRefused) {
 			l.refuseCredential()
 			continue
 		}
-		if no, ok := errors.AsType[*NoDatabase](err); ok {
+		if no, ok := errors.AsType[*dial.NoDatabase](err); ok {
 			l.losePending(no)
 			continue
 		}
@@ -227,7 +228,7 @@ func (l *Link) awaitCall() bool {
 }
 
 // serve uses conn until it breaks or the link is closed.
-func (l *Link) serve(conn net.Conn, login Login) {
+func (l *Link) serve(conn net.Conn, login dial.Login) {
 	l.mu.Lock()
 	l.conn, l.broken, l.login = conn, nil, login
 	l.connectedLocked()

@@ -9,6 +9,7 @@ import (
 	"net"
 	"time"
 
+	"leash/proxy/dial"
 	"leash/proxy/resp"
 )
 
@@ -19,10 +20,10 @@ const (
 )
 
 // logRefusal logs why there is no connection, if Redis gave a reason. If the node does not answer,
-// the node's watch logs it once for all links. noteOwnLogin logs a refusal of Leash's own password.
+// the node's watch logs it once for all links. The dialer logs a refusal of Leash's own password.
 func (l *Link) logRefusal(err error) {
 	level := slog.LevelWarn
-	if _, ok := errors.AsType[net.Error](err); ok || errors.Is(err, io.EOF) || errors.Is(err, errOwnPassword) {
+	if _, ok := errors.AsType[net.Error](err); ok || errors.Is(err, io.EOF) || errors.Is(err, dial.ErrOwnPassword) {
 		level = slog.LevelDebug
 	}
 	l.node.up.log.Log(context.Background(), level, "no connection to redis", "node", l.node.Addr, "user",
@@ -31,14 +32,14 @@ func (l *Link) logRefusal(err error) {
 
 // dial makes the link's connection. On a pinned link it also asks for the client ID.
 func (l *Link) dial(ctx context.Context) (net.Conn, error) {
-	conn, err := l.node.up.dial(ctx, l.node.Addr, l.lane, !l.node.unresponsive.Load())
+	conn, err := l.node.Dial(ctx, l.lane)
 	if err != nil || !l.pinned {
 		return conn, err
 	}
-	stop := endWith(ctx, conn)
+	stop := dial.EndWith(ctx, conn)
 	defer stop()
-	_ = conn.SetDeadline(time.Now().Add(l.node.up.cfg.UpstreamTimeout))
-	reply, err := roundTrip(conn, resp.AppendCommand(nil, "CLIENT", "ID"), ":")
+	_ = conn.SetDeadline(time.Now().Add(l.node.up.Timeout()))
+	reply, err := dial.RoundTrip(conn, resp.AppendCommand(nil, "CLIENT", "ID"), ":")
 	if err != nil {
 		conn.Close()
 		return nil, err
@@ -68,14 +69,14 @@ func (l *Link) backOff(ctx context.Context, downSince time.Time, d time.Duration
 	switch {
 	case isRedisFull(err):
 		cause = errRedisFull
-	case errors.Is(err, errOwnPassword):
-		cause = errOwnPassword
+	case errors.Is(err, dial.ErrOwnPassword):
+		cause = dial.ErrOwnPassword
 	}
 	d = d/2 + rand.N(d)
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	for {
-		overdue := l.lane.Replica || time.Since(downSince) >= l.node.up.cfg.RedirectTimeout
+		overdue := l.lane.Replica || time.Since(downSince) >= l.node.up.RedirectTimeout()
 		if overdue {
 			l.losePending(cause)
 		}
@@ -106,6 +107,6 @@ func (l *Link) refuseCredential() {
 	}
 	l.node.up.refuse(l.lane, l.node)
 	for _, c := range refused {
-		c.lost(l, false, ErrRefused)
+		c.lost(l, false, dial.ErrRefused)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"leash/proxy/dial"
 	"leash/proxy/resp"
 )
 
@@ -109,7 +110,7 @@ func echo(args []string) string { return string(resp.AppendBulk(nil, args[len(ar
 // startUpstream runs a standalone Upstream without asking Redis what it is.
 func startUpstream(t *testing.T, addr string, patience time.Duration) *Upstream {
 	t.Helper()
-	return startUpstreamWith(t, Config{Addrs: []string{addr}, RedirectTimeout: patience})
+	return startUpstreamWith(t, Config{Addrs: []string{addr}, Config: dial.Config{RedirectTimeout: patience}})
 }
 
 func startUpstreamWith(t *testing.T, cfg Config) *Upstream {
@@ -178,7 +179,7 @@ func next(t *testing.T, results <-chan result) result {
 func TestLinkRepliesInOrder(t *testing.T) {
 	f := startFake(t, echo)
 	u := startUpstream(t, f.addr, time.Second)
-	l := u.AnyNode().Link(Lane{})
+	l := u.AnyNode().Link(dial.Lane{})
 	results := make(chan result, 3000)
 	var want []string
 	for i := range 1000 {
@@ -201,7 +202,7 @@ func TestLinkSwallowsAskingsReply(t *testing.T) {
 		return echo(args)
 	})
 	u := startUpstream(t, f.addr, time.Second)
-	l := u.AnyNode().Link(Lane{})
+	l := u.AnyNode().Link(dial.Lane{})
 	results := make(chan result, 3)
 	submit(l, results, "ECHO", "a")
 	l.Submit(&Call{Request: resp.AppendCommand(nil, "ECHO", "b"), Asking: true,
@@ -227,7 +228,7 @@ func TestLinkLosesWrittenCallsAndSendsOthers(t *testing.T) {
 		return echo(args)
 	})
 	u := startUpstream(t, f.addr, time.Second)
-	l := u.AnyNode().Link(Lane{})
+	l := u.AnyNode().Link(dial.Lane{})
 	results := make(chan result, 3)
 	submit(l, results, "ECHO", "die")
 	if r := next(t, results); r.cause == nil || !r.written {
@@ -250,7 +251,7 @@ func TestLinkWithoutNodeGivesUp(t *testing.T) {
 	addr := ln.Addr().String()
 	ln.Close()
 	u := startUpstream(t, addr, 100*time.Millisecond)
-	l := u.AnyNode().Link(Lane{})
+	l := u.AnyNode().Link(dial.Lane{})
 	results := make(chan result, 2)
 	for _, name := range []string{"a", "b"} {
 		submit(l, results, "ECHO", name)
@@ -265,7 +266,7 @@ func TestLinkWithoutNodeGivesUp(t *testing.T) {
 func TestLinkDropsAbandonedCalls(t *testing.T) {
 	f := startFake(t, echo)
 	u := startUpstream(t, f.addr, time.Second)
-	l := u.AnyNode().Link(Lane{})
+	l := u.AnyNode().Link(dial.Lane{})
 	results := make(chan result, 2)
 	l.Submit(&Call{Request: resp.AppendCommand(nil, "ECHO", "a"),
 		Sink: &sink{name: "a", results: results, dropped: true}})
@@ -292,9 +293,9 @@ func TestLinkClosedLosesInOrder(t *testing.T) {
 	})
 	u := startUpstream(t, f.addr, time.Second)
 	n := u.AnyNode()
-	l := n.Link(Lane{User: "nobody"}) // never gets a connection: no credential
+	l := n.Link(dial.Lane{User: "nobody"}) // never gets a connection: no credential
 	results := make(chan result, 4)
-	n.closeLane(Lane{User: "nobody"}, ErrClosed)
+	n.closeLane(dial.Lane{User: "nobody"}, ErrClosed)
 	for _, name := range []string{"a", "b", "c"} {
 		submit(l, results, "ECHO", name)
 	}
@@ -303,20 +304,26 @@ func TestLinkClosedLosesInOrder(t *testing.T) {
 			t.Errorf("got %+v, want %s closed", r, name)
 		}
 	}
-	if n.Link(Lane{User: "nobody"}) == l {
+	if n.Link(dial.Lane{User: "nobody"}) == l {
 		t.Error("the closed link is still the lane's")
 	}
 }
 
 func TestLinkRefusedCredential(t *testing.T) {
-	f := startFake(t, func(args []string) string { return "-WRONGPASS no\r\n" })
+	answer := "+OK\r\n"
+	f := startFake(t, func([]string) string { return answer })
 	u := startUpstream(t, f.addr, time.Second)
-	refused := make(chan Lane, 1)
-	u.OnRefused(func(lane Lane) { refused <- lane })
-	u.credentials.set("bob", []byte("pw"))
+	if _, err := u.Try(t.Context(), f.addr, []byte("*1\r\n$4\r\nAUTH\r\n"), "bob", []byte("pw")); err != nil {
+		t.Fatal(err)
+	}
+	f.mu.Lock()
+	answer = "-WRONGPASS no\r\n"
+	f.mu.Unlock()
+	refused := make(chan dial.Lane, 1)
+	u.OnRefused(func(lane dial.Lane) { refused <- lane })
 	results := make(chan result, 1)
-	submit(u.AnyNode().Link(Lane{User: "bob"}), results, "ECHO", "a")
-	if r := next(t, results); !errors.Is(r.cause, ErrRefused) || r.written {
+	submit(u.AnyNode().Link(dial.Lane{User: "bob"}), results, "ECHO", "a")
+	if r := next(t, results); !errors.Is(r.cause, dial.ErrRefused) || r.written {
 		t.Errorf("got %+v", r)
 	}
 	select {
@@ -342,7 +349,7 @@ func TestLinkUnexpectedReply(t *testing.T) {
 		return echo(args)
 	})
 	u := startUpstream(t, f.addr, time.Second)
-	l := u.AnyNode().Link(Lane{})
+	l := u.AnyNode().Link(dial.Lane{})
 	results := make(chan result, 2)
 	submit(l, results, "ECHO", "twice")
 	if r := next(t, results); r.reply != "+a\r\n" {
@@ -364,7 +371,7 @@ func TestLinkRoom(t *testing.T) {
 	gate := make(chan struct{})
 	f := startFake(t, func(args []string) string { <-gate; return "+OK\r\n" })
 	u := startUpstream(t, f.addr, time.Second)
-	l := u.AnyNode().Link(Lane{})
+	l := u.AnyNode().Link(dial.Lane{})
 	results := make(chan result, 1000)
 	value := strings.Repeat("x", 1<<20)
 	count := 0

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"leash/proxy/dial"
 	"leash/proxy/resp"
 )
 
@@ -31,7 +32,7 @@ func (m *deadlineSink) Overdue() {
 
 func TestLinkWritesNoOverdueCall(t *testing.T) {
 	f := startFake(t, echo)
-	l := startUpstream(t, f.addr, time.Second).AnyNode().Link(Lane{})
+	l := startUpstream(t, f.addr, time.Second).AnyNode().Link(dial.Lane{})
 	results := make(chan result, 4)
 	past := time.Now().Add(-time.Second)
 	over := &deadlineSink{sink: sink{name: "over", results: results}, until: &past}
@@ -62,7 +63,7 @@ func TestLinkAbortsWriteAtDeadline(t *testing.T) {
 	// it reads nothing behind the first command
 	f := startFake(t, func([]string) string { <-ended; return "" })
 	t.Cleanup(func() { close(ended) })
-	l := startUpstream(t, f.addr, time.Second).AnyNode().Link(Lane{})
+	l := startUpstream(t, f.addr, time.Second).AnyNode().Link(dial.Lane{})
 	results := make(chan result, 2)
 	submit(l, results, "ECHO", "first")
 	request := resp.AppendCommand(nil, "ECHO", string(make([]byte, 64<<20)))

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/proxy/dial"
 )
 
 // While sessions read from replicas, Leash asks the masters once per movesInterval whether slots
@@ -34,7 +36,7 @@ func (u *Upstream) watchMoves() {
 		case <-tick.C:
 		}
 		if c, ok := u.Client().(*redis.ClusterClient); ok {
-			ctx, cancel := context.WithTimeout(u.ctx, AskTimeout)
+			ctx, cancel := context.WithTimeout(u.ctx, dial.AskTimeout)
 			// an error does no harm: the next round asks again
 			_ = c.ForEachMaster(ctx, u.lookForMoves)
 			cancel()

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"leash/internal/guard"
+	"leash/proxy/dial"
+	"leash/proxy/resp"
 )
 
 // Leash sends a PING every second. A node is unresponsive when it sends nothing for suspectAfter,
@@ -20,8 +22,7 @@ const (
 )
 
 var (
-	errSilent   = errors.New("upstream: the node does not answer")
-	pingRequest = []byte("*1\r\n$4\r\nPING\r\n")
+	errSilent = errors.New("upstream: the node does not answer")
 )
 
 // Node is one Redis server. A separate connection checks whether it is alive. So a slow command on
@@ -44,15 +45,15 @@ type Node struct {
 
 	// mu guards the fields below. Never held across I/O.
 	mu          sync.Mutex
-	links       map[Lane]*Link
-	secondLinks map[Lane]*Link // see detour
+	links       map[dial.Lane]*Link
+	secondLinks map[dial.Lane]*Link // see detour
 	pins        pinned
 	retired     time.Time // when it left the topology; zero: it is a part of it
 }
 
 // Link returns the node's link in a lane, and makes it if there is none. After the node has closed,
 // every call on the link is lost at once.
-func (n *Node) Link(lane Lane) *Link {
+func (n *Node) Link(lane dial.Lane) *Link {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	l := n.links[lane]
@@ -71,13 +72,13 @@ func (n *Node) Link(lane Lane) *Link {
 func (n *Node) Unresponsive() bool { return n.unresponsive.Load() }
 
 // closeLane closes the link of a lane, unless a session has joined it since.
-func (n *Node) closeLane(lane Lane, cause error) {
+func (n *Node) closeLane(lane dial.Lane, cause error) {
 	n.mu.Lock() // before Upstream.mu: a session that joins later gets a new link
 	var links []*Link
 	if n.up.unused(lane) {
 		links = n.idleLocked(lane)
-		for _, lane := range [...]Lane{lane, lane.reading()} {
-			for _, of := range [...]map[Lane]*Link{n.links, n.secondLinks} {
+		for _, lane := range [...]dial.Lane{lane, lane.Reading()} {
+			for _, of := range [...]map[dial.Lane]*Link{n.links, n.secondLinks} {
 				if l := of[lane]; l != nil {
 					links = append(links, l)
 				}
@@ -92,10 +93,10 @@ func (n *Node) closeLane(lane Lane, cause error) {
 }
 
 // dropLinks closes the links of all lanes for which of returns true. The next call gets a new link.
-func (n *Node) dropLinks(of func(Lane) bool) {
+func (n *Node) dropLinks(of func(dial.Lane) bool) {
 	n.mu.Lock()
 	var dropped []*Link
-	for _, links := range [...]map[Lane]*Link{n.links, n.secondLinks} {
+	for _, links := range [...]map[dial.Lane]*Link{n.links, n.secondLinks} {
 		for lane, l := range links {
 			if of(lane) {
 				dropped = append(dropped, l)
@@ -145,7 +146,7 @@ func (n *Node) retire(left bool) (done bool) {
 	if n.retired.IsZero() {
 		n.retired = time.Now()
 	}
-	return n.unresponsive.Load() || time.Since(n.retired) > n.up.cfg.UpstreamTimeout
+	return n.unresponsive.Load() || time.Since(n.retired) > n.up.Timeout()
 }
 
 // use keeps a node open that owns no slot but is about to get one.
@@ -162,7 +163,7 @@ func (n *Node) watch() {
 	failing := time.Time{}
 	for n.ctx.Err() == nil {
 		ctx, cancel := context.WithTimeout(n.ctx, suspectAfter)
-		conn, err := n.up.connect(ctx, n.Addr)
+		conn, err := n.up.Open(ctx, n.Addr)
 		cancel()
 		if err == nil {
 			failing = time.Time{}
@@ -203,7 +204,7 @@ func (n *Node) listen(conn net.Conn) error {
 		ended <- guard.Call(n.up.log, "liveness reader", func() error {
 			return readAll(conn, func(reply []byte) {
 				n.notePing(reply)
-				n.usable.Store(!hasCode(reply, "LOADING"))
+				n.usable.Store(!resp.HasCode(reply, "LOADING"))
 				now := int64(time.Since(start))
 				heard.Store(now)
 				if sent := asked.Swap(0); sent != 0 {
@@ -218,7 +219,7 @@ func (n *Node) listen(conn net.Conn) error {
 	for {
 		conn.SetWriteDeadline(time.Now().Add(pingInterval))
 		asked.CompareAndSwap(0, int64(time.Since(start))+1)
-		_, _ = conn.Write(pingRequest) // if the connection is broken, the reader ends
+		_, _ = conn.Write(dial.PingRequest) // if the connection is broken, the reader ends
 		select {
 		case err := <-ended:
 			return err
@@ -227,7 +228,7 @@ func (n *Node) listen(conn net.Conn) error {
 			n.sweepSecondLinks(now)
 		}
 		silence := time.Since(start) - time.Duration(heard.Load())
-		left := n.up.cfg.UpstreamTimeout - silence // a call waits at most UpstreamTimeout
+		left := n.up.Timeout() - silence // a call waits at most UpstreamTimeout
 		next.Reset(min(pingInterval, left))
 		switch {
 		case left <= 0:

@@ -5,6 +5,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"leash/proxy/dial"
 )
 
 // AnyNode returns the masters in turn, and prefers those that answer. It is nil when no master is
@@ -113,7 +115,7 @@ func (u *Upstream) node(addr string) *Node {
 	if n != nil {
 		return n
 	}
-	n = &Node{Addr: addr, up: u, links: make(map[Lane]*Link)}
+	n = &Node{Addr: addr, up: u, links: make(map[dial.Lane]*Link)}
 	n.ctx, n.cancel = context.WithCancelCause(u.ctx)
 	u.nodes[addr] = n
 	if !u.stopped {
@@ -128,4 +130,21 @@ func (u *Upstream) nodesLocked() []*Node {
 		nodes = append(nodes, n)
 	}
 	return nodes
+}
+
+// Authenticate tries a credential on a new connection and returns Redis's reply. On a link, the
+// answer could be confused with those of other sessions. If a node does not answer, Authenticate
+// tries another one. If Redis accepts the credential, later dials of the user's lanes use it. It
+// blocks for at most the upstream time-out.
+func (u *Upstream) Authenticate(ctx context.Context, command []byte, user string, password []byte) (reply []byte,
+	ok bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, u.Timeout())
+	defer cancel()
+	reply, err = u.FirstAnswer(ctx, func(ctx context.Context, n *Node) ([]byte, error) {
+		return u.Try(ctx, n.Addr, command, user, password)
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	return reply, reply[0] == '+', nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"leash/internal/guard"
+	"leash/proxy/dial"
 	"leash/proxy/resp"
 )
 
@@ -23,7 +24,7 @@ func TestPinnedConnectionWithInvalidID(t *testing.T) {
 			return echo(args)
 		})
 		u := startUpstream(t, f.addr, 200*time.Millisecond)
-		l := u.AnyNode().Pin(Lane{}, nil)
+		l := u.AnyNode().Pin(dial.Lane{}, nil)
 		results := make(chan result, 1)
 		submit(l, results, "ECHO", "a")
 		if got := next(t, results); got.cause == nil || got.written {
@@ -48,7 +49,7 @@ func TestLinkDropsConnectionOnInvalidReply(t *testing.T) {
 			return echo(args)
 		})
 		u := startUpstream(t, f.addr, time.Second)
-		l := u.AnyNode().Link(Lane{})
+		l := u.AnyNode().Link(dial.Lane{})
 		results := make(chan result, 3)
 		for _, word := range []string{"bad", "one", "two"} {
 			submit(l, results, "ECHO", word)
@@ -76,8 +77,9 @@ func TestLinkDropsConnectionOnStalledReply(t *testing.T) {
 			}
 			return echo(args)
 		})
-		u := startUpstreamWith(t, Config{Addrs: []string{f.addr}, UpstreamTimeout: 300 * time.Millisecond})
-		l := u.AnyNode().Link(Lane{})
+		u := startUpstreamWith(t, Config{Addrs: []string{f.addr},
+			Config: dial.Config{UpstreamTimeout: 300 * time.Millisecond}})
+		l := u.AnyNode().Link(dial.Lane{})
 		results := make(chan result, 2)
 		submit(l, results, "ECHO", "bad")
 		if got := next(t, results); !errors.Is(got.cause, errStalled) || !got.written {
@@ -100,7 +102,7 @@ func (panicking) Reply([]byte, bool) Flusher { panic("panic of the test") }
 func TestPanicInOneCallEndsOnlyItsConnection(t *testing.T) {
 	f := startFake(t, echo)
 	u := startUpstream(t, f.addr, time.Second)
-	l := u.AnyNode().Link(Lane{})
+	l := u.AnyNode().Link(dial.Lane{})
 	results := make(chan result, 2)
 	before := guard.Panics()
 	l.Submit(&Call{Request: resp.AppendCommand(nil, "ECHO", "bad"),

@@ -3,10 +3,9 @@ package upstream
 import (
 	"context"
 	"slices"
-	"strconv"
 	"time"
 
-	"leash/proxy/resp"
+	"leash/proxy/dial"
 )
 
 // Limits for idle pinned links, which are kept for the next session: how many per lane of a node,
@@ -20,7 +19,7 @@ const (
 // Node.mu.
 type pinned struct {
 	all  map[*Link]struct{} // in use or idle
-	idle map[Lane][]idleLink
+	idle map[dial.Lane][]idleLink
 }
 
 // idleLink is a pinned link that no session uses, and the time since when.
@@ -38,7 +37,7 @@ type idleLink struct {
 //
 // The caller gives the link back with Unpin. Pin does not block. At the node's limit
 // (Config.MaxPinned), the returned link has ended, and calls on it are lost with a *Refusal.
-func (n *Node) Pin(lane Lane, receivePush func(frame []byte)) *Link {
+func (n *Node) Pin(lane dial.Lane, receivePush func(frame []byte)) *Link {
 	l, old := n.pin(lane, receivePush)
 	if old != nil {
 		old.close(ErrClosed)
@@ -47,7 +46,7 @@ func (n *Node) Pin(lane Lane, receivePush func(frame []byte)) *Link {
 }
 
 // pin is Pin. The caller must close old, if it is not nil.
-func (n *Node) pin(lane Lane, receivePush func(frame []byte)) (l, old *Link) {
+func (n *Node) pin(lane dial.Lane, receivePush func(frame []byte)) (l, old *Link) {
 	n.up.pinnedOut.Add(1)
 	n.counts.used.Add(1)
 	n.mu.Lock()
@@ -69,7 +68,7 @@ func (n *Node) pin(lane Lane, receivePush func(frame []byte)) (l, old *Link) {
 		return l, nil
 	}
 	if n.pins.all == nil {
-		n.pins.all, n.pins.idle = make(map[*Link]struct{}), make(map[Lane][]idleLink)
+		n.pins.all, n.pins.idle = make(map[*Link]struct{}), make(map[dial.Lane][]idleLink)
 	}
 	n.pins.all[l] = struct{}{}
 	if !n.up.start("pinned link", func() { l.live(n.ctx) }) {
@@ -142,7 +141,7 @@ func (n *Node) sweepIdle(now time.Time) {
 }
 
 // idleLocked removes and returns the idle pinned links of a lane.
-func (n *Node) idleLocked(lane Lane) (links []*Link) {
+func (n *Node) idleLocked(lane dial.Lane) (links []*Link) {
 	for _, i := range n.pins.idle[lane] {
 		links = append(links, i.link)
 	}
@@ -155,7 +154,7 @@ func (n *Node) idleLocked(lane Lane) (links []*Link) {
 func (l *Link) usable() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	free := l.pending.len() == 0 || l.login.sent != 0 // an AUTH changes nothing for later calls
+	free := l.pending.len() == 0 || l.login.InFlight() // an AUTH changes nothing for later calls
 	return l.conn != nil && l.broken == nil && l.closing == nil && !l.dead && free && !l.refusesWrites.Load()
 }
 
@@ -191,25 +190,3 @@ func (l *Link) Node() *Node { return l.node }
 
 // Pinned returns how many pinned links sessions use.
 func (u *Upstream) Pinned() int64 { return u.pinnedOut.Load() }
-
-// Adapt returns the commands that turn a connection of lane from into one of lane to. It blocks no
-// longer than Config.ReadPassword.
-func (u *Upstream) Adapt(from, to Lane) (commands [][]byte) {
-	if to.User != from.User {
-		if to.User == u.ServiceUser() {
-			u.readPassword("")
-		}
-		commands = append(commands, authCommand(to.User, u.credentials.get(to.User)))
-	}
-	if to.RESP3 != from.RESP3 {
-		version := "2"
-		if to.RESP3 {
-			version = "3"
-		}
-		commands = append(commands, resp.AppendCommand(nil, "HELLO", version))
-	}
-	if to.DB != from.DB {
-		commands = append(commands, resp.AppendCommand(nil, "SELECT", strconv.Itoa(to.DB)))
-	}
-	return commands
-}

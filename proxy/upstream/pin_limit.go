@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+
+	"leash/proxy/dial"
 )
 
 // Pinned connections could use up all connections that Redis allows (maxclients). Then the shared
@@ -16,18 +18,9 @@ const (
 	reserved = 32
 )
 
-// Refusal says why there is no connection for a call, in words for the client. The call was not
-// sent.
-type Refusal struct {
-	Reason string // begins with a lower-case letter, no end mark
-}
-
-// Error implements error.
-func (r *Refusal) Error() string { return "upstream: " + r.Reason }
-
 var (
-	errPinLimit  = &Refusal{"clients already have --max-pinned connections to that node to themselves"}
-	errRedisFull = &Refusal{"Redis accepts no more connections (maxclients)"}
+	errPinLimit  = &dial.Refusal{Reason: "clients already have --max-pinned connections to that node to themselves"}
+	errRedisFull = &dial.Refusal{Reason: "Redis accepts no more connections (maxclients)"}
 )
 
 // pinCounts are the numbers of pinned links of one node.

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/proxy/dial"
 )
 
 var (
@@ -44,7 +46,7 @@ func (u *Upstream) probe(ctx context.Context) (err error) {
 			return err
 		})
 		if failed != nil {
-			if isReply(failed) && u.isSentinel(ctx, addr) {
+			if dial.IsReply(failed) && u.isSentinel(ctx, addr) {
 				return fmt.Errorf("%s: %w", addr, errIsSentinel)
 			}
 			err = clearerError(err, failed)
@@ -81,9 +83,9 @@ func (u *Upstream) setMode(reported string) error {
 // isSentinel reports whether the server at addr is a sentinel. It uses the sentinels' credential,
 // because a sentinel may refuse the upstream's.
 func (u *Upstream) isSentinel(ctx context.Context, addr string) bool {
-	ctx, cancel := context.WithTimeout(ctx, AskTimeout)
+	ctx, cancel := context.WithTimeout(ctx, dial.AskTimeout)
 	defer cancel()
-	c := u.sentinelClient(addr)
+	c := u.SentinelClient(addr)
 	defer c.Close()
 	info, err := c.Info(ctx, "server").Result()
 	return err == nil && modeOf(info) == "sentinel"
@@ -104,7 +106,7 @@ func (u *Upstream) setMaxBulk(config string) {
 
 // probeAuth finds out whether Redis requires clients to authenticate.
 func (u *Upstream) probeAuth(ctx context.Context, addr string) error {
-	conn, err := u.dial(ctx, addr, Lane{}, false)
+	conn, err := u.Dial(ctx, addr, dial.Lane{}, false)
 	if err != nil {
 		return fmt.Errorf("%s: %w", addr, err)
 	}

@@ -1,11 +1,15 @@
 package upstream
 
-import "slices"
+import (
+	"slices"
+
+	"leash/proxy/dial"
+)
 
 // refuse tells the lane's sessions that their credential is no longer valid. It does nothing for
 // two kinds of nodes. A replica may have other users than its master. A node that has just joined
 // has no users yet.
-func (u *Upstream) refuse(lane Lane, by *Node) {
+func (u *Upstream) refuse(lane dial.Lane, by *Node) {
 	if lane.Replica || slices.Contains(u.Topology().slotless, by) {
 		return
 	}
@@ -25,6 +29,6 @@ func (u *Upstream) closeAnonymous() {
 		u.log.Warn("redis now requires clients to authenticate")
 	}
 	for _, n := range nodes {
-		n.dropLinks(func(lane Lane) bool { return lane.User == "" })
+		n.dropLinks(func(lane dial.Lane) bool { return lane.User == "" })
 	}
 }

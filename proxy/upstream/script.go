@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"leash/proxy/dial"
 )
 
 // errNoLink means that a script's link has no connection now.
@@ -21,7 +23,7 @@ var errNoLink = errors.New("upstream: no connection for scripts yet")
 // command is not written from that time on.
 func (u *Upstream) Script(until time.Time, writeBy *time.Time, db, slot int, command, dst []byte) (reply []byte,
 	sent bool, err error) {
-	return u.script(until, writeBy, Lane{DB: db, Scripts: true}, slot, 1, command, dst)
+	return u.script(until, writeBy, dial.Lane{DB: db, Scripts: true}, slot, 1, command, dst)
 }
 
 // Scripts is Script for n commands at once. commands has them one after the other, and replies has
@@ -30,10 +32,10 @@ func (u *Upstream) Script(until time.Time, writeBy *time.Time, db, slot int, com
 // once.
 func (u *Upstream) Scripts(until time.Time, db, slot, n int, commands, dst []byte) (replies []byte, sent bool,
 	err error) {
-	return u.script(until, nil, Lane{DB: db, Scripts: true, Bulk: true}, slot, n, commands, dst)
+	return u.script(until, nil, dial.Lane{DB: db, Scripts: true, Bulk: true}, slot, n, commands, dst)
 }
 
-func (u *Upstream) script(until time.Time, writeBy *time.Time, lane Lane, slot, n int, commands,
+func (u *Upstream) script(until time.Time, writeBy *time.Time, lane dial.Lane, slot, n int, commands,
 	dst []byte) (replies []byte, sent bool, err error) {
 	node := u.Topology().Node(uint16(slot))
 	if node == nil || node.Unresponsive() {
@@ -130,7 +132,7 @@ func (l *Link) prepare() {
 	due := l.conn == nil && l.pending.len() == 0
 	l.mu.Unlock()
 	if due {
-		l.Submit(&Call{Request: pingRequest, Sink: &asked{ended: make(chan struct{})}})
+		l.Submit(&Call{Request: dial.PingRequest, Sink: &asked{ended: make(chan struct{})}})
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"leash/proxy/dial"
 	"leash/proxy/resp"
 )
 
@@ -21,7 +22,7 @@ func startScripts(t *testing.T, answer func(args []string) string) (*Upstream, *
 		!errors.Is(err, errNoLink) {
 		t.Fatalf("without a connection: got sent %v, %v", sent, err)
 	}
-	awaitScriptLink(t, u.AnyNode().Link(Lane{Scripts: true}))
+	awaitScriptLink(t, u.AnyNode().Link(dial.Lane{Scripts: true}))
 	return u, f
 }
 
@@ -77,7 +78,7 @@ func TestAbandonedScript(t *testing.T) {
 		t.Errorf("behind it: got sent %v, %v", sent, err)
 	}
 	close(hold)
-	l := u.AnyNode().Link(Lane{Scripts: true})
+	l := u.AnyNode().Link(dial.Lane{Scripts: true})
 	awaitScriptLink(t, l)
 	c := newScriptCall(l, 1, nil)
 	if !c.state.CompareAndSwap(waiting, abandoned) || !c.Dropped() {
@@ -118,7 +119,7 @@ func TestScriptIsNotWrittenTooLate(t *testing.T) {
 func TestScriptsHaveLinksOfTheirOwn(t *testing.T) {
 	u, _ := startScripts(t, echo)
 	n := u.AnyNode()
-	if n.Link(Lane{}) == n.Link(Lane{Scripts: true}) {
+	if n.Link(dial.Lane{}) == n.Link(dial.Lane{Scripts: true}) {
 		t.Error("one link for both")
 	}
 }
@@ -139,7 +140,7 @@ func TestScriptsAtOnce(t *testing.T) {
 	if _, sent, err := u.Scripts(soon(), 0, 7, 3, commands, nil); sent || !errors.Is(err, errNoLink) {
 		t.Fatalf("without a connection: got sent %v, %v", sent, err)
 	}
-	awaitScriptLink(t, u.AnyNode().Link(Lane{Scripts: true, Bulk: true}))
+	awaitScriptLink(t, u.AnyNode().Link(dial.Lane{Scripts: true, Bulk: true}))
 	for range 2 {
 		replies, sent, err := u.Scripts(soon(), 0, 7, 3, commands, []byte("before "))
 		if want := "before *2\r\n$1\r\na\r\n:1\r\n-ERR no\r\n*2\r\n$1\r\nb\r\n:1\r\n"; string(replies) != want ||
@@ -164,7 +165,7 @@ func TestScriptBuffersAreReused(t *testing.T) {
 		!errors.Is(err, errNoLink) {
 		t.Fatalf("without a connection: got sent %v, %v", sent, err)
 	}
-	awaitScriptLink(t, u.AnyNode().Link(Lane{Scripts: true, Bulk: true}))
+	awaitScriptLink(t, u.AnyNode().Link(dial.Lane{Scripts: true, Bulk: true}))
 	var all sync.WaitGroup
 	for i := range 4 {
 		all.Go(func() {
@@ -190,7 +191,7 @@ func TestLostScripts(t *testing.T) {
 		return echo(args)
 	})
 	u.Scripts(soon(), 0, 7, 1, resp.AppendCommand(nil, "ECHO", "a"), nil)
-	awaitScriptLink(t, u.AnyNode().Link(Lane{Scripts: true, Bulk: true}))
+	awaitScriptLink(t, u.AnyNode().Link(dial.Lane{Scripts: true, Bulk: true}))
 	commands := resp.AppendCommand(resp.AppendCommand(nil, "ECHO", "a"), "ECHO", "die")
 	if _, sent, err := u.Scripts(soon(), 0, 7, 2, commands, nil); !sent || err == nil {
 		t.Errorf("got sent %v, %v", sent, err)
@@ -212,7 +213,7 @@ func TestSlowScriptsAtOnce(t *testing.T) {
 		return sent, err
 	}
 	ask(soon(), "first")
-	l := u.AnyNode().Link(Lane{Scripts: true, Bulk: true})
+	l := u.AnyNode().Link(dial.Lane{Scripts: true, Bulk: true})
 	awaitScriptLink(t, l)
 	behind := make(chan error)
 	if sent, err := ask(time.Now().Add(scriptSilence+100*time.Millisecond), "slow"); !sent ||

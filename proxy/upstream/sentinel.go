@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/guard"
+	"leash/proxy/dial"
 	"leash/proxy/resp"
 )
 
@@ -49,38 +50,11 @@ type sentinelView struct {
 	replicas []string // working replicas
 }
 
-// sentinelClient makes a go-redis client of a sentinel.
-func (u *Upstream) sentinelClient(addr string) *redis.Client {
-	return redis.NewClient(&redis.Options{
-		Addr: addr, Dialer: u.dialSentinel, CredentialsProviderContext: u.sentinelCredentials,
-		Protocol: 2, DisableIdentity: true, MaxRetries: -1, PoolSize: 2,
-		DialTimeout: AskTimeout, ContextTimeoutEnabled: true, DialerRetries: 1,
-	})
-}
-
-// sentinelCredentials returns the name and the password for a connection to a sentinel. If the
-// password cannot be read, the last one stays, and the log says so once. The error is always nil.
-func (u *Upstream) sentinelCredentials(context.Context) (user, password string, err error) {
-	if u.cfg.ReadSentinelPassword == nil {
-		return u.cfg.SentinelUser, u.cfg.SentinelPassword, nil
-	}
-	password, err = u.cfg.ReadSentinelPassword("")
-	if err == nil {
-		u.sentinelPassword.set(password)
-		return u.cfg.SentinelUser, password, nil
-	}
-	newest, first := u.sentinelPassword.fail()
-	if first {
-		u.log.Warn("cannot read the password for the sentinels again: using the last one", "err", err)
-	}
-	return u.cfg.SentinelUser, newest, nil
-}
-
 // askSentinel asks one sentinel for everything that it knows of the master.
 func (u *Upstream) askSentinel(ctx context.Context, addr string) (v sentinelView, err error) {
-	ctx, cancel := context.WithTimeout(ctx, AskTimeout)
+	ctx, cancel := context.WithTimeout(ctx, dial.AskTimeout)
 	defer cancel()
-	c := u.sentinelClient(addr)
+	c := u.SentinelClient(addr)
 	defer c.Close()
 	name := u.cfg.SentinelMaster
 	pipe := c.Pipeline()
@@ -100,7 +74,7 @@ func (u *Upstream) askSentinel(ctx context.Context, addr string) (v sentinelView
 	case err != nil && strings.Contains(err.Error(), "unknown command"):
 		return v, fmt.Errorf("%s: %w", addr, errNotSentinel)
 	case err != nil:
-		return v, &sentinelError{fmt.Errorf("sentinel %s: %w", addr, err)}
+		return v, dial.SentinelError(addr, err)
 	case len(at.Val()) != 2:
 		return v, fmt.Errorf("sentinel %s: unexpected answer %q", addr, at.Val())
 	}
@@ -207,10 +181,10 @@ func (u *Upstream) followSentinels(ctx context.Context) error {
 		u.adoptSingle(current, view.replicas)
 		return nil
 	}
-	if view.epoch < u.sentinels.epoch && u.isMaster(ctx, current) == nil {
+	if view.epoch < u.sentinels.epoch && u.IsMaster(ctx, current) == nil {
 		return nil
 	}
-	if err := u.isMaster(ctx, view.master); err != nil {
+	if err := u.IsMaster(ctx, view.master); err != nil {
 		u.Refresh()
 		return err
 	}
@@ -250,7 +224,7 @@ func (u *Upstream) watchSentinels() {
 
 // listenSentinel handles the messages of a sentinel until ctx is done.
 func (u *Upstream) listenSentinel(ctx context.Context, addr string) {
-	c := u.sentinelClient(addr)
+	c := u.SentinelClient(addr)
 	defer c.Close()
 	for ctx.Err() == nil {
 		u.readSentinel(ctx, c, addr)
@@ -301,26 +275,5 @@ func receive(ctx context.Context, ps *redis.PubSub) (message any, err error) {
 	return ps.ReceiveTimeout(ctx, sentinelPoll)
 }
 
-// errDemoted means that a server is not a master.
-var errDemoted = errors.New("upstream: it is not a master")
-
 // followsSentinels reports whether sentinels name the master.
 func (u *Upstream) followsSentinels() bool { return u.cfg.Mode == "sentinel" }
-
-// isMaster asks a server for its role, on a new connection. It returns nil if the server is a
-// master, or refuses to answer because of a script or missing rights.
-func (u *Upstream) isMaster(ctx context.Context, addr string) error {
-	var refusal redis.Error
-	return u.Ask(ctx, addr, func(ctx context.Context, c *redis.Client) error {
-		role, err := c.Do(ctx, "ROLE").Slice()
-		switch {
-		case errors.As(err, &refusal):
-			return nil
-		case err != nil:
-			return err
-		case len(role) == 0 || role[0] != "master":
-			return errDemoted
-		}
-		return nil
-	})
-}

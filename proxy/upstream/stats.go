@@ -9,7 +9,6 @@ import (
 // counters are the live figures for Stats, since the start. Safe for concurrent use.
 type counters struct {
 	connectionsLost atomic.Int64
-	loginsRefused   atomic.Int64
 	pinsRefused     atomic.Int64
 	roundTrips      histogram.Histogram
 }
@@ -48,9 +47,6 @@ func (u *Upstream) Stats() Stats {
 	}
 	return s
 }
-
-// LoginsRefused is Stats.LoginsRefused alone. It does not block.
-func (u *Upstream) LoginsRefused() int64 { return u.stats.loginsRefused.Load() }
 
 // count counts the link if it is connected.
 func (l *Link) count(s *Stats) {

@@ -6,9 +6,10 @@
 //	Upstream   all of it: a Redis Cluster, a single Redis, or one that sentinels name
 //	Topology   which node owns which slot; a snapshot that never changes
 //	Node       one Redis server, and whether it is alive
-//	Lane       what a connection is set up as: user, database, RESP version
 //	Link       the one connection to a node that all sessions of a lane share
 //	Call       one command on a link; its Sink takes the reply
+//
+// How to connect to a node is known to the dial.Dialer.
 //
 // A session asks the Topology for the node of a slot, the Node for its Link in the session's lane,
 // and submits a Call. The reply's bytes come to the Sink of the Call. Node.Pin gives a session a
@@ -28,11 +29,9 @@ package upstream
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -42,37 +41,19 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/guard"
+	"leash/proxy/dial"
 )
 
 // Config says where Redis is and how long to wait for it. It is not changed after New.
 type Config struct {
+	dial.Config
+
 	Addrs []string // host:port of at least one node, or sentinel
 	Mode  string   // auto (also if empty), cluster, standalone or sentinel
 
 	// the master's name in the sentinels; set it in mode sentinel, or in mode auto to choose that
 	// mode
 	SentinelMaster string
-	// SentinelUser and SentinelPassword authenticate Leash with the sentinels. If both are empty,
-	// it does not authenticate.
-	SentinelUser, SentinelPassword string
-	// ReadSentinelPassword is ReadPassword for the sentinels. It is called for each new connection
-	// to one.
-	ReadSentinelPassword func(refused string) (string, error)
-
-	// User and Password are for topology, scripts and liveness. Clients use them only if their Lane
-	// says so.
-	User, Password string
-	// ReadPassword returns the password of User as it is now; nil: Password stays. It is called
-	// before each AUTH of User, also concurrently. refused is a password that Redis has just
-	// refused, or empty. It must not block for longer than a second. Password is its first result.
-	ReadPassword func(refused string) (string, error)
-
-	// Reread makes Leash read the password at once when it gets a value; it may be nil.
-	Reread <-chan os.Signal
-
-	// TLS and SentinelTLS return the TLS settings of the next connection to Redis and to a
-	// sentinel; nil: without TLS.
-	TLS, SentinelTLS func() *tls.Config
 
 	ReadFrom string // ReadMaster (also if empty), ReadReplica or ReadNearest
 
@@ -80,18 +61,15 @@ type Config struct {
 	MaxPinned int
 	// how long Connect waits for an unreachable Redis; if negative, without a limit
 	Wait time.Duration
-	// how long a call may search for its node; if zero, 2 s; if negative, it does not search
-	RedirectTimeout time.Duration
-	UpstreamTimeout time.Duration // silence after which a node is lost; if zero, 10 s
 }
 
 // Upstream is a Redis Cluster or a single Redis.
 type Upstream struct {
+	*dial.Dialer
 	cfg         Config
 	log         *slog.Logger
-	credentials credentials
 	refreshing  chan struct{} // size 1: a refresh is wanted
-	onRefused   func(Lane)
+	onRefused   func(dial.Lane)
 	onSwitch    func()
 	sentinels   sentinels
 	movingUntil atomic.Int64 // Unix nanoseconds; 0 for never
@@ -99,11 +77,10 @@ type Upstream struct {
 	topology     atomic.Pointer[Topology]
 	discovering  chan struct{}             // size 1: a goroutine reads the topology
 	discoveredAt atomic.Pointer[time.Time] // when the last successful reading of the topology began
-	authRequired atomic.Bool
-	turn         atomic.Uint32 // index of the node that AnyNode takes next
-	pinnedOut    atomic.Int64  // pinned links in use
-	pinLimit     atomic.Int64  // Config.MaxPinned as it is now
-	busy         atomic.Int64  // nodes that run a slow script
+	turn         atomic.Uint32             // index of the node that AnyNode takes next
+	pinnedOut    atomic.Int64              // pinned links in use
+	pinLimit     atomic.Int64              // Config.MaxPinned as it is now
+	busy         atomic.Int64              // nodes that run a slow script
 	stats        counters
 	version      string // redis_version, set by Connect
 	maxBulk      int64  // proto-max-bulk-len, set by Connect
@@ -116,7 +93,7 @@ type Upstream struct {
 	// addresses of a cluster's masters and replicas that work
 	members     map[string]bool
 	silentAddrs map[string]bool // addresses that did not answer the last question
-	sessions    map[Lane]int
+	sessions    map[dial.Lane]int
 	users       map[string]int // sessions of each user over all lanes
 	running     sync.WaitGroup
 	ctx         context.Context
@@ -126,9 +103,6 @@ type Upstream struct {
 	changes     changeLog
 
 	lost lostNodes
-	own  ownPassword
-	// sentinelPassword has the newest password for sentinels, and whether its last reading failed.
-	sentinelPassword ownPassword
 }
 
 // New checks cfg. It does no I/O and starts nothing.
@@ -145,18 +119,12 @@ func New(cfg Config, log *slog.Logger) (*Upstream, error) {
 	default:
 		return nil, fmt.Errorf("upstream: unknown mode %q", cfg.Mode)
 	}
-	if cfg.RedirectTimeout == 0 {
-		cfg.RedirectTimeout = 2 * time.Second
-	}
-	if cfg.UpstreamTimeout == 0 {
-		cfg.UpstreamTimeout = 10 * time.Second
-	}
 	u := &Upstream{
 		cfg: cfg, log: log,
 		refreshing:  make(chan struct{}, 1),
 		discovering: make(chan struct{}, 1),
 		nodes:       make(map[string]*Node),
-		sessions:    make(map[Lane]int),
+		sessions:    make(map[dial.Lane]int),
 		users:       make(map[string]int),
 		silentAddrs: make(map[string]bool),
 		clients:     make(map[int]redis.UniversalClient),
@@ -166,23 +134,17 @@ func New(cfg Config, log *slog.Logger) (*Upstream, error) {
 	if u.followsSentinels() {
 		u.sentinels = sentinels{addrs: cfg.Addrs, epoch: -1, watched: make(map[string]context.CancelFunc),
 			urgent: make(chan struct{}, 1)}
-		u.sentinelPassword.set(cfg.SentinelPassword)
 		u.peers = nil
 	}
+	u.Dialer = dial.New(cfg.Config, u.followsSentinels(), u.closeAnonymous, log)
 	u.SetMaxPinned(cfg.MaxPinned)
-	quietGoRedis(log)
-	u.own.refused = make(chan string, 1)
 	u.ctx, u.stop = context.WithCancelCause(context.Background())
-	if cfg.User != "" || cfg.Password != "" {
-		u.credentials.set(u.ServiceUser(), []byte(cfg.Password))
-		u.own.set(cfg.Password)
-	}
 	return u, nil
 }
 
 // OnRefused sets the function to call when Redis refuses a credential that it accepted before. Call
 // it before Run.
-func (u *Upstream) OnRefused(f func(Lane)) { u.onRefused = f }
+func (u *Upstream) OnRefused(f func(dial.Lane)) { u.onRefused = f }
 
 // OnSwitch sets the function to call after the sentinels have named another master and Leash uses
 // it. The function must not block. Call OnSwitch before Run.
@@ -249,7 +211,7 @@ func (u *Upstream) watchAuth() {
 		case <-tick.C:
 		}
 		if n := u.AnyNode(); n != nil {
-			ctx, cancel := context.WithTimeout(u.ctx, AskTimeout)
+			ctx, cancel := context.WithTimeout(u.ctx, dial.AskTimeout)
 			_ = u.probeAuth(ctx, n.Addr) // the node's links report errors
 			cancel()
 		}
@@ -302,12 +264,6 @@ func (u *Upstream) HasUsers() bool { return u.SpeaksRESP3() }
 // MaxBulk is the largest argument that Redis accepts, in bytes. A longer one is a protocol error,
 // which would end the link for all its sessions.
 func (u *Upstream) MaxBulk() int64 { return u.maxBulk }
-
-// AuthRequired reports whether Redis requires a new connection to authenticate.
-func (u *Upstream) AuthRequired() bool { return u.authRequired.Load() }
-
-// RedirectTimeout is how long a call may search for its node.
-func (u *Upstream) RedirectTimeout() time.Duration { return u.cfg.RedirectTimeout }
 
 // Abandon breaks every connection to Redis, so that each call in flight is lost at once. It is for
 // a stop: later calls are lost too.

@@ -1,4 +1,4 @@
-package upstream
+package dial
 
 import (
 	"context"
@@ -47,11 +47,11 @@ func (e *handshakeError) Error() string { return fmt.Sprintf("TLS handshake: %v"
 func (e *handshakeError) Unwrap() error { return e.err }
 
 // explainedTLS adds the settings to check to an error about TLS.
-func (u *Upstream) explainedTLS(err error) error {
+func (d *Dialer) explainedTLS(err error) error {
 	_, handshake := errors.AsType[*handshakeError](err)
 	ended := errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)
 	switch {
-	case !handshake && ended && u.cfg.TLS == nil:
+	case !handshake && ended && d.cfg.TLS == nil:
 		return fmt.Errorf("%w: the server there closes connections: if it expects TLS, give --upstream-tls", err)
 	case !handshake && ended:
 		return fmt.Errorf("%w: the server there closes connections: check --upstream-tls-cert", err)

@@ -1,4 +1,4 @@
-package upstream
+package dial
 
 import (
 	"context"
@@ -65,57 +65,57 @@ func (p *ownPassword) noteLogin(node string, refused bool) (changed bool) {
 	return changed
 }
 
-// readPassword returns the password of Leash's own user as it is now, and lets later dials use it
+// ReadPassword returns the password of Leash's own user as it is now, and lets later dials use it
 // if it is new. If it cannot be read, the last one stays, and the log says so once. It blocks as
 // long as Config.ReadPassword does. refused is a password that Redis has just refused, or empty.
-func (u *Upstream) readPassword(refused string) string {
-	if u.cfg.ReadPassword == nil {
-		return u.cfg.Password
+func (d *Dialer) ReadPassword(refused string) string {
+	if d.cfg.ReadPassword == nil {
+		return d.cfg.Password
 	}
-	password, err := u.cfg.ReadPassword(refused)
+	password, err := d.cfg.ReadPassword(refused)
 	if err != nil {
-		newest, first := u.own.fail()
+		newest, first := d.own.fail()
 		if first {
-			u.log.Warn("cannot read the password of Leash's own user again: using the last one", "err", err)
+			d.log.Warn("cannot read the password of Leash's own user again: using the last one", "err", err)
 		}
 		return newest
 	}
-	if u.own.set(password) {
-		u.credentials.set(u.ServiceUser(), []byte(password))
+	if d.own.set(password) {
+		d.credentials.set(d.ServiceUser(), []byte(password))
 	}
 	return password
 }
 
-// ownCredentials returns the name and the password for a connection of go-redis. The error is
+// OwnCredentials returns the name and the password for a connection of go-redis. The error is
 // always nil.
-func (u *Upstream) ownCredentials(context.Context) (user, password string, err error) {
-	return u.cfg.User, u.readPassword(""), nil
+func (d *Dialer) OwnCredentials(context.Context) (user, password string, err error) {
+	return d.cfg.User, d.ReadPassword(""), nil
 }
 
-// errOwnPassword is for calls of Leash's own user while Redis refuses its password. A password that
+// ErrOwnPassword is for calls of Leash's own user while Redis refuses its password. A password that
 // rotates is old for a moment, so this does not mean that the user was revoked: sessions and holds
 // stay, and Leash dials again with the password that it reads then. A user that was deleted loses
 // its connections and its locks, because Redis takes no more commands from it.
-var errOwnPassword = &Refusal{"Redis refuses the password of Leash's own user"}
+var ErrOwnPassword = &Refusal{"Redis refuses the password of Leash's own user"}
 
-// isOwn reports whether a user is Leash's own, with a password that Leash was given.
-func (u *Upstream) isOwn(user string) bool {
-	return user == u.ServiceUser() && (u.cfg.User != "" || u.cfg.Password != "")
+// IsOwn reports whether a user is Leash's own, with a password that Leash was given.
+func (d *Dialer) IsOwn(user string) bool {
+	return user == d.ServiceUser() && (d.cfg.User != "" || d.cfg.Password != "")
 }
 
 // noteOwnLogin counts an answer of a node to a login of Leash's own user. It logs the first of the
 // node's refusals, and their end.
-func (u *Upstream) noteOwnLogin(addr net.Addr, reply []byte) {
+func (d *Dialer) noteOwnLogin(addr net.Addr, reply []byte) {
 	node := addr.String()
 	refused := refusesCredential(reply)
 	if refused {
-		u.stats.loginsRefused.Add(1)
+		d.loginsRefused.Add(1)
 	}
-	switch changed := u.own.noteLogin(node, refused); {
+	switch changed := d.own.noteLogin(node, refused); {
 	case changed && refused:
-		u.log.Warn("redis refuses the password of Leash's own user: trying again with the newest one",
-			"node", node, "user", u.ServiceUser(), "err", strings.TrimSpace(string(reply[1:])))
+		d.log.Warn("redis refuses the password of Leash's own user: trying again with the newest one",
+			"node", node, "user", d.ServiceUser(), "err", strings.TrimSpace(string(reply[1:])))
 	case changed:
-		u.log.Info("redis accepts the password of Leash's own user again", "node", node, "user", u.ServiceUser())
+		d.log.Info("redis accepts the password of Leash's own user again", "node", node, "user", d.ServiceUser())
 	}
 }

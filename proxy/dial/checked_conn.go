@@ -1,4 +1,4 @@
-package upstream
+package dial
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"net"
 	"syscall"
 
+	"leash/internal/guard"
 	"leash/proxy/resp"
 )
 
@@ -16,40 +17,35 @@ const maxControlReply = 64 << 20
 // maxSetUpReply limits a reply while a connection is set up, in bytes.
 const maxSetUpReply = 64 << 10
 
-// dialChecked dials for go-redis.
-func (u *Upstream) dialChecked(ctx context.Context, _, addr string) (net.Conn, error) {
-	conn, err := u.connect(ctx, addr)
+// DialOwn dials for go-redis, as Leash's own user.
+func (d *Dialer) DialOwn(ctx context.Context, _, addr string) (net.Conn, error) {
+	conn, err := d.OpenOwn(ctx, addr)
 	if err != nil {
 		return nil, err
 	}
-	return u.newOwnConn(conn), nil
+	return conn, nil
 }
 
-// newOwnConn is newCheckedConn for a connection on which go-redis authenticates as Leash's own
-// user. It notes whether Redis accepts the password.
-func (u *Upstream) newOwnConn(conn net.Conn) *checkedConn {
+// OpenOwn opens a connection on which go-redis authenticates as Leash's own user. It notes whether
+// Redis accepts the password.
+func (d *Dialer) OpenOwn(ctx context.Context, addr string) (*CheckedConn, error) {
+	conn, err := d.Open(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
 	c := newCheckedConn(conn)
-	if u.isOwn(u.ServiceUser()) {
-		c.login = func(reply []byte) { u.noteOwnLogin(conn.RemoteAddr(), reply) }
-		number := u.own.number.Load()
-		c.outdated = func() bool { return u.own.number.Load() != number }
+	if d.IsOwn(d.ServiceUser()) {
+		c.login = func(reply []byte) { d.noteOwnLogin(conn.RemoteAddr(), reply) }
+		number := d.own.number.Load()
+		c.outdated = func() bool { return d.own.number.Load() != number }
 	}
-	return c
+	return c, nil
 }
 
-// dialSentinel dials a sentinel for go-redis.
-func (u *Upstream) dialSentinel(ctx context.Context, _, addr string) (net.Conn, error) {
-	conn, err := u.connectSentinel(ctx, addr)
-	if err != nil {
-		return nil, err
-	}
-	return newCheckedConn(conn), nil
-}
-
-// checkedConn gives go-redis only whole RESP2 replies. go-redis allocates what a header announces
+// CheckedConn gives go-redis only whole RESP2 replies. go-redis allocates what a header announces
 // before the bytes arrive, decodes arrays by recursion, and takes an error inside an array for the
 // end of the reply. A connection with other bytes ends with resp.ErrFrame.
-type checkedConn struct {
+type CheckedConn struct {
 	net.Conn
 
 	// login gets the first reply that shows whether the login was accepted. It is then nil. It
@@ -58,6 +54,7 @@ type checkedConn struct {
 	// outdated reports whether there is a newer password than that of the login; nil: there is
 	// never one.
 	outdated func() bool
+	unbind   func() bool // set by CloseWith
 
 	// The fields below belong to the goroutine that reads.
 	scan  resp.Scanner
@@ -67,14 +64,27 @@ type checkedConn struct {
 	seen  int // buf[whole:seen] is the beginning of the next one, scanned
 }
 
-func newCheckedConn(conn net.Conn) *checkedConn {
-	return &checkedConn{Conn: conn, scan: resp.Scanner{RESP2: true}}
+func newCheckedConn(conn net.Conn) *CheckedConn {
+	return &CheckedConn{Conn: conn, scan: resp.Scanner{RESP2: true}}
+}
+
+// CloseWith closes the connection when ctx is done. Call it once, before the connection is used.
+func (c *CheckedConn) CloseWith(ctx context.Context) {
+	c.unbind = context.AfterFunc(ctx, guard.Func(nil, "end of a connection", func() { c.Conn.Close() }))
+}
+
+// Close implements net.Conn.
+func (c *CheckedConn) Close() error {
+	if c.unbind != nil {
+		c.unbind()
+	}
+	return c.Conn.Close()
 }
 
 // SyscallConn returns the socket, also below TLS. go-redis looks there whether Redis has ended a
 // connection while it was idle. With an error, go-redis makes a new connection instead. So no
 // connection stays for long after the password has changed.
-func (c *checkedConn) SyscallConn() (syscall.RawConn, error) {
+func (c *CheckedConn) SyscallConn() (syscall.RawConn, error) {
 	if c.outdated != nil && c.outdated() {
 		return nil, errOldPassword
 	}
@@ -82,7 +92,7 @@ func (c *checkedConn) SyscallConn() (syscall.RawConn, error) {
 }
 
 // Read implements net.Conn.
-func (c *checkedConn) Read(p []byte) (int, error) {
+func (c *CheckedConn) Read(p []byte) (int, error) {
 	for c.given == c.whole {
 		if err := c.fill(); err != nil {
 			if errors.Is(err, resp.ErrFrame) {
@@ -100,7 +110,7 @@ func (c *checkedConn) Read(p []byte) (int, error) {
 const keptControlBuffer = 32 << 10
 
 // fill reads once. It may be called only when Read has returned all complete replies.
-func (c *checkedConn) fill() error {
+func (c *CheckedConn) fill() error {
 	rest := copy(c.buf, c.buf[c.whole:c.seen])
 	c.buf = c.buf[:rest]
 	c.given, c.whole, c.seen = 0, 0, rest
@@ -134,7 +144,7 @@ func (c *checkedConn) fill() error {
 
 // noteLogin passes on the reply to the login. Errors about other things, such as HELLO at an old
 // Redis, do not show whether the password is right.
-func (c *checkedConn) noteLogin(reply []byte) {
+func (c *CheckedConn) noteLogin(reply []byte) {
 	if c.login != nil && (reply[0] != '-' || refusesCredential(reply)) {
 		c.login(reply)
 		c.login = nil

@@ -1,9 +1,10 @@
-package upstream
+package dial
 
 import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"strings"
 	"testing"
@@ -74,9 +75,9 @@ func TestGoRedisGetsNoPartOfInvalidReply(t *testing.T) {
 func TestGoRedisSurvivesAnAnnouncedLength(t *testing.T) {
 	for _, reply := range []string{"$9999999999999\r\n", "*2147483647\r\n",
 		strings.Repeat("*1\r\n", 1<<20) + ":1\r\n"} {
-		u := &Upstream{}
+		d := New(Config{}, false, nil, slog.New(slog.DiscardHandler))
 		c := redis.NewClient(&redis.Options{
-			Addr: fakeNode(t, reply), Dialer: u.dialChecked, Protocol: 2, DisableIdentity: true, MaxRetries: -1,
+			Addr: fakeNode(t, reply), Dialer: d.DialOwn, Protocol: 2, DisableIdentity: true, MaxRetries: -1,
 			ReadTimeout: time.Second, DialerRetries: 1,
 		})
 		got, err := c.EvalSha(context.Background(), strings.Repeat("0", 40), []string{"k"}).Result()

@@ -1,6 +1,4 @@
-package upstream
-
-import "sync"
+package dial
 
 // Lane is how an upstream connection is set up. Sessions of one lane share links, because a server
 // cannot tell them apart. The zero Lane is that of a new connection: the default user without
@@ -21,8 +19,8 @@ type Lane struct {
 	Replica bool
 }
 
-// reading returns the lane for reads from replicas.
-func (l Lane) reading() Lane {
+// Reading returns the lane for reads from replicas.
+func (l Lane) Reading() Lane {
 	l.Replica = true
 	return l
 }
@@ -33,34 +31,23 @@ func (l Lane) As(user string) Lane {
 	return l
 }
 
-// fresh reports whether the lane is that of a client that has only connected or sent HELLO 3. Its
+// Fresh reports whether the lane is that of a client that has only connected or sent HELLO 3. Its
 // links stay open without sessions.
-func (l Lane) fresh() bool { return l.User == "" && l.DB == 0 }
+func (l Lane) Fresh() bool { return l.User == "" && l.DB == 0 }
 
-// credentials keeps for each user the password that Redis accepted last, for later dials. Safe for
-// concurrent use.
-type credentials struct {
-	mu        sync.Mutex
-	passwords map[string][]byte
-}
-
-func (c *credentials) set(user string, password []byte) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.passwords == nil {
-		c.passwords = make(map[string][]byte)
+// ServiceLane is the lane of Config.User, for sessions that may use it. Without a configured
+// credential it is the lane of new connections.
+func (d *Dialer) ServiceLane() Lane {
+	if d.cfg.User == "" && d.cfg.Password == "" {
+		return Lane{}
 	}
-	c.passwords[user] = append([]byte{}, password...)
+	return Lane{User: d.ServiceUser()}
 }
 
-func (c *credentials) get(user string) []byte {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.passwords[user]
-}
-
-func (c *credentials) forget(user string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.passwords, user)
+// ServiceUser is the ACL user of Leash's own connections.
+func (d *Dialer) ServiceUser() string {
+	if d.cfg.User == "" {
+		return "default"
+	}
+	return d.cfg.User
 }

@@ -1,0 +1,91 @@
+package dial
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"leash/proxy/resp"
+)
+
+// logIn authenticates conn as a user. It does nothing without a name.
+func (d *Dialer) logIn(conn net.Conn, user string) error {
+	if user == "" {
+		return nil
+	}
+	if d.IsOwn(user) {
+		d.ReadPassword("")
+	}
+	password := d.credentials.get(user)
+	if password == nil { // the user's last session has left
+		return errOldPassword
+	}
+	reply, err := RoundTrip(conn, authCommand(user, password), "+")
+	switch {
+	case err != nil:
+		return err
+	case refusesCredential(reply) && d.hasOther(user, password):
+		return errOldPassword
+	case refusesCredential(reply) && d.IsOwn(user):
+		d.noteOwnLogin(conn.RemoteAddr(), reply)
+		return fmt.Errorf("%w: %s", ErrOwnPassword, strings.TrimSpace(string(reply)))
+	case refusesCredential(reply):
+		return fmt.Errorf("%w: %s", ErrRefused, strings.TrimSpace(string(reply)))
+	case reply[0] == '-':
+		return errors.New(strings.TrimSpace(string(reply[1:])))
+	}
+	if d.IsOwn(user) {
+		d.noteOwnLogin(conn.RemoteAddr(), reply)
+	}
+	return nil
+}
+
+// errOldPassword means that another password for the user is known now. The caller dials again.
+var errOldPassword = errors.New("upstream: password changed meanwhile")
+
+// hasOther reports whether there is another password for a user than the refused one. It is one
+// that Redis has accepted since, or the configured one.
+func (d *Dialer) hasOther(user string, refused []byte) bool {
+	if !bytes.Equal(d.credentials.get(user), refused) {
+		return true
+	}
+	if !d.IsOwn(user) {
+		return false
+	}
+	own := d.ReadPassword(string(refused))
+	if own == "" || own == string(refused) {
+		return false
+	}
+	d.credentials.set(user, []byte(own))
+	return true
+}
+
+// refusesCredential reports whether the reply to AUTH means that the credential is wrong. It knows
+// the texts of Redis 6 and later and of older versions. Other errors, such as too many clients, are
+// not about the credential.
+func refusesCredential(reply []byte) bool {
+	return resp.HasCode(reply, "WRONGPASS") || bytes.HasPrefix(reply, []byte("-ERR invalid password")) ||
+		bytes.Contains(reply, []byte("without any password configured"))
+}
+
+// Try sends an AUTH or HELLO on a connection of its own and returns its reply: an error, a status,
+// a map or an array. If Redis accepts the credential, later dials of the user's lanes use it. It
+// blocks as long as ctx allows.
+func (d *Dialer) Try(ctx context.Context, addr string, command []byte, user string,
+	password []byte) (reply []byte, err error) {
+	conn, err := d.Open(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	stop := EndWith(ctx, conn)
+	defer stop()
+	reply, err = RoundTrip(conn, command, "+%*")
+	if err == nil && reply[0] == '+' {
+		d.credentials.set(user, password)
+	}
+	return reply, err
+}

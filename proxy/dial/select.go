@@ -1,0 +1,77 @@
+package dial
+
+import (
+	"net"
+	"strconv"
+	"strings"
+
+	"leash/proxy/resp"
+)
+
+// NoDatabase means that Redis refuses a lane's connections the lane's database. Calls of the lane
+// are lost with it.
+type NoDatabase struct{ Reply string } // Redis's error, without '-' and line end
+
+func (e *NoDatabase) Error() string { return e.Reply }
+
+// selectDB moves conn, which is authenticated, to the lane's database. If the user may not run
+// SELECT, Leash uses its own rights. The user has been in that database before, under another name
+// or with other rights. Redis also leaves a connection in its database when the connection's user
+// or rights change.
+func (d *Dialer) selectDB(conn net.Conn, lane Lane) error {
+	command := resp.AppendCommand(nil, "SELECT", strconv.Itoa(lane.DB))
+	reply, err := RoundTrip(conn, command, "+")
+	if err == nil && resp.HasCode(reply, "NOPERM") && lane.User != "" {
+		if done, err := d.selectAsService(conn, lane, command); done || err != nil {
+			return err
+		}
+	}
+	if err == nil && reply[0] == '-' {
+		return &NoDatabase{strings.TrimSpace(string(reply[1:]))}
+	}
+	return err
+}
+
+// selectAsService runs SELECT with the rights of Leash's own user. Then it authenticates conn as
+// the lane's user again. done is false if Leash's own user may not run SELECT either.
+func (d *Dialer) selectAsService(conn net.Conn, lane Lane, command []byte) (done bool, err error) {
+	if err := d.becomeService(conn); err != nil {
+		return false, err
+	}
+	reply, err := RoundTrip(conn, command, "+")
+	if err != nil || reply[0] == '-' {
+		return false, err
+	}
+	return true, d.logIn(conn, lane.User)
+}
+
+// becomeService authenticates conn as Leash's own user.
+func (d *Dialer) becomeService(conn net.Conn) error {
+	if d.cfg.User != "" || d.cfg.Password != "" {
+		return d.logIn(conn, d.ServiceUser())
+	}
+	_, err := RoundTrip(conn, resp.AppendCommand(nil, "RESET"), "+")
+	return err
+}
+
+// Adapt returns the commands that turn a connection of lane from into one of lane to. It blocks no
+// longer than Config.ReadPassword.
+func (d *Dialer) Adapt(from, to Lane) (commands [][]byte) {
+	if to.User != from.User {
+		if to.User == d.ServiceUser() {
+			d.ReadPassword("")
+		}
+		commands = append(commands, authCommand(to.User, d.credentials.get(to.User)))
+	}
+	if to.RESP3 != from.RESP3 {
+		version := "2"
+		if to.RESP3 {
+			version = "3"
+		}
+		commands = append(commands, resp.AppendCommand(nil, "HELLO", version))
+	}
+	if to.DB != from.DB {
+		commands = append(commands, resp.AppendCommand(nil, "SELECT", strconv.Itoa(to.DB)))
+	}
+	return commands
+}
