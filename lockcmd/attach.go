@@ -10,21 +10,15 @@ import (
 
 const attachName = "LOCK.ATTACH"
 
+// migrationPause is the pause between two attempts while a slot migration splits the keys.
+const migrationPause = 50 * time.Millisecond
+
 func (s *Service) parseAttach(args [][]byte) (opts acquireOptions, o options, msg string) {
-	if len(args) < 2 {
-		return opts, o, msgArity(attachName)
+	key, o, msg := s.parse(attachName, args, attachWords)
+	if msg == "" && (o.owner == "" || o.token == 0) {
+		msg = msgSyntax
 	}
-	if o, msg = parseOptions(args[2:], attachWords); msg != "" {
-		return opts, o, msg
-	}
-	if _, msg = o.requestedMode(); msg != "" {
-		return opts, o, msg
-	}
-	if o.owner == "" || o.token == 0 {
-		return opts, o, msgSyntax
-	}
-	opts = acquireOptions{key: string(args[1]), owner: o.owner, token: o.token, ttl: s.cfg.WatchdogTimeout}
-	return opts, o, s.keyError(opts.key)
+	return acquireOptions{key: key, owner: o.owner, token: o.token, ttl: s.cfg.WatchdogTimeout}, o, msg
 }
 
 // attach runs LOCK.ATTACH: this connection becomes the carrier of a hold of any connection and any
@@ -43,7 +37,7 @@ func (c *Carrier) attach(_ context.Context, dst []byte, args [][]byte) []byte {
 	until := s.deadline()
 	for range 16 {
 		r, again := c.tryAttach(opts, o, until)
-		for isMigrating(r) && time.Now().Before(until) && !s.redis.StoppedWithin(script.MigrationPause) {
+		for isMigrating(r) && time.Now().Before(until) && !s.redis.StoppedWithin(migrationPause) {
 			r, again = c.tryAttach(opts, o, until)
 		}
 		switch {

@@ -3,7 +3,6 @@ package lockcmd
 import (
 	"cmp"
 	"context"
-	"errors"
 
 	"leash/internal/guard"
 	"leash/lockcmd/script"
@@ -17,12 +16,12 @@ func (c *Carrier) awaitLoss(ctx context.Context, dst []byte, args [][]byte) []by
 	if len(args) != 6 {
 		return appendError(dst, msgArity(awaitLossName))
 	}
-	o, msg := parseOptions(args[2:], awaitLossWords)
+	key, o, msg := c.service.parse(awaitLossName, args, awaitLossWords)
 	waits, block, wrong := o.parseBlock()
 	if msg = cmp.Or(msg, wrong); msg == "" && (!waits || o.token == 0) {
 		msg = msgSyntax
 	}
-	if msg = cmp.Or(msg, c.service.keyError(string(args[1]))); msg != "" {
+	if msg != "" {
 		return appendError(dst, msg)
 	}
 	if !c.beginWait() {
@@ -36,19 +35,15 @@ func (c *Carrier) awaitLoss(ctx context.Context, dst []byte, args [][]byte) []by
 	defer cancel()
 	c.waiting.OnUnblock(cancel)
 	defer context.AfterFunc(c.service.events.lossWaitsEnd, guard.Func(c.service.log, "end of a wait", cancel))()
-	reason, err := c.service.events.lossWait(c.id(string(args[1])), o.token).Run(ctx)
+	reason, err := c.service.events.lossWait(c.id(key), o.token).Run(ctx)
 	fails := c.endWait()
 	switch {
 	case fails && reason == "":
 		return appendError(dst, msgUnblocked)
 	case reason == "" && c.service.events.lossWaitsEnd.Err() != nil:
 		return appendError(dst, msgDraining)
-	case errors.Is(err, script.ErrAbsent):
-		return appendError(dst, msgNotHeld)
-	case errors.Is(err, script.ErrUnknown), errors.Is(err, script.ErrRefused):
-		return c.timeout(dst, msgRefused)
 	case err != nil:
-		return appendError(dst, script.ErrorText(err))
+		return c.replyError(dst, err, msgRefused)
 	case reason == "":
 		return appendNil(dst)
 	}

@@ -33,25 +33,19 @@ const confirmSlack = 100 * time.Millisecond
 
 // breakLock runs LOCK.BREAK.
 func (c *Carrier) breakLock(_ context.Context, dst []byte, args [][]byte) []byte {
-	if len(args) != 2 {
-		return appendError(dst, msgArity(breakName))
-	}
-	s, key := c.service, string(args[1])
-	if msg := s.keyError(key); msg != "" {
+	s := c.service
+	if msg := s.onlyKey(breakName, args); msg != "" {
 		return appendError(dst, msg)
 	}
-	b := s.newBreakRequest(c.id(key), s.deadline())
-	err := b.run()
-	switch {
+	b := s.newBreakRequest(c.id(string(args[1])), s.deadline())
+	switch err := b.run(); {
 	case err == nil:
 		return appendInt(dst, b.answer())
-	case errors.Is(err, script.ErrUnknown), errors.Is(err, script.ErrRefused):
-		if b.begun {
-			return c.timeout(dst, msgBreakUnknown)
-		}
-		return c.timeout(dst, msgRefused)
+	case b.begun && script.IsSilence(err):
+		return c.timeout(dst, msgBreakUnknown)
+	default:
+		return c.replyError(dst, err, msgRefused)
 	}
-	return appendError(dst, script.ErrorText(err))
 }
 
 // breakRequest ends all holds of a lock against their owners' will, in the order of R27:
@@ -212,7 +206,7 @@ func (b *breakRequest) forEach(holds []script.Hold, do func(script.Hold) error) 
 // markBroken tells the Leash of a hold that the hold is to be broken.
 func (b *breakRequest) markBroken(f script.Hold) error {
 	s, token, carrier := b.service, f.Record.Token, f.Record.Carrier
-	ref := script.Ref{Lock: b.lock, Token: token, Carrier: carrier}
+	ref := f.Ref(b.lock)
 	marked, err := s.redis.MarkBroken(ref, b.keep(f), event.Text(event.Broken, token, carrier, b.lock.Key), b.until)
 	if !marked {
 		return err

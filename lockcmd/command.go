@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"leash/lockcmd/script"
 	"leash/proxy/resp"
 )
 
@@ -31,14 +32,14 @@ var commands = map[string]run{
 	infoName:      (*Carrier).info,
 
 	takeName:       (*Carrier).take,
-	giveName:       (*Carrier).give,
+	giveName:       countCommand(parseGive, (*script.Client).Give),
 	semAcquireName: (*Carrier).acquirePermits,
 	semReleaseName: (*Carrier).releasePermits,
-	initName:       (*Carrier).initSemaphore,
-	sizeName:       (*Carrier).resize,
+	initName:       countCommand(parseTotal(initName, maxPermits), (*script.Client).InitSemaphore),
+	sizeName:       countCommand(parseTotal(sizeName, maxPermits), (*script.Client).ResizeSemaphore),
 	semName:        (*Carrier).semaphoreInfo,
-	setName:        (*Carrier).setLatch,
-	downName:       (*Carrier).countDown,
+	setName:        countCommand(parseTotal(setName, maxCount), (*script.Client).SetLatch),
+	downName:       countCommand(parseDown, countDown),
 	getName:        (*Carrier).getLatch,
 	awaitName:      (*Carrier).awaitLatch,
 }

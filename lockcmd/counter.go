@@ -3,7 +3,6 @@ package lockcmd
 import (
 	"cmp"
 	"context"
-	"errors"
 	"math"
 	"time"
 
@@ -122,26 +121,30 @@ func (c *Carrier) replyCount(dst []byte, r result) []byte {
 	return c.timeout(dst, msgUnknown)
 }
 
-// give runs SEM.GIVE.
-func (c *Carrier) give(ctx context.Context, dst []byte, args [][]byte) []byte {
-	s := c.service
-	n, _, msg := s.parsePermits(giveName, args, "")
-	if msg != "" {
-		return appendError(dst, msg)
+// countCommand is a command that answers the number that a script returns.
+func countCommand(parse func(s *Service, args [][]byte) (n int64, msg string), call func(r *script.Client,
+	conn script.Connection, lock script.Lock, n int64, until time.Time) (int64, error)) run {
+	return func(c *Carrier, ctx context.Context, dst []byte, args [][]byte) []byte {
+		s := c.service
+		n, msg := parse(s, args)
+		if msg != "" {
+			return appendError(dst, msg)
+		}
+		n, err := call(s.redis, script.Connection{Ctx: ctx, Holder: c}, c.id(string(args[1])), n, s.deadline())
+		return c.replyNumber(dst, n, err)
 	}
-	n, err := s.redis.Give(c.connection(ctx), c.id(string(args[1])), n, s.deadline())
-	return c.replyNumber(dst, n, err)
+}
+
+// parseGive reads the arguments of SEM.GIVE.
+func parseGive(s *Service, args [][]byte) (n int64, msg string) {
+	n, _, msg = s.parsePermits(giveName, args, "")
+	return n, msg
 }
 
 // replyNumber answers the number that a request returned, or its error.
 func (c *Carrier) replyNumber(dst []byte, n int64, err error) []byte {
-	switch {
-	case err == nil:
-		return appendInt(dst, n)
-	case errors.Is(err, script.ErrUnknown):
-		return c.timeout(dst, msgUnknown)
-	case errors.Is(err, script.ErrRefused):
-		return c.timeout(dst, msgRefused)
+	if err != nil {
+		return c.replyError(dst, err, msgUnknown)
 	}
-	return appendError(dst, script.ErrorText(err))
+	return appendInt(dst, n)
 }

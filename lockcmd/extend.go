@@ -55,12 +55,8 @@ func (c *Carrier) extend(_ context.Context, dst []byte, args [][]byte) []byte {
 			return c.replyAbsent(dst, key, o, until)
 		case errors.Is(err, errIsRenewed):
 			return appendError(dst, msgIsRenewed)
-		case errors.Is(err, script.ErrUnknown):
-			return c.timeout(dst, msgExtendUnknown)
-		case errors.Is(err, script.ErrRefused):
-			return c.timeout(dst, msgRefused)
 		}
-		return appendError(dst, script.ErrorText(err))
+		return c.replyError(dst, err, msgExtendUnknown)
 	}
 	return c.timeout(dst, msgRefused)
 }
@@ -83,7 +79,7 @@ func (c *Carrier) tryExtend(lock script.Lock, o options, ms int64, until time.Ti
 		return 0, errIsRenewed
 	}
 	rest := script.MaxTTL
-	h := s.holds.FindRef(script.Ref{Lock: lock, Token: f.Record.Token, Carrier: f.Record.Carrier})
+	h := s.holds.FindRef(f.Ref(lock))
 	if most := f.Record.Terms().MaxHold; h != nil {
 		rest = h.MaxHoldLeft(heard)
 	} else if most > 0 {
@@ -169,13 +165,13 @@ func (c *Carrier) check(_ context.Context, dst []byte, args [][]byte) []byte {
 	if len(args) != 4 {
 		return appendError(dst, msgArity(checkName))
 	}
-	o, msg := parseOptions(args[2:], checkWords)
-	if msg = cmp.Or(msg, c.service.keyError(string(args[1]))); msg != "" {
+	key, o, msg := c.service.parse(checkName, args, checkWords)
+	if msg != "" {
 		return appendError(dst, msg)
 	}
-	switch _, _, ok, err := c.service.seek(c.id(string(args[1])), o, c.service.deadline()); {
+	switch _, _, ok, err := c.service.seek(c.id(key), o, c.service.deadline()); {
 	case err != nil:
-		return c.replyFailure(dst, err)
+		return c.replyError(dst, err, msgRefused)
 	case !ok:
 		return appendInt(dst, 0)
 	}

@@ -184,9 +184,7 @@ func (s *Service) view(h *hold.Hold) (v HoldView, ok bool) {
 
 // viewOf is a hold as Redis has it, at Redis's time in ms.
 func (s *Service) viewOf(key string, db int, f script.Hold, now int64, left time.Duration) HoldView {
-	if h := s.holds.Find(script.Lock{DB: db, Key: key}, func(h *hold.Hold) bool {
-		return h.Token == f.Record.Token && h.Carrier.Name == f.Record.Carrier
-	}); h != nil {
+	if h := s.holds.FindRef(f.Ref(script.Lock{DB: db, Key: key})); h != nil {
 		if v, ok := s.view(h); ok {
 			return v
 		}

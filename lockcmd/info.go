@@ -1,7 +1,6 @@
 package lockcmd
 
 import (
-	"cmp"
 	"context"
 
 	"leash/lockcmd/script"
@@ -14,25 +13,20 @@ const (
 
 // ttl runs LOCK.TTL from memory: for how many ms from now on the hold is certain (R1).
 func (c *Carrier) ttl(_ context.Context, dst []byte, args [][]byte) []byte {
-	if len(args) < 2 {
-		return appendError(dst, msgArity(ttlName))
-	}
-	o, msg := parseOptions(args[2:], ttlWords)
-	if msg = cmp.Or(msg, c.service.keyError(string(args[1]))); msg != "" {
+	key, o, msg := c.service.parse(ttlName, args, ttlWords)
+	if msg != "" {
 		return appendError(dst, msg)
 	}
-	h := c.ownHold(string(args[1]), o)
+	h := c.ownHold(key, o)
 	if h == nil && o.token != 0 { // a token proves the hold on any connection
-		h = c.service.holds.Find(c.id(string(args[1])), o.meansHold)
+		h = c.service.holds.Find(c.id(key), o.meansHold)
 	}
-	if h == nil {
-		return appendInt(dst, -2)
+	if h != nil {
+		if left := h.CertainFor().Milliseconds(); left > 0 {
+			return appendInt(dst, left)
+		}
 	}
-	left := h.CertainFor().Milliseconds()
-	if left <= 0 {
-		return appendInt(dst, -2)
-	}
-	return appendInt(dst, left)
+	return appendInt(dst, -2)
 }
 
 // The states of a lock in LOCK.INFO.
@@ -59,16 +53,14 @@ func (o options) endedBefore(info script.Inspection) bool {
 
 // info runs LOCK.INFO.
 func (c *Carrier) info(_ context.Context, dst []byte, args [][]byte) []byte {
-	if len(args) != 2 {
-		return appendError(dst, msgArity(infoName))
-	}
-	s, key := c.service, string(args[1])
-	if msg := s.keyError(key); msg != "" {
+	s := c.service
+	if msg := s.onlyKey(infoName, args); msg != "" {
 		return appendError(dst, msg)
 	}
+	key := string(args[1])
 	info, err := s.redis.Inspect(c.id(key), s.deadline())
 	if err != nil {
-		return c.replyFailure(dst, err)
+		return c.replyError(dst, err, msgRefused)
 	}
 	state := heldState
 	if info.Owner == "" {
@@ -79,14 +71,6 @@ func (c *Carrier) info(_ context.Context, dst []byte, args [][]byte) []byte {
 	}
 	all, fair := s.waits.OfLock(c.id(key)) // Redis has the number of all FAIR waiters
 	return appendInfo(dst, info, state, all-fair+info.Queue)
-}
-
-// replyFailure answers an error of ask.
-func (c *Carrier) replyFailure(dst []byte, err error) []byte {
-	if r := failure(err); r.kind == failed {
-		return appendError(dst, r.text)
-	}
-	return c.timeout(dst, msgRefused)
 }
 
 // appendInfo appends the map of LOCK.INFO. Unknown values of a lock that Redisson holds are nil.

@@ -27,33 +27,20 @@ const maxCount = 1<<53 - 1
 // errNotNumber is Redis's own error for a string that holds no number.
 var errNotNumber = errors.New(msgNotInteger)
 
-// setLatch runs LATCH.SET.
-func (c *Carrier) setLatch(ctx context.Context, dst []byte, args [][]byte) []byte {
-	s := c.service
-	n, msg := s.parseTotal(setName, args, maxCount)
-	if msg != "" {
-		return appendError(dst, msg)
-	}
-	n, err := s.redis.SetLatch(c.connection(ctx), c.id(string(args[1])), n, s.deadline())
-	return c.replyNumber(dst, n, err)
-}
-
-// countDown runs LATCH.DOWN.
-func (c *Carrier) countDown(ctx context.Context, dst []byte, args [][]byte) []byte {
-	s := c.service
-	if msg := s.onlyKey(downName, args); msg != "" {
-		return appendError(dst, msg)
-	}
-	n, err := s.redis.CountDown(c.connection(ctx), c.id(string(args[1])), s.deadline())
-	return c.replyNumber(dst, n, err)
-}
-
 // onlyKey checks the arguments of a command that takes a key and nothing else.
 func (s *Service) onlyKey(name string, args [][]byte) (msg string) {
 	if len(args) != 2 {
 		return msgArity(name)
 	}
 	return s.keyError(string(args[1]))
+}
+
+// parseDown reads the arguments of LATCH.DOWN, which has no number.
+func parseDown(s *Service, args [][]byte) (n int64, msg string) { return 0, s.onlyKey(downName, args) }
+
+// countDown calls the script of LATCH.DOWN.
+func countDown(r *script.Client, conn script.Connection, lock script.Lock, _ int64, until time.Time) (int64, error) {
+	return r.CountDown(conn, lock, until)
 }
 
 // getLatch runs LATCH.GET.
@@ -82,15 +69,12 @@ func (s *Service) latchCount(lock script.Lock, until time.Time) (int64, error) {
 // awaitLatch runs LATCH.AWAIT.
 func (c *Carrier) awaitLatch(ctx context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
-	if len(args) < 2 {
-		return appendError(dst, msgArity(awaitName))
-	}
-	o, msg := parseOptions(args[2:], "BLOCK")
+	key, o, msg := s.parse(awaitName, args, "BLOCK")
 	waits, block, blockMsg := o.parseBlock()
-	if msg = cmp.Or(msg, blockMsg, s.keyError(string(args[1]))); msg != "" {
+	if msg = cmp.Or(msg, blockMsg); msg != "" {
 		return appendError(dst, msg)
 	}
-	lock := c.id(string(args[1]))
+	lock := c.id(key)
 	wt := wait.Wait[result]{Queue: latchQueue(lock), Request: &latchRequest{s, lock}, End: endOf(block)}
 	return c.replyCount(dst, c.attemptOrWait(ctx, wt, wait.Position{}, waits, true))
 }

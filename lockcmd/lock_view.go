@@ -1,7 +1,6 @@
 package lockcmd
 
 import (
-	"errors"
 	"slices"
 	"time"
 
@@ -132,9 +131,7 @@ func (c *Carrier) Waiting() (v WaiterView, ok bool) {
 }
 
 // IsSilence reports whether the error of ViewLock or Break means that Redis did not answer in time.
-func IsSilence(err error) bool {
-	return errors.Is(err, script.ErrUnknown) || errors.Is(err, script.ErrRefused)
-}
+func IsSilence(err error) bool { return script.IsSilence(err) }
 
 // ErrorText is an error of ViewLock or Break as a client would get it.
 func ErrorText(err error) string { return script.ErrorText(err) }

@@ -192,15 +192,16 @@ func TestR14TombstonesOfReleasesInMigration(t *testing.T) {
 	send := func(rr *remoteRelease, code int64, says string) {
 		t.Helper()
 		if got, err := rr.send(until); got != code || err != nil {
-			t.Errorf("the release of %s was answered %d, %v, want %d", rr.key, got, err, code)
+			t.Errorf("the release of %s was answered %d, %v, want %d", rr.lock.Key, got, err, code)
 		}
-		if got := rdb.Get(t.Context(), script.TombstoneKey(rr.key, tokens[rr.key], a.carrier.Name)).Val(); got != says {
+		tombstone := script.TombstoneKey(rr.lock.Key, tokens[rr.lock.Key], a.carrier.Name)
+		if got := rdb.Get(t.Context(), tombstone).Val(); got != says {
 			t.Errorf("then the tombstone says %q, want %q", got, says)
 		}
 	}
 	lay := func(rr *remoteRelease) {
 		t.Helper()
-		if ok, err := rr.writeTombstone(script.Millis(rr.keepMillis), until); !ok || err != nil {
+		if ok, err := rr.writeTombstone(rr.revoke.Keep, until); !ok || err != nil {
 			t.Errorf("a tombstone was written: %v, %v", ok, err)
 		}
 	}

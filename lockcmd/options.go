@@ -50,11 +50,21 @@ func parseOptions(args [][]byte, allowed string) (o options, msg string) {
 			return o, msg
 		}
 	}
-	if (o.id != "" && allowed != permitWords || o.terms.StayOnClose) && o.owner == "" ||
+	if o.requestedMode() == nil || (o.id != "" && allowed != permitWords || o.terms.StayOnClose) && o.owner == "" ||
 		o.token != 0 && o.owner != "" && allowed != attachWords {
 		return o, msgSyntax
 	}
 	return o, ""
+}
+
+// parse reads the arguments of a command about a key, with the options that it allows.
+func (s *Service) parse(command string, args [][]byte, allowed string) (key string, o options, msg string) {
+	if len(args) < 2 {
+		return "", o, msgArity(command)
+	}
+	key = string(args[1])
+	o, msg = parseOptions(args[2:], allowed)
+	return key, o, cmp.Or(msg, s.keyError(key))
 }
 
 // flag sets an option without a value. It reports whether name is one.
@@ -196,27 +206,17 @@ func (opts acquireOptions) lock() script.Lock { return script.Lock{DB: opts.db, 
 const acquireName = "LOCK.ACQUIRE"
 
 func (s *Service) parseAcquire(args [][]byte) (opts acquireOptions, msg string) {
-	if len(args) < 2 {
-		return opts, msgArity(acquireName)
-	}
-	o, msg := parseOptions(args[2:], acquireWords)
-	if msg != "" {
-		return opts, msg
-	}
-	key := string(args[1])
-	if opts, msg = s.acquireOptionsOf(acquireName, o, key); msg != "" {
-		return opts, msg
+	key, o, msg := s.parse(acquireName, args, acquireWords)
+	if msg == "" {
+		opts, msg = s.acquireOptionsOf(acquireName, o, key)
 	}
 	opts.key = key
-	return opts, s.keyError(opts.key)
+	return opts, msg
 }
 
 // acquireOptionsOf checks the options of a command for some keys.
 func (s *Service) acquireOptionsOf(command string, o options, keys ...string) (opts acquireOptions, msg string) {
-	m, msg := o.requestedMode()
-	if msg != "" {
-		return opts, msg
-	}
+	m := o.requestedMode()
 	opts = acquireOptions{mode: m, owner: o.owner, id: o.id, ttl: s.cfg.WatchdogTimeout}
 	if opts.wait, opts.block, msg = o.parseBlock(); msg != "" {
 		return opts, msg
@@ -271,14 +271,14 @@ func (o options) parseBlock() (wait bool, block time.Duration, msg string) {
 	return true, script.Millis(*o.block), ""
 }
 
-// requestedMode returns the mode that the options of an ACQUIRE name.
-func (o options) requestedMode() (m *script.Mode, msg string) {
+// requestedMode returns the mode that the options of an ACQUIRE name; nil if there is none.
+func (o options) requestedMode() *script.Mode {
 	for _, m := range script.Modes {
 		if m.Option == o.mode {
-			return m, ""
+			return m
 		}
 	}
-	return nil, msgSyntax
+	return nil
 }
 
 // meansMode reports whether the options of a command about an existing hold allow mode m. Without a

@@ -68,18 +68,12 @@ func (c *Carrier) acquirePermits(ctx context.Context, dst []byte, args [][]byte)
 
 // parsePermitOptions reads the arguments of SEM.ACQUIRE. count is 0 without COUNT.
 func (s *Service) parsePermitOptions(args [][]byte) (opts acquireOptions, count int64, msg string) {
-	if len(args) < 2 {
-		return opts, 0, msgArity(semAcquireName)
+	key, o, msg := s.parse(semAcquireName, args, permitWords)
+	if msg == "" {
+		opts, msg = s.acquireOptionsOf(semAcquireName, o)
 	}
-	o, msg := parseOptions(args[2:], permitWords)
-	if msg != "" {
-		return opts, 0, msg
-	}
-	if opts, msg = s.acquireOptionsOf(semAcquireName, o); msg != "" {
-		return opts, 0, msg
-	}
-	opts.key, opts.mode = string(args[1]), script.Permit
-	return opts, o.count, s.keyError(opts.key)
+	opts.key, opts.mode = key, script.Permit
+	return opts, o.count, msg
 }
 
 // mayExist reports whether Redis has the permits of the ID, so that this command repeats an earlier
@@ -200,13 +194,10 @@ func (s *Service) revokeLater(args *script.PermitRevokeArgs, err error) (given b
 		s.stats.timeouts.Add(1)
 		limit := time.Now().Add(s.cfg.WatchdogTimeout)
 		s.spawn(func() {
-			for time.Now().Before(limit) {
-				_, err := s.redis.RevokePermit(args, s.deadline())
-				if !errors.Is(err, script.ErrUnknown) && !errors.Is(err, script.ErrRefused) ||
-					s.redis.StoppedWithin(100*time.Millisecond) {
-					return
-				}
-			}
+			s.repeat(limit, func(until time.Time) error {
+				_, err := s.redis.RevokePermit(args, until)
+				return err
+			})
 		})
 		return false, msgReleaseLater
 	case errors.Is(err, script.ErrRefused):

@@ -1,9 +1,7 @@
 package lockcmd
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"time"
 
 	"leash/lockcmd/hold"
@@ -14,15 +12,11 @@ const releaseName = "LOCK.RELEASE"
 
 // release runs LOCK.RELEASE.
 func (c *Carrier) release(_ context.Context, dst []byte, args [][]byte) []byte {
-	if len(args) < 2 {
-		return appendError(dst, msgArity(releaseName))
-	}
-	o, msg := parseOptions(args[2:], releaseWords)
-	_, modeMsg := o.requestedMode()
-	if msg = cmp.Or(msg, modeMsg, c.service.keyError(string(args[1]))); msg != "" {
+	key, o, msg := c.service.parse(releaseName, args, releaseWords)
+	if msg != "" {
 		return appendError(dst, msg)
 	}
-	return c.unlock(dst, string(args[1]), o)
+	return c.unlock(dst, key, o)
 }
 
 // unlock releases the hold that the options mean, and answers.
@@ -74,7 +68,7 @@ func (c *Carrier) releaseHere(h *hold.Hold, all bool, until time.Time) (code int
 		return script.NoSuchHold, "", ""
 	}
 	code, err := rel.send(until)
-	if errors.Is(err, script.ErrUnknown) || errors.Is(err, script.ErrRefused) {
+	if script.IsSilence(err) {
 		s.spawn(rel.finish) // finish unlocks the requests
 		return 0, "", msgReleaseLater
 	}

@@ -1,7 +1,6 @@
 package lockcmd
 
 import (
-	"errors"
 	"time"
 
 	"leash/lockcmd/hold"
@@ -219,7 +218,7 @@ func (rel *releaseRequest) finish() {
 	for rel.shouldRetry() {
 		code, err := rel.send(s.deadline())
 		switch {
-		case errors.Is(err, script.ErrUnknown), errors.Is(err, script.ErrRefused):
+		case script.IsSilence(err):
 			if s.redis.StoppedWithin(100 * time.Millisecond) {
 				h.Apply(hold.Ended)
 				return

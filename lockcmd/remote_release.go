@@ -15,10 +15,9 @@ import (
 // releaseRemotely ends a hold that this Leash does not carry, or releases under a client's ID. It
 // reads who holds the lock, calls the script with that, and starts again if it has changed (R13).
 func (c *Carrier) releaseRemotely(dst []byte, key string, o options, until time.Time) []byte {
-	s := c.service
-	id := o.id
-	if id != "" {
-		id = script.RequestID(o.owner, id)
+	s, id := c.service, ""
+	if o.id != "" {
+		id = script.RequestID(o.owner, o.id)
 	} else {
 		id = s.newRequestID()
 	}
@@ -35,14 +34,11 @@ func (c *Carrier) releaseRemotely(dst []byte, key string, o options, until time.
 			code, err = rr.send(until)
 		}
 		switch {
-		case errors.Is(err, script.ErrUnknown), errors.Is(err, script.ErrRefused):
-			if rr.mode == nil { // nothing was sent
-				return c.timeout(dst, msgRefused)
-			}
+		case script.IsSilence(err) && rr.revoke.Mode != nil:
 			s.spawn(rr.finish)
 			return c.timeout(dst, msgReleaseLater)
-		case err != nil:
-			return appendError(dst, script.ErrorText(err))
+		case err != nil: // or nothing was sent
+			return c.replyError(dst, err, msgRefused)
 		case code != script.NoSuchHold:
 			return appendInt(dst, code)
 		case s.redis.StoppedWithin(time.Duration(i) * time.Millisecond):
@@ -56,20 +52,14 @@ func (c *Carrier) releaseRemotely(dst []byte, key string, o options, until time.
 // remoteRelease ends a hold, or takes one count of it, without its carrier.
 type remoteRelease struct {
 	service *Service
-	db      int
-	key     string
+	lock    script.Lock
 	id      string // the answer is kept under this ID
 	all     bool
 
 	// Set by read.
-	mode       *script.Mode
-	owner      string
-	carrier    string
-	token      int64
-	answer     string // the answer to an earlier copy of this request
-	keepMillis int64  // lifetime of the answer and the tombstone, in ms
-	revoke     script.RevokeArgs
-	local      *hold.Hold // the hold, if this Leash carries it
+	answer string            // the answer to an earlier copy of this request
+	revoke script.RevokeArgs // which hold
+	local  *hold.Hold        // the hold, if this Leash carries it
 
 	release          *releaseRequest // of local, while the outcome is unknown
 	tombstoneText    string          // a unique text, for a tombstone that comes before the end
@@ -78,40 +68,40 @@ type remoteRelease struct {
 }
 
 func (s *Service) newRemoteRelease(lock script.Lock, id string, all bool) *remoteRelease {
-	return &remoteRelease{service: s, db: lock.DB, key: lock.Key, id: id, all: all, tombstoneText: s.newRequestID()}
+	return &remoteRelease{service: s, lock: lock, id: id, all: all, tombstoneText: s.newRequestID()}
 }
 
 // read finds the hold. found is false when there is no such hold.
 func (rr *remoteRelease) read(o options, until time.Time) (found bool, err error) {
 	s := rr.service
 	if o.id != "" {
-		if rr.answer, err = s.redis.Value(rr.db, script.AnswerKey(rr.key, rr.id), until); err != nil ||
-			rr.answer != "" {
+		if rr.answer, err = rr.keptAnswer(until); err != nil || rr.answer != "" {
 			return false, err
 		}
 	}
-	info, f, found, err := s.seek(script.Lock{DB: rr.db, Key: rr.key}, o, until)
+	info, f, found, err := s.seek(rr.lock, o, until)
 	if err == nil && !found && o.id != "" { // the answer may have come in between
-		rr.answer, err = s.redis.Value(rr.db, script.AnswerKey(rr.key, rr.id), until)
+		rr.answer, err = rr.keptAnswer(until)
 	}
 	if err != nil || !found {
 		return false, err
 	}
-	r := f.Record
-	rr.mode, rr.owner, rr.carrier, rr.token = f.Mode, f.Owner, r.Carrier, r.Token
-	rr.local = s.holds.Find(script.Lock{DB: rr.db, Key: rr.key}, func(h *hold.Hold) bool {
-		return h.Token == r.Token && h.Carrier.Name == r.Carrier
-	})
-	rr.keepMillis = max(r.TTL, s.cfg.WatchdogTimeout.Milliseconds(), info.Left.Milliseconds())
+	ref := f.Ref(rr.lock)
+	rr.local = s.holds.FindRef(ref)
 	rr.revoke = script.RevokeArgs{
-		Mode: rr.mode, Owner: rr.owner, Hold: rr.ref(), All: rr.all, AnswerID: rr.id,
-		Keep: script.Millis(rr.keepMillis),
+		Mode: f.Mode, Owner: f.Owner, Hold: ref, All: rr.all, AnswerID: rr.id,
+		Keep: max(script.Millis(f.Record.TTL), s.cfg.WatchdogTimeout, info.Left),
 	}
 	if rr.local == nil {
-		rr.revoke.Ended = event.Text(event.Released, r.Token, r.Carrier, rr.key)
-		rr.revoke.Decremented = event.Text(event.Decremented, r.Token, r.Carrier, rr.key)
+		rr.revoke.Ended = event.Text(event.Released, ref.Token, ref.Carrier, rr.lock.Key)
+		rr.revoke.Decremented = event.Text(event.Decremented, ref.Token, ref.Carrier, rr.lock.Key)
 	}
 	return true, nil
+}
+
+// keptAnswer is the answer to an earlier copy of this request; "" if there is none.
+func (rr *remoteRelease) keptAnswer(until time.Time) (string, error) {
+	return rr.service.redis.Value(rr.lock.DB, script.AnswerKey(rr.lock.Key, rr.id), until)
 }
 
 // send sends the request. A hold of this Leash goes to a state of release first, so that no renewal
@@ -121,7 +111,8 @@ func (rr *remoteRelease) send(until time.Time) (code int64, err error) {
 	h := rr.local
 	if h == nil {
 		if code, err = rr.callScript(until); err == nil && code == script.NoSuchHold {
-			rr.announceBreak()
+			// A BREAK may have marked it, and the first event may be lost. That Leash asks Redis.
+			event.Send(rr.service.redis, event.Broken, rr.revoke.Hold, time.Now().Add(time.Second))
 		}
 		return code, err
 	}
@@ -151,18 +142,9 @@ func (rr *remoteRelease) send(until time.Time) (code int64, err error) {
 	return code, err
 }
 
-// announceBreak tells the Leash of a hold, which was not released, that a BREAK may have marked it.
-// The first event may be lost. That Leash asks Redis.
-func (rr *remoteRelease) announceBreak() {
-	ctx, cancel := context.WithDeadline(context.Background(), rr.service.redis.CapAtStop(time.Now().Add(time.Second)))
-	defer cancel()
-	rr.service.redis.Database(rr.db).Publish(ctx, script.CarrierChannel(rr.carrier),
-		event.Text(event.Broken, rr.token, rr.carrier, rr.key))
-}
-
 // isLost reports whether the holder is being told of a loss, or has been.
 func (rr *remoteRelease) isLost(until time.Time) bool {
-	text, _ := rr.service.redis.Tombstone(rr.ref(), until)
+	text, _ := rr.service.redis.Tombstone(rr.revoke.Hold, until)
 	how, _, _ := strings.Cut(text, " ")
 	return how == event.Broken || how == event.Lost
 }
@@ -185,14 +167,13 @@ func (rr *remoteRelease) callScript(until time.Time) (code int64, err error) {
 // the tombstone first: when the carrier's Leash finds the hold missing, it must find the reason.
 func (rr *remoteRelease) callPerKey(until time.Time) (int64, error) {
 	s := rr.service
-	kept := script.AnswerKey(rr.key, rr.id)
-	if answer, err := s.redis.Value(rr.db, kept, until); err != nil || answer != "" {
+	if answer, err := rr.keptAnswer(until); err != nil || answer != "" {
 		code, _ := strconv.ParseInt(answer, 10, 64)
 		return code, err
 	}
 	if rr.local == nil {
 		rr.tombstoneWritten = true
-		if _, err := rr.writeTombstone(script.Millis(rr.keepMillis), until); err != nil {
+		if _, err := rr.writeTombstone(rr.revoke.Keep, until); err != nil {
 			return 0, errors.Join(script.ErrRefused, err)
 		}
 	}
@@ -208,26 +189,20 @@ func (rr *remoteRelease) callPerKey(until time.Time) (int64, error) {
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), s.redis.CapAtStop(until))
 	defer cancel()
-	rdb := s.redis.Database(rr.db)
 	if code == script.HoldEnded && rr.local == nil {
 		// overwrites any text
-		s.redis.OverwriteTombstone(ctx, rr.ref(), event.Released, script.Millis(rr.keepMillis))
+		s.redis.OverwriteTombstone(ctx, one.Hold, event.Released, one.Keep)
 	}
 	if code != script.NoSuchHold {
-		rdb.Set(ctx, kept, strconv.FormatInt(code, 10), script.Millis(rr.keepMillis))
+		s.redis.Database(rr.lock.DB).Set(ctx, script.AnswerKey(rr.lock.Key, rr.id), code, one.Keep)
 	}
 	return code, nil
-}
-
-// ref is the hold for a call of a script.
-func (rr *remoteRelease) ref() script.Ref {
-	return script.Ref{Lock: script.Lock{DB: rr.db, Key: rr.key}, Token: rr.token, Carrier: rr.carrier}
 }
 
 // writeTombstone writes the tombstone for so long, or removes it with 0. Texts of others, and a
 // tombstone that says more, stay.
 func (rr *remoteRelease) writeTombstone(keep time.Duration, until time.Time) (written bool, err error) {
-	return rr.service.redis.WriteSharedTombstone(rr.ref(), rr.tombstoneText, keep, until)
+	return rr.service.redis.WriteSharedTombstone(rr.revoke.Hold, rr.tombstoneText, keep, until)
 }
 
 // removeTombstone removes the tombstone, because this request has not ended the hold. What it
@@ -241,13 +216,10 @@ func (rr *remoteRelease) removeTombstone() {
 // finish repeats the request until Redis answers or the hold's lease must be over (R26).
 func (rr *remoteRelease) finish() {
 	s := rr.service
-	for limit := time.Now().Add(script.Millis(rr.keepMillis)); time.Now().Before(limit); {
-		_, err := rr.send(s.deadline())
-		if !errors.Is(err, script.ErrUnknown) && !errors.Is(err, script.ErrRefused) ||
-			s.redis.StoppedWithin(100*time.Millisecond) {
-			break
-		}
-	}
+	s.repeat(time.Now().Add(rr.revoke.Keep), func(until time.Time) error {
+		_, err := rr.send(until)
+		return err
+	})
 	if rel := rr.release; rel != nil {
 		if rel.keepsCounts {
 			rel.resume() // the owner still relies on the rest

@@ -1,6 +1,7 @@
 package lockcmd
 
 import (
+	"errors"
 	"strings"
 
 	"leash/lockcmd/script"
@@ -18,6 +19,20 @@ func appendBulk[T string | []byte](dst []byte, text T) []byte { return resp.Appe
 func appendArray(dst []byte, n int) []byte { return resp.AppendArray(dst, n) }
 
 func appendError(dst []byte, msg string) []byte { return resp.AppendError(dst, msg) }
+
+// replyError answers the error of a request to Redis. unknown is the answer if nobody knows what
+// came of the request.
+func (c *Carrier) replyError(dst []byte, err error, unknown string) []byte {
+	switch {
+	case errors.Is(err, script.ErrAbsent):
+		return appendError(dst, msgNotHeld)
+	case errors.Is(err, script.ErrUnknown):
+		return c.timeout(dst, unknown)
+	case errors.Is(err, script.ErrRefused):
+		return c.timeout(dst, msgRefused)
+	}
+	return appendError(dst, script.ErrorText(err))
+}
 
 // Error replies. Clients branch on the first word. Where Redis has the same error, the words are
 // Redis's.

@@ -17,41 +17,15 @@ const (
 	semName  = "SEM.INFO"
 )
 
-// parseTotal reads a key and the number after it, from 0 to most.
-func (s *Service) parseTotal(name string, args [][]byte, most int64) (n int64, msg string) {
-	if len(args) != 3 {
-		return 0, msgArity(name)
+// parseTotal returns a function that reads a key and the number after it, from 0 to most.
+func parseTotal(name string, most int64) func(s *Service, args [][]byte) (n int64, msg string) {
+	return func(s *Service, args [][]byte) (n int64, msg string) {
+		if len(args) != 3 {
+			return 0, msgArity(name)
+		}
+		n, msg = parseCount(args[2], most)
+		return n, cmp.Or(msg, s.keyError(string(args[1])))
 	}
-	n, msg = parseCount(args[2], most)
-	return n, cmp.Or(msg, s.keyError(string(args[1])))
-}
-
-// initSemaphore runs SEM.INIT.
-func (c *Carrier) initSemaphore(ctx context.Context, dst []byte, args [][]byte) []byte {
-	s := c.service
-	n, msg := s.parseTotal(initName, args, maxPermits)
-	if msg != "" {
-		return appendError(dst, msg)
-	}
-	n, err := s.redis.InitSemaphore(c.connection(ctx), c.id(string(args[1])), n, s.deadline())
-	return c.replyNumber(dst, n, err)
-}
-
-// resize runs SEM.RESIZE.
-func (c *Carrier) resize(ctx context.Context, dst []byte, args [][]byte) []byte {
-	s := c.service
-	n, msg := s.parseTotal(sizeName, args, maxPermits)
-	if msg != "" {
-		return appendError(dst, msg)
-	}
-	n, err := s.redis.ResizeSemaphore(c.connection(ctx), c.id(string(args[1])), n, s.deadline())
-	return c.replyNumber(dst, n, err)
-}
-
-// connection is the carrier's connection, for a call that is written only while the connection's
-// holds are safe.
-func (c *Carrier) connection(ctx context.Context) script.Connection {
-	return script.Connection{Ctx: ctx, Holder: c}
 }
 
 // semaphoreInfo runs SEM.INFO.

@@ -171,3 +171,10 @@ func (s *Service) spawn(f func()) bool { return s.tasks.Spawn(f) }
 
 // deadline is when an outcome that is still not known counts as unknown.
 func (s *Service) deadline() time.Time { return time.Now().Add(s.cfg.UpstreamTimeout) }
+
+// repeat sends a request until Redis has answered it, until limit, or until the Service ends.
+func (s *Service) repeat(limit time.Time, send func(until time.Time) error) {
+	for time.Now().Before(limit) && script.IsSilence(send(s.deadline())) &&
+		!s.redis.StoppedWithin(100*time.Millisecond) {
+	}
+}

@@ -135,12 +135,9 @@ func (s holders) TellOthers(lock script.Lock, after int64) (held bool) {
 	if err != nil {
 		return true
 	}
-	ctx, cancel := context.WithDeadline(context.Background(), s.redis.CapAtStop(until))
-	defer cancel()
 	for _, f := range info.Holds {
 		if f.Record.Token > after && script.CarrierLeash(f.Record.Carrier) != s.holds.Leash {
-			s.redis.Database(lock.DB).Publish(ctx, script.CarrierChannel(f.Record.Carrier),
-				event.Text(event.Wanted, f.Record.Token, f.Record.Carrier, lock.Key))
+			event.Send(s.redis, event.Wanted, f.Ref(lock), until)
 		}
 	}
 	return len(info.Holds)+len(info.Others) > 0

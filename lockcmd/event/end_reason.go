@@ -76,7 +76,7 @@ func (w *LossWait) reportOverdue() bool {
 	if w.missingSince.IsZero() {
 		now := time.Now()
 		w.missingSince, w.leaseMayBeOver = now, !w.leaseEnd.IsZero() && now.Add(time.Second).After(w.leaseEnd)
-		w.requestReport()
+		Send(w.Redis, Watched, w.ref(), now.Add(time.Second)) // the event may be lost
 		return false
 	}
 	return time.Since(w.missingSince) >= w.checkInterval()

@@ -1,8 +1,12 @@
 package event
 
 import (
+	"context"
 	"strconv"
 	"strings"
+	"time"
+
+	"leash/lockcmd/script"
 )
 
 // Leashes send each other events on their own channels, about holds that they ended, moved or
@@ -35,6 +39,15 @@ type Event struct {
 // Text is the event as it is published: kind, token, carrier and key, with one space between.
 func Text(kind string, token int64, carrier, key string) string {
 	return kind + " " + strconv.FormatInt(token, 10) + " " + carrier + " " + key
+}
+
+// Send publishes an event about a hold for the Leash of its carrier. It may get lost. Send blocks
+// until Redis answers, or until the given time.
+func Send(redis *script.Client, kind string, r script.Ref, until time.Time) {
+	ctx, cancel := context.WithDeadline(context.Background(), redis.CapAtStop(until))
+	defer cancel()
+	redis.Database(r.Lock.DB).Publish(ctx, script.CarrierChannel(r.Carrier),
+		Text(kind, r.Token, r.Carrier, r.Lock.Key))
 }
 
 // Parse reads a published event.

@@ -2,7 +2,6 @@ package event
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -159,7 +158,7 @@ func (w *LossWait) Check() (reason string, over bool, err error) {
 	switch {
 	case w.Seen == nil && err != nil:
 		w.unseenErr = err
-		return "", !errors.Is(err, script.ErrUnknown) && !errors.Is(err, script.ErrRefused), err
+		return "", !script.IsSilence(err), err
 	case silent:
 		return "", false, nil
 	case !ok && w.Seen == nil:
@@ -183,21 +182,11 @@ func (w *LossWait) Check() (reason string, over bool, err error) {
 			return reason, true, nil
 		}
 	}
-	w.requestReport()
+	// Its Leash is to write a tombstone when the hold ends, or if it has ended. The event may be
+	// lost, so each check sends it again.
+	Send(w.Redis, Watched, w.ref(), time.Now().Add(time.Second))
 	return "", false, nil
 }
 
 // ref names the hold as it was last seen.
-func (w *LossWait) ref() script.Ref {
-	return script.Ref{Lock: w.Lock, Token: w.Seen.Record.Token, Carrier: w.Seen.Record.Carrier}
-}
-
-// requestReport asks the Leash of the hold to write a tombstone when the hold ends, or if it has
-// ended. The event may be lost, so each check sends it again.
-func (w *LossWait) requestReport() {
-	r := w.ref()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	text := Text(Watched, r.Token, r.Carrier, r.Lock.Key)
-	w.Redis.Database(r.Lock.DB).Publish(ctx, script.CarrierChannel(r.Carrier), text)
-}
+func (w *LossWait) ref() script.Ref { return w.Seen.Ref(w.Lock) }

@@ -98,19 +98,11 @@ type AcquireResult struct {
 // error is ErrUnknown, ErrRefused, or Redis's own.
 func (c *Client) Acquire(a *Acquisition, args *AcquireArgs, until time.Time) (AcquireResult, error) {
 	a.prepare(c, args)
-	reply, err := c.ask(&a.call, until)
+	r, err := answer(c, &a.call, until, acquireResult)
 	a.Unknown = a.Unknown || a.call.OutcomeUnknown
 	a.call.OutcomeUnknown = false
-	if err != nil {
-		return AcquireResult{}, err
-	}
-	r, ok := acquireResult(reply)
-	if !ok {
-		a.Unknown = true
-		return r, c.badShape(&a.call)
-	}
 	r.Sent, r.Replicas = a.call.Sent, a.call.GotReplicas
-	return r, nil
+	return r, err
 }
 
 // acquireResult reads the reply. ok is false if the script has no such reply.

@@ -27,6 +27,8 @@ type scriptCall struct {
 	OutcomeUnknown bool      // a copy may still be on its way
 	// it acts each time it is sent, so it is not repeated when its outcome is unknown
 	RunsOnce bool
+	// it needs all its keys on one node, so it is repeated while a slot migration splits them (R14)
+	OutlastsMigration bool
 	// Set if the call must not be written when the connection's holds are over (R27): its context,
 	// which ends with the connection, and its carrier.
 	Ctx    context.Context
@@ -37,8 +39,8 @@ type scriptCall struct {
 }
 
 // ask sends the call until Redis answers or the time is over. The error is ErrUnknown,
-// ErrRefused, or Redis's own (a redis.Error). If a slot migration splits its keys, ask
-// returns at once, because that lasts long (R14).
+// ErrRefused, or Redis's own (a redis.Error). If a slot migration splits its keys, ask returns at
+// once, because that lasts long (R14), unless the call says that it waits for the end.
 func (c *Client) ask(call *scriptCall, until time.Time) (any, error) {
 	pause := 2 * time.Millisecond
 	for {
@@ -69,7 +71,7 @@ func (c *Client) ask(call *scriptCall, until time.Time) (any, error) {
 				call.Keys = call.Keys[:call.MinKeys]
 				continue
 			}
-			if migrates && len(call.Keys) > 1 && !call.OutcomeUnknown {
+			if migrates && len(call.Keys) > 1 && !call.OutcomeUnknown && !call.OutlastsMigration {
 				return nil, errors.Join(ErrRefused, err)
 			}
 		}
@@ -83,29 +85,24 @@ func (c *Client) ask(call *scriptCall, until time.Time) (any, error) {
 	}
 }
 
-// MigrationPause is the pause between two attempts while a slot migration splits the keys.
-const MigrationPause = 50 * time.Millisecond
-
-// askThroughMigration is ask for a script that needs all its keys on one node. It repeats the call
-// while a slot migration splits them (R14).
-func (c *Client) askThroughMigration(call *scriptCall, until time.Time) (any, error) {
-	for {
-		reply, err := c.ask(call, until)
-		if !KeysSplit(err) || c.StoppedWithin(MigrationPause) || time.Now().After(until) {
-			return reply, err
-		}
+// answer is ask for a script whose replies read understands. Any other reply leaves the outcome
+// unknown.
+func answer[R any](c *Client, call *scriptCall, until time.Time, read func(reply any) (R, bool)) (r R, err error) {
+	reply, err := c.ask(call, until)
+	if err != nil {
+		return r, err
 	}
+	r, ok := read(reply)
+	if !ok {
+		call.OutcomeUnknown = true
+		err = c.badShape(call)
+	}
+	return r, err
 }
 
 // askInt calls a script that returns an integer.
 func (c *Client) askInt(call *scriptCall, until time.Time) (int64, error) {
 	reply, err := c.ask(call, until)
-	return integersOf(reply)[0], err
-}
-
-// askIntThroughMigration is askInt for a script that needs all its keys on one node (R14).
-func (c *Client) askIntThroughMigration(call *scriptCall, until time.Time) (int64, error) {
-	reply, err := c.askThroughMigration(call, until)
 	return integersOf(reply)[0], err
 }
 

@@ -25,6 +25,9 @@ var ErrRefused = errors.New("lockcmd: Redis did not take the request")
 // ran.
 var ErrShape = errors.New("lockcmd: a reply of another shape than the script's")
 
+// IsSilence reports whether an error means that Redis did not answer in time.
+func IsSilence(err error) bool { return errors.Is(err, ErrUnknown) || errors.Is(err, ErrRefused) }
+
 // errorOfRead is the error of a request that only reads. Without an answer it has changed nothing.
 func errorOfRead(err error) error {
 	if errors.Is(err, ErrUnknown) {

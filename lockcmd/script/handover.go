@@ -37,16 +37,9 @@ func (c *Client) Handover(args *HandoverArgs, until time.Time) (r HandoverResult
 		Script: m.Handover, DB: end.Hold.Lock.DB, Keys: m.EndKeys(key, TokenKey(key), TurnsKey(key)),
 		MinKeys: m.MinKeys() + 1, Args: list,
 	}
-	reply, err := c.ask(call, until)
-	if err != nil {
-		return r, call.OutcomeUnknown, err
-	}
-	r, ok := handoverResult(reply)
-	if !ok {
-		return r, true, c.badShape(call)
-	}
+	r, err = answer(c, call, until, handoverResult)
 	r.Sent = call.Sent
-	return r, call.OutcomeUnknown, nil
+	return r, call.OutcomeUnknown, err
 }
 
 // handoverResult reads the reply. ok is false if the script has no such reply.

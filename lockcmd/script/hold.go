@@ -16,8 +16,8 @@ type Ref struct {
 	Carrier string
 }
 
-// ref names a hold of a lock.
-func (h Hold) ref(lock Lock) Ref {
+// Ref names a hold of a lock.
+func (h Hold) Ref(lock Lock) Ref {
 	return Ref{Lock: lock, Token: h.Record.Token, Carrier: h.Record.Carrier}
 }
 
@@ -105,9 +105,9 @@ func (c *Client) MarkBroken(r Ref, lasts time.Duration, event string, until time
 // the request's ID last so long. ended is false if there is no such hold.
 func (c *Client) ForceEnd(lock Lock, h Hold, requestID string, lasts time.Duration, until time.Time) (ended bool,
 	err error) {
-	n, err := c.askIntThroughMigration(&scriptCall{
-		Script: h.Mode.Revoke, DB: lock.DB, MinKeys: h.Mode.MinKeys(),
-		Keys: h.Mode.EndKeys(lock.Key, h.ref(lock).tombstone(), AnswerKey(lock.Key, requestID)),
+	n, err := c.askInt(&scriptCall{
+		OutlastsMigration: true, Script: h.Mode.Revoke, DB: lock.DB, MinKeys: h.Mode.MinKeys(),
+		Keys: h.Mode.EndKeys(lock.Key, h.Ref(lock).tombstone(), AnswerKey(lock.Key, requestID)),
 		Args: words(
 			h.Owner, h.Record.Token, h.Record.Carrier, "all", h.Mode.Channel(lock.Key), c.Publish,
 			lasts.Milliseconds(), "", "", "", "broken",
@@ -120,8 +120,8 @@ func (c *Client) ForceEnd(lock Lock, h Hold, requestID string, lasts time.Durati
 // the request's ID lasts so long. ended is false if the owner does not hold the lock.
 func (c *Client) ForceEndOther(lock Lock, h Hold, requestID string, lasts time.Duration,
 	until time.Time) (ended bool, err error) {
-	n, err := c.askIntThroughMigration(&scriptCall{
-		Script: h.Mode.BreakOther, DB: lock.DB, MinKeys: h.Mode.MinKeys(),
+	n, err := c.askInt(&scriptCall{
+		OutlastsMigration: true, Script: h.Mode.BreakOther, DB: lock.DB, MinKeys: h.Mode.MinKeys(),
 		Keys: h.Mode.EndKeys(lock.Key, AnswerKey(lock.Key, requestID)),
 		Args: words(h.Owner, h.Mode.Channel(lock.Key), c.Publish, lasts.Milliseconds()),
 	}, until)
@@ -152,12 +152,12 @@ func (c *Client) Extend(args ExtendArgs, until time.Time) (ExtendResult, error) 
 		channel = CarrierChannel(h.Record.Carrier)
 	}
 	call := &scriptCall{
-		Script: h.Mode.Extend, DB: args.Lock.DB, MinKeys: h.Mode.MinKeys(),
-		Keys: h.Mode.Keys(args.Lock.Key, h.ref(args.Lock).tombstone()),
+		Script: h.Mode.Extend, DB: args.Lock.DB, MinKeys: h.Mode.MinKeys(), OutlastsMigration: true,
+		Keys: h.Mode.Keys(args.Lock.Key, h.Ref(args.Lock).tombstone()),
 		Args: words(h.Owner, h.Text, extendedRecord(h.Text, ms, args.RequestID, args.ToLease), ms, channel,
 			args.Event, args.Keep.Milliseconds()),
 	}
-	left, err := c.askIntThroughMigration(call, until)
+	left, err := c.askInt(call, until)
 	return ExtendResult{Left: left, Sent: call.Sent}, err
 }
 

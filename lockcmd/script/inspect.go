@@ -96,8 +96,8 @@ func (c *Client) Inspect(lock Lock, until time.Time) (Inspection, error) {
 // inspectRW reads a read-write lock. The inspection shows the writer, or the reader with the
 // longest hold and the sum of the readers' counts.
 func (c *Client) inspectRW(lock Lock, until time.Time) (Inspection, error) {
-	reply, err := c.askThroughMigration(&scriptCall{
-		Script: inspectRWScript, DB: lock.DB, Keys: Read.Keys(lock.Key),
+	reply, err := c.ask(&scriptCall{
+		Script: inspectRWScript, DB: lock.DB, Keys: Read.Keys(lock.Key), OutlastsMigration: true,
 	}, until)
 	if err != nil {
 		return Inspection{}, errorOfRead(err)

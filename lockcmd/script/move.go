@@ -55,18 +55,10 @@ func (c *Client) Move(args *MoveArgs, until time.Time) (MoveResult, error) {
 	if !args.OwnKeys {
 		call.Keys = append(call.Keys, from.tombstone(), TombstoneKey(from.Lock.Key, from.Token, args.Carrier))
 	}
-	reply, err := c.ask(call, until)
-	args.Unknown = args.Unknown || call.OutcomeUnknown
-	if err != nil {
-		return MoveResult{}, err
-	}
-	r, ok := moveResult(reply)
-	if !ok {
-		args.Unknown = true
-		return r, c.badShape(call)
-	}
+	r, err := answer(c, call, until, moveResult)
+	args.Unknown = call.OutcomeUnknown
 	r.Sent, r.Replicas = call.Sent, call.GotReplicas
-	return r, nil
+	return r, err
 }
 
 // moveResult reads the reply. ok is false if the script has no such reply.

@@ -63,16 +63,11 @@ func (c *Client) AcquirePermits(r *PermitRequest, until time.Time) (
 		Script: PermitAcquireScript, DB: r.Lock.DB, Keys: append(SemaphoreKeys(r.Lock.Key), TurnsKey(r.Lock.Key)),
 		Args: r.appendPermits(args),
 	}
-	reply, err := c.ask(call, until)
-	if err != nil {
-		return result, call.OutcomeUnknown, err
-	}
-	result, ok := permitAcquireResult(reply, len(r.Permits))
-	if !ok {
-		return result, true, c.badShape(call)
-	}
+	result, err = answer(c, call, until, func(reply any) (PermitAcquireResult, bool) {
+		return permitAcquireResult(reply, len(r.Permits))
+	})
 	result.Sent = call.Sent
-	return result, call.OutcomeUnknown, nil
+	return result, call.OutcomeUnknown, err
 }
 
 // appendGrant appends what the grant writes, up to the entry in the list of turns.
@@ -144,16 +139,11 @@ func (c *Client) HandOverPermit(permit string, hold Ref, r *PermitRequest, until
 		Script: PermitHandoverScript, DB: r.Lock.DB, Keys: append(keys, TurnsKey(r.Lock.Key)), MinKeys: len(keys),
 		Args: r.appendPermits(args),
 	}
-	reply, err := c.ask(call, until)
-	if err != nil {
-		return result, call.OutcomeUnknown, err
-	}
-	result, ok := permitHandoverResult(reply, len(r.Permits))
-	if !ok {
-		return result, true, c.badShape(call)
-	}
+	result, err = answer(c, call, until, func(reply any) (PermitHandoverResult, bool) {
+		return permitHandoverResult(reply, len(r.Permits))
+	})
 	result.Sent = call.Sent
-	return result, call.OutcomeUnknown, nil
+	return result, call.OutcomeUnknown, err
 }
 
 // permitHandoverResult reads the reply about so many permits. ok is false if the script has no such
@@ -208,21 +198,13 @@ func (c *Client) RevokePermit(args *PermitRevokeArgs, until time.Time) (PermitRe
 		args.Permit, token, args.Hold.Carrier, PermitChannel(lock.Key), c.Publish, args.Keep.Milliseconds(),
 		channel, event,
 	)
-	reply, err := c.ask(call, until)
-	args.Unknown = args.Unknown || call.OutcomeUnknown
-	if err != nil {
-		return PermitRevokeResult{}, err
-	}
-	r, ok := permitRevokeResult(reply, lock)
-	if !ok {
-		args.Unknown = true
-		return r, c.badShape(call)
-	}
-	return r, nil
+	r, err := answer(c, call, until, permitRevokeResult)
+	args.Unknown, r.Hold.Lock = call.OutcomeUnknown, lock
+	return r, err
 }
 
 // permitRevokeResult reads the reply. ok is false if the script has no such reply.
-func permitRevokeResult(reply any, lock Lock) (r PermitRevokeResult, ok bool) {
+func permitRevokeResult(reply any) (r PermitRevokeResult, ok bool) {
 	n, ok := listOf(reply)
 	switch {
 	case !ok:
@@ -234,7 +216,7 @@ func permitRevokeResult(reply any, lock Lock) (r PermitRevokeResult, ok bool) {
 		return r, false
 	}
 	r.Changed, r.TTL = true, Millis(n[3])
-	r.Hold = Ref{Lock: lock, Carrier: textAt(reply, 2)}
+	r.Hold.Carrier = textAt(reply, 2)
 	r.Hold.Token, _ = strconv.ParseInt(textAt(reply, 1), 10, 64)
 	return r, true
 }

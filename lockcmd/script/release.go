@@ -71,18 +71,16 @@ func (c *Client) release(args *ReleaseArgs, until time.Time) (answer int64, err 
 	return c.askEnd(args, call, until)
 }
 
-func (c *Client) askEnd(args *ReleaseArgs, call *scriptCall, until time.Time) (answer int64, err error) {
-	reply, err := c.ask(call, until)
+func (c *Client) askEnd(args *ReleaseArgs, call *scriptCall, until time.Time) (code int64, err error) {
+	code, err = answer(c, call, until, endAnswer)
 	args.Unknown = args.Unknown || call.OutcomeUnknown
-	if err != nil {
-		return 0, err
-	}
-	answer, ok := reply.(int64)
-	if !ok || !isEndAnswer(answer) {
-		args.Unknown = true
-		return 0, c.badShape(call)
-	}
-	return answer, nil
+	return code, err
+}
+
+// endAnswer reads the reply. ok is false if the script has no such reply.
+func endAnswer(reply any) (code int64, ok bool) {
+	code, ok = reply.(int64)
+	return code, ok && isEndAnswer(code)
 }
 
 // RevokeArgs say which hold is released by somebody else than its carrier, or with a client's ID.
@@ -122,29 +120,22 @@ func (a *RevokeArgs) call(c *Client) *scriptCall {
 // blocks until Redis answers, or until the given time. It may be called several times with the same
 // arguments, and acts once (R7). The answer is HoldEnded, CountsRemain or NoSuchHold.
 func (c *Client) Revoke(args *RevokeArgs, until time.Time) (answer int64, err error) {
-	call := args.call(c)
-	reply, err := c.ask(call, until)
-	return c.revoked(args, call, reply, err)
+	return c.revoke(args, args.call(c), until)
 }
 
 // RevokeOwnKeys is Revoke for a slot migration (R14): the caller keeps the answer and writes the
 // tombstone. It waits while the migration splits the keys of the hold.
 func (c *Client) RevokeOwnKeys(args *RevokeArgs, until time.Time) (answer int64, err error) {
 	call := args.call(c)
-	call.Keys = args.Mode.Keys(args.Hold.Lock.Key)
-	reply, err := c.askThroughMigration(call, until)
-	return c.revoked(args, call, reply, err)
+	call.Keys, call.OutlastsMigration = args.Mode.Keys(args.Hold.Lock.Key), true
+	return c.revoke(args, call, until)
 }
 
-func (c *Client) revoked(args *RevokeArgs, call *scriptCall, reply any, err error) (int64, error) {
+func (c *Client) revoke(args *RevokeArgs, call *scriptCall, until time.Time) (code int64, err error) {
+	code, err = answer(c, call, until, func(reply any) (int64, bool) {
+		code, ok := endAnswer(reply)
+		return code, ok && code != StaleRequest
+	})
 	args.Unknown = args.Unknown || call.OutcomeUnknown
-	if err != nil {
-		return 0, err
-	}
-	answer, ok := reply.(int64)
-	if !ok || answer == StaleRequest || !isEndAnswer(answer) {
-		args.Unknown = true
-		return 0, c.badShape(call)
-	}
-	return answer, nil
+	return code, err
 }

@@ -7,8 +7,7 @@ func (c *Client) RenewHold(
 	r Ref, m *Mode, owner string, lasts time.Duration, until time.Time,
 ) (held bool, sent time.Time, err error) {
 	call := r.renewal(m, owner, lasts)
-	reply, err := c.ask(call, until)
-	code, err := c.renewed(call, reply, err)
+	code, err := c.renewOne(call, until)
 	return code > 0, call.Sent, err
 }
 
@@ -18,8 +17,8 @@ func (c *Client) CheckHold(
 	r Ref, m *Mode, owner string, until time.Time,
 ) (left time.Duration, sent time.Time, err error) {
 	call := r.renewal(m, owner, 0)
-	reply, err := c.askThroughMigration(call, until)
-	code, err := c.renewed(call, reply, err)
+	call.OutlastsMigration = true
+	code, err := c.renewOne(call, until)
 	return Millis(code - 1), call.Sent, err
 }
 
@@ -31,16 +30,17 @@ func (r Ref) renewal(m *Mode, owner string, lasts time.Duration) *scriptCall {
 	}
 }
 
-// renewed reads the reply about one hold.
-func (c *Client) renewed(call *scriptCall, reply any, err error) (int64, error) {
-	n, ok := listOf(reply)
-	switch {
-	case err != nil:
-		return 0, err
-	case !ok || len(n) != 1 || n[0] < -1:
-		return 0, c.badShape(call)
-	case n[0] < 0:
+// renewOne sends a call about one hold.
+func (c *Client) renewOne(call *scriptCall, until time.Time) (code int64, err error) {
+	code, err = answer(c, call, until, func(reply any) (int64, bool) {
+		n, ok := listOf(reply)
+		if !ok || len(n) != 1 {
+			return 0, false
+		}
+		return n[0], n[0] >= -1
+	})
+	if err == nil && code < 0 {
 		return 0, ErrRefused // Redis could not say
 	}
-	return n[0], nil
+	return code, err
 }

@@ -56,7 +56,7 @@ func TestRepliesOfOtherScriptsAreRefused(t *testing.T) {
 			[]any{nil, n(1), text, list(), list(n(0)), []int64{1, 0, 0}, []int64{-1, 0, 0, 7, 100}, []int64{}},
 		},
 		"revoke a permit": {
-			func(reply any) bool { _, ok := permitRevokeResult(reply, Lock{}); return ok },
+			func(reply any) bool { _, ok := permitRevokeResult(reply); return ok },
 			[]any{list(n(1)), []int64{-1}, list(n(-2), text, text, n(5)), list(n(-2), "", "", n(0))},
 			[]any{nil, n(1), n(-1), text, list(n(0)), list(n(-2)), list(n(-2), text, text), list(n(1), n(1))},
 		},

@@ -1,7 +1,6 @@
 package script
 
 import (
-	"errors"
 	"time"
 )
 
@@ -65,7 +64,7 @@ func (c *Client) LeaveTurns(lock Lock, m *Mode, entry, event string, until time.
 func (c *Client) askUntilAnswered(call *scriptCall) (answered bool) {
 	for {
 		_, err := c.ask(call, time.Now().Add(c.Timeout))
-		if !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrRefused) {
+		if !IsSilence(err) {
 			return true
 		}
 		if c.StoppedWithin(time.Second) {

@@ -2,7 +2,6 @@ package wait
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -163,7 +162,7 @@ func (m *Machine[R]) dequeueSome(lock script.Lock, list []*leaver, heartbeat tim
 			return false
 		}
 		stay, err := m.Redis.Dequeue(lock, owners, m.FairBit, heartbeat, m.Deadline(time.Time{}))
-		if !errors.Is(err, script.ErrUnknown) && !errors.Is(err, script.ErrRefused) || time.Now().After(limit) ||
+		if !script.IsSilence(err) || time.Now().After(limit) ||
 			!m.Redis.Sleep(context.Background(), time.Second) {
 			return stay
 		}
