@@ -144,7 +144,7 @@ func (o *owner) Describe() *clients.Description {
 	if c := s.activity.command.Load(); c != nil {
 		d.Command = c.Name
 	}
-	d.Sub, d.PSub, d.SSub = s.subscribedTo()
+	d.Sub, d.PSub, d.SSub = s.subscriber.Load().Tally()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d.Requests, d.Output = s.calls.SizesLocked()

@@ -6,6 +6,7 @@ import (
 	"leash/proxy/command"
 	"leash/proxy/ending"
 	"leash/proxy/resp"
+	"leash/proxy/subscribers"
 )
 
 // Redis's own messages for commands that Leash answers.
@@ -38,7 +39,7 @@ func (s *session) ping(c *command.Command, cmd resp.Command) bool {
 	case len(cmd.Args) > 2:
 		return s.router.WrongArity(c)
 	case s.modes&modeSubscribed != 0:
-		return s.pong(cmd)
+		return s.answer(subscribers.Pong(cmd.Args))
 	case len(cmd.Args) == 2:
 		s.scratch = resp.AppendBulk(s.scratch[:0], cmd.Args[1])
 	default:
@@ -79,7 +80,7 @@ func (s *session) reset(c *command.Command, cmd resp.Command) bool {
 	clients.Rename((*owner)(s), "")
 	s.unmuteBehind()
 	s.activity.noEvict.Store(false)
-	s.dropSubscriptions()
+	s.subscriber.Load().Drop()
 	lane := s.server.startLane()
 	s.server.up.Join(lane)
 	s.changeLane(lane)

@@ -12,7 +12,7 @@ import (
 // not stop the others.
 func (s *session) close() {
 	for _, step := range []func(){
-		s.dropSubscriptions,
+		func() { s.subscriber.Load().Drop() },
 		s.out.Flush,
 		s.end.StopReading,
 		s.calls.Drain,

@@ -42,7 +42,6 @@ func handlersOf(t command.Table) []handler {
 		infoHandlers(),
 		masterHandlers(),
 		monitorHandlers(),
-		publishHandlers(),
 		pubsubHandlers(),
 		scriptHandlers(),
 		slowlogHandlers(),

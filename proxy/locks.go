@@ -264,14 +264,7 @@ func (h *host) Push(frame []byte) bool {
 		defer s.mu.Unlock()
 		return s.router.Lane.RESP3
 	}
-	flush, pushes := s.notice(frame)
-	switch f := flush.(type) {
-	case *slowSubscriber:
-		s.server.start("flush", f.Flush) // it logs
-	default:
-		s.out.Flush()
-	}
-	return pushes
+	return s.subscribing().Notify(frame)
 }
 
 // identity is the client as its locks know it. Only the loop's goroutine may call it.

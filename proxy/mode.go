@@ -3,6 +3,7 @@ package proxy
 import (
 	"leash/proxy/command"
 	"leash/proxy/resp"
+	"leash/proxy/subscribers"
 )
 
 // modes are the states of a session in which commands are handled differently. Only the loop's
@@ -33,8 +34,17 @@ func (s *session) inMode(c *command.Command, cmd resp.Command) (handled, ok bool
 	switch {
 	case s.modes&modeMulti != 0:
 		return true, s.queue(c, cmd)
-	case s.modes&modeSubscribed != 0:
-		return s.whileSubscribed(c, cmd)
+	case s.modes&modeSubscribed == 0:
+		return false, true
 	}
-	return false, true
+	refusal := subscribers.Refusal(c, cmd)
+	switch {
+	case refusal == "":
+		return false, true
+	case !s.router.Ready(c, cmd):
+		return true, true
+	case c.Name == "exec":
+		s.tx.End() // an EXEC that is refused ends WATCH too
+	}
+	return true, s.fail(refusal)
 }

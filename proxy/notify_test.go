@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"leash/internal/redistest"
+	"leash/proxy/subscribers"
 )
 
 // notified opens a connection with LOCK.NOTIFY on.
@@ -160,7 +161,7 @@ func TestNotifyPushesAreBounded(t *testing.T) {
 	redis := redistest.Start(t)
 	// a busy machine must not lose any of them before
 	l := startLeash(t, []string{redis.Addr}, watchdog(30*time.Second))
-	l.subscriberLimits = subscriberLimits{hard: 1 << 20, soft: 1 << 30, over: time.Minute}
+	l.subscriberLimits = subscribers.Limits{Hard: 1 << 20, Soft: 1 << 30, Over: time.Minute}
 	c, other := l.notified(t), l.dial(t)
 	for i := range 400 {
 		token(t, c, strings.Repeat("k", 50_000)+strconv.Itoa(i), "ONLOSS", "ERROR")

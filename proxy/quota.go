@@ -9,7 +9,6 @@ import (
 
 	"leash/internal/limits"
 	"leash/proxy/command"
-	"leash/proxy/resp"
 )
 
 // msgTooMany is Redis's error for a client beyond maxclients.
@@ -210,16 +209,6 @@ func (s *session) takeBlocked() (done func(), ok bool) {
 	return sync.OnceFunc(func() { user.Add(limits.Blocked, -1) }), user.Take(limits.Blocked, 1)
 }
 
-// roomForSubscriptions reports whether the user may have more subscriptions. Otherwise it returns
-// the error.
-func (s *session) roomForSubscriptions(more int) (refusal []byte, ok bool) {
-	user := s.quota.of()
-	if user.HasRoom(limits.Subscriptions, int64(more)) {
-		return nil, true
-	}
-	return resp.AppendError(nil, s.server.limitText(user.Name, limits.Subscriptions)), false
-}
-
 // pace delays a new connection if there are too many a second. Connections that follow wait in the
 // queue of the system.
 func (s *Server) pace() {
@@ -270,10 +259,8 @@ func (s *session) idleFor(now time.Time) time.Duration {
 // mayBeIdle reports whether the client waits for nothing. As in Redis, clients that block and
 // subscribers are not idle. Holders of locks are not, either.
 func (s *session) mayBeIdle() bool {
-	if s.blocked.Load() != nil || s.awaitsLock() || s.monitoring.Load() != nil || s.isHolder() {
-		return false
-	}
-	if channels, patterns, shards := s.subscribedTo(); channels+patterns+shards > 0 {
+	if s.blocked.Load() != nil || s.awaitsLock() || s.monitoring.Load() != nil || s.isHolder() ||
+		s.subscriber.Load().Len() > 0 {
 		return false
 	}
 	s.mu.Lock()

@@ -26,6 +26,7 @@ import (
 	"leash/proxy/scan"
 	"leash/proxy/scripts"
 	"leash/proxy/slowlog"
+	"leash/proxy/subscribers"
 	"leash/proxy/upstream"
 )
 
@@ -81,7 +82,7 @@ type Server struct {
 	rights            *rights.Checker
 	locks             *lockcmd.Service
 	exchange          *pubsub.Exchange
-	subscriberLimits  subscriberLimits
+	subscriberLimits  subscribers.Limits
 	commands          command.Table
 	permissions       permissions
 	users             *limits.Users  // nil: no limits
@@ -134,7 +135,7 @@ func New(cfg Config, up *upstream.Upstream, locks *lockcmd.Service, exchange *pu
 	table := command.New(parsed)
 	s := &Server{
 		cfg: cfg.withDefaults(), announce: announce, log: log, up: up, rights: rights.New(up), locks: locks,
-		exchange: exchange, subscriberLimits: defaultSubscriberLimits,
+		exchange: exchange, subscriberLimits: subscribers.DefaultLimits,
 		commands: table, handlers: handlersOf(table),
 		sessions: make(map[*session]struct{}),
 		changed:  make(chan struct{}),

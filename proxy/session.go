@@ -11,9 +11,9 @@ import (
 	"leash/proxy/command"
 	"leash/proxy/dial"
 	"leash/proxy/ending"
-	"leash/proxy/pubsub"
 	"leash/proxy/resp"
 	"leash/proxy/route"
+	"leash/proxy/subscribers"
 	"leash/proxy/tracking"
 	"leash/proxy/transaction"
 )
@@ -44,15 +44,12 @@ type session struct {
 	ctx  context.Context // done when the session has ended or is ended from outside
 	stop context.CancelFunc
 
-	blocked    atomic.Pointer[blocked]         // the command that blocks in Redis
-	tracking   atomic.Pointer[tracking.Client] // client-side caching; nil until used
-	monitoring atomic.Pointer[monitor]         // MONITOR is on
-
-	listener atomic.Pointer[pubsub.Listener] // nil until the first subscription
+	blocked    atomic.Pointer[blocked]                // the command that blocks in Redis
+	tracking   atomic.Pointer[tracking.Client]        // client-side caching; nil until used
+	monitoring atomic.Pointer[monitor]                // MONITOR is on
+	subscriber atomic.Pointer[subscribers.Subscriber] // nil until used
 
 	activity activity
-
-	slowSince time.Time // since when too many messages wait; used by runSessionChecks only
 
 	quota *quota // nil: the server limits neither users nor addresses
 
@@ -200,7 +197,7 @@ func (s *session) dispatch(cmd resp.Command) bool {
 func (s *session) changeLane(lane dial.Lane) {
 	s.router.ChangeLane(lane)
 	s.refreshAccess()
-	s.enterSubscribed()
+	(*owner)(s).Count(s.subscriber.Load().Len())
 	if carrier := s.carrier(); carrier != nil {
 		carrier.Identify(s.identity())
 		if !lane.RESP3 {

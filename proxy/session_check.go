@@ -58,8 +58,8 @@ func (s *Server) checkSessions(now time.Time) {
 			one.kill(reason, false)
 			continue
 		}
-		if one.isSlowSubscriber(now) {
-			one.closeSlowSubscriber()
+		if one.subscriber.Load().IsSlow(now) {
+			(*owner)(one).EndSlow()
 			continue
 		}
 		one.tracking.Load().CheckTopology()

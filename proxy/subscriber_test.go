@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"leash/internal/redistest"
+	"leash/proxy/subscribers"
 )
 
 // listening opens a connection that is subscribed to a channel.
@@ -193,7 +194,7 @@ func TestMessagesFollowTheirConfirmation(t *testing.T) {
 func TestSlowSubscriberIsDisconnected(t *testing.T) {
 	redis := redistest.Start(t)
 	l, past := startLeash(t, []string{redis.Addr}), dialAddr(t, redis.Addr)
-	l.subscriberLimits = subscriberLimits{hard: 8 << 20, soft: 1 << 20, over: time.Minute}
+	l.subscriberLimits = subscribers.Limits{Hard: 8 << 20, Soft: 1 << 20, Over: time.Minute}
 	slow, quick := l.listening(t, "2", "news"), l.listening(t, "3", "news")
 	payload := strings.Repeat("x", 1<<20)
 	for range 40 {
@@ -223,7 +224,7 @@ func TestLaggingSubscriberIsDisconnected(t *testing.T) {
 	redistest.TakesLong(t)
 	redis := redistest.Start(t)
 	l, past := startLeash(t, []string{redis.Addr}), dialAddr(t, redis.Addr)
-	l.subscriberLimits = subscriberLimits{hard: 64 << 20, soft: 1 << 20, over: 6 * time.Second}
+	l.subscriberLimits = subscribers.Limits{Hard: 64 << 20, Soft: 1 << 20, Over: 6 * time.Second}
 	l.listening(t, "2", "news")
 	reads := l.listening(t, "2", "news")
 	payload := strings.Repeat("x", 1<<20)

@@ -53,10 +53,10 @@ func (o *owner) Ended() bool { return o.end.Ended() }
 
 // Tell implements tracking.Session.
 func (o *owner) Tell(frame []byte) upstream.Flusher {
-	if channels, patterns, shards := (*session)(o).subscribedTo(); channels+patterns+shards == 0 {
+	if !o.Subscribed() {
 		return nil // Redis drops it too
 	}
-	return (*subscriber)(o).Message(frame)
+	return o.subscriber.Load().Message(frame)
 }
 
 // Keeps implements tracking.Session.

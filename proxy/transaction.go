@@ -6,6 +6,7 @@ import (
 	"leash/proxy/masters"
 	"leash/proxy/replication"
 	"leash/proxy/resp"
+	"leash/proxy/subscribers"
 	"leash/proxy/transaction"
 )
 
@@ -137,7 +138,7 @@ func (o *owner) Queue(c *command.Command, cmd resp.Command) (request []byte, ame
 		// earlier than necessary; a script that is missing before EXEC is then not reloaded
 		o.server.scripts.Clear()
 	}
-	return o.input.keep(cmd.Raw), o.server.publishedInside(c, cmd)
+	return o.input.keep(cmd.Raw), subscribers.Inside(o.server.exchange, c, cmd)
 }
 
 // Run implements transaction.Session. Only the reply to PING depends on the modes of the session.
@@ -152,10 +153,7 @@ func (o *owner) Run(c *command.Command, cmd resp.Command) (reply []byte, ok bool
 }
 
 // Subscribed implements transaction.Session.
-func (o *owner) Subscribed() bool {
-	channels, patterns, shards := (*session)(o).subscribedTo()
-	return channels+patterns+shards > 0
-}
+func (o *owner) Subscribed() bool { return o.subscriber.Load().Len() > 0 }
 
 // Over implements transaction.Session.
 func (o *owner) Over() {

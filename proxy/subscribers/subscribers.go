@@ -1,6 +1,8 @@
-// Package subscribers is PUBSUB, the commands about subscribers. A node of a cluster counts only
-// its own subscribers, so Leash asks all nodes. It counts the clients of all Leashes instead of the
-// Leashes' own subscriptions.
+// Package subscribers is the commands about channels: those that subscribe, those that publish, and
+// PUBSUB. Package pubsub has the subscriptions themselves.
+//
+// A node of a cluster counts only its own subscribers, so PUBSUB asks all nodes. It counts the
+// clients of all Leashes instead of the Leashes' own subscriptions.
 package subscribers
 
 import (
@@ -17,7 +19,7 @@ import (
 	"leash/proxy/upstream"
 )
 
-// Run answers a command of this family. The number of arguments is right. It returns false when the
+// Run answers a subcommand of PUBSUB. The number of arguments is right. It returns false when the
 // session ends.
 type Run func(r *route.Router, x *pubsub.Exchange, cmd resp.Command) bool
 
