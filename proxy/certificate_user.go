@@ -7,7 +7,6 @@ import (
 
 	"leash/proxy/ending"
 	"leash/proxy/merge"
-	"leash/proxy/resp"
 )
 
 // enterByCertificate moves the session to the lane of the user whom the client's certificate names.
@@ -25,23 +24,18 @@ func (s *session) enterByCertificate() bool {
 	if !ok {
 		return true
 	}
-	lane := s.router.Lane.As(user)
-	s.server.up.Join(lane)
-	request := resp.AppendCommand(nil, "AUTH", user, password)
-	reply, ok, err := s.server.up.Authenticate(s.ctx, request, user, []byte(password))
-	if ok {
-		s.changeLane(lane)
+	refusal, err := s.login().AsUser(user, password)
+	if refusal == nil && err == nil {
 		return true
 	}
-	s.server.up.Leave(lane)
 	s.end.Set(ending.Refused)
 	if s.ctx.Err() != nil {
 		s.end.Set(ending.Killed)
 		return false
 	}
 	if err == nil {
-		err = errors.New(string(bytes.TrimSpace(reply[1:])))
-		s.answer(reply)
+		err = errors.New(string(bytes.TrimSpace(refusal[1:])))
+		s.answer(refusal)
 	} else {
 		s.fail(merge.NotSent)
 	}

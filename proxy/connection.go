@@ -1,22 +1,15 @@
 package proxy
 
 import (
+	"leash/internal/limits"
 	"leash/lockcmd"
 	"leash/proxy/clients"
 	"leash/proxy/command"
+	"leash/proxy/dial"
 	"leash/proxy/ending"
+	"leash/proxy/login"
 	"leash/proxy/resp"
 	"leash/proxy/subscribers"
-)
-
-// Redis's own messages for commands that Leash answers.
-const (
-	msgHelloNoAuth = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO " +
-		"<proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol " +
-		"version at the same time"
-	msgNoProto     = "NOPROTO unsupported protocol version"
-	msgProtoNumber = "ERR Protocol version is not an integer or out of range"
-	msgNoSelect    = "ERR SELECT is not allowed in cluster mode"
 )
 
 // connectionHandlers are the commands about the connection itself.
@@ -26,11 +19,36 @@ func connectionHandlers() handlers {
 		"ECHO":   (*session).echo,
 		"QUIT":   (*session).quit,
 		"RESET":  (*session).reset,
-		"HELLO":  (*session).hello,
-		"AUTH":   (*session).auth,
-		"SELECT": (*session).selectDB,
+		"HELLO":  onLogin(login.Hello),
+		"AUTH":   onLogin(login.Auth),
+		"SELECT": onLogin(login.Select),
 	}
 }
+
+// onLogin makes a handler of a command by which a client says who it is.
+func onLogin(run func(login.Caller, *command.Command, resp.Command) bool) handler {
+	return func(s *session, c *command.Command, cmd resp.Command) bool { return run(s.login(), c, cmd) }
+}
+
+func (s *session) login() login.Caller {
+	return login.Caller{Session: (*owner)(s), Router: &s.router, Up: s.server.up}
+}
+
+var _ login.Session = (*owner)(nil)
+
+// Admit implements login.Session.
+func (o *owner) Admit(user string) (refusal string) {
+	if (*session)(o).admit(user) {
+		return ""
+	}
+	return o.server.limitText(user, limits.Clients)
+}
+
+// ChangeLane implements login.Session.
+func (o *owner) ChangeLane(lane dial.Lane) { (*session)(o).changeLane(lane) }
+
+// SetName implements login.Session.
+func (o *owner) SetName(name string) { clients.Rename(o, name) }
 
 func (s *session) ping(c *command.Command, cmd resp.Command) bool {
 	switch {
@@ -77,7 +95,7 @@ func (s *session) reset(c *command.Command, cmd resp.Command) bool {
 	s.tracking.Load().Stop()
 	s.endMonitor()
 	s.endCarrier(lockcmd.Release)
-	clients.Rename((*owner)(s), "")
+	(*owner)(s).SetName("")
 	s.unmuteBehind()
 	s.activity.noEvict.Store(false)
 	s.subscriber.Load().Drop()

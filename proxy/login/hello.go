@@ -1,4 +1,4 @@
-package proxy
+package login
 
 import (
 	"fmt"
@@ -6,6 +6,14 @@ import (
 	"leash/proxy/clients"
 	"leash/proxy/command"
 	"leash/proxy/resp"
+)
+
+const (
+	msgHelloNoAuth = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO " +
+		"<proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol " +
+		"version at the same time"
+	msgNoProto     = "NOPROTO unsupported protocol version"
+	msgProtoNumber = "ERR Protocol version is not an integer or out of range"
 )
 
 // helloOptions are the arguments of HELLO after the protocol version.
@@ -16,39 +24,39 @@ type helloOptions struct {
 	named          bool
 }
 
-// hello answers HELLO [2|3 [AUTH user password] [SETNAME name]]
+// Hello answers HELLO [2|3 [AUTH user password] [SETNAME name]]
 // (https://redis.io/docs/latest/commands/hello/). The session moves to the lane of the protocol
 // version and of the user.
-func (s *session) hello(_ *command.Command, cmd resp.Command) bool {
-	lane := s.router.Lane
+func Hello(c Caller, _ *command.Command, cmd resp.Command) bool {
+	lane := c.Router.Lane
 	if len(cmd.Args) >= 2 {
 		version, ok := resp.ParseInt(cmd.Args[1])
 		switch {
 		case !ok:
-			return s.fail(msgProtoNumber)
-		case version != 2 && (version != 3 || !s.server.up.SpeaksRESP3()):
-			return s.fail(msgNoProto)
+			return c.Router.Fail(msgProtoNumber)
+		case version != 2 && (version != 3 || !c.Up.SpeaksRESP3()):
+			return c.Router.Fail(msgNoProto)
 		}
 		lane.RESP3 = version == 3
 	}
 	opts, problem := parseHello(cmd.Args)
 	switch {
 	case problem != "":
-		return s.fail(problem)
+		return c.Router.Fail(problem)
 	case opts.auth:
 		lane.User = string(opts.user)
-		command := resp.AppendCommand(nil, []byte("AUTH"), opts.user, opts.password)
-		return s.authenticate(command, lane, opts.password, func() { s.welcome(opts) })
-	case !s.router.Authenticated():
-		return s.fail(msgHelloNoAuth)
-	case lane != s.router.Lane:
-		if !s.router.Barrier() {
+		request := resp.AppendCommand(nil, []byte("AUTH"), opts.user, opts.password)
+		return c.authenticate(request, lane, opts.password, func() { c.welcome(opts) })
+	case !c.Router.Authenticated():
+		return c.Router.Fail(msgHelloNoAuth)
+	case lane != c.Router.Lane:
+		if !c.Router.Barrier() {
 			return false
 		}
-		s.server.up.Join(lane)
-		s.changeLane(lane)
+		c.Up.Join(lane)
+		c.Session.ChangeLane(lane)
 	}
-	return s.welcome(opts)
+	return c.welcome(opts)
 }
 
 func parseHello(args [][]byte) (o helloOptions, problem string) {
@@ -71,38 +79,32 @@ func parseHello(args [][]byte) (o helloOptions, problem string) {
 }
 
 // welcome writes HELLO's reply, as one Redis would that owns every slot.
-func (s *session) welcome(o helloOptions) bool {
+func (c Caller) welcome(o helloOptions) bool {
 	if o.named {
-		clients.Rename((*owner)(s), string(o.name))
+		c.Session.SetName(string(o.name))
 	}
-	version := s.server.up.Version()
+	version := c.Up.Version()
 	if version == "" { // the embedded Redis does not report it
 		version = command.BuiltinVersion
 	}
-	b, proto := resp.AppendArray(s.scratch[:0], 14), int64(2)
-	if s.router.Lane.RESP3 {
-		b, proto = resp.AppendMap(s.scratch[:0], 7), 3
+	b, proto := resp.AppendArray(nil, 14), int64(2)
+	if c.Router.Lane.RESP3 {
+		b, proto = resp.AppendMap(nil, 7), 3
 	}
 	for _, pair := range [...][2]string{{"server", "redis"}, {"version", version}} {
 		b = resp.AppendBulk(b, pair[0])
 		b = resp.AppendBulk(b, pair[1])
 	}
 	b = resp.AppendInt(resp.AppendBulk(b, "proto"), proto)
-	b = resp.AppendInt(resp.AppendBulk(b, "id"), s.id)
-	for _, pair := range [...][2]string{{"mode", s.server.mode()}, {"role", "master"}} {
+	b = resp.AppendInt(resp.AppendBulk(b, "id"), c.Router.ID)
+	mode := "standalone" // clients read from it whether keys must share a slot, and whether there are databases
+	if c.Router.OnCluster() {
+		mode = "cluster"
+	}
+	for _, pair := range [...][2]string{{"mode", mode}, {"role", "master"}} {
 		b = resp.AppendBulk(b, pair[0])
 		b = resp.AppendBulk(b, pair[1])
 	}
 	b = append(resp.AppendBulk(b, "modules"), resp.EmptyArray...)
-	s.scratch = b
-	return s.answer(b)
-}
-
-// mode is the field mode of HELLO's reply. Clients read from it whether keys of one command must
-// share a slot, and whether there are databases.
-func (s *Server) mode() string {
-	if s.up.Topology().Cluster() {
-		return "cluster"
-	}
-	return "standalone"
+	return c.Router.Answer(b)
 }
