@@ -1,4 +1,4 @@
-// Package login is who a client is: HELLO, AUTH and SELECT, and the user whom its certificate names.
+// Package login is who a client is: HELLO, AUTH, SELECT, and the user whom its certificate names.
 // Each of them moves the session to another lane, if Redis accepts that.
 package login
 
@@ -44,8 +44,8 @@ func Auth(c Caller, about *command.Command, cmd resp.Command) bool {
 }
 
 // authenticate moves the session to a lane if Redis accepts the password of the lane's user. It
-// answers with Redis's reply to the request. If Redis accepts and accepted is not nil, accepted answers
-// instead.
+// answers with Redis's reply to the request. If Redis accepts and accepted is not nil, accepted
+// answers instead.
 func (c Caller) authenticate(request []byte, lane dial.Lane, password []byte, accepted func()) bool {
 	if !c.Router.Barrier() {
 		return false
