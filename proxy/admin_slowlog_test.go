@@ -98,7 +98,7 @@ func TestSlowlogCommands(t *testing.T) {
 	want(t, client, "+OK\r\n", "SET", "n", "1")
 	want(t, client, ":0\r\n", "LEASH", "SLOWLOG", "LEN")
 	for args, reply := range map[string][]string{
-		msgSlowCount: {"GET", "x"},
+		"ERR count should be greater than or equal to -1":                                        {"GET", "x"},
 		"ERR unknown subcommand or wrong number of arguments for 'GET'. Try LEASH SLOWLOG HELP.": {"GET", "1", "2"},
 		"ERR unknown subcommand or wrong number of arguments for 'len'. Try LEASH SLOWLOG HELP.": {"len", "1"},
 	} {

@@ -174,15 +174,15 @@ func TestAdminErrors(t *testing.T) {
 		"LEASH HOLDS order:*":       "ERR syntax error",
 		"LEASH WAITERS LIMIT x 1":   "ERR value is not an integer or out of range",
 		"LEASH WAITERS LIMIT -1 1":  "ERR value is not an integer or out of range",
-		"LEASH HOLDS LIMIT 0 -1":    msgListed,
-		"LEASH HOLDS LIMIT 0 10001": msgListed,
+		"LEASH HOLDS LIMIT 0 -1":    "ERR LIMIT count is out of range, it should be between 0 and 10000",
+		"LEASH HOLDS LIMIT 0 10001": "ERR LIMIT count is out of range, it should be between 0 and 10000",
 		"LEASH CONFIG GET":          "ERR wrong number of arguments for 'leash|config' command",
 		"LEASH CONFIG SET a":        "ERR syntax error",
 		"LEASH CONFIG SET a b c":    "ERR syntax error",
 		"LEASH CONFIG REWRITE x":    "ERR unknown subcommand 'REWRITE'. Try LEASH HELP.",
-		"LEASH LOGLEVEL loud":       msgLogLevel,
+		"LEASH LOGLEVEL loud":       "ERR the level is not one of debug, info, warn, error",
 		"LEASH LOGLEVEL warn x":     "ERR wrong number of arguments for 'leash|loglevel' command",
-		"LEASH DRAIN":               msgNoStop,
+		"LEASH DRAIN":               "ERR this Leash cannot be stopped by a command",
 	} {
 		want(t, client, "-"+reply+"\r\n", strings.Fields(args)...)
 	}

@@ -7,6 +7,7 @@ import (
 	"leash/proxy/call"
 	"leash/proxy/command"
 	"leash/proxy/commandinfo"
+	"leash/proxy/operators"
 	"leash/proxy/resp"
 	"leash/proxy/route"
 	"leash/proxy/scripts"
@@ -33,7 +34,6 @@ var classHandlers = map[command.Class]handler{
 func handlersOf(t command.Table) []handler {
 	own := handlers{}
 	for _, family := range []handlers{
-		adminHandlers(),
 		blockingHandlers(),
 		clientHandlers(),
 		clusterHandlers(),
@@ -42,6 +42,7 @@ func handlersOf(t command.Table) []handler {
 		infoHandlers(),
 		masterHandlers(),
 		monitorHandlers(),
+		operatorHandlers(),
 		pubsubHandlers(),
 		scriptHandlers(),
 		slowlogHandlers(),
@@ -83,6 +84,19 @@ func scriptHandlers() handlers {
 	for name, run := range scripts.Commands() {
 		all[name] = func(s *session, c *command.Command, cmd resp.Command) bool {
 			return run(&s.router, &s.server.scripts, c, cmd)
+		}
+	}
+	return all
+}
+
+// operatorHandlers are the commands of LEASH.
+func operatorHandlers() handlers {
+	all := handlers{}
+	for name, run := range operators.Commands() {
+		all[name] = func(s *session, c *command.Command, cmd resp.Command) bool {
+			s.updateDescription()
+			by := operators.Caller{Leash: &s.server.leash, Router: &s.router, Client: s.clientName(), User: s.user()}
+			return run(by, c, cmd)
 		}
 	}
 	return all

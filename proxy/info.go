@@ -36,10 +36,10 @@ func (o *owner) Own() map[string]string {
 }
 
 // Fields implements info.Leash.
-func (o *owner) Fields(line func(name string, value any)) { o.server.infoFields(line) }
+func (o *owner) Fields(line func(name string, value any)) { o.server.Fields(line) }
 
-// infoFields gives every field of the section to line, in order. A value is a string or an integer.
-func (s *Server) infoFields(line func(name string, value any)) {
+// Fields gives every field of INFO leash to line, in order. A value is a string or an integer.
+func (s *Server) Fields(line func(name string, value any)) {
 	line("version", s.cfg.Version)
 	line("uptime_in_seconds", int(s.uptime().Seconds()))
 	line("upstream_mode", s.up.Mode())

@@ -21,6 +21,7 @@ import (
 	"leash/proxy/cluster"
 	"leash/proxy/command"
 	"leash/proxy/dial"
+	"leash/proxy/operators"
 	"leash/proxy/pubsub"
 	"leash/proxy/rights"
 	"leash/proxy/scan"
@@ -66,7 +67,7 @@ type Config struct {
 	UserOf func(tls.ConnectionState) (user, password string, ok bool)
 	// Certificates are those that INFO tells about.
 	Certificates []*tlsfiles.Source
-	Process      ProcessSettings // for LEASH CONFIG; if nil, there are no settings
+	Process      operators.ProcessSettings // for LEASH CONFIG; if nil, there are no settings
 	// Stop makes Serve's ctx end, for LEASH DRAIN. It does not block. nil: the command is refused.
 	Stop func()
 }
@@ -97,7 +98,7 @@ type Server struct {
 
 	protectedWarnLimiter intervalLimiter
 
-	listing chan struct{} // size 1: a list of LEASH is being made
+	leash   operators.Leash
 	scans   scan.Scans
 	stats   stats
 	garbage garbage
@@ -139,7 +140,6 @@ func New(cfg Config, up *upstream.Upstream, locks *lockcmd.Service, exchange *pu
 		commands: table, handlers: handlersOf(table),
 		sessions: make(map[*session]struct{}),
 		changed:  make(chan struct{}),
-		listing:  make(chan struct{}, 1),
 		garbage:  garbage{wake: make(chan struct{}, 1)},
 		started:  time.Now(),
 	}
@@ -147,6 +147,8 @@ func New(cfg Config, up *upstream.Upstream, locks *lockcmd.Service, exchange *pu
 	s.settings.Store(s.cfg.settings())
 	s.relaying.Nodes, s.relaying.Commands, s.relaying.Script, s.relaying.Log = up, table, s.scripts.Find, log
 	s.relaying.Slow = slowlog.New(s.cfg.SlowerThan, s.cfg.SlowLength)
+	s.leash.Server, s.leash.Locks, s.leash.Slow, s.leash.Log = s, locks, s.relaying.Slow, log
+	s.leash.Settings, s.leash.Stop, s.leash.Commands = s.cfg.Process, cfg.Stop, table["LEASH"].Own.Subs
 	s.users = limits.New(cfg.UserLimits)
 	s.addresses = limits.New(limits.Limits{limits.Clients: int64(cfg.AddressClients)})
 	s.memory.init(cfg.MaxMemory)
@@ -171,7 +173,7 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.SlowerThan, 10*time.Millisecond)
 	setDefault(&c.SlowLength, 128)
 	if c.Process == nil {
-		c.Process = noSettings{}
+		c.Process = operators.NoSettings{}
 	}
 	return c
 }

@@ -8,13 +8,14 @@ import (
 
 	"leash/lockcmd"
 	"leash/proxy"
+	"leash/proxy/clients"
 	"leash/proxy/upstream"
 )
 
 // Server is what the console reads of the clients. *proxy.Server is one.
 type Server interface {
 	Figures() proxy.Figures
-	SearchClients(text string, first, count int) (found int, clients []proxy.ClientView)
+	SearchClients(text string, first, count int) (found int, clients []clients.View)
 	Nodes() []upstream.NodeView
 	KillClient(id int64) bool
 }

@@ -15,6 +15,7 @@ import (
 
 	"leash/lockcmd"
 	"leash/proxy"
+	"leash/proxy/clients"
 	"leash/proxy/upstream"
 )
 
@@ -43,8 +44,8 @@ func (f *fake) Nodes() []upstream.NodeView {
 	return []upstream.NodeView{{Addr: "10.0.0.1:6379", Role: "master", Usable: true, SharedLinks: 2}}
 }
 
-func (f *fake) SearchClients(text string, first, count int) (int, []proxy.ClientView) {
-	return 1, []proxy.ClientView{{ID: 5, Name: text + fmt.Sprint(first, count), Age: time.Second}}
+func (f *fake) SearchClients(text string, first, count int) (int, []clients.View) {
+	return 1, []clients.View{{ID: 5, Name: text + fmt.Sprint(first, count), Age: time.Second}}
 }
 
 func (f *fake) SearchHolds(search lockcmd.HoldSearch) lockcmd.HoldList {

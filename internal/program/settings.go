@@ -166,14 +166,14 @@ func logChanges(changes []config.Change, log *slog.Logger) {
 	}
 }
 
-// All implements proxy.ProcessSettings.
+// All implements operators.ProcessSettings.
 func (l *liveSettings) All() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.current.Settings()
 }
 
-// Set implements proxy.ProcessSettings.
+// Set implements operators.ProcessSettings.
 func (l *liveSettings) Set(pairs []string, log *slog.Logger) error {
 	_, err := l.change(func(now config.Config) (config.Config, error) { return now.Set(pairs) }, log)
 	return err

@@ -96,3 +96,6 @@ func (l *Log) Reset() {
 	defer l.mu.Unlock()
 	l.entries = nil
 }
+
+// Listed is the number of entries that a client gets who asks for no other number.
+const Listed = 10

@@ -1,10 +1,11 @@
-package proxy
+package operators
 
 import (
 	"cmp"
 	"slices"
 
 	"leash/lockcmd"
+	"leash/proxy/clients"
 	"leash/proxy/command"
 	"leash/proxy/pubsub"
 	"leash/proxy/resp"
@@ -63,81 +64,64 @@ type list struct {
 
 // listing makes a handler of a command that lists something. One list is made at a time, because it
 // visits all clients or holds; the others wait.
-func listing(find func(*session, listOptions) list) handler {
-	return func(s *session, _ *command.Command, cmd resp.Command) bool {
+func listing(find func(Caller, listOptions) list) Run {
+	return func(by Caller, _ *command.Command, cmd resp.Command) bool {
 		o, problem := parseListOptions(cmd.Args[2:])
 		if problem != "" {
-			return s.fail(problem)
-		}
-		select {
-		case s.server.listing <- struct{}{}:
-		case <-s.ctx.Done():
-			return false
+			return by.Router.Fail(problem)
 		}
 		l := func() list {
-			defer func() { <-s.server.listing }()
-			return find(s, o)
+			by.listing.Lock()
+			defer by.listing.Unlock()
+			return find(by, o)
 		}()
-		b := resp.AppendBulk(resp.AppendPairs(nil, s.router.Lane.RESP3, 2), "found")
+		b := resp.AppendBulk(resp.AppendPairs(nil, by.Router.Lane.RESP3, 2), "found")
 		b = resp.AppendBulk(resp.AppendInt(b, int64(l.found)), l.name)
-		return s.answer(append(resp.AppendArray(b, l.records), l.bytes...))
+		return by.Router.Answer(append(resp.AppendArray(b, l.records), l.bytes...))
 	}
 }
 
-// adminSessions answers LEASH SESSIONS. The pattern is for the address, the name and the user.
-func (s *session) adminSessions(o listOptions) list {
-	s.updateDescription()
-	found, clients := s.server.clientViews(func(v *ClientView) bool {
+// sessions answers LEASH SESSIONS. The pattern is for the address, the name and the user.
+func sessions(by Caller, o listOptions) list {
+	found, shown := by.Server.FindClients(func(v *clients.View) bool {
 		return o.matches(v.Addr, v.Name, v.User)
 	}, o.first, o.count)
-	l := list{found: found, name: "sessions", records: len(clients)}
-	for _, v := range clients {
-		l.bytes = record(l.bytes, s.router.Lane.RESP3, "id", v.ID, "addr", v.Addr, "name", v.Name, "user", v.User,
+	l := list{found: found, name: "sessions", records: len(shown)}
+	for _, v := range shown {
+		l.bytes = record(l.bytes, by.Router.Lane.RESP3, "id", v.ID, "addr", v.Addr, "name", v.Name, "user", v.User,
 			"library", v.Library, "command", v.Command, "flags", v.Flags, "db", v.DB, "age-ms", v.Age,
 			"idle-ms", min(v.Idle, v.Age), "holds", v.Holds, "input-bytes", v.Input, "output-bytes", v.Output)
 	}
 	return l
 }
 
-// adminHolds answers LEASH HOLDS. The pattern is for the key.
-func (s *session) adminHolds(o listOptions) list {
+// holds answers LEASH HOLDS. The pattern is for the key.
+func holds(by Caller, o listOptions) list {
 	search := lockcmd.HoldSearch{By: lockcmd.ByGrant, First: o.first, Count: o.count}
 	if o.pattern != "" {
 		search.Match = func(key string) bool { return o.matches(key) }
 	}
-	holds := s.server.locks.SearchHolds(search)
-	l := list{found: holds.Found, name: "holds", records: len(holds.Holds)}
-	for _, v := range holds.Holds {
-		l.bytes = record(l.bytes, s.router.Lane.RESP3, "key", v.Key, "db", v.DB, "mode", v.Mode, "owner", v.Owner,
+	found := by.Locks.SearchHolds(search)
+	l := list{found: found.Found, name: "holds", records: len(found.Holds)}
+	for _, v := range found.Holds {
+		l.bytes = record(l.bytes, by.Router.Lane.RESP3, "key", v.Key, "db", v.DB, "mode", v.Mode, "owner", v.Owner,
 			"token", v.Token, "holds", v.Count, "age-ms", v.Age, "ttl-ms", max(v.Left, 0), "leased", v.Lease,
 			"client", v.Client, "client-id", v.ClientID, "waiters", v.Waiters)
 	}
 	return l
 }
 
-// waiting is a session whose command waits.
-type waiting struct {
-	session *session
-	lockcmd.WaiterView
-}
-
-// adminWaiters answers LEASH WAITERS. The pattern is for the key.
-func (s *session) adminWaiters(o listOptions) list {
-	var all []waiting
-	for _, one := range s.server.sortedSessions() {
-		if c := one.carrier(); c != nil {
-			if v, ok := c.Waiting(); ok && o.matches(v.Key) {
-				all = append(all, waiting{one, v})
-			}
-		}
-	}
-	slices.SortStableFunc(all, func(a, b waiting) int { return cmp.Compare(b.Waited, a.Waited) })
+// waiters answers LEASH WAITERS. The pattern is for the key.
+func waiters(by Caller, o listOptions) list {
+	all := by.Server.Waiters()
+	all = slices.DeleteFunc(all, func(w Waiter) bool { return !o.matches(w.Key) })
+	slices.SortStableFunc(all, func(a, b Waiter) int { return cmp.Compare(b.Waited, a.Waited) })
 	first := min(o.first, len(all))
 	shown := all[first:min(first+o.count, len(all))]
 	l := list{found: len(all), name: "waiters", records: len(shown)}
 	for _, w := range shown {
-		l.bytes = record(l.bytes, s.router.Lane.RESP3, "key", w.Key, "db", w.DB, "mode", w.Mode, "owner", w.Owner,
-			"waited-ms", w.Waited, "client", w.session.clientName(), "client-id", w.session.id)
+		l.bytes = record(l.bytes, by.Router.Lane.RESP3, "key", w.Key, "db", w.DB, "mode", w.Mode, "owner", w.Owner,
+			"waited-ms", w.Waited, "client", w.Client, "client-id", w.ClientID)
 	}
 	return l
 }
