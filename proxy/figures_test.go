@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -63,6 +64,7 @@ func TestFiguresKnowWhetherRedisAnswers(t *testing.T) {
 	if u := l.Figures().Upstream; u.Masters != 1 || u.Usable != 1 {
 		t.Errorf("got %+v", u)
 	}
+	eventually(t, "it answers", func() bool { return l.Answers(t.Context()) })
 	if err := server.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -72,4 +74,36 @@ func TestFiguresKnowWhetherRedisAnswers(t *testing.T) {
 	}
 	eventually(t, "it is ready", l.Ready)
 	eventually(t, "a PING is timed", func() bool { return l.Figures().Upstream.RoundTrips.Sum > time.Duration(0) })
+}
+
+// TestAnswersAsksSilentMasters checks that masters which are connected and say nothing count as
+// away long before their connections are given up, and that one that answers is enough.
+func TestAnswersAsksSilentMasters(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Masters: 3})
+	l := startLeash(t, cluster.Addrs(), func(o *options) { o.up.UpstreamTimeout = time.Hour })
+	eventually(t, "all masters answer", func() bool { return l.Figures().Upstream.Usable == 3 })
+	masters := cluster.Masters()
+	for _, m := range masters[1:] {
+		if err := m.Pause(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "two are silent", func() bool { return l.Figures().Upstream.Usable == 1 })
+	answers := func() bool { return l.Answers(t.Context()) }
+	eventually(t, "one master is enough", answers)
+	if err := masters[0].Pause(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "no master answers", func() bool { return !answers() })
+	eventually(t, "Ready knows it, too", func() bool { return !l.Ready() })
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if l.Answers(ended) {
+		t.Error("no master answers, and nobody waits")
+	}
+	if err := masters[2].Resume(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a master answers again", answers)
 }

@@ -27,8 +27,8 @@ func (s *Server) routes() http.Handler {
 }
 
 // readyz answers whether clients can work now.
-func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
-	if s.cfg.Ready() {
+func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
+	if s.cfg.Ready(r.Context()) {
 		say(w, http.StatusOK, "ok\n")
 		return
 	}

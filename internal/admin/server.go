@@ -28,11 +28,11 @@ type Config struct {
 	Metrics http.Handler // of /metrics
 	// WriteToken allows the same as Token, and what changes something; empty: nobody may do that.
 	WriteToken string
-	Exposed    bool         // other machines reach the port; then there is no API without a token
-	API        http.Handler // of /api/; nil: there is none
-	Page       http.Handler // of / and /console/, for everybody; nil: there is none
-	OnStop     func()       // called when the port begins to stop, to end long requests; may be nil
-	Ready      func() bool  // must not block
+	Exposed    bool                       // other machines reach the port; then there is no API without a token
+	API        http.Handler               // of /api/; nil: there is none
+	Page       http.Handler               // of / and /console/, for everybody; nil: there is none
+	OnStop     func()                     // called when the port begins to stop, to end long requests; may be nil
+	Ready      func(context.Context) bool // for /readyz; must not block for longer than a second
 	Log        *slog.Logger
 }
 

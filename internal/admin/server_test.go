@@ -32,7 +32,7 @@ func start(t *testing.T, token string, change func(*Server, net.Listener) net.Li
 	t.Helper()
 	p := &port{}
 	p.Server = New(Config{
-		Token: token, Ready: p.ready.Load, Log: slog.New(slog.DiscardHandler),
+		Token: token, Ready: func(context.Context) bool { return p.ready.Load() }, Log: slog.New(slog.DiscardHandler),
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "series 1\n") }),
 	})
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -172,7 +172,7 @@ func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
 func TestRunningRequestsStay(t *testing.T) {
 	running, goOn := make(chan struct{}), make(chan struct{})
 	p := start(t, "", func(s *Server, ln net.Listener) net.Listener {
-		s.cfg.Ready = func() bool { running <- struct{}{}; <-goOn; return true }
+		s.cfg.Ready = func(context.Context) bool { running <- struct{}{}; <-goOn; return true }
 		s.connections.limit = 2
 		return ln
 	})
@@ -258,7 +258,7 @@ func TestRunEnds(t *testing.T) {
 // TestAPanicEndsOnlyItsRequest checks the answer of a handler that panics.
 func TestAPanicEndsOnlyItsRequest(t *testing.T) {
 	p := start(t, "", func(s *Server, ln net.Listener) net.Listener {
-		s.cfg.Ready = func() bool { panic("no") }
+		s.cfg.Ready = func(context.Context) bool { panic("no") }
 		return ln
 	})
 	p.want(t, 500, "/readyz", "")

@@ -64,7 +64,7 @@ var families = []family{
 		func(v *values) int64 { return v.Upstream.ConnectionsLost }),
 	single(counter, "leash_upstream_logins_refused_total", "Logins of Leash's own user whose password Redis has refused.",
 		func(v *values) int64 { return v.Upstream.LoginsRefused }),
-	times("leash_upstream_round_trip_seconds", "Time of a PING to a node of Redis, one a second for each node.",
+	times("leash_upstream_round_trip_seconds", "Time of a PING to a node of Redis, at least one a second for each node.",
 		func(v *values) histogram.Snapshot { return v.Upstream.RoundTrips }),
 	single(gauge, "leash_subscriptions", "Subscriptions of clients.",
 		func(v *values) int { return v.Subscriptions.Listeners }),

@@ -54,7 +54,7 @@ func startAdmin(ctx context.Context, cfg config.Config, c certificates, audit *a
 	a.console = console.New(console.Config{Version: config.Version(), Backend: a.backend.Load, Ready: a.ready, Log: log})
 	port := admin.New(admin.Config{
 		Token: string(cfg.AdminToken), WriteToken: string(cfg.AdminWriteToken), Exposed: !admin.IsLoopback(addr),
-		Metrics: a.metrics(c), Ready: a.ready, API: a.console.API(), Page: a.console.Page(), OnStop: a.console.Close, Log: log,
+		Metrics: a.metrics(c), Ready: a.answers, API: a.console.API(), Page: a.console.Page(), OnStop: a.console.Close, Log: log,
 	})
 	end := background(func(ctx context.Context) error {
 		if err := port.Run(ctx, ln); err != nil { // the locks are more important than this port
@@ -80,10 +80,16 @@ func (a *adminPort) show(server *proxy.Server, locks *lockcmd.Service) {
 	}
 }
 
-// ready reports whether clients can work now.
+// ready reports whether clients can work now. It does not block.
 func (a *adminPort) ready() bool {
 	server := a.server.Load()
-	return server != nil && a.ctx.Err() == nil && server.Ready()
+	return server != nil && server.Ready() && a.ctx.Err() == nil
+}
+
+// answers is ready, but asks Redis if necessary, for 0.9 s at most.
+func (a *adminPort) answers(ctx context.Context) bool {
+	server := a.server.Load()
+	return server != nil && server.Answers(ctx) && a.ctx.Err() == nil
 }
 
 // figures returns the figures of the server, if there is one yet.

@@ -5,5 +5,5 @@ import "time"
 var started = time.Now()
 
 // Now returns the time since the start of the process by the monotonic clock. It takes half as long
-// as time.Now. It is for the slow log, so it is read once for all that is read or written together.
+// as time.Now. The slow log reads it once for all that is read or written together.
 func Now() time.Duration { return time.Since(started) }

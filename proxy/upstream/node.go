@@ -14,8 +14,8 @@ import (
 	"leash/proxy/resp"
 )
 
-// Leash sends a PING every second. A node is unresponsive when it sends nothing for suspectAfter,
-// and lost after Config.UpstreamTimeout.
+// Leash sends a PING every second, and when Answers wants one. A node is unresponsive when it sends
+// nothing for suspectAfter, and lost after Config.UpstreamTimeout.
 const (
 	pingInterval = time.Second
 	suspectAfter = 3 * time.Second
@@ -35,6 +35,11 @@ type Node struct {
 	cancel       context.CancelCauseFunc
 	unresponsive atomic.Bool // silent or unreachable for longer than suspectAfter
 	usable       atomic.Bool // its last PING had an answer, on a connection that lives
+
+	// For listen, in nanoseconds of Now: when the oldest PING without an answer was sent, 0 for
+	// none, and when the last answer came.
+	asked, heard atomic.Int64
+	wanted       chan struct{} // size 1: a PING is wanted at once
 
 	busy       atomic.Bool  // the last answer was that it runs a slow script
 	unfitUntil atomic.Int64 // Unix nanoseconds; no reads from it before then
@@ -169,6 +174,7 @@ func (n *Node) watch() {
 			failing = time.Time{}
 			err = n.listen(conn)
 			n.usable.Store(false)
+			n.up.answers.came()
 			conn.Close()
 		}
 		n.notePing(nil)
@@ -194,41 +200,32 @@ func (n *Node) watch() {
 // listen sends PINGs on conn until it breaks or is silent for too long. Any byte counts as an
 // answer, also -NOAUTH, -LOADING and -BUSY.
 func (n *Node) listen(conn net.Conn) error {
-	var heard atomic.Int64 // time of the last answer since start, monotonic
-	start := time.Now()
+	start := Now()
+	n.asked.Store(0)
 	ended := make(chan error, 1)
 	stop := context.AfterFunc(n.ctx, guard.Func(n.up.log, "end of a node", func() { conn.Close() }))
 	defer stop()
-	var asked atomic.Int64 // time of the PING in flight; 0: none
 	go func() {
-		ended <- guard.Call(n.up.log, "liveness reader", func() error {
-			return readAll(conn, func(reply []byte) {
-				n.notePing(reply)
-				n.usable.Store(!resp.HasCode(reply, "LOADING"))
-				now := int64(time.Since(start))
-				heard.Store(now)
-				if sent := asked.Swap(0); sent != 0 {
-					n.measured(time.Duration(now - sent))
-				}
-			})
-		})
+		ended <- guard.Call(n.up.log, "liveness reader", func() error { return readAll(conn, n.answered) })
 	}()
 
 	next := time.NewTimer(pingInterval)
 	defer next.Stop()
 	for {
 		conn.SetWriteDeadline(time.Now().Add(pingInterval))
-		asked.CompareAndSwap(0, int64(time.Since(start))+1)
+		n.asked.CompareAndSwap(0, int64(Now()))
 		_, _ = conn.Write(dial.PingRequest) // if the connection is broken, the reader ends
 		select {
 		case err := <-ended:
 			return err
-		case now := <-next.C:
-			n.sweepIdle(now)
-			n.sweepSecondLinks(now)
+		case <-next.C:
+		case <-n.wanted:
 		}
-		silence := time.Since(start) - time.Duration(heard.Load())
-		left := n.up.Timeout() - silence // a call waits at most UpstreamTimeout
+		n.sweepIdle(time.Now())
+		n.sweepSecondLinks(time.Now())
+		heard := time.Duration(n.heard.Load())
+		silence := Now() - max(start, heard)
+		left := n.up.cfg.UpstreamTimeout - silence // a call waits at most UpstreamTimeout
 		next.Reset(min(pingInterval, left))
 		switch {
 		case left <= 0:
@@ -240,11 +237,23 @@ func (n *Node) listen(conn net.Conn) error {
 			n.logLost(errSilent)
 			n.breakReaders()
 			n.up.Refresh()
-		case heard.Load() > 0: // only after an answer: a hung process accepts connections too
+		case heard > start: // only after an answer: a hung process accepts connections too
 			n.unresponsive.Store(false)
 			n.up.logBack(n.Addr)
 		}
 	}
+}
+
+// answered handles an answer to a PING of listen.
+func (n *Node) answered(reply []byte) {
+	n.notePing(reply)
+	now := int64(Now())
+	n.usable.Store(!resp.HasCode(reply, "LOADING"))
+	n.heard.Store(now)
+	if sent := n.asked.Swap(0); sent != 0 {
+		n.measured(time.Duration(now - sent))
+	}
+	n.up.answers.came()
 }
 
 func readAll(conn net.Conn, heard func(reply []byte)) error {

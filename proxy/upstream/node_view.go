@@ -38,7 +38,7 @@ func (u *Upstream) NodeViews() (views []NodeView) {
 func (n *Node) view(t *Topology) NodeView {
 	v := NodeView{
 		Addr: n.Addr, Role: "replica", Busy: n.busy.Load(), RoundTrip: time.Duration(n.roundTrip.Load()),
-		Usable: n.usable.Load() && !n.unresponsive.Load(),
+		Usable: n.answers(),
 	}
 	n.mu.Lock()
 	left := !n.retired.IsZero()

@@ -115,7 +115,7 @@ func (u *Upstream) node(addr string) *Node {
 	if n != nil {
 		return n
 	}
-	n = &Node{Addr: addr, up: u, links: make(map[dial.Lane]*Link)}
+	n = &Node{Addr: addr, up: u, links: make(map[dial.Lane]*Link), wanted: make(chan struct{}, 1)}
 	n.ctx, n.cancel = context.WithCancelCause(u.ctx)
 	u.nodes[addr] = n
 	if !u.stopped {

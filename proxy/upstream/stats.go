@@ -25,7 +25,7 @@ type Stats struct {
 	PinsRefused     int64 // pinned links that were refused because of the limit
 	ConnectionsLost int64 // connections that Redis or the network has ended
 	LoginsRefused   int64 // logins of Leash's own user whose password Redis refused
-	// the times of the PINGs, one a second to each node
+	// the times of the PINGs, at least one a second to each node
 	RoundTrips histogram.Snapshot
 }
 
@@ -64,8 +64,9 @@ func (l *Link) count(s *Stats) {
 	}
 }
 
-// Usable reports whether a master answers. A master whose connection breaks counts as unusable at
-// once, one that is silent after some seconds. Before Connect has returned, no master is usable.
+// Usable reports whether a master has answered its last PING. A master whose connection breaks
+// counts as unusable at once, one that is silent within 2 s; Answers knows it earlier. Before
+// Connect has returned, no master is usable. Usable does not block.
 func (u *Upstream) Usable() bool {
 	t := u.Topology()
 	return t != nil && t.usable() > 0
@@ -74,7 +75,7 @@ func (u *Upstream) Usable() bool {
 // usable is how many masters answer.
 func (t *Topology) usable() (n int) {
 	for _, m := range t.masters {
-		if m.usable.Load() && !m.unresponsive.Load() {
+		if m.answers() {
 			n++
 		}
 	}

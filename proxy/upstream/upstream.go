@@ -82,6 +82,7 @@ type Upstream struct {
 	pinLimit     atomic.Int64              // Config.MaxPinned as it is now
 	busy         atomic.Int64              // nodes that run a slow script
 	stats        counters
+	answers      answers
 	version      string // redis_version, set by Connect
 	maxBulk      int64  // proto-max-bulk-len, set by Connect
 	maxClients   int    // maxclients, set by Connect; 0 for unknown
