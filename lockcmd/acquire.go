@@ -8,6 +8,7 @@ import (
 	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 	"leash/lockcmd/wait"
+	"leash/proxy/resp"
 	"leash/renewal"
 )
 
@@ -164,15 +165,10 @@ func (c *Carrier) lockOwnHold(opts acquireOptions) (own *hold.Hold, ok bool) {
 
 func (c *Carrier) replyAcquire(ctx context.Context, dst []byte, a *acquisition, r result) []byte {
 	h, r := a.conclude(ctx, r)
-	switch {
-	case h != nil:
+	if h != nil {
 		return appendInt(dst, h.Token)
-	case r.text == "":
-		return c.taken(dst)
-	case r.kind == failed:
-		return appendError(dst, r.text)
 	}
-	return c.timeout(dst, r.text)
+	return c.replyTaken(dst, r, resp.NilBulk)
 }
 
 // conclude settles an acquisition whose result is r. A grant becomes a hold of the carrier. What
@@ -210,10 +206,16 @@ func (c *Carrier) timeout(dst []byte, msg string) []byte {
 	return appendError(dst, msg)
 }
 
-// taken answers that the lock is taken, and counts that.
-func (c *Carrier) taken(dst []byte) []byte {
+// replyTaken answers a result without a grant: its error, or that the lock is taken.
+func (c *Carrier) replyTaken(dst []byte, r result, taken string) []byte {
+	switch {
+	case r.kind == failed:
+		return appendError(dst, r.text)
+	case r.text != "":
+		return c.timeout(dst, r.text)
+	}
 	c.service.stats.taken.Add(1)
-	return appendNil(dst)
+	return append(dst, taken...)
 }
 
 // wasExtended asks Redis how long h lasts, a lease that is over and whose requests the caller has

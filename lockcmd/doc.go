@@ -32,7 +32,7 @@
 //     the key is the lease. Leash adds the field "leash" with the record.
 //   - A read-write lock is a hash with the field "mode". Its records are in a second hash,
 //     {name}:leash. A hold that is over may still have its field there (script/lua/rw.lua).
-//   - Semaphores (permit.go), counters (counter.go) and latches (latch.go) have Redisson's keys.
+//   - Semaphores (permits.go), counters (semaphore.go) and latches (latch.go) have Redisson's keys.
 //     Counters and latches have no owners, so there are no holds of them and nothing to undo.
 //
 // Lua scripts make all changes. An acquire that nobody disputes takes one call, and so does its
@@ -58,7 +58,7 @@
 //
 // LOCK.MACQUIRE takes ordinary holds, which the client learns of when there are enough. Without
 // QUORUM it takes them in the order of their names, and keeps those it has while it waits for the
-// next one. With QUORUM it tries all at a time (parallel_attempt.go, quorum.go), and keeps nothing
+// next one. With QUORUM it tries all at a time (quorum.go), and keeps nothing
 // between two attempts. The holds of a quorum stay together as a group (hold/group.go). They
 // are lost when too few are left.
 //
@@ -68,15 +68,15 @@
 //	afterwards.go                     what follows from that and needs Redis
 //	release.go, release_request.go    the owner releases it on its connection
 //	remote_release.go                 ... on another connection or another Leash
-//	hold/carrier.go, end_all.go       its connection has ended
+//	hold/carrier.go                   its connection has ended
 //	hold/loss.go                      it is lost: the connection is closed, or gets LOCKLOST
-//	loss.go                           which command is answered with LOCKLOST
+//	loss.go                           which command is answered with LOCKLOST; why Redis does not
+//	                                  have the hold, by its tombstone
 //	hold/limits.go, limits.go         MAXHOLD or IDLE is over
 //	break_lock.go                     LOCK.BREAK
 //	hold/validity.go                  its LEASE is over
 //	hold/notices.go, wait.go          pushes (LOCK.NOTIFY)
 //	awaitloss.go, hold/watch.go        commands that wait for the end of a hold
-//	missing.go                        why Redis does not have it, by its tombstone
 //	events.go                         messages of other Leashes
 //
 // The package event has the messages between Leashes, the tombstones, and the subscribed channels.
@@ -84,8 +84,8 @@
 // # Failover
 //
 // A new master may lack holds. The package failover finds out which master is new, and explains the
-// grace period, in which it grants nothing. restore.go writes missing holds back. repair.go and
-// release_repair.go correct older states. In a slot that moves, script/release_keys.go releases.
+// grace period, in which it grants nothing. restore.go writes missing holds back. repair.go
+// corrects older states. In a slot that moves, script/release_keys.go releases.
 //
 // # Concurrency
 //

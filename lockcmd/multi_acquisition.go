@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"leash/internal/guard"
 	"leash/lockcmd/hold"
+	"leash/lockcmd/script"
 )
 
 // multiAcquisition collects the holds of one MACQUIRE. What it gets are holds of the carrier at
@@ -178,19 +178,11 @@ func (ma *multiAcquisition) switchToLease() result {
 	if !ma.switchesToLease() {
 		return result{kind: granted}
 	}
-	errs := make([]error, len(ma.holds))
-	var wg sync.WaitGroup
-	room := make(chan struct{}, endWorkers)
-	for i, h := range ma.holds {
-		room <- struct{}{}
-		wg.Go(func() {
-			errs[i] = guard.Call(ma.carrier.service.log, "lease", func() error {
-				return ma.carrier.service.switchToLease(h, ma.group, ma.keys[i].ttl, ma.deadline())
-			})
-			<-room
-		})
-	}
-	wg.Wait()
+	s, errs := ma.carrier.service, make([]error, len(ma.holds))
+	s.inParallel(len(errs), func(i int) {
+		errs[i] = script.ErrUnknown // in case of a panic
+		errs[i] = s.switchToLease(ma.holds[i], ma.group, ma.keys[i].ttl, ma.deadline())
+	})
 	for _, err := range errs {
 		if err != nil {
 			r := failure(err)
@@ -238,13 +230,7 @@ func (ma *multiAcquisition) drop(from int) {
 	if !dropped || !s.spawn(func() { back.Wait(); close(done) }) {
 		return
 	}
-	timer := time.NewTimer(hold.EndTimeout)
-	defer timer.Stop()
-	select {
-	case <-done:
-	case <-timer.C:
-	case <-s.redis.Stopped:
-	}
+	s.awaitEnd(done)
 }
 
 // beginWait counts the command as waiting, once.

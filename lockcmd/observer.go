@@ -1,6 +1,8 @@
 package lockcmd
 
 import (
+	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"leash/lockcmd/hold"
@@ -83,4 +85,62 @@ func changeOf(h *hold.Hold, kind ChangeKind, reason string) HoldChange {
 		Kind: kind, DB: h.Lock().DB, Key: h.Key(), Mode: h.Mode().Name, Owner: h.Owner(), Token: h.Token,
 		Client: h.Carrier.Client(), Held: h.Age(), Reason: reason,
 	}
+}
+
+const (
+	maxLosses  = 1024        // losses that wait to be logged
+	logTimeout = time.Second // how long Run waits for the log at its end
+)
+
+// lossLog is an Observer that writes losses to the log in the background. A slow log must not delay
+// the reports of other losses. It is safe for concurrent use; one goroutine runs it.
+type lossLog struct {
+	log      *slog.Logger
+	losses   chan HoldChange
+	unlogged atomic.Int64 // losses for which there was no room
+	ended    chan struct{}
+}
+
+func newLossLog(log *slog.Logger) *lossLog {
+	return &lossLog{log: log, losses: make(chan HoldChange, maxLosses), ended: make(chan struct{})}
+}
+
+// Watches implements Observer.
+func (g *lossLog) Watches() bool { return false }
+
+// Observe implements Observer. It queues a loss for the log.
+func (g *lossLog) Observe(c HoldChange) {
+	select {
+	case g.losses <- c:
+	default:
+		g.unlogged.Add(1)
+	}
+}
+
+// end says that no more losses come.
+func (g *lossLog) end() { close(g.ended) }
+
+// run writes losses to the log. After end it returns when it has written the last one.
+func (g *lossLog) run() {
+	for {
+		select {
+		case l := <-g.losses:
+			g.write(l)
+			continue
+		case <-g.ended:
+		}
+		for {
+			select {
+			case l := <-g.losses:
+				g.write(l)
+			default:
+				return
+			}
+		}
+	}
+}
+
+func (g *lossLog) write(c HoldChange) {
+	g.log.Warn("lock lost", "key", c.Key, "db", c.DB, "owner", c.Owner, "token", c.Token, "reason", c.Reason,
+		"client", c.Client.Name)
 }

@@ -2,13 +2,18 @@ package lockcmd
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"strconv"
 	"time"
 
 	"leash/lockcmd/event"
 	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 	"leash/lockcmd/wait"
+	"leash/proxy/resp"
 )
 
 const (
@@ -55,15 +60,10 @@ func (c *Carrier) acquirePermits(ctx context.Context, dst []byte, args [][]byte)
 	if a.copyPending || r.kind == unknown || len(a.moved) > 0 {
 		a.undo()
 	}
-	switch {
-	case r.kind == unknown:
-		return c.timeout(dst, msgTimeout)
-	case r.kind == failed:
-		return appendError(dst, r.text)
-	case r.text != "":
-		return c.timeout(dst, r.text)
+	if r.kind == unknown {
+		r.text = msgTimeout
 	}
-	return c.taken(dst)
+	return c.replyTaken(dst, r, resp.NilBulk)
 }
 
 // parsePermitOptions reads the arguments of SEM.ACQUIRE. count is 0 without COUNT.
@@ -205,4 +205,36 @@ func (s *Service) revokeLater(args *script.PermitRevokeArgs, err error) (given b
 		return false, msgRefused
 	}
 	return false, script.ErrorText(err)
+}
+
+const permitSize = 16 // bytes
+
+// newPermits returns n permits: those that belong to an ID, always the same, or new ones.
+func newPermits(key, id string, n int64) []string {
+	permits := make([]string, n)
+	for i := range permits {
+		var raw [permitSize]byte
+		if id == "" {
+			rand.Read(raw[:]) // never fails
+		} else {
+			sum := sha256.Sum256([]byte(key + "\x00" + id + "\x00" + strconv.Itoa(i)))
+			copy(raw[:], sum[:])
+		}
+		permits[i] = hex.EncodeToString(raw[:])
+	}
+	return permits
+}
+
+// parsePermit reads a permit.
+func parsePermit(b []byte) (permit string, ok bool) {
+	raw, err := hex.DecodeString(string(b[:min(len(b), 2*permitSize+1)]))
+	if err != nil || len(raw) != permitSize {
+		return "", false
+	}
+	return hex.EncodeToString(raw), true
+}
+
+// isPermit matches the hold of one permit, or of any if permitID is "".
+func isPermit(permitID string) func(*hold.Hold) bool {
+	return func(h *hold.Hold) bool { return h.Mode() == script.Permit && (permitID == "" || h.IsOf(permitID)) }
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"leash/internal/guard"
 	"leash/lockcmd/script"
 	"leash/lockcmd/wait"
 )
@@ -182,4 +183,86 @@ func (ma *multiAcquisition) awaitOne(results []keyResult) bool {
 		block = min(block, left)
 	}
 	return ma.takeKey(first, block).kind == granted
+}
+
+// parallelWorkers is how many keys of one command are attempted at the same time.
+const parallelWorkers = 64
+
+// attemptMissing attempts all keys that are not in hand, and collects the grants. It returns the
+// results. Once enough keys are in hand, it waits only quorumSlack for the others. What is granted
+// later is released.
+func (ma *multiAcquisition) attemptMissing(enough int, until time.Time) (results []keyResult) {
+	s, inHand, late := ma.carrier.service, 0, 0
+	todo, done := make(chan int, len(ma.holds)), make(chan keyResult, len(ma.holds)) // neither blocks
+	for i, h := range ma.holds {
+		if h == nil {
+			todo <- i
+		} else {
+			inHand++
+		}
+	}
+	close(todo)
+	missing, over := len(todo), make(chan struct{})
+	work := func() {
+		for i := range todo {
+			done <- ma.attemptKey(i, until, over)
+		}
+	}
+	for range min(missing, parallelWorkers) {
+		if !s.spawn(work) { // the Service has ended
+			work()
+		}
+	}
+	slackOver := make(<-chan time.Time) // never
+	for len(results) < missing {
+		select {
+		case kr := <-done:
+			results = append(results, kr)
+			if ma.keepResult(kr); kr.hold == nil {
+				continue
+			}
+			if inHand++; inHand == enough {
+				slackOver = time.After(quorumSlack)
+			}
+		case <-slackOver: // take what is there
+			late = missing - len(results) - len(done)
+			missing -= late
+		}
+	}
+	close(over)
+	if late > 0 {
+		s.spawn(func() { ma.putBackLate(done, late) })
+	}
+	return results
+}
+
+// putBackLate releases what so many late attempts get.
+func (ma *multiAcquisition) putBackLate(done <-chan keyResult, late int) {
+	s := ma.carrier.service
+	for range late {
+		if kr := <-done; kr.hold != nil {
+			s.spawn(func() { s.putBack(kr.hold, ma.keys[kr.index].id) })
+		}
+	}
+}
+
+// attemptKey attempts one key, unless over is closed.
+func (ma *multiAcquisition) attemptKey(i int, until time.Time, over <-chan struct{}) keyResult {
+	// in case the attempt panics
+	kr := keyResult{index: i, result: result{kind: unknown, text: msgRefused}}
+	select {
+	case <-over:
+		return kr
+	default:
+	}
+	_ = guard.Do(ma.carrier.service.log, "look at a key", func() {
+		a, r := ma.beginKey(i, until)
+		if a == nil {
+			kr.result = r
+			return
+		}
+		defer a.unlockOwn()
+		kr = ma.concludeKey(i, a, r)
+	})
+	return kr
 }

@@ -39,8 +39,6 @@ func replicaWait(end time.Time) time.Duration {
 // undoUnreplicated takes back a grant that too few replicas have.
 func (a *acquisition) undoUnreplicated(r result) result {
 	s := a.carrier.service
-	timer := time.NewTimer(hold.EndTimeout)
-	defer timer.Stop()
 	undo := s.undo
 	switch {
 	case r.kind == moved:
@@ -49,11 +47,8 @@ func (a *acquisition) undoUnreplicated(r result) result {
 	case r.repeated:
 		undo = s.undoRepeated
 	}
-	select {
-	case <-undo(a):
+	if s.awaitEnd(undo(a)) {
 		return result{kind: failed, text: msgNoReplicas(r.replicas, a.options.replicas)}
-	case <-timer.C:
-	case <-s.redis.Stopped:
 	}
 	return result{kind: failed, text: msgNotUndone(r.replicas, a.options.replicas)}
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"leash/internal/guard"
 	"leash/proxy/resp"
@@ -100,14 +99,8 @@ func (c *Carrier) macquire(ctx context.Context, dst []byte, args [][]byte) []byt
 }
 
 func (ma *multiAcquisition) reply(dst []byte, r result, keys []string) []byte {
-	switch {
-	case r.kind == failed:
-		return appendError(dst, r.text)
-	case r.kind != granted && r.text != "":
-		return ma.carrier.timeout(dst, r.text)
-	case r.kind != granted:
-		ma.carrier.service.stats.taken.Add(1)
-		return append(dst, "*-1\r\n"...)
+	if r.kind != granted {
+		return ma.carrier.replyTaken(dst, r, "*-1\r\n")
 	}
 	dst = appendArray(dst, len(keys))
 	for _, key := range keys {
@@ -136,20 +129,7 @@ func (c *Carrier) mrelease(_ context.Context, dst []byte, args [][]byte) []byte 
 	}
 	key, reason, lost := c.takeUnreportedLoss([]byte(mreleaseName), args[1:])
 	replies := make([]string, len(keys))
-	work := make(chan int)
-	var workers sync.WaitGroup
-	for range min(endWorkers, len(keys)) {
-		workers.Go(func() {
-			for i := range work {
-				replies[i] = c.unlockGuarded(keys[i], each[i])
-			}
-		})
-	}
-	for i := range keys {
-		work <- i
-	}
-	close(work)
-	workers.Wait()
+	c.service.inParallel(len(keys), func(i int) { replies[i] = c.unlockGuarded(keys[i], each[i]) })
 	if lost {
 		return appendError(dst, msgLost(key, reason))
 	}

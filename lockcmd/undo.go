@@ -27,7 +27,7 @@ func (s *Service) undo(a *acquisition) (done <-chan struct{}) {
 			own.UnlockRequests()
 		}
 		close(answered)
-		s.takeBackLater(a, number)
+		s.takeBackLater(a, number, nil)
 	})
 	return answered
 }
@@ -83,24 +83,23 @@ func (s *Service) undoRepeated(a *acquisition) (done <-chan struct{}) {
 func (s *Service) takeBackTwice(a *acquisition) {
 	number := a.carrier.Requests.Add(1)
 	s.takeBack(a, number, 0)
-	s.takeBackLater(a, number)
-}
-
-func (s *Service) takeBackLater(a *acquisition, number int64) {
-	if !s.redis.StoppedWithin(min(a.options.ttl, maxLate)) {
-		s.takeBack(a, number, 0)
-	}
+	s.takeBackLater(a, number, nil)
 }
 
 // undoLater takes back another hold that a late copy of the acquire may have made after the end of
 // h. What is left of h itself stays: it was left to expire when the connection broke, and its owner
 // may still rely on it (R28).
 func (s *Service) undoLater(a *acquisition, h *hold.Hold) {
-	number := a.carrier.Requests.Add(1)
-	if s.redis.StoppedWithin(min(a.options.ttl, maxLate)) {
-		return
-	}
-	if h.IsGone() {
+	s.takeBackLater(a, a.carrier.Requests.Add(1), h)
+}
+
+// takeBackLater takes back, a TTL later, what a late copy has granted, except h; nil for none.
+func (s *Service) takeBackLater(a *acquisition, number int64, h *hold.Hold) {
+	switch stopped := s.redis.StoppedWithin(min(a.options.ttl, maxLate)); {
+	case stopped:
+	case h == nil:
+		s.takeBack(a, number, 0)
+	case h.IsGone():
 		s.takeBack(a, number, h.Token)
 	}
 }

@@ -106,6 +106,12 @@ func (c *Client) askInt(call *scriptCall, until time.Time) (int64, error) {
 	return integersOf(reply)[0], err
 }
 
+// askDone calls a script that answers 1 if it has done what it was asked for.
+func (c *Client) askDone(call *scriptCall, until time.Time) (done bool, err error) {
+	n, err := c.askInt(call, until)
+	return n == 1, err
+}
+
 // MaxAttempt is the longest time for one attempt. The end of the Service may have to wait that
 // long.
 const MaxAttempt = 2 * time.Second

@@ -138,43 +138,38 @@ if redis.acl_check_cmd and not (redis.acl_check_cmd('GET', key) and redis.acl_ch
 end
 return ''`)
 
-// nameMissingKey adds the key to Redis's error.
-func (c *Client) nameMissingKey(call *scriptCall) error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	var args []any
-	for _, key := range call.Keys {
-		args = append(args, key)
-	}
-	name, err := findMissingKey.Eval(ctx, c.Database(call.DB), nil, args...).Text()
-	if err != nil || name == "" {
-		return ReplyError("NOPERM Leash's own user has no permissions to access a helper key of '" +
-			PrintableKey(call.Keys[0]) + "'")
-	}
-	return ReplyError("NOPERM Leash's own user has no permissions to access the key '" + PrintableKey(name) + "'")
-}
-
 // nameMissingRight adds the missing command or key to Redis's error, if the error is about a
 // missing right.
 func (c *Client) nameMissingRight(call *scriptCall, err error) error {
 	for _, start := range msgsMissingKey {
-		if strings.HasPrefix(err.Error(), start) {
-			return c.nameMissingKey(call)
+		if !strings.HasPrefix(err.Error(), start) {
+			continue
 		}
+		if key := c.firstDenied(call, findMissingKey, nil, call.Keys); key != "" {
+			return ReplyError("NOPERM Leash's own user has no permissions to access the key '" +
+				PrintableKey(key) + "'")
+		}
+		return ReplyError("NOPERM Leash's own user has no permissions to access a helper key of '" +
+			PrintableKey(call.Keys[0]) + "'")
 	}
 	if !strings.HasPrefix(err.Error(), msgMissingRight) {
 		return err
 	}
+	if name := c.firstDenied(call, findMissingRight, call.Keys[:1], call.Script.Commands()); name != "" {
+		return ReplyError("NOPERM Leash's own user has no permissions to run the '" + strings.ToLower(name) +
+			"' command on that key")
+	}
+	return ReplyError("NOPERM Leash's own user has no permissions to run a command that lock scripts need")
+}
+
+// firstDenied returns the first of the names that a script finds denied; "" if it finds none.
+func (c *Client) firstDenied(call *scriptCall, find *redis.Script, keys, names []string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	var args []any
-	for _, name := range call.Script.Commands() {
-		args = append(args, name)
+	args := make([]any, len(names))
+	for i, name := range names {
+		args[i] = name
 	}
-	name, seekErr := findMissingRight.Eval(ctx, c.Database(call.DB), call.Keys[:1], args...).Text()
-	if seekErr != nil || name == "" {
-		return ReplyError("NOPERM Leash's own user has no permissions to run a command that lock scripts need")
-	}
-	return ReplyError("NOPERM Leash's own user has no permissions to run the '" + strings.ToLower(name) +
-		"' command on that key")
+	name, _ := find.Eval(ctx, c.Database(call.DB), keys, args...).Text()
+	return name
 }

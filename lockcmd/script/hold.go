@@ -74,38 +74,32 @@ func (c *Client) WriteTombstone(r Ref, text string, lasts time.Duration, channel
 	if channel != "" {
 		args = append(args, channel, c.Publish)
 	}
-	n, err := c.askInt(&scriptCall{
-		Script: tombstoneScript, DB: r.Lock.DB, Keys: []string{r.tombstone()}, Args: args,
-	}, until)
-	return n == 1, err
+	return c.askTombstone(tombstoneScript, r, args, until)
+}
+
+// askTombstone calls a script about a hold's tombstone. done tells that it answered 1.
+func (c *Client) askTombstone(sc *Script, r Ref, args []string, until time.Time) (done bool, err error) {
+	return c.askDone(&scriptCall{Script: sc, DB: r.Lock.DB, Keys: []string{r.tombstone()}, Args: args}, until)
 }
 
 // WriteSharedTombstone adds a word to the tombstone of a hold that is being released with one key a
 // call. It removes the word with 0. written is false if another tombstone says more.
 func (c *Client) WriteSharedTombstone(r Ref, word string, lasts time.Duration, until time.Time) (written bool,
 	err error) {
-	n, err := c.askInt(&scriptCall{
-		Script: sharedTombstoneScript, DB: r.Lock.DB, Keys: []string{r.tombstone()},
-		Args: words(word, lasts.Milliseconds()),
-	}, until)
-	return n == 1, err
+	return c.askTombstone(sharedTombstoneScript, r, words(word, lasts.Milliseconds()), until)
 }
 
 // MarkBroken tells the Leash of a hold by an event that LOCK.BREAK is about to end it. The mark is
 // a tombstone that lasts so long. marked is false if the hold was released or has another carrier.
 func (c *Client) MarkBroken(r Ref, lasts time.Duration, event string, until time.Time) (marked bool, err error) {
-	n, err := c.askInt(&scriptCall{
-		Script: markBrokenScript, DB: r.Lock.DB, Keys: []string{r.tombstone()},
-		Args: words(lasts.Milliseconds(), CarrierChannel(r.Carrier), event),
-	}, until)
-	return n == 1, err
+	return c.askTombstone(markBrokenScript, r, words(lasts.Milliseconds(), CarrierChannel(r.Carrier), event), until)
 }
 
 // ForceEnd ends a hold that MarkBroken has marked, without its Leash. The mark and the answer under
 // the request's ID last so long. ended is false if there is no such hold.
 func (c *Client) ForceEnd(lock Lock, h Hold, requestID string, lasts time.Duration, until time.Time) (ended bool,
 	err error) {
-	n, err := c.askInt(&scriptCall{
+	return c.askDone(&scriptCall{
 		OutlastsMigration: true, Script: h.Mode.Revoke, DB: lock.DB, MinKeys: h.Mode.MinKeys(),
 		Keys: h.Mode.EndKeys(lock.Key, h.Ref(lock).tombstone(), AnswerKey(lock.Key, requestID)),
 		Args: words(
@@ -113,19 +107,17 @@ func (c *Client) ForceEnd(lock Lock, h Hold, requestID string, lasts time.Durati
 			lasts.Milliseconds(), "", "", "", "broken",
 		),
 	}, until)
-	return n == 1, err
 }
 
 // ForceEndOther ends a hold that has no record, as Redisson's forceUnlock does. The answer under
 // the request's ID lasts so long. ended is false if the owner does not hold the lock.
 func (c *Client) ForceEndOther(lock Lock, h Hold, requestID string, lasts time.Duration,
 	until time.Time) (ended bool, err error) {
-	n, err := c.askInt(&scriptCall{
+	return c.askDone(&scriptCall{
 		OutlastsMigration: true, Script: h.Mode.BreakOther, DB: lock.DB, MinKeys: h.Mode.MinKeys(),
 		Keys: h.Mode.EndKeys(lock.Key, AnswerKey(lock.Key, requestID)),
 		Args: words(h.Owner, h.Mode.Channel(lock.Key), c.Publish, lasts.Milliseconds()),
 	}, until)
-	return n == 1, err
 }
 
 // ExtendArgs say which lease to extend and how.

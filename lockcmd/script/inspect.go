@@ -195,11 +195,11 @@ func (c *Client) held(lock Lock) (bool, error) {
 	if c.IsCluster && !OneSlot(lock.Key) {
 		return false, nil
 	}
-	n, err := c.askInt(&scriptCall{
+	held, err := c.askDone(&scriptCall{
 		Script: heldScript, DB: lock.DB, Keys: []string{lock.Key, PermitsKey(lock.Key), RecordsKey(lock.Key)},
 	}, time.Now().Add(c.Timeout))
 	if KeysSplit(err) { // in a slot migration, records are enough
 		return true, nil
 	}
-	return n == 1, err
+	return held, err
 }

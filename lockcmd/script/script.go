@@ -239,46 +239,35 @@ func shapeOf(name string) shape {
 
 // fits reports whether reply, from decode, integers or go-redis, has this shape.
 func (sh shape) fits(reply any) bool {
-	switch reply := reply.(type) {
-	case []int64:
-		return fits(sh, reply, func(int64) byte { return 'i' }, func(n int64) int64 { return n })
-	case []any:
-		return fits(sh, reply, kindOf, func(item any) int64 { n, _ := item.(int64); return n })
-	case int64:
-		return !sh.list && fits(sh, []int64{reply}, func(int64) byte { return 'i' }, func(n int64) int64 { return n })
+	items, mixed := reply.([]any)
+	_, list := reply.([]int64)
+	if _, single := reply.(int64); !mixed && !list && (!single || sh.list) {
+		return false
 	}
-	return false
-}
-
-func fits[T any](sh shape, items []T, kind func(T) byte, number func(T) int64) bool {
+	n := integersOf(reply)
+	kind := func(i int) byte {
+		if mixed {
+			return kindOf(items[i])
+		}
+		return 'i'
+	}
 	if sh.list {
-		for _, item := range items {
-			if k := kind(item); k != sh.kinds[0] && k != sh.kinds[len(sh.kinds)-1] {
+		for i := range n {
+			if k := kind(i); k != sh.kinds[0] && k != sh.kinds[len(sh.kinds)-1] {
 				return false
 			}
 		}
 		return true
 	}
-	if !begins(sh.kinds, items, kind) {
-		return false
-	}
-	if sh.code == nil {
+	begins := func(from int, kinds string) bool {
+		for i := range len(kinds) {
+			if from+i >= len(n) || kind(from+i) != kinds[i] {
+				return false
+			}
+		}
 		return true
 	}
-	return begins(sh.code[number(items[0])], items[1:], kind)
-}
-
-// begins reports whether the first items are of those kinds.
-func begins[T any](kinds string, items []T, kind func(T) byte) bool {
-	if len(items) < len(kinds) {
-		return false
-	}
-	for i := range len(kinds) {
-		if kind(items[i]) != kinds[i] {
-			return false
-		}
-	}
-	return true
+	return begins(0, sh.kinds) && begins(1, sh.code[n[0]])
 }
 
 func kindOf(item any) byte {
