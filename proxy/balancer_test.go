@@ -6,7 +6,6 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -116,7 +115,7 @@ func TestProxyHeaderTimeout(t *testing.T) {
 			t.Errorf("got %q %v, want the end", got, err)
 		}
 	}
-	if n := l.stats.badHeaders.Load(); n != 3 {
+	if n := l.entries.BadHeaders.Load(); n != 3 {
 		t.Errorf("%d counted", n)
 	}
 }
@@ -148,7 +147,7 @@ func TestStopDoesNotWaitForProxyHeader(t *testing.T) {
 	if d := time.Since(start); d > 20*time.Second {
 		t.Errorf("stopped after %v", d)
 	}
-	if n := l.stats.badHeaders.Load(); n != 0 {
+	if n := l.entries.BadHeaders.Load(); n != 0 {
 		t.Errorf("%d counted", n)
 	}
 }
@@ -206,25 +205,5 @@ func TestClusterAddressBehindBalancer(t *testing.T) {
 	if got := do(t, l.through(t, header2), "CLUSTER", "SLOTS"); !strings.Contains(got,
 		"\r\n198.51.100.1\r\n:6379\r\n") {
 		t.Errorf("CLUSTER SLOTS: %q", got)
-	}
-}
-
-func TestWarnLimiter(t *testing.T) {
-	var d intervalLimiter
-	var due sync.Map
-	var all sync.WaitGroup
-	now := time.Now()
-	for i := range 10 {
-		all.Go(func() {
-			if d.due(now, time.Minute) {
-				due.Store(i, true)
-			}
-		})
-	}
-	all.Wait()
-	n := 0
-	due.Range(func(any, any) bool { n++; return true })
-	if n != 1 || d.due(now.Add(59*time.Second), time.Minute) || !d.due(now.Add(time.Minute), time.Minute) {
-		t.Errorf("%d at once, or not in time", n)
 	}
 }

@@ -102,7 +102,7 @@ func (s *session) reset(c *command.Command, cmd resp.Command) bool {
 	lane := s.server.startLane()
 	s.server.up.Join(lane)
 	s.changeLane(lane)
-	if !s.enterByCertificate() {
+	if !s.entry().ByCertificate() {
 		return false
 	}
 	return s.answer([]byte("+RESET\r\n"))

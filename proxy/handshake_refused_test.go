@@ -57,7 +57,7 @@ func TestTLSLeashIsRefused(t *testing.T) {
 			conn.Close()
 			t.Errorf("%s: the client took it", row.name)
 		}
-		eventually(t, row.name+": it is counted", func() bool { return l.stats.badHandshakes.Load() == int64(i+1) })
+		eventually(t, row.name+": it is counted", func() bool { return l.entries.BadHandshakes.Load() == int64(i+1) })
 	}
 	config.Store(&tls.Config{Certificates: []tls.Certificate{right}})
 	conn, err := tls.Dial("tcp", l.tls, client)

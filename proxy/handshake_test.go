@@ -231,7 +231,7 @@ func TestTLSAndPlainMixedUp(t *testing.T) {
 			t.Error("a port without TLS speaks TLS")
 		}
 	}
-	eventually(t, "all are counted", func() bool { return l.stats.badHandshakes.Load() == 6 })
+	eventually(t, "all are counted", func() bool { return l.entries.BadHandshakes.Load() == 6 })
 	for _, line := range []string{
 		`level=WARN msg="a client does not speak TLS on a port of --tls-listen, closing it"`,
 		`level=WARN msg="a client speaks TLS on a port of --listen, closing it"`,
@@ -284,7 +284,7 @@ func TestTLSRefuses(t *testing.T) {
 			t.Errorf("%s: it got a connection", name)
 		}
 	}
-	eventually(t, "all five are counted", func() bool { return l.stats.badHandshakes.Load() == 5 })
+	eventually(t, "all five are counted", func() bool { return l.entries.BadHandshakes.Load() == 5 })
 }
 
 // TestTLS12 checks the oldest version that is allowed.

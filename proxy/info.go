@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"time"
 
 	"leash/proxy/command"
 	"leash/proxy/info"
@@ -56,7 +57,7 @@ func (s *Server) Fields(line func(name string, value any)) {
 	line("memory", memoryUsed())
 	line("max_memory", s.memory.most)
 	line("memory_refusals", s.memory.refused.Load())
-	s.stats.lines(line)
+	s.stats.lines(&s.entries, line)
 	s.certificateLines(line)
 	locks := s.locks.Stats()
 	line("holds", locks.Holds)
@@ -75,4 +76,21 @@ func (s *Server) Fields(line func(name string, value any)) {
 	line("subscribers", subscriptions.Listeners)
 	line("upstream_subscriptions", subscriptions.Subscriptions)
 	line("subscriber_connections", subscriptions.Connections)
+}
+
+// certificateLines gives line what INFO tells about certificates: how often changed files could not
+// be used, and the days until the first certificate ends. Without a certificate, the days are -1.
+func (s *Server) certificateLines(line func(name string, value any)) {
+	failures, days := int64(0), -1
+	for _, c := range s.cfg.Certificates {
+		failures += c.Failures()
+		if end := c.Expiry(); !end.IsZero() {
+			left := max(0, int(time.Until(end).Hours()/24))
+			if days < 0 || left < days {
+				days = left
+			}
+		}
+	}
+	line("tls_certificate_errors", failures)
+	line("tls_certificate_days", days)
 }

@@ -2,11 +2,11 @@ package proxy
 
 import (
 	"bytes"
-	"errors"
 	"sync"
 	"sync/atomic"
 
 	"leash/proxy/call"
+	"leash/proxy/ending"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
@@ -31,9 +31,6 @@ const maxCommand = 1 << 30
 // large value costs little memory. With 8, all copies of a value together are a seventh of its
 // size.
 const growth = 8
-
-// errLeaving ends the loop of a session that must not read any more.
-var errLeaving = errors.New("proxy: server is stopping")
 
 // input is what a session has read and not yet run. Only the session's loop uses it, except for
 // freeLocked. It alternates between two batches, because the last one is always in flight at the
@@ -79,7 +76,7 @@ func (b *batch) unparsed() []byte { return b.buf[b.parsed:b.filled] }
 func (s *session) read() error {
 	s.input.prepare()
 	if s.end.Leaving() && !s.conn.HasAhead() {
-		return errLeaving
+		return ending.ErrLeaving
 	}
 	b := s.input.batch
 	s.counts.flush(&s.server.stats)

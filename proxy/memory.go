@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"leash/internal/limits"
 	"leash/proxy/client"
 	"leash/proxy/command"
 	"leash/proxy/resp"
@@ -43,7 +44,7 @@ type memory struct {
 	// Used by runMemoryChecks only.
 	lookAgain   time.Time // no collection before, unless clients can be closed
 	futile      bool      // the last look found nobody to close
-	warnLimiter intervalLimiter
+	warnLimiter limits.Interval
 }
 
 func (m *memory) init(most int64) { m.most, m.soft = most, most/5*4 }
@@ -100,7 +101,7 @@ func (s *Server) logTight(now time.Time, tight bool, used int64) {
 	switch {
 	case !tight:
 		s.log.Info("less memory is in use, serving everything again", "used", used)
-	case s.memory.warnLimiter.due(now, memoryWarnings):
+	case s.memory.warnLimiter.Due(now, memoryWarnings):
 		s.log.Warn("much memory is in use, refusing new work", "used", used, "max-memory", s.memory.most)
 	default:
 		s.log.Debug("much memory is in use, refusing new work", "used", used, "max-memory", s.memory.most)

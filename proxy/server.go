@@ -21,6 +21,7 @@ import (
 	"leash/proxy/cluster"
 	"leash/proxy/command"
 	"leash/proxy/dial"
+	"leash/proxy/entry"
 	"leash/proxy/operators"
 	"leash/proxy/pubsub"
 	"leash/proxy/rights"
@@ -74,29 +75,26 @@ type Config struct {
 
 // Server serves clients. Make one with New and run it once with Serve.
 type Server struct {
-	cfg               Config
-	settings          atomic.Pointer[Settings] // instead of the same fields of cfg; never changed in place
-	announce          cluster.Addr             // parsed from Config.Announce
-	firstTCPAddr      cluster.Addr             // shown to clients of unix sockets; set by Serve
-	log               *slog.Logger
-	up                *upstream.Upstream
-	rights            *rights.Checker
-	locks             *lockcmd.Service
-	exchange          *pubsub.Exchange
-	subscriberLimits  subscribers.Limits
-	commands          command.Table
-	permissions       permissions
-	users             *limits.Users  // nil: no limits
-	addresses         *limits.Users  // by IP address; nil: no limit
-	accepts           *limits.Bucket // nil: no limit
-	handlers          []handler      // by index of the command
-	relaying          call.Server
-	pauses            clients.Pauses
-	scripts           scripts.Seen
-	headerWarnLimiter intervalLimiter
-	tlsWarnLimiters   tlsWarnLimiters
-
-	protectedWarnLimiter intervalLimiter
+	cfg              Config
+	settings         atomic.Pointer[Settings] // instead of the same fields of cfg; never changed in place
+	announce         cluster.Addr             // parsed from Config.Announce
+	firstTCPAddr     cluster.Addr             // shown to clients of unix sockets; set by Serve
+	log              *slog.Logger
+	up               *upstream.Upstream
+	rights           *rights.Checker
+	locks            *lockcmd.Service
+	exchange         *pubsub.Exchange
+	subscriberLimits subscribers.Limits
+	commands         command.Table
+	permissions      permissions
+	users            *limits.Users  // nil: no limits
+	addresses        *limits.Users  // by IP address; nil: no limit
+	accepts          *limits.Bucket // nil: no limit
+	handlers         []handler      // by index of the command
+	relaying         call.Server
+	pauses           clients.Pauses
+	scripts          scripts.Seen
+	entries          entry.Server
 
 	leash   operators.Leash
 	scans   scan.Scans
@@ -149,6 +147,8 @@ func New(cfg Config, up *upstream.Upstream, locks *lockcmd.Service, exchange *pu
 	s.relaying.Slow = slowlog.New(s.cfg.SlowerThan, s.cfg.SlowLength)
 	s.leash.Server, s.leash.Locks, s.leash.Slow, s.leash.Log = s, locks, s.relaying.Slow, log
 	s.leash.Settings, s.leash.Stop, s.leash.Commands = s.cfg.Process, cfg.Stop, table["LEASH"].Own.Subs
+	s.entries.HeaderTimeout, s.entries.ProtectedMode = s.cfg.HeaderTimeout, cfg.ProtectedMode
+	s.entries.TrustClients, s.entries.UserOf, s.entries.Log = cfg.TrustClients, cfg.UserOf, log
 	s.users = limits.New(cfg.UserLimits)
 	s.addresses = limits.New(limits.Limits{limits.Clients: int64(cfg.AddressClients)})
 	s.memory.init(cfg.MaxMemory)

@@ -11,6 +11,7 @@ import (
 	"leash/proxy/command"
 	"leash/proxy/dial"
 	"leash/proxy/ending"
+	"leash/proxy/entry"
 	"leash/proxy/resp"
 	"leash/proxy/route"
 	"leash/proxy/subscribers"
@@ -93,22 +94,14 @@ func (s *session) live() {
 	s.server.up.Join(lane)
 	s.router.Start(lane)
 	s.refreshAccess()
-	if err := s.readOrigin(); err != nil {
-		s.refuseOrigin(err)
-		return
+	if s.entry().Enter(s.activity.since) && s.enterLimits() {
+		s.serve()
 	}
-	if err := s.shakeHands(); err != nil {
-		s.refuseHandshake(err)
-		return
-	}
-	if !s.enterByCertificate() {
-		s.readRefused()
-		return
-	}
-	if !s.enterProtected() || !s.enterLimits() {
-		return
-	}
-	s.serve()
+}
+
+// entry is what lets the client in.
+func (s *session) entry() entry.Client {
+	return entry.Client{Server: &s.server.entries, Conn: s.conn, End: &s.end, Login: s.login(), Read: s.read}
 }
 
 func (s *session) serve() {
@@ -117,8 +110,7 @@ func (s *session) serve() {
 			s.end.By(err)
 			return
 		}
-		if first && s.beginsTLS() {
-			s.refuseTLS()
+		if first && s.entry().RefuseTLS(s.input.batch.unparsed()) {
 			return
 		}
 		if !s.process() {

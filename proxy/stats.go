@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"leash/internal/guard"
+	"leash/proxy/entry"
 )
 
 // stats are counters since start. Safe for concurrent use.
@@ -16,8 +17,6 @@ type stats struct {
 	inBytes         atomic.Int64 // read from clients
 	outBytes        atomic.Int64 // written to clients
 	protocolErrors  atomic.Int64 // sessions ended by a protocol error
-	badHeaders      atomic.Int64 // connections without a valid header of the PROXY protocol
-	badHandshakes   atomic.Int64 // connections whose TLS handshake failed
 	outputLimit     atomic.Int64 // sessions closed because their output was not read
 	subscriberLimit atomic.Int64 // subscribers closed because their messages were not read
 
@@ -42,13 +41,13 @@ func (s *stats) ended(reason string) {
 }
 
 // lines gives every counter to line, in a fixed order.
-func (s *stats) lines(line func(name string, value any)) {
+func (s *stats) lines(entries *entry.Server, line func(name string, value any)) {
 	line("total_connections", s.accepted.Load())
 	line("rejected_connections", s.refused.Load())
 	line("input_bytes", s.inBytes.Load())
 	line("protocol_errors", s.protocolErrors.Load())
-	line("proxy_header_errors", s.badHeaders.Load())
-	line("tls_handshake_errors", s.badHandshakes.Load())
+	line("proxy_header_errors", entries.BadHeaders.Load())
+	line("tls_handshake_errors", entries.BadHandshakes.Load())
 	line("output_limit_disconnections", s.outputLimit.Load())
 	line("subscriber_limit_disconnections", s.subscriberLimit.Load())
 	line("panics", guard.Panics())

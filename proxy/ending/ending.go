@@ -15,6 +15,9 @@ import (
 // PeerTimeout is the reason for the end of a session whose host has vanished.
 const PeerTimeout = "peer timeout"
 
+// ErrLeaving ends the loop of a session that must not read any more.
+var ErrLeaving = errors.New("proxy: server is stopping")
+
 // Cause is why a session's loop has ended.
 type Cause uint8
 
