@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"leash/lockcmd"
+	"leash/proxy/links"
 	"leash/proxy/resp"
 	"leash/proxy/route"
-	"leash/proxy/upstream"
 )
 
 // abandonedTimeout bounds how long a session that has ended waits until Redis has ended its
@@ -35,7 +35,7 @@ func (s *session) awaitAbandoned(own *route.Pin, before time.Time) {
 // connectionGone waits until a node has no connection with that id (CLIENT LIST ID,
 // https://redis.io/docs/latest/commands/client-list/). It returns false if it cannot tell within
 // abandonedTimeout.
-func (s *session) connectionGone(n *upstream.Node, id int64) bool {
+func (s *session) connectionGone(n *links.Node, id int64) bool {
 	ctx, cancel := context.WithTimeout(s.ctx, abandonedTimeout)
 	defer cancel()
 	link := n.Link(s.server.up.ServiceLane())

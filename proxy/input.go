@@ -7,8 +7,8 @@ import (
 
 	"leash/proxy/call"
 	"leash/proxy/ending"
+	"leash/proxy/links"
 	"leash/proxy/resp"
-	"leash/proxy/upstream"
 )
 
 // Sizes of a session's read buffers: the first one, the one after many commands at once, and the
@@ -82,7 +82,7 @@ func (s *session) read() error {
 	s.counts.flush(&s.server.stats)
 	s.beginSilence()
 	n, err := s.conn.Read(b.buf[b.filled:])
-	s.calls.Arrived = upstream.Now()
+	s.calls.Arrived = links.Now()
 	s.endSilence()
 	b.filled += n
 	if n > 0 {

@@ -12,10 +12,10 @@ import (
 	"leash/proxy/command"
 	"leash/proxy/commandinfo"
 	"leash/proxy/dial"
+	"leash/proxy/links"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/rights"
-	"leash/proxy/upstream"
 )
 
 // lock runs a lock command. It is a barrier in both directions (rule R15). Every earlier call gets
@@ -56,7 +56,7 @@ func (s *session) lock(c *command.Command, cmd resp.Command) bool {
 	use := s.useLocks()
 	carrier := use.carrier.Load()
 	carrier.Select(s.router.Lane.DB)
-	began := upstream.Now()
+	began := links.Now()
 	reply, gone := s.doCounted(c, use, carrier, cmd.Args)
 	if c != nil && c.Name != "lock.awaitloss" { // a loss is not awaited because anything is slow
 		s.logSlowLock(carrier, cmd.Args, began)

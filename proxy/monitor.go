@@ -7,8 +7,8 @@ import (
 	"leash/internal/limits"
 	"leash/proxy/call"
 	"leash/proxy/command"
+	"leash/proxy/links"
 	"leash/proxy/resp"
-	"leash/proxy/upstream"
 )
 
 // monitorHandlers is the specification of MONITOR.
@@ -19,9 +19,9 @@ func monitorHandlers() handlers {
 // monitor has the connections on which Redis reports the commands that it executes.
 type monitor struct {
 	session *session
-	links   []*upstream.Link // used by the session's loop only
-	done    func()           // gives back what the user's limits count
-	begun   atomic.Bool      // the client has got the OK; earlier lines are dropped
+	links   []*links.Link // used by the session's loop only
+	done    func()        // gives back what the user's limits count
+	begun   atomic.Bool   // the client has got the OK; earlier lines are dropped
 }
 
 // monitor runs MONITOR (https://redis.io/docs/latest/commands/monitor/) on a connection to every

@@ -5,10 +5,10 @@ import (
 
 	"leash/proxy/call"
 	"leash/proxy/client"
+	"leash/proxy/links"
 	"leash/proxy/route"
 	"leash/proxy/slowlog"
 	"leash/proxy/tracking"
-	"leash/proxy/upstream"
 )
 
 // owner is the session as its socket and its calls see it.
@@ -33,7 +33,7 @@ func (o *owner) Wrote() { o.calls.WroteLocked() }
 func (o *owner) OutputDropped(n int) { o.server.garbage.add(n + o.calls.DroppedLocked()) }
 
 // Submit implements call.Session.
-func (o *owner) Submit(n *upstream.Node, replica bool, c *upstream.Call) {
+func (o *owner) Submit(n *links.Node, replica bool, c *links.Call) {
 	o.router.Submit(n, replica, c)
 }
 
@@ -52,10 +52,10 @@ func (o *owner) MayReadReplicas() bool {
 func (o *owner) Cache() route.Cache { return o.tracking.Load().Cache() }
 
 // Replied implements call.Session.
-func (o *owner) Replied(n *upstream.Node, c *call.Call) { o.tracking.Load().Replied(n, c) }
+func (o *owner) Replied(n *links.Node, c *call.Call) { o.tracking.Load().Replied(n, c) }
 
 // Redirected implements call.Session.
-func (o *owner) Redirected(n *upstream.Node, c *call.Call, uncached bool) {
+func (o *owner) Redirected(n *links.Node, c *call.Call, uncached bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.router.WroteElsewhereLocked(n)
@@ -65,7 +65,7 @@ func (o *owner) Redirected(n *upstream.Node, c *call.Call, uncached bool) {
 }
 
 // Slow implements call.Session.
-func (o *owner) Slow(request []byte, n *upstream.Node, queued, answered time.Duration) {
+func (o *owner) Slow(request []byte, n *links.Node, queued, answered time.Duration) {
 	e := slowlog.Entry{Queued: queued, Redis: answered, Node: n.Addr, Args: slowlog.ArgumentsOf(request)}
 	(*session)(o).logSlow(e)
 }
@@ -88,10 +88,10 @@ func (o *owner) End(reason string) { (*session)(o).kill(reason, false) }
 // Fail implements call.Session.
 func (o *owner) Fail() { (*session)(o).endFaulty() }
 
-// Dropped implements upstream.Permit. After the loss of a lock, the session sends nothing more.
+// Dropped implements links.Permit. After the loss of a lock, the session sends nothing more.
 func (o *owner) Dropped() bool { return o.end.Dropped() }
 
-// Until implements upstream.Permit. Nothing is sent after the end of a hold that the session relies
+// Until implements links.Permit. Nothing is sent after the end of a hold that the session relies
 // on (rule R27). It takes no mutex.
 func (o *owner) Until() *time.Time {
 	if carrier := (*session)(o).carrier(); carrier != nil {
@@ -100,7 +100,7 @@ func (o *owner) Until() *time.Time {
 	return nil
 }
 
-// Overdue implements upstream.Permit. It ends the session if the safe time of one of its locks is
+// Overdue implements links.Permit. It ends the session if the safe time of one of its locks is
 // over. Otherwise Until is later afterwards.
 func (o *owner) Overdue() {
 	if carrier := (*session)(o).carrier(); carrier != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"leash/internal/redistest"
+	"leash/proxy/links"
 	"leash/proxy/scan"
 	"leash/proxy/upstream"
 )
@@ -111,7 +112,7 @@ func TestScanErrors(t *testing.T) {
 }
 
 // passed scans until the cursor names a second node. It returns the first node and the keys so far.
-func passed(t *testing.T, l *leash, client *redistest.Client) (cursor uint64, through *upstream.Node,
+func passed(t *testing.T, l *leash, client *redistest.Client) (cursor uint64, through *links.Node,
 	seen map[string]int) {
 	t.Helper()
 	inOrder := mastersInOrder(l)
@@ -130,14 +131,14 @@ func passed(t *testing.T, l *leash, client *redistest.Client) (cursor uint64, th
 }
 
 // mastersInOrder are the masters in the order in which SCAN visits them.
-func mastersInOrder(l *leash) []*upstream.Node {
-	return slices.SortedFunc(slices.Values(l.up.Topology().Masters()), func(a, b *upstream.Node) int {
+func mastersInOrder(l *leash) []*links.Node {
+	return slices.SortedFunc(slices.Values(l.up.Topology().Masters()), func(a, b *links.Node) int {
 		return strings.Compare(a.Addr, b.Addr)
 	})
 }
 
 // nodeAt returns the test node with the address of Leash's node n.
-func nodeAt(t *testing.T, c *redistest.Cluster, n *upstream.Node) *redistest.Node {
+func nodeAt(t *testing.T, c *redistest.Cluster, n *links.Node) *redistest.Node {
 	t.Helper()
 	for _, one := range c.Nodes {
 		if one.Announced() == n.Addr {

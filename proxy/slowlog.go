@@ -5,10 +5,10 @@ import (
 
 	"leash/lockcmd"
 	"leash/proxy/command"
+	"leash/proxy/links"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/slowlog"
-	"leash/proxy/upstream"
 )
 
 // slowlogHandlers are the commands for the log of slow commands.
@@ -38,7 +38,7 @@ func (s *session) logSlow(e slowlog.Entry) {
 
 // logSlowLock adds a lock command to the log if it was slow. It began at that time.
 func (s *session) logSlowLock(carrier *lockcmd.Carrier, args [][]byte, began time.Duration) {
-	now, arrived := upstream.Now(), s.calls.Arrived
+	now, arrived := links.Now(), s.calls.Arrived
 	if !s.server.relaying.Slow.IsSlow(now - arrived) {
 		return
 	}

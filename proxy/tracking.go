@@ -2,9 +2,9 @@ package proxy
 
 import (
 	"leash/proxy/command"
+	"leash/proxy/links"
 	"leash/proxy/resp"
 	"leash/proxy/tracking"
-	"leash/proxy/upstream"
 )
 
 // trackingHandlers are the commands of client-side caching.
@@ -52,7 +52,7 @@ func (o *owner) Caching(id int64) *tracking.Client {
 func (o *owner) Ended() bool { return o.end.Ended() }
 
 // Tell implements tracking.Session.
-func (o *owner) Tell(frame []byte) upstream.Flusher {
+func (o *owner) Tell(frame []byte) links.Flusher {
 	if !o.Subscribed() {
 		return nil // Redis drops it too
 	}
@@ -60,4 +60,4 @@ func (o *owner) Tell(frame []byte) upstream.Flusher {
 }
 
 // Keeps implements tracking.Session.
-func (o *owner) Keeps(l *upstream.Link) bool { return o.tx.Keep(l) }
+func (o *owner) Keeps(l *links.Link) bool { return o.tx.Keep(l) }

@@ -2,8 +2,8 @@ package proxy
 
 import (
 	"leash/proxy/clients"
+	"leash/proxy/links"
 	"leash/proxy/operators"
-	"leash/proxy/upstream"
 )
 
 // SearchClients lists clients whose address, name, user, library or last command contains the text:
@@ -32,7 +32,7 @@ func (s *Server) FindClients(fits func(*clients.View) bool, first, count int) (f
 }
 
 // Nodes shows the nodes of Redis. It visits every link, and does not block.
-func (s *Server) Nodes() []upstream.NodeView { return s.up.NodeViews() }
+func (s *Server) Nodes() []links.NodeView { return s.up.NodeViews() }
 
 // KillClient ends the connection of a client, like CLIENT KILL ID. Its locks expire (rule R28). It
 // returns false if there is no such client. It does not block.

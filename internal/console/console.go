@@ -9,14 +9,14 @@ import (
 	"leash/lockcmd"
 	"leash/proxy"
 	"leash/proxy/clients"
-	"leash/proxy/upstream"
+	"leash/proxy/links"
 )
 
 // Server is what the console reads of the clients. *proxy.Server is one.
 type Server interface {
 	Figures() proxy.Figures
 	SearchClients(text string, first, count int) (found int, clients []clients.View)
-	Nodes() []upstream.NodeView
+	Nodes() []links.NodeView
 	KillClient(id int64) bool
 }
 

@@ -16,7 +16,7 @@ import (
 	"leash/lockcmd"
 	"leash/proxy"
 	"leash/proxy/clients"
-	"leash/proxy/upstream"
+	"leash/proxy/links"
 )
 
 // fake is a Server and Locks with answers of the test.
@@ -40,8 +40,8 @@ func (f *fake) Break(db int, key string, confirmed []int64) (lockcmd.BreakOutcom
 
 func (f *fake) Figures() proxy.Figures { return proxy.Figures{Clients: 7} }
 
-func (f *fake) Nodes() []upstream.NodeView {
-	return []upstream.NodeView{{Addr: "10.0.0.1:6379", Role: "master", Usable: true, SharedLinks: 2}}
+func (f *fake) Nodes() []links.NodeView {
+	return []links.NodeView{{Addr: "10.0.0.1:6379", Role: "master", Usable: true, Counts: links.Counts{SharedLinks: 2}}}
 }
 
 func (f *fake) SearchClients(text string, first, count int) (int, []clients.View) {

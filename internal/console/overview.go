@@ -7,7 +7,7 @@ import (
 	"leash/internal/histogram"
 	"leash/lockcmd"
 	"leash/proxy"
-	"leash/proxy/upstream"
+	"leash/proxy/links"
 )
 
 // overviewAge is how old the figures of an overview may be.
@@ -28,7 +28,7 @@ func (c *Console) figures(b *Backend) []byte {
 	return c.overview
 }
 
-func (c *Console) overviewOf(f proxy.Figures, nodes []upstream.NodeView) map[string]any {
+func (c *Console) overviewOf(f proxy.Figures, nodes []links.NodeView) map[string]any {
 	return map[string]any{
 		"version": c.cfg.Version, "ready": c.cfg.Ready(), "draining": f.Draining,
 		"at_ms": time.Now().UnixMilli(), "uptime_ms": f.Uptime.Milliseconds(), "panics": f.Panics,
@@ -76,7 +76,7 @@ type node struct {
 	Pinned    int    `json:"pinned_links"`
 }
 
-func nodesOf(views []upstream.NodeView) []node {
+func nodesOf(views []links.NodeView) []node {
 	nodes := make([]node, 0, len(views))
 	for _, v := range views {
 		nodes = append(nodes, node{

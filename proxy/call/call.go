@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"leash/proxy/chunk"
+	"leash/proxy/links"
 	"leash/proxy/resp"
-	"leash/proxy/upstream"
 )
 
 // Call is one command in flight and its reply. The reply of the oldest call is passed on as it
@@ -133,7 +133,7 @@ func (q *Queue) Open() *Call {
 
 // Reply adds a piece to c's reply. It may be called from any goroutine. It returns the output if
 // the caller must flush it.
-func (c *Call) Reply(p []byte, done bool) upstream.Flusher {
+func (c *Call) Reply(p []byte, done bool) links.Flusher {
 	q := c.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -158,7 +158,7 @@ func (c *Call) Reply(p []byte, done bool) upstream.Flusher {
 }
 
 // replyWith is Reply for a whole reply. It copies start and moves rest without a copy.
-func (c *Call) replyWith(start []byte, rest *chunk.List) upstream.Flusher {
+func (c *Call) replyWith(start []byte, rest *chunk.List) links.Flusher {
 	if rest.Len() == 0 {
 		return c.Reply(start, true)
 	}

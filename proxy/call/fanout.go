@@ -2,8 +2,8 @@ package call
 
 import (
 	"leash/internal/guard"
+	"leash/proxy/links"
 	"leash/proxy/merge"
-	"leash/proxy/upstream"
 )
 
 // fanout is a call that is split over several nodes or slots. Its parts are sent at the same time.
@@ -43,7 +43,7 @@ func (q *Queue) PushShares(s *Shares) bool {
 
 // finished records that p has its whole reply. After the last part it has the replies merged. It
 // returns the output if the caller must flush it.
-func (f *fanout) finished(p *Part) upstream.Flusher {
+func (f *fanout) finished(p *Part) links.Flusher {
 	q := f.call.queue
 	q.mu.Lock()
 	f.left--
@@ -82,7 +82,7 @@ func (f *fanout) mergeLater() {
 
 // reply merges the replies and gives the result to the call. A panic in the merge costs only this
 // reply. It returns the output if the caller must flush it.
-func (f *fanout) reply() upstream.Flusher {
+func (f *fanout) reply() links.Flusher {
 	q := f.call.queue
 	replies, kept := make([]*merge.Reply, len(f.parts)), 0
 	for i, p := range f.parts {

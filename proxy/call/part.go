@@ -6,9 +6,9 @@ import (
 
 	"leash/internal/guard"
 	"leash/proxy/dial"
+	"leash/proxy/links"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
-	"leash/proxy/upstream"
 )
 
 // Errors that Leash itself answers to ordinary commands.
@@ -35,10 +35,10 @@ const AnySlot = -1
 //
 // A part is on one link at a time. Until the end of the reply, its fields belong to that link.
 type Part struct {
-	upstream.Call
+	links.Call
 	call  *Call
 	path  Path // nil: the session's links
-	node  *upstream.Node
+	node  *links.Node
 	since time.Time // when an attempt failed first; zero: none failed
 	slot  int       // or AnySlot
 	hops  int
@@ -53,7 +53,7 @@ type Part struct {
 	kept int // bytes of got that the session counts
 }
 
-var _ upstream.Sink = (*Part)(nil)
+var _ links.Sink = (*Part)(nil)
 
 // NewPart makes a part of a fan-out. slot may be AnySlot.
 func NewPart(request []byte, slot int) *Part {
@@ -83,19 +83,19 @@ func (p *Part) Via(path Path) *Part {
 }
 
 // Node returns the node that the part goes to, or nil.
-func (p *Part) Node() *upstream.Node { return p.node }
+func (p *Part) Node() *links.Node { return p.node }
 
 // SendOn sends the part on a link of the session.
-func (p *Part) SendOn(l *upstream.Link) {
+func (p *Part) SendOn(l *links.Link) {
 	p.node, p.replica = l.Node(), l.ReadsReplica()
 	l.Submit(&p.Call)
 }
 
 // Send sends the part to a node.
-func (p *Part) Send(n *upstream.Node) { p.send(n, false) }
+func (p *Part) Send(n *links.Node) { p.send(n, false) }
 
 // send sends the part to a node, for the first time or once more.
-func (p *Part) send(n *upstream.Node, asking bool) {
+func (p *Part) send(n *links.Node, asking bool) {
 	c := p.call
 	// Redis accepts either CLIENT CACHING or ASKING before a command
 	uncached := asking && p.Prefix != nil
@@ -114,7 +114,7 @@ func (p *Part) send(n *upstream.Node, asking bool) {
 }
 
 // pass gives a piece of the reply to the call.
-func (p *Part) pass(b []byte, done bool) upstream.Flusher {
+func (p *Part) pass(b []byte, done bool) links.Flusher {
 	c := p.call
 	if c.fan == nil {
 		return c.Reply(b, done)
@@ -144,20 +144,20 @@ func (p *Part) fail(message string) {
 // abandoned reports whether the client has gone and needs no reply.
 func (p *Part) abandoned() bool { return p.path != nil && p.path.Abandoned() }
 
-// Dropped implements upstream.Permit. After the loss of a lock, the session sends nothing more.
+// Dropped implements links.Permit. After the loss of a lock, the session sends nothing more.
 func (p *Part) Dropped() bool { return p.call.queue.session.Dropped() }
 
-// Until implements upstream.Permit. Nothing is sent after the end of a hold that the session relies
+// Until implements links.Permit. Nothing is sent after the end of a hold that the session relies
 // on (rule R27).
 func (p *Part) Until() *time.Time { return p.call.queue.session.Until() }
 
-// Overdue implements upstream.Permit.
+// Overdue implements links.Permit.
 func (p *Part) Overdue() { p.call.queue.session.Overdue() }
 
-// RunsScript implements upstream.Mover.
+// RunsScript implements links.Mover.
 func (p *Part) RunsScript() bool { return p.call.script }
 
-// Move implements upstream.Mover. A read may be sent again on another link while all calls of the
+// Move implements links.Mover. A read may be sent again on another link while all calls of the
 // session in flight are reads. No later call is sent before these have their replies, because it
 // would use the first link.
 func (p *Part) Move() bool {
@@ -173,7 +173,7 @@ func (p *Part) Move() bool {
 	return true
 }
 
-var _ upstream.Mover = (*Part)(nil)
+var _ links.Mover = (*Part)(nil)
 
 // laterOnSlotLocked reports whether a call after p's call has a part on p's slot. Without a
 // cluster, a command may have keys of any slot.

@@ -2,13 +2,13 @@ package call
 
 import (
 	"leash/proxy/chunk"
-	"leash/proxy/upstream"
+	"leash/proxy/links"
 )
 
 // Deliver gives the client a frame that is not a reply to a command. It is a message of a channel
 // or an invalidation. It comes after earlier output and never within a reply. It does not block and
 // may be called from any goroutine. It returns the output if the caller must flush it.
-func (q *Queue) Deliver(frame []byte) upstream.Flusher {
+func (q *Queue) Deliver(frame []byte) links.Flusher {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.DeliverBehindLocked(nil, frame)
@@ -16,7 +16,7 @@ func (q *Queue) Deliver(frame []byte) upstream.Flusher {
 
 // DeliverBehindLocked is Deliver for a frame that must come after the reply to c. The client does
 // not have that reply yet. A nil c means that there is no such reply.
-func (q *Queue) DeliverBehindLocked(c *Call, frame []byte) upstream.Flusher {
+func (q *Queue) DeliverBehindLocked(c *Call, frame []byte) links.Flusher {
 	switch {
 	case q.out.DroppedLocked():
 		return nil
@@ -30,7 +30,7 @@ func (q *Queue) DeliverBehindLocked(c *Call, frame []byte) upstream.Flusher {
 
 // toFlushLocked returns the output if it has output that no goroutine is about to flush. The
 // caller must then flush it.
-func (q *Queue) toFlushLocked() upstream.Flusher {
+func (q *Queue) toFlushLocked() links.Flusher {
 	if !q.out.ScheduleLocked() {
 		return nil
 	}
@@ -47,7 +47,7 @@ func (q *Queue) pushListLocked() *chunk.List {
 
 // MessageLocked is Deliver for a message, which counts as unread until the client has taken it. In
 // RESP3 it becomes a push.
-func (q *Queue) MessageLocked(frame []byte, resp3 bool) upstream.Flusher {
+func (q *Queue) MessageLocked(frame []byte, resp3 bool) links.Flusher {
 	q.pushes.unread += len(frame)
 	into := q.pushListLocked()
 	if resp3 {

@@ -21,7 +21,7 @@ type Queue struct {
 	Muted bool
 	// Class is that of the running command, which the session counts. It belongs to the loop.
 	Class uint8
-	// Arrived is when the running command was read from the client, by upstream.Now. It belongs to
+	// Arrived is when the running command was read from the client, by links.Now. It belongs to
 	// the loop.
 	Arrived time.Duration
 

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"strings"
 
+	"leash/proxy/links"
 	"leash/proxy/resp"
-	"leash/proxy/upstream"
 )
 
 // noScript is Redis's answer to EVALSHA when it does not have the script. noScriptOfValkey is the
@@ -33,7 +33,7 @@ func (p *Part) reloadScript() bool {
 		return false
 	}
 	p.scriptReloaded, p.state = true, redirected
-	load := &upstream.Call{Request: resp.AppendCommand(nil, "SCRIPT", "LOAD", text), Sink: ignored{q.session}}
+	load := &links.Call{Request: resp.AppendCommand(nil, "SCRIPT", "LOAD", text), Sink: ignored{q.session}}
 	q.session.Submit(p.node, false, load)
 	p.send(p.node, p.Asking)
 	q.release()
@@ -63,12 +63,12 @@ func (p *Part) overtakenLocked() bool {
 
 // ignored is the sink of a SCRIPT LOAD that Leash sends right before the command that needs it. The
 // command's reply shows whether it worked.
-type ignored struct{ upstream.Permit }
+type ignored struct{ links.Permit }
 
-var _ upstream.Sink = ignored{}
+var _ links.Sink = ignored{}
 
-// Reply implements upstream.Sink.
-func (ignored) Reply([]byte, bool) upstream.Flusher { return nil }
+// Reply implements links.Sink.
+func (ignored) Reply([]byte, bool) links.Flusher { return nil }
 
-// Lost implements upstream.Sink.
+// Lost implements links.Sink.
 func (ignored) Lost(bool, error) {}

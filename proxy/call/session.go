@@ -5,28 +5,28 @@ import (
 	"time"
 
 	"leash/proxy/command"
+	"leash/proxy/links"
 	"leash/proxy/slowlog"
-	"leash/proxy/upstream"
 )
 
 // Session is what calls need of their session. Its methods do not block, and all are safe for
 // concurrent use.
 type Session interface {
-	upstream.Permit
+	links.Permit
 	// Submit sends a call on the session's link to a node: to a replica or to a master.
-	Submit(n *upstream.Node, replica bool, c *upstream.Call)
+	Submit(n *links.Node, replica bool, c *links.Call)
 	// Go runs f on a goroutine of the session. It returns false when the server has stopped.
 	Go(what string, f func()) bool
 	// Replied is called with each piece of a reply from a node, before the client gets it.
-	Replied(n *upstream.Node, c *Call)
+	Replied(n *links.Node, c *Call)
 	// Redirected is called when a part of c goes to another node than at first. If uncached is set,
 	// the client must not cache the reply, although it asked to.
-	Redirected(n *upstream.Node, c *Call, uncached bool)
+	Redirected(n *links.Node, c *Call, uncached bool)
 	// Failed is called when a command of that class is answered with an error.
 	Failed(class uint8)
 	// Slow is called before the reply of a slow command is passed on, with the command as it was
 	// sent to n, the time before it was sent, and the time until it was answered.
-	Slow(request []byte, n *upstream.Node, queued, answered time.Duration)
+	Slow(request []byte, n *links.Node, queued, answered time.Duration)
 	// Refused is called with the error by which a node of a cluster may have refused a command for
 	// its slot.
 	Refused(code []byte)
@@ -41,7 +41,7 @@ type Session interface {
 // Path brings calls to nodes on a connection of their own. Its methods do not block.
 type Path interface {
 	// Submit sends a call to a node. The call may be lost before it returns.
-	Submit(n *upstream.Node, c *upstream.Call)
+	Submit(n *links.Node, c *links.Call)
 	// Abandoned reports whether the client has gone and needs no reply.
 	Abandoned() bool
 }
@@ -62,12 +62,12 @@ type Server struct {
 type Nodes interface {
 	Mode() string // cluster, sentinel or standalone
 	Cluster() bool
-	NodeOf(slot int) *upstream.Node
-	OtherNode(n *upstream.Node) *upstream.Node
+	NodeOf(slot int) *links.Node
+	OtherNode(n *links.Node) *links.Node
 	// Target is the node that a redirect names, or nil. trusted means that only Redis can have made
 	// the redirect.
-	Target(addr string, from *upstream.Node, trusted bool) *upstream.Node
-	Moved(slot uint16, to *upstream.Node)
+	Target(addr string, from *links.Node, trusted bool) *links.Node
+	Moved(slot uint16, to *links.Node)
 	Refresh() // the topology should be read again
 	RedirectTimeout() time.Duration
 }

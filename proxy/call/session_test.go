@@ -6,7 +6,7 @@ import (
 
 	"leash/proxy/client"
 	"leash/proxy/command"
-	"leash/proxy/upstream"
+	"leash/proxy/links"
 )
 
 // testSession is a session and its socket. It also is what the queue knows of Redis: the nodes a
@@ -24,8 +24,8 @@ type testSession struct {
 	// state guards the fields below, which timers use too.
 	state   sync.Mutex
 	submits []submit
-	owner   *upstream.Node // of all slots
-	timeout time.Duration  // of redirects
+	owner   *links.Node   // of all slots
+	timeout time.Duration // of redirects
 }
 
 // set changes what timers use.
@@ -43,7 +43,7 @@ func (s *testSession) taken() (sent []submit) {
 
 // submit is a call that was sent, and where.
 type submit struct {
-	node    *upstream.Node
+	node    *links.Node
 	replica bool
 	asking  bool
 	request string
@@ -51,7 +51,7 @@ type submit struct {
 
 var commands = command.New(nil)
 
-var a, b = &upstream.Node{Addr: "a:1"}, &upstream.Node{Addr: "b:1"}
+var a, b = &links.Node{Addr: "a:1"}, &links.Node{Addr: "b:1"}
 
 // newSession returns a session for a cluster whose node a has all slots.
 func newSession() *testSession {
@@ -80,7 +80,7 @@ func (s *testSession) got() string {
 	return string(s.written)
 }
 
-func (s *testSession) Submit(n *upstream.Node, replica bool, c *upstream.Call) {
+func (s *testSession) Submit(n *links.Node, replica bool, c *links.Call) {
 	s.set(func() { s.submits = append(s.submits, submit{n, replica, c.Asking, string(c.Request)}) })
 }
 
@@ -89,36 +89,36 @@ func (s *testSession) Try(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (s *testSession) Push(p []byte) (int, error)                                { return s.Try(p) }
-func (s *testSession) IdleLocked()                                               { s.idle++ }
-func (*testSession) End(string)                                                  {}
-func (s *testSession) Fail()                                                     { s.failed++ }
-func (s *testSession) Sent(int)                                                  {}
-func (s *testSession) Failed(uint8)                                              {}
-func (s *testSession) Slow([]byte, *upstream.Node, time.Duration, time.Duration) {}
-func (s *testSession) Refused([]byte)                                            {}
-func (s *testSession) Wrote()                                                    { s.queue.WroteLocked() }
-func (s *testSession) OutputDropped(int)                                         { s.queue.DroppedLocked() }
-func (s *testSession) Mode() string                                              { return s.mode }
-func (s *testSession) Cluster() bool                                             { return s.mode == "cluster" }
-func (s *testSession) Moved(uint16, *upstream.Node)                              { s.moved = true }
-func (*testSession) Refresh()                                                    {}
-func (*testSession) Dropped() bool                                               { return false }
-func (*testSession) Until() *time.Time                                           { return nil }
-func (*testSession) Overdue()                                                    {}
-func (*testSession) Go(string, func()) bool                                      { return false }
-func (*testSession) Replied(*upstream.Node, *Call)                               {}
+func (s *testSession) Push(p []byte) (int, error)                             { return s.Try(p) }
+func (s *testSession) IdleLocked()                                            { s.idle++ }
+func (*testSession) End(string)                                               {}
+func (s *testSession) Fail()                                                  { s.failed++ }
+func (s *testSession) Sent(int)                                               {}
+func (s *testSession) Failed(uint8)                                           {}
+func (s *testSession) Slow([]byte, *links.Node, time.Duration, time.Duration) {}
+func (s *testSession) Refused([]byte)                                         {}
+func (s *testSession) Wrote()                                                 { s.queue.WroteLocked() }
+func (s *testSession) OutputDropped(int)                                      { s.queue.DroppedLocked() }
+func (s *testSession) Mode() string                                           { return s.mode }
+func (s *testSession) Cluster() bool                                          { return s.mode == "cluster" }
+func (s *testSession) Moved(uint16, *links.Node)                              { s.moved = true }
+func (*testSession) Refresh()                                                 {}
+func (*testSession) Dropped() bool                                            { return false }
+func (*testSession) Until() *time.Time                                        { return nil }
+func (*testSession) Overdue()                                                 {}
+func (*testSession) Go(string, func()) bool                                   { return false }
+func (*testSession) Replied(*links.Node, *Call)                               {}
 
-func (*testSession) Redirected(*upstream.Node, *Call, bool) {}
+func (*testSession) Redirected(*links.Node, *Call, bool) {}
 
-func (*testSession) OtherNode(n *upstream.Node) *upstream.Node {
+func (*testSession) OtherNode(n *links.Node) *links.Node {
 	if n == a {
 		return b
 	}
 	return a
 }
 
-func (*testSession) Target(addr string, _ *upstream.Node, trusted bool) *upstream.Node {
+func (*testSession) Target(addr string, _ *links.Node, trusted bool) *links.Node {
 	switch {
 	case addr == a.Addr:
 		return a
@@ -134,10 +134,10 @@ type ownPath struct {
 	gone    bool // the client
 }
 
-func (p *ownPath) Submit(n *upstream.Node, c *upstream.Call) { p.session.Submit(n, false, c) }
-func (p *ownPath) Abandoned() bool                           { return p.gone }
+func (p *ownPath) Submit(n *links.Node, c *links.Call) { p.session.Submit(n, false, c) }
+func (p *ownPath) Abandoned() bool                     { return p.gone }
 
-func (s *testSession) NodeOf(int) (n *upstream.Node) {
+func (s *testSession) NodeOf(int) (n *links.Node) {
 	s.set(func() { n = s.owner })
 	return n
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"leash/proxy/dial"
-	"leash/proxy/upstream"
+	"leash/proxy/links"
 )
 
 // state is how far a part has come. A part begins in the state queued:
@@ -85,10 +85,10 @@ var plans = [incidents][]action{
 // trouble is an incident and what is known about it.
 type trouble struct {
 	incident incident
-	message  string         // for fail
-	node     *upstream.Node // for follow
-	asking   bool           // for follow: the redirect was ASK
-	cause    error          // for elsewhere
+	message  string      // for fail
+	node     *links.Node // for follow
+	asking   bool        // for follow: the redirect was ASK
+	cause    error       // for elsewhere
 }
 
 // resolve does what the plan for an incident says. It returns false if the client gets the error
@@ -143,8 +143,8 @@ func (p *Part) try(a action, t trouble) bool {
 	return true
 }
 
-// Reply implements upstream.Sink.
-func (p *Part) Reply(b []byte, end bool) upstream.Flusher {
+// Reply implements links.Sink.
+func (p *Part) Reply(b []byte, end bool) links.Flusher {
 	c := p.call
 	if p.state != answered && end && b[0] == '-' {
 		if p.resolve(p.incidentOf(b)) {
@@ -168,7 +168,7 @@ func (p *Part) Reply(b []byte, end bool) upstream.Flusher {
 // Blocks says that the part blocks in Redis, before it is sent. The slow log is not about that.
 func (p *Part) Blocks() { p.call.began = 0 }
 
-// Lost implements upstream.Sink.
+// Lost implements links.Sink.
 func (p *Part) Lost(written bool, cause error) {
 	q := p.call.queue
 	written = written || p.state == answered
@@ -176,7 +176,7 @@ func (p *Part) Lost(written bool, cause error) {
 	case recovered(cause):
 		q.session.Fail()
 		return
-	case p.replica && p.state != answered && !errors.Is(cause, upstream.ErrDropped):
+	case p.replica && p.state != answered && !errors.Is(cause, links.ErrDropped):
 		p.node.Unfit()
 		p.resolve(trouble{incident: noReader, message: ErrorUnserved})
 		return
@@ -196,7 +196,7 @@ func lossOf(written, gone bool, cause error) trouble {
 		return trouble{incident: unwanted}
 	case written:
 		return trouble{incident: lostWritten, message: ErrorLost}
-	case errors.Is(cause, upstream.ErrDropped):
+	case errors.Is(cause, links.ErrDropped):
 		return trouble{incident: refusal, message: errorDropped}
 	case errors.Is(cause, dial.ErrRefused):
 		return trouble{incident: refusal, message: ErrorRefused}
@@ -274,12 +274,12 @@ func (p *Part) retry() {
 
 // owner returns the node that has the part's slot now, or nil. Without a cluster, one node has all
 // slots.
-func (p *Part) owner() *upstream.Node {
+func (p *Part) owner() *links.Node {
 	return p.call.queue.server.Nodes.NodeOf(p.slot)
 }
 
 // otherNode returns the node for a part that was never written, or nil if there is no other.
-func (p *Part) otherNode(cause error) *upstream.Node {
+func (p *Part) otherNode(cause error) *links.Node {
 	if p.hops++; p.hops > MaxHops || p.fixed {
 		return nil
 	}
@@ -288,7 +288,7 @@ func (p *Part) otherNode(cause error) *upstream.Node {
 	if p.slot != AnySlot {
 		n = nodes.NodeOf(p.slot)
 	}
-	if n == p.node && !errors.Is(cause, upstream.ErrClosed) {
+	if n == p.node && !errors.Is(cause, links.ErrClosed) {
 		return nil
 	}
 	return n

@@ -11,9 +11,9 @@ import (
 
 	"leash/internal/guard"
 	"leash/proxy/dial"
+	"leash/proxy/links"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
-	"leash/proxy/upstream"
 )
 
 const slot = 7629 // of the key k
@@ -49,8 +49,8 @@ var (
 	}{
 		"lost written":  {true, errors.New("reset")},
 		"lost unsent":   {false, errors.New("cannot dial")},
-		"lost closed":   {false, upstream.ErrClosed},
-		"lost dropped":  {false, upstream.ErrDropped},
+		"lost closed":   {false, links.ErrClosed},
+		"lost dropped":  {false, links.ErrDropped},
 		"lost refused":  {false, dial.ErrRefused},
 		"lost database": {false, &dial.NoDatabase{Reply: "ERR DB index is out of range"}},
 		"lost panic":    {true, &guard.Panic{Value: "for the test"}},

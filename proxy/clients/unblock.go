@@ -3,9 +3,9 @@ package clients
 import (
 	"leash/proxy/call"
 	"leash/proxy/command"
+	"leash/proxy/links"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
-	"leash/proxy/upstream"
 )
 
 // unblock answers CLIENT UNBLOCK id [TIMEOUT|ERROR]
@@ -33,7 +33,7 @@ func unblock(by Caller, cmd resp.Command) bool {
 		return by.answerInt(1)
 	}
 	var parts []*call.Part
-	var to []*upstream.Node
+	var to []*links.Node
 	for _, own := range one.Pins() {
 		n, client := own.Target()
 		if n == nil {

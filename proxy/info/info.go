@@ -10,10 +10,10 @@ import (
 
 	"leash/proxy/call"
 	"leash/proxy/command"
+	"leash/proxy/links"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/route"
-	"leash/proxy/upstream"
 )
 
 // Leash is what INFO tells of Leash itself. Its methods do not block.
@@ -52,7 +52,7 @@ func Run(r *route.Router, leash Leash, c *command.Command, cmd resp.Command) boo
 	masters, exact := r.Topology().Masters(), onlyKeyspace(cmd.Args[1:])
 	usual := slices.Index(masters, r.Keyless())
 	var parts []*call.Part
-	var to []*upstream.Node
+	var to []*links.Node
 	for i := range masters { // the usual node first: its text decides the sections
 		n := masters[(usual+i)%len(masters)]
 		if n.Unresponsive() && !exact && len(masters) > 1 {

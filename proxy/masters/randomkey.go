@@ -5,10 +5,10 @@ import (
 
 	"leash/proxy/call"
 	"leash/proxy/command"
+	"leash/proxy/links"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/route"
-	"leash/proxy/upstream"
 )
 
 // randomKey runs RANDOMKEY (https://redis.io/docs/latest/commands/randomkey/) on a cluster. It asks
@@ -24,7 +24,7 @@ func randomKey(r *route.Router, c *command.Command, cmd resp.Command) bool {
 		return ok && r.Fail(call.ErrorUnserved)
 	}
 	var parts []*call.Part
-	var to []*upstream.Node
+	var to []*links.Node
 	for _, n := range masters {
 		key := call.FixedPart(resp.AppendCommand(nil, "RANDOMKEY"))
 		size := call.SparePart(resp.AppendCommand(nil, "DBSIZE"))

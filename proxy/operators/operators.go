@@ -12,17 +12,17 @@ import (
 	"leash/proxy/clients"
 	"leash/proxy/command"
 	"leash/proxy/commandinfo"
+	"leash/proxy/links"
 	"leash/proxy/resp"
 	"leash/proxy/route"
 	"leash/proxy/slowlog"
-	"leash/proxy/upstream"
 )
 
 // Server is what the commands show of a server. Its methods are safe for concurrent use, and do not
 // block.
 type Server interface {
 	// Nodes shows the nodes of Redis.
-	Nodes() []upstream.NodeView
+	Nodes() []links.NodeView
 	// FindClients lists the clients that fit: count of them at most, after the first ones. found is
 	// how many fit in all.
 	FindClients(fits func(*clients.View) bool, first, count int) (found int, shown []clients.View)

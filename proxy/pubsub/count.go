@@ -1,6 +1,8 @@
 package pubsub
 
-import "leash/proxy/upstream"
+import (
+	"leash/proxy/links"
+)
 
 // Listens reports whether Leash is subscribed to a channel in any way. If not, a message on the
 // channel concerns only Redis. Listens does not allocate.
@@ -17,7 +19,7 @@ func (x *Exchange) Listens(kind Kind, channel []byte) bool {
 
 // Receivers returns how many of the receivers that a node counts for a message are Leash itself,
 // and how many clients of Leash get the message.
-func (x *Exchange) Receivers(n *upstream.Node, kind Kind, channel string) (ours, clients int) {
+func (x *Exchange) Receivers(n *links.Node, kind Kind, channel string) (ours, clients int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, h := range x.hubs {
@@ -48,7 +50,7 @@ func (x *Exchange) Receivers(n *upstream.Node, kind Kind, channel string) (ours,
 
 // Subscribers returns how many of the subscribers that a node counts for a channel are Leash
 // itself.
-func (x *Exchange) Subscribers(n *upstream.Node, kind Kind, channel string) (ours int) {
+func (x *Exchange) Subscribers(n *links.Node, kind Kind, channel string) (ours int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, h := range x.hubs {
@@ -92,7 +94,7 @@ func (x *Exchange) Active(kind Kind) map[string]bool {
 }
 
 // Held returns the names that Leash has subscribed to at a node.
-func (x *Exchange) Held(n *upstream.Node, kind Kind) map[string]bool {
+func (x *Exchange) Held(n *links.Node, kind Kind) map[string]bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	held := make(map[string]bool)

@@ -13,6 +13,7 @@ import (
 	"leash/internal/embedded"
 	"leash/internal/redistest"
 	"leash/proxy/dial"
+	"leash/proxy/links"
 	"leash/proxy/upstream"
 )
 
@@ -60,7 +61,7 @@ func (x *Exchange) client(t *testing.T) *client {
 	return c
 }
 
-func (c *client) Message(frame []byte) upstream.Flusher {
+func (c *client) Message(frame []byte) links.Flusher {
 	f := parseFrame(frame)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -138,7 +139,7 @@ func TestUsersShareOneHomeNode(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	x := startExchange(t, cluster.Addrs())
-	homes := make(map[*upstream.Node]bool)
+	homes := make(map[*links.Node]bool)
 	// it does no harm here that Redis knows none of these users
 	for _, user := range []string{"", "a", "b", "c", "d"} {
 		x.mu.Lock()

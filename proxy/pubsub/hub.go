@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"leash/proxy/dial"
+	"leash/proxy/links"
 	"leash/proxy/upstream"
 )
 
@@ -15,14 +16,14 @@ type hub struct {
 	wake chan struct{} // size 1: the keeper has something to do
 
 	entries  [kinds]map[string]*entry
-	lines    map[*upstream.Node]*line
+	lines    map[*links.Node]*line
 	home     *line // for names that any node serves; nil: not chosen
 	topology *upstream.Topology
 	dirty    bool // a node may have too few or too many subscriptions
 	over     bool // the hub starts no more goroutines
 	// when Leash tries its own refused subscriptions again; zero: none was refused
 	later   time.Time
-	backoff map[*upstream.Node]*backoff
+	backoff map[*links.Node]*backoff
 	tasks   []task
 
 	refusals, badCredentials warnLimiter
@@ -33,20 +34,20 @@ type entry struct {
 	hub       *hub
 	kind      Kind
 	name      string
-	keyspace  bool           // subscribed on every master
-	source    *line          // the line whose messages count, except for keyspace events; nil: none
-	node      *upstream.Node // node of the last source; nil: there was none
-	history   history        // messages that were handed out
-	repeats   repeats        // messages that source may bring again
-	wanted    int            // Subscribe calls in progress
-	notBefore time.Time      // no attempt before then, because Redis refused the last one
-	clients   int            // clients among the receivers
+	keyspace  bool        // subscribed on every master
+	source    *line       // the line whose messages count, except for keyspace events; nil: none
+	node      *links.Node // node of the last source; nil: there was none
+	history   history     // messages that were handed out
+	repeats   repeats     // messages that source may bring again
+	wanted    int         // Subscribe calls in progress
+	notBefore time.Time   // no attempt before then, because Redis refused the last one
+	clients   int         // clients among the receivers
 	receivers map[receiver]struct{}
 }
 
 // receiver takes messages. Its methods are called with Exchange.mu held and must not block.
 type receiver interface {
-	message(f *frame) upstream.Flusher
+	message(f *frame) links.Flusher
 	// confirmed means that no message can be missed from now on. interrupted means that some may
 	// have been missed before. The returned function is called without mu.
 	confirmed(anew bool) (then func())
@@ -62,7 +63,7 @@ type task func()
 func newHub(x *Exchange, user string) *hub {
 	h := &hub{
 		x: x, lane: x.up.SubscriberLane(user), wake: make(chan struct{}, 1),
-		lines: make(map[*upstream.Node]*line), backoff: make(map[*upstream.Node]*backoff),
+		lines: make(map[*links.Node]*line), backoff: make(map[*links.Node]*backoff),
 	}
 	for kind := range h.entries {
 		h.entries[kind] = make(map[string]*entry)
@@ -175,7 +176,7 @@ func (h *hub) targetsLocked(kind Kind, name string, keyspace bool) (lines []*lin
 
 // lineLocked returns the line to a node, and makes it if there is none. It returns nil while the
 // node must not be dialled.
-func (h *hub) lineLocked(n *upstream.Node) *line {
+func (h *hub) lineLocked(n *links.Node) *line {
 	if n == nil || h.over {
 		return nil
 	}
@@ -207,8 +208,8 @@ func (h *hub) homeLocked() *line {
 // All users have the same home if possible. The nodes of a cluster get a message one after the
 // other. If a client leaves a channel and joins it as another user, a different home could bring it
 // the same message again.
-func (h *hub) newHomeLocked(not *upstream.Node) *line {
-	var candidates []*upstream.Node
+func (h *hub) newHomeLocked(not *links.Node) *line {
+	var candidates []*links.Node
 	for _, other := range h.x.hubs {
 		if other.home != nil && h.x.up.ReceivesMessages(other.home.node) {
 			candidates = append(candidates, other.home.node)

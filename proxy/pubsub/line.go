@@ -9,8 +9,8 @@ import (
 
 	"leash/internal/guard"
 	"leash/proxy/dial"
+	"leash/proxy/links"
 	"leash/proxy/resp"
-	"leash/proxy/upstream"
 )
 
 // Reasons why a line ends.
@@ -32,16 +32,16 @@ const pingEvery = time.Second
 // new one. Exchange.mu guards the fields without another comment.
 type line struct {
 	hub  *hub            // immutable
-	node *upstream.Node  // immutable
+	node *links.Node     // immutable
 	wake chan struct{}   // size 1: there is something to write
 	ctx  context.Context // done when the line must end
 	stop context.CancelFunc
 
 	heard atomic.Int64 // when Redis last sent something: nanoseconds since began
 
-	receivers []receiver         // receivers of the current message; used by the reader only
-	touched   []upstream.Flusher // clients that got something in this read; used by the reader only
-	readAt    time.Time          // when the reader last read; used by the reader only
+	receivers []receiver      // receivers of the current message; used by the reader only
+	touched   []links.Flusher // clients that got something in this read; used by the reader only
+	readAt    time.Time       // when the reader last read; used by the reader only
 
 	login   dial.Login
 	addr    net.Addr  // of the node; set before the first command is written
@@ -81,7 +81,7 @@ type request struct {
 	after   func(*request) // called at the end with mu held; may be nil
 }
 
-func newLine(h *hub, n *upstream.Node) *line {
+func newLine(h *hub, n *links.Node) *line {
 	l := &line{hub: h, node: n, wake: make(chan struct{}, 1), began: time.Now(), master: h.isMasterLocked(n)}
 	for kind := range l.state {
 		l.state[kind] = make(map[string]state)

@@ -3,7 +3,7 @@ package pubsub
 import (
 	"context"
 
-	"leash/proxy/upstream"
+	"leash/proxy/links"
 )
 
 // Client is a session that receives messages. Its methods are called from any goroutine and must
@@ -11,7 +11,7 @@ import (
 type Client interface {
 	// Message gives the client a RESP2 frame, which is valid only during the call. For RESP3, its
 	// first byte becomes '>'. A non-nil Flusher is flushed afterwards.
-	Message(frame []byte) upstream.Flusher
+	Message(frame []byte) links.Flusher
 	// Close ends the client, because Redis no longer lets its user subscribe.
 	Close(reason string)
 }
@@ -146,7 +146,7 @@ func (l *Listener) countLocked(kind Kind) int {
 	return len(l.names[Channel]) + len(l.names[Pattern])
 }
 
-func (l *Listener) message(f *frame) upstream.Flusher { return l.client.Message(f.raw) }
+func (l *Listener) message(f *frame) links.Flusher { return l.client.Message(f.raw) }
 
 func (l *Listener) confirmed(bool) func() { return nil }
 

@@ -3,7 +3,7 @@ package pubsub
 import (
 	"context"
 
-	"leash/proxy/upstream"
+	"leash/proxy/links"
 )
 
 // Others is what the other Leashes of the same Redis have reported about names.
@@ -34,7 +34,7 @@ func (o Others) Held(name string) (n int) {
 }
 
 // HeldAt returns the names that other Leashes are subscribed to at a node.
-func (o Others) HeldAt(x *Exchange, n *upstream.Node) map[string]bool {
+func (o Others) HeldAt(x *Exchange, n *links.Node) map[string]bool {
 	names := make(map[string]bool)
 	for name, other := range o {
 		if other.held[x.nodeName(n)] > 0 {
@@ -81,7 +81,7 @@ func (x *Exchange) Others(ctx context.Context, kind Kind, names []string, patter
 
 // nodeName is the name of a node in messages between Leashes. It is empty for a single Redis, which
 // may have many addresses.
-func (x *Exchange) nodeName(n *upstream.Node) string {
+func (x *Exchange) nodeName(n *links.Node) string {
 	if !x.up.Topology().Cluster() {
 		return ""
 	}

@@ -4,7 +4,7 @@ import (
 	"hash/maphash"
 	"time"
 
-	"leash/proxy/upstream"
+	"leash/proxy/links"
 )
 
 // The nodes of a cluster get a message one after the other. So when an entry's subscription moves
@@ -116,7 +116,7 @@ func (e *entry) acceptsLocked(l *line, f *frame, now time.Time) bool {
 	return true
 }
 
-func (h *hub) isMasterLocked(n *upstream.Node) bool {
+func (h *hub) isMasterLocked(n *links.Node) bool {
 	for _, m := range h.topology.Masters() {
 		if m == n {
 			return true

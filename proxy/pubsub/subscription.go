@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"slices"
 
-	"leash/proxy/upstream"
+	"leash/proxy/links"
 )
 
 // subscription is a subscription of Leash itself to a channel.
@@ -57,7 +57,7 @@ func (r *subscription) cancel() {
 	r.entries = nil
 }
 
-func (r *subscription) message(f *frame) upstream.Flusher {
+func (r *subscription) message(f *frame) links.Flusher {
 	return &delivery{r, bytes.Clone(f.payload)}
 }
 

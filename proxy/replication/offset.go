@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"leash/proxy/dial"
+	"leash/proxy/links"
 	"leash/proxy/resp"
 	"leash/proxy/route"
 	"leash/proxy/upstream"
@@ -31,14 +32,14 @@ var (
 
 // offset says how to move the replication offset of a connection.
 type offset struct {
-	node   *upstream.Node
+	node   *links.Node
 	lane   dial.Lane // lane of the connection: the session's, or Leash's own if Leash writes
 	writes bool
 }
 
 // offsetOf finds out what moves offsets on n. ok is false if n does not answer. It blocks for a
 // round trip.
-func offsetOf(r *route.Router, up *upstream.Upstream, n *upstream.Node) (o offset, ok bool) {
+func offsetOf(r *route.Router, up *upstream.Upstream, n *links.Node) (o offset, ok bool) {
 	ctx, cancel := context.WithTimeout(r.Context(), route.AskTimeout)
 	defer cancel()
 	own := up.ServiceLane()
@@ -97,7 +98,7 @@ func IsBefore72(version string) bool {
 
 // writeNothing returns two commands that are replicated and leave nothing behind on n. They write
 // and delete a key that no other client uses. The key exists for at most a second.
-func writeNothing(t *upstream.Topology, n *upstream.Node) [][]byte {
+func writeNothing(t *upstream.Topology, n *links.Node) [][]byte {
 	key := ownKey(func(slot uint16) bool { return !t.Cluster() || t.Node(slot) == n })
 	return [][]byte{resp.AppendCommand(nil, "SET", key, "", "PX", "1000"), resp.AppendCommand(nil, "DEL", key)}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/proxy/dial"
+	"leash/proxy/links"
 	"leash/proxy/resp"
-	"leash/proxy/upstream"
 )
 
 // ErrNoCheck means that Redis says nothing about a user's rights: Leash's own user may not send ACL
@@ -54,7 +54,7 @@ func (c *Checker) askScript(ctx context.Context, q question, lane dial.Lane, key
 			args = append(args, string(key))
 		}
 		request := resp.AppendCommand(nil, append(args, q.more...)...)
-		reply, err := c.up.FirstAnswer(ctx, func(ctx context.Context, n *upstream.Node) ([]byte, error) {
+		reply, err := c.up.FirstAnswer(ctx, func(ctx context.Context, n *links.Node) ([]byte, error) {
 			return n.Link(lane).Ask(ctx, request)
 		})
 		switch {

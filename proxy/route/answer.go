@@ -3,13 +3,13 @@ package route
 import (
 	"sync/atomic"
 
-	"leash/proxy/upstream"
+	"leash/proxy/links"
 )
 
 // Answer is one command on a private link, and its whole reply.
 type Answer struct {
-	upstream.Call
-	upstream.Permit
+	links.Call
+	links.Permit
 	of *Gathering // nil: it has not been sent
 
 	Bytes   []byte // the reply
@@ -26,7 +26,7 @@ type Gathering struct {
 	done   chan struct{} // closed when all have a reply or are lost
 }
 
-var _ upstream.Sink = (*Answer)(nil)
+var _ links.Sink = (*Answer)(nil)
 
 func newGathering(r *Router, n int) *Gathering {
 	g := &Gathering{router: r, done: make(chan struct{})}
@@ -39,14 +39,14 @@ func newGathering(r *Router, n int) *Gathering {
 
 // Gather sends requests on a private link, in order, and waits for the replies. It always returns,
 // because it breaks the link when the session ends.
-func (r *Router) Gather(l *upstream.Link, requests ...[]byte) []*Answer {
+func (r *Router) Gather(l *links.Link, requests ...[]byte) []*Answer {
 	g, answers := r.Send(l, requests)
 	g.Await(l)
 	return answers
 }
 
 // Send sends requests on a private link. prefixes[i] goes before requests[i].
-func (r *Router) Send(l *upstream.Link, requests [][]byte, prefixes ...[]byte) (*Gathering, []*Answer) {
+func (r *Router) Send(l *links.Link, requests [][]byte, prefixes ...[]byte) (*Gathering, []*Answer) {
 	g := newGathering(r, len(requests))
 	answers := make([]*Answer, len(requests))
 	for i, request := range requests {
@@ -65,9 +65,9 @@ func (r *Router) Send(l *upstream.Link, requests [][]byte, prefixes ...[]byte) (
 
 // SendTo sends one request on a private link and gives the reply to sink. The sink passes on to a
 // what it does not use. It calls Finish when it has used the whole reply.
-func (a *Answer) SendTo(sink upstream.Sink, r *Router, l *upstream.Link, request []byte) {
+func (a *Answer) SendTo(sink links.Sink, r *Router, l *links.Link, request []byte) {
 	*a = Answer{of: newGathering(r, 1), Permit: r.session}
-	a.Call = upstream.Call{Request: request, Sink: sink}
+	a.Call = links.Call{Request: request, Sink: sink}
 	l.Submit(&a.Call)
 }
 
@@ -78,10 +78,10 @@ func (a *Answer) Sent() bool { return a.of != nil }
 func (a *Answer) Forget() { a.of = nil }
 
 // Await waits for the reply. It breaks the link when the session ends first.
-func (a *Answer) Await(l *upstream.Link) { a.of.Await(l) }
+func (a *Answer) Await(l *links.Link) { a.of.Await(l) }
 
 // Await waits for the replies. It breaks the link when the session ends first.
-func (g *Gathering) Await(l *upstream.Link) {
+func (g *Gathering) Await(l *links.Link) {
 	select {
 	case <-g.done:
 	case <-g.router.ctx.Done():
@@ -90,8 +90,8 @@ func (g *Gathering) Await(l *upstream.Link) {
 	}
 }
 
-// Reply implements upstream.Sink.
-func (a *Answer) Reply(p []byte, done bool) upstream.Flusher {
+// Reply implements links.Sink.
+func (a *Answer) Reply(p []byte, done bool) links.Flusher {
 	a.Bytes = append(a.Bytes, p...)
 	if done {
 		a.Finish()
@@ -99,7 +99,7 @@ func (a *Answer) Reply(p []byte, done bool) upstream.Flusher {
 	return nil
 }
 
-// Lost implements upstream.Sink.
+// Lost implements links.Sink.
 func (a *Answer) Lost(written bool, cause error) {
 	a.Missing, a.Written, a.Bytes, a.Cause = true, written, nil, cause
 	a.Finish()

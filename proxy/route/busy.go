@@ -2,6 +2,7 @@ package route
 
 import (
 	"leash/proxy/command"
+	"leash/proxy/links"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
 )
@@ -26,7 +27,7 @@ func (r *Router) BusyReply(c *command.Command, cmd resp.Command) []byte {
 }
 
 // busyNode returns the busy node that would run the command, or nil if there is none.
-func (r *Router) busyNode(c *command.Command, cmd resp.Command) *upstream.Node {
+func (r *Router) busyNode(c *command.Command, cmd resp.Command) *links.Node {
 	t := r.up.Topology()
 	switch {
 	case c == nil || !c.ArityOK(cmd.Args):

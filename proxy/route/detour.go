@@ -3,11 +3,11 @@ package route
 import (
 	"slices"
 
-	"leash/proxy/upstream"
+	"leash/proxy/links"
 )
 
 // A script can stall a link, and so can a write that waits for the end of a pause. Then the
-// session's later commands take another link of the same lane (upstream.Link.Path). So they do not
+// session's later commands take another link of the same lane (links.Link.Path). So they do not
 // wait, as with one connection for each client.
 
 // takePath sets r.link(owner) to the link that the current command should take. A change of the
@@ -22,7 +22,7 @@ func (r *Router) takePath(owner int) bool {
 
 // changePath sets *link to the link that the next command should take. This may be the link itself,
 // or its detour. write means that the command may write. It returns false when the session ends.
-func (r *Router) changePath(link **upstream.Link, write bool) bool {
+func (r *Router) changePath(link **links.Link, write bool) bool {
 	if (*link).Path(write) == *link {
 		return true
 	}
@@ -35,7 +35,7 @@ func (r *Router) changePath(link **upstream.Link, write bool) bool {
 
 // takePathTo is takePath for a node. link is nil if the node is not a master of the session's
 // topology, or if the session uses client-side caching.
-func (r *Router) takePathTo(n *upstream.Node) (link *upstream.Link, ok bool) {
+func (r *Router) takePathTo(n *links.Node) (link *links.Link, ok bool) {
 	if n == nil || r.topology == nil || r.session.Cache() != nil {
 		return nil, true
 	}

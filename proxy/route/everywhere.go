@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"leash/proxy/call"
+	"leash/proxy/links"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
-	"leash/proxy/upstream"
 )
 
 // Everywhere sends a command to every master and merges the replies. If one master fails, the reply
@@ -34,7 +34,7 @@ const MaxAge = time.Second
 
 // AllMasters returns the masters of a topology that is no older than MaxAge, because a new node may
 // have keys too. It waits until a request of size bytes may be sent to each.
-func (r *Router) AllMasters(size int) ([]*upstream.Node, bool) {
+func (r *Router) AllMasters(size int) ([]*links.Node, bool) {
 	r.up.RefreshTopology(r.ctx, MaxAge)
 	if !r.AdoptTopology() || !r.calls.Admit(size) {
 		return nil, false

@@ -2,14 +2,14 @@ package route
 
 import (
 	"leash/proxy/call"
+	"leash/proxy/links"
 	"leash/proxy/merge"
-	"leash/proxy/upstream"
 )
 
 // FanOut sends the parts of one call. Part i goes to node to[i]. The call gets its place in the
 // order of the session's calls. bytes is the size of the request.
-func (r *Router) FanOut(parts []*call.Part, to []*upstream.Node, bytes int, m merge.Func) bool {
-	links := make([]*upstream.Link, len(to))
+func (r *Router) FanOut(parts []*call.Part, to []*links.Node, bytes int, m merge.Func) bool {
+	links := make([]*links.Link, len(to))
 	for i, n := range to {
 		var ok bool
 		if !parts[i].UsesLink() {
@@ -41,9 +41,9 @@ func (r *Router) FanOut(parts []*call.Part, to []*upstream.Node, bytes int, m me
 }
 
 // RelayTo sends a request to one node, in place of a command of size bytes.
-func (r *Router) RelayTo(n *upstream.Node, request []byte, size int, m merge.Func) bool {
+func (r *Router) RelayTo(n *links.Node, request []byte, size int, m merge.Func) bool {
 	if !r.calls.Admit(size) || !r.AwaitRoom(n) {
 		return false
 	}
-	return r.FanOut([]*call.Part{call.FixedPart(request)}, []*upstream.Node{n}, size, m)
+	return r.FanOut([]*call.Part{call.FixedPart(request)}, []*links.Node{n}, size, m)
 }

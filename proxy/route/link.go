@@ -1,8 +1,10 @@
 package route
 
-import "leash/proxy/upstream"
+import (
+	"leash/proxy/links"
+)
 
-func (r *Router) link(owner int) *upstream.Link {
+func (r *Router) link(owner int) *links.Link {
 	if cache := r.session.Cache(); cache != nil {
 		return cache.Link(r.topology.Masters()[owner])
 	}
@@ -14,7 +16,7 @@ func (r *Router) link(owner int) *upstream.Link {
 
 // linkTo returns the link to a node that need not be in the session's topology. Safe for concurrent
 // use.
-func (r *Router) linkTo(n *upstream.Node) *upstream.Link {
+func (r *Router) linkTo(n *links.Node) *links.Link {
 	if cache := r.session.Cache(); cache != nil {
 		return cache.Link(n)
 	}
@@ -23,7 +25,7 @@ func (r *Router) linkTo(n *upstream.Node) *upstream.Link {
 
 // Submit sends a call on the session's link to a node: to a replica or to a master. It does not
 // block. Safe for concurrent use while a call is in flight.
-func (r *Router) Submit(n *upstream.Node, replica bool, c *upstream.Call) {
+func (r *Router) Submit(n *links.Node, replica bool, c *links.Call) {
 	if replica {
 		r.replicaLink(n).Submit(c)
 		return
@@ -32,11 +34,11 @@ func (r *Router) Submit(n *upstream.Node, replica bool, c *upstream.Call) {
 }
 
 // AwaitRoom waits while too much is pending for a node.
-func (r *Router) AwaitRoom(n *upstream.Node) bool {
+func (r *Router) AwaitRoom(n *links.Node) bool {
 	return n == nil || r.awaitLink(r.linkTo(n))
 }
 
-func (r *Router) awaitLink(l *upstream.Link) bool {
+func (r *Router) awaitLink(l *links.Link) bool {
 	room := l.Room()
 	if room == nil {
 		return true

@@ -5,7 +5,7 @@ import (
 
 	"leash/proxy/call"
 	"leash/proxy/dial"
-	"leash/proxy/upstream"
+	"leash/proxy/links"
 )
 
 // Pin is a connection that a session has to itself for one blocking command,
@@ -15,7 +15,7 @@ type Pin struct {
 
 	// mu guards the fields below. Never held across I/O.
 	mu    sync.Mutex
-	link  *upstream.Link
+	link  *links.Link
 	dirty bool // the connection is closed after the call and not reused
 	over  bool // nothing more is sent
 }
@@ -26,23 +26,23 @@ var _ call.Path = (*Pin)(nil)
 func (r *Router) Pin() *Pin { return &Pin{router: r} }
 
 // PinTo returns a connection to a node, for commands of that lane.
-func (r *Router) PinTo(n *upstream.Node, lane dial.Lane) *Pin {
+func (r *Router) PinTo(n *links.Node, lane dial.Lane) *Pin {
 	return &Pin{router: r, link: n.Pin(lane, nil)}
 }
 
 // Link is the current connection, or nil. Only PinTo has one before a command is sent.
-func (p *Pin) Link() *upstream.Link {
+func (p *Pin) Link() *links.Link {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.link
 }
 
 // Submit implements call.Path. It uses the current connection if that leads to the node.
-func (p *Pin) Submit(n *upstream.Node, c *upstream.Call) {
+func (p *Pin) Submit(n *links.Node, c *links.Call) {
 	p.mu.Lock()
 	if p.over {
 		p.mu.Unlock()
-		c.Sink.Lost(false, upstream.ErrDropped)
+		c.Sink.Lost(false, links.ErrDropped)
 		return
 	}
 	old := p.link
@@ -88,7 +88,7 @@ func (p *Pin) Release() {
 
 // Target returns the node and Redis's id of the connection that a call uses. The connection will
 // not be reused, because a command about that id may arrive late.
-func (p *Pin) Target() (n *upstream.Node, id int64) {
+func (p *Pin) Target() (n *links.Node, id int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.link == nil || p.over || p.link.ClientID() == 0 {
@@ -100,7 +100,7 @@ func (p *Pin) Target() (n *upstream.Node, id int64) {
 
 // ConnectionID returns the node and Redis's id of the connection, which may have ended. It returns
 // nil if there was none.
-func (p *Pin) ConnectionID() (n *upstream.Node, id int64) {
+func (p *Pin) ConnectionID() (n *links.Node, id int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.link == nil || p.link.ClientID() == 0 {

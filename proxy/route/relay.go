@@ -5,6 +5,7 @@ import (
 
 	"leash/proxy/call"
 	"leash/proxy/command"
+	"leash/proxy/links"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/upstream"
@@ -35,7 +36,7 @@ func (r *Router) RelayKeys(cmd resp.Command, slot int, many bool) bool {
 	if slot != call.AnySlot {
 		owner = r.topology.Owner(uint16(slot))
 	}
-	var link *upstream.Link
+	var link *links.Link
 	if owner >= 0 {
 		if !r.takePath(owner) {
 			return false
@@ -81,7 +82,7 @@ func (r *Router) RelayPart(p *call.Part, size int, m merge.Func) bool {
 	} else if node == nil {
 		return r.Fail(call.ErrorUnserved)
 	}
-	return r.AwaitRoom(node) && r.FanOut([]*call.Part{p}, []*upstream.Node{node}, size, m)
+	return r.AwaitRoom(node) && r.FanOut([]*call.Part{p}, []*links.Node{node}, size, m)
 }
 
 // Push makes a call of cmd and adds it to the session's calls. It returns nil when the session

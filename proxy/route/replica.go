@@ -3,7 +3,7 @@ package route
 import (
 	"time"
 
-	"leash/proxy/upstream"
+	"leash/proxy/links"
 )
 
 // reads is the state of a session's reads from replicas (upstream.Config.ReadFrom). It belongs to
@@ -25,9 +25,9 @@ type reads struct {
 	wanted bool // by the configuration
 	// a command that is not a read came earlier in the same pipeline
 	wrote    bool
-	replicas bool             // the session reads from replicas now
-	links    []*upstream.Link // by index of the master; nil until used
-	chosen   time.Time        // when links was made
+	replicas bool          // the session reads from replicas now
+	links    []*links.Link // by index of the master; nil until used
+	chosen   time.Time     // when links was made
 }
 
 // chooseAfter is how long a session reads from the same replicas while they serve.
@@ -37,7 +37,7 @@ func (r *reads) forget() { r.links, r.replicas = nil, false }
 
 // readLink returns the link for the current command on the slots of a master: a replica's or the
 // master's. It returns false when the session ends.
-func (r *Router) readLink(owner int) (*upstream.Link, bool) {
+func (r *Router) readLink(owner int) (*links.Link, bool) {
 	may := r.mayReadReplicas()
 	switch {
 	case !may && r.reads.replicas && !r.leaveReplicas():
@@ -62,7 +62,7 @@ func (r *Router) readLink(owner int) (*upstream.Link, bool) {
 }
 
 // replicaLink returns the link for reads from a replica. Safe for concurrent use.
-func (r *Router) replicaLink(n *upstream.Node) *upstream.Link {
+func (r *Router) replicaLink(n *links.Node) *links.Link {
 	lane := r.Lane
 	lane.Replica = true
 	return n.Link(lane)
@@ -77,7 +77,7 @@ func (r *Router) mayReadReplicas() bool {
 
 // linkOf returns the link for a part on a slot. It is nil if no node serves the slot. ok is false
 // when the session ends.
-func (r *Router) linkOf(slot int) (*upstream.Link, bool) {
+func (r *Router) linkOf(slot int) (*links.Link, bool) {
 	owner := r.topology.Owner(uint16(slot))
 	switch {
 	case owner < 0:
@@ -101,7 +101,7 @@ func (r *Router) takeReplicas() bool {
 	}
 	r.reads.replicas = true
 	if now := time.Now(); r.reads.links == nil || now.Sub(r.reads.chosen) > chooseAfter || r.reads.unfit() {
-		r.reads.links, r.reads.chosen = make([]*upstream.Link, len(r.topology.Masters())), now
+		r.reads.links, r.reads.chosen = make([]*links.Link, len(r.topology.Masters())), now
 	}
 	return true
 }

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"leash/proxy/command"
+	"leash/proxy/links"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
-	"leash/proxy/upstream"
 )
 
 // Authenticated reports whether the session's commands are served. Those of a client without a user
@@ -72,7 +72,7 @@ func (r *Router) Permitted(args ...string) bool {
 	ctx, cancel := context.WithTimeout(r.ctx, AskTimeout)
 	defer cancel()
 	question := resp.AppendCommand(nil, args...)
-	reply, err := r.up.FirstAnswer(ctx, func(ctx context.Context, n *upstream.Node) ([]byte, error) {
+	reply, err := r.up.FirstAnswer(ctx, func(ctx context.Context, n *links.Node) ([]byte, error) {
 		return n.Link(r.Lane).Ask(ctx, question)
 	})
 	switch {

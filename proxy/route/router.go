@@ -8,6 +8,7 @@ import (
 	"leash/proxy/call"
 	"leash/proxy/command"
 	"leash/proxy/dial"
+	"leash/proxy/links"
 	"leash/proxy/resp"
 	"leash/proxy/rights"
 	"leash/proxy/upstream"
@@ -16,7 +17,7 @@ import (
 // Session is what a router needs of its session. Only the router's own goroutine calls its methods,
 // except for Cache.
 type Session interface {
-	upstream.Permit
+	links.Permit
 	// BeforeBarrier is called before the session waits for its calls.
 	BeforeBarrier()
 	// Source has the bytes of the current command.
@@ -30,7 +31,7 @@ type Session interface {
 // Cache is client-side caching, for which a session uses connections of its own.
 type Cache interface {
 	// Link returns the session's own connection to a node. Safe for concurrent use.
-	Link(n *upstream.Node) *upstream.Link
+	Link(n *links.Node) *links.Link
 	// Restart gives up all connections. No call is in flight.
 	Restart()
 	// HasPrefix reports whether a request is to be sent before the current command.
@@ -55,20 +56,20 @@ type Router struct {
 	server  *call.Server
 	session Session
 	calls   *call.Queue
-	out     upstream.Flusher
+	out     links.Flusher
 	ctx     context.Context // done when the session ends
 	mu      *sync.Mutex     // the session's
 
 	topology *upstream.Topology
-	links    []*upstream.Link // by index of the master; nil until used
-	reads    reads            // reads from replicas
-	keyless  int              // index of the master that serves commands without keys; -1: none
-	written  writtenNodes     // for WAIT
+	links    []*links.Link // by index of the master; nil until used
+	reads    reads         // reads from replicas
+	keyless  int           // index of the master that serves commands without keys; -1: none
+	written  writtenNodes  // for WAIT
 }
 
 // Init prepares the router of a session that ends with ctx. The mutex is the session's.
 func (r *Router) Init(ctx context.Context, up *upstream.Upstream, rights *rights.Checker, server *call.Server,
-	session Session, calls *call.Queue, out upstream.Flusher, mu *sync.Mutex) {
+	session Session, calls *call.Queue, out links.Flusher, mu *sync.Mutex) {
 	r.ctx, r.up, r.rights, r.server, r.session = ctx, up, rights, server, session
 	r.calls, r.out, r.mu = calls, out, mu
 	r.reads.wanted = up.ReadsReplicas()
@@ -99,7 +100,7 @@ func (r *Router) Topology() *upstream.Topology { return r.topology }
 
 // Keyless is the master that serves the session's commands without keys. It is nil if there is no
 // master.
-func (r *Router) Keyless() *upstream.Node {
+func (r *Router) Keyless() *links.Node {
 	if r.keyless < 0 {
 		return nil
 	}
@@ -124,7 +125,7 @@ func (r *Router) AdoptTopology() bool {
 func (r *Router) setTopology(t *upstream.Topology) {
 	r.topology = t
 	r.reads.forget()
-	r.links = make([]*upstream.Link, len(t.Masters()))
+	r.links = make([]*links.Link, len(t.Masters()))
 	r.keyless = -1
 	if n := len(t.Masters()); n > 0 {
 		r.keyless = int(r.ID % int64(n))

@@ -2,8 +2,8 @@ package route
 
 import (
 	"leash/proxy/call"
+	"leash/proxy/links"
 	"leash/proxy/resp"
-	"leash/proxy/upstream"
 )
 
 // Split sends a command that how can split. It sends the command whole if all keys have one slot or
@@ -20,7 +20,7 @@ func (r *Router) Split(how call.Splitting, cmd resp.Command) bool {
 		return false
 	}
 	parts := how.BySlot(cmd.Args)
-	to := make([]*upstream.Node, len(parts))
+	to := make([]*links.Node, len(parts))
 	resharding := false
 	for i, p := range parts {
 		resharding = resharding || p.HasManyKeys() && r.server.Resharding.Is()

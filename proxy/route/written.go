@@ -3,28 +3,28 @@ package route
 import (
 	"slices"
 
-	"leash/proxy/upstream"
+	"leash/proxy/links"
 )
 
 // writtenNodes are the nodes that a session has written to.
 type writtenNodes struct {
-	nodes     []*upstream.Node // used by the session's loop only
-	elsewhere []*upstream.Node // nodes that got a write by a redirect; guarded by the session's mutex
+	nodes     []*links.Node // used by the session's loop only
+	elsewhere []*links.Node // nodes that got a write by a redirect; guarded by the session's mutex
 }
 
 // add remembers a node that the session writes to.
-func (w *writtenNodes) add(n *upstream.Node) {
+func (w *writtenNodes) add(n *links.Node) {
 	if n != nil && !slices.Contains(w.nodes, n) {
 		w.nodes = append(w.nodes, n)
 	}
 }
 
 // Wrote remembers a node that the session writes to.
-func (r *Router) Wrote(n *upstream.Node) { r.written.add(n) }
+func (r *Router) Wrote(n *links.Node) { r.written.add(n) }
 
 // WroteElsewhereLocked remembers a node that got a write by a redirect. The session's mutex is
 // held.
-func (r *Router) WroteElsewhereLocked(n *upstream.Node) {
+func (r *Router) WroteElsewhereLocked(n *links.Node) {
 	if w := &r.written; !slices.Contains(w.elsewhere, n) {
 		w.elsewhere = append(w.elsewhere, n)
 	}
@@ -33,7 +33,7 @@ func (r *Router) WroteElsewhereLocked(n *upstream.Node) {
 // Written returns the masters that may have the session's writes, and forgets the others. left
 // reports whether one of them has stopped being a master since the last call. The state of its
 // writes is then unknown.
-func (r *Router) Written() (nodes []*upstream.Node, left bool) {
+func (r *Router) Written() (nodes []*links.Node, left bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w, masters := &r.written, r.topology.Masters()

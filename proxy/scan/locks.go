@@ -5,11 +5,11 @@ import (
 	"strconv"
 
 	"leash/proxy/command"
+	"leash/proxy/links"
 	"leash/proxy/merge"
 	"leash/proxy/pubsub"
 	"leash/proxy/resp"
 	"leash/proxy/route"
-	"leash/proxy/upstream"
 )
 
 // lockListing is a LOCK.LIST in progress. It is a SCAN that keeps only the keys of locks held
@@ -100,7 +100,7 @@ func (s *Scans) Locks(r *route.Router, finder Finder, args [][]byte) bool {
 
 // listNode runs one SCAN on a node. names is an array of the locks among the keys. If it fails,
 // failure is the error for the client. Otherwise failure is nil.
-func (s *Scans) listNode(r *route.Router, n *upstream.Node, finder Finder, l lockListing, local uint64) (next uint64,
+func (s *Scans) listNode(r *route.Router, n *links.Node, finder Finder, l lockListing, local uint64) (next uint64,
 	names, failure []byte) {
 	got, err := n.Link(r.Lane).Ask(r.Context(), resp.AppendCommand(nil, "SCAN", strconv.FormatUint(local, 10), "COUNT",
 		strconv.FormatInt(l.count, 10), "TYPE", "hash"))

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"leash/proxy/links"
 	"leash/proxy/upstream"
 )
 
@@ -20,7 +21,7 @@ type order struct {
 // lowest slot that the master owns, with the topology's check in the high bits. In the other
 // passes, in which its slots may move, the name is a hash of its address.
 type stop struct {
-	node *upstream.Node
+	node *links.Node
 	slot int // its lowest slot; -1: it owns none
 	hash uint32
 }
@@ -31,9 +32,9 @@ const slotBits = 14
 // topology is an upstream.Topology.
 type topology interface {
 	// Holders are the masters that have slots or may get some.
-	Holders() []*upstream.Node
+	Holders() []*links.Node
 	// Node is the owner of a slot, or nil.
-	Node(slot uint16) *upstream.Node
+	Node(slot uint16) *links.Node
 }
 
 // order returns the order for t. It makes the order once for each topology.
@@ -52,7 +53,7 @@ func newOrder(t topology) *order {
 		o.stops = append(o.stops, stop{node: n, slot: -1})
 	}
 	slices.SortFunc(o.stops, func(a, b stop) int { return strings.Compare(a.node.Addr, b.node.Addr) })
-	hashes := make(map[*upstream.Node]uint64)
+	hashes := make(map[*links.Node]uint64)
 	for i := range o.stops {
 		stop := &o.stops[i]
 		hashes[stop.node] = hashAddr(stop.node.Addr)
@@ -85,7 +86,7 @@ func highBits(h uint64, n int) uint32 {
 	return uint32(h * 0x9e3779b97f4a7c15 >> (64 - n))
 }
 
-func (o *order) index(n *upstream.Node) int {
+func (o *order) index(n *links.Node) int {
 	return slices.IndexFunc(o.stops, func(s stop) bool { return s.node == n })
 }
 

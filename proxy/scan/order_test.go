@@ -4,19 +4,19 @@ import (
 	"fmt"
 	"testing"
 
-	"leash/proxy/upstream"
+	"leash/proxy/links"
 )
 
 // testTopology is a cluster whose nodes own every slot in turn. Only the first has slots if one is
 // set.
 type testTopology struct {
-	nodes []*upstream.Node
+	nodes []*links.Node
 	one   bool
 }
 
-func (t *testTopology) Holders() []*upstream.Node { return t.nodes }
+func (t *testTopology) Holders() []*links.Node { return t.nodes }
 
-func (t *testTopology) Node(slot uint16) *upstream.Node {
+func (t *testTopology) Node(slot uint16) *links.Node {
 	if t.one {
 		return t.nodes[0]
 	}
@@ -24,9 +24,9 @@ func (t *testTopology) Node(slot uint16) *upstream.Node {
 }
 
 // nodes makes n nodes, the last address first.
-func nodes(n int) (all []*upstream.Node) {
+func nodes(n int) (all []*links.Node) {
 	for i := n - 1; i >= 0; i-- {
-		all = append(all, &upstream.Node{Addr: fmt.Sprintf("10.0.0.%02d:7000", i)})
+		all = append(all, &links.Node{Addr: fmt.Sprintf("10.0.0.%02d:7000", i)})
 	}
 	return all
 }

@@ -7,10 +7,10 @@ import (
 	"leash/internal/guard"
 	"leash/proxy/call"
 	"leash/proxy/command"
+	"leash/proxy/links"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/route"
-	"leash/proxy/upstream"
 )
 
 // kill runs SCRIPT KILL and FUNCTION KILL
@@ -37,7 +37,7 @@ func kill(r *route.Router, _ *Seen, c *command.Command, cmd resp.Command) bool {
 }
 
 // urgent sends a command to one node and returns its reply.
-func urgent(r *route.Router, n *upstream.Node, command []byte) []byte {
+func urgent(r *route.Router, n *links.Node, command []byte) []byte {
 	reply, err := n.Urgent(r.Context(), r.Lane, command)
 	if err != nil {
 		r.Log().Warn("cannot kill a script", "session", r.ID, "err", err)

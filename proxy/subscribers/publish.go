@@ -3,6 +3,7 @@ package subscribers
 import (
 	"leash/proxy/call"
 	"leash/proxy/command"
+	"leash/proxy/links"
 	"leash/proxy/merge"
 	"leash/proxy/pubsub"
 	"leash/proxy/resp"
@@ -41,7 +42,7 @@ func publish(r *route.Router, x *pubsub.Exchange, request []byte, cmd resp.Comma
 
 // published returns the reply to PUBLISH or SPUBLISH with Leash's own subscriptions replaced by its
 // clients. It is nil if the node's reply is not a number.
-func published(x *pubsub.Exchange, node *upstream.Node, kind pubsub.Kind, channel string, reply []byte) []byte {
+func published(x *pubsub.Exchange, node *links.Node, kind pubsub.Kind, channel string, reply []byte) []byte {
 	n, ok := resp.Int(reply)
 	if !ok {
 		return nil
@@ -52,7 +53,7 @@ func published(x *pubsub.Exchange, node *upstream.Node, kind pubsub.Kind, channe
 
 // Inside returns what corrects the reply to a command inside a transaction, or nil if the reply is
 // right.
-func Inside(x *pubsub.Exchange, c *command.Command, cmd resp.Command) func(*upstream.Node, []byte) []byte {
+func Inside(x *pubsub.Exchange, c *command.Command, cmd resp.Command) func(*links.Node, []byte) []byte {
 	kind := pubsub.Channel
 	switch {
 	case c.Name == "spublish":
@@ -64,7 +65,7 @@ func Inside(x *pubsub.Exchange, c *command.Command, cmd resp.Command) func(*upst
 		return nil
 	}
 	channel := string(cmd.Args[1])
-	return func(node *upstream.Node, reply []byte) []byte {
+	return func(node *links.Node, reply []byte) []byte {
 		if corrected := published(x, node, kind, channel, reply); corrected != nil {
 			return corrected
 		}

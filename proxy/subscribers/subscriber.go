@@ -8,9 +8,9 @@ import (
 
 	"leash/proxy/call"
 	"leash/proxy/client"
+	"leash/proxy/links"
 	"leash/proxy/pubsub"
 	"leash/proxy/route"
-	"leash/proxy/upstream"
 )
 
 // Limits say how much a subscriber may leave unread. They are Redis's client-output-buffer-limit
@@ -97,7 +97,7 @@ func (s *Subscriber) Drop() {
 
 // Message implements pubsub.Client. It delivers a frame in the session's protocol. It ends a client
 // that leaves too much unread. So other clients need not wait, and the memory stays bounded.
-func (s *Subscriber) Message(frame []byte) upstream.Flusher {
+func (s *Subscriber) Message(frame []byte) links.Flusher {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	return s.messageLocked(frame)
@@ -124,7 +124,7 @@ func (s *Subscriber) Notify(frame []byte) bool {
 	return true
 }
 
-func (s *Subscriber) messageLocked(frame []byte) upstream.Flusher {
+func (s *Subscriber) messageLocked(frame []byte) links.Flusher {
 	if s.Out.DroppedLocked() {
 		return nil
 	}

@@ -12,11 +12,11 @@ import (
 	"slices"
 
 	"leash/proxy/call"
+	"leash/proxy/links"
 	"leash/proxy/merge"
 	"leash/proxy/pubsub"
 	"leash/proxy/resp"
 	"leash/proxy/route"
-	"leash/proxy/upstream"
 )
 
 // Run answers a subcommand of PUBSUB. The number of arguments is right. It returns false when the
@@ -65,9 +65,9 @@ type channelQuery struct {
 	active   map[string]bool // channels that clients are subscribed to
 	others   pubsub.Others   // reports of other Leashes
 	parts    []*call.Part
-	to       []*upstream.Node
-	own      map[*upstream.Node]map[string]bool // channels of Leashes themselves
-	counted  map[int][]string                   // by part: the names whose counts it asks for
+	to       []*links.Node
+	own      map[*links.Node]map[string]bool // channels of Leashes themselves
+	counted  map[int][]string                // by part: the names whose counts it asks for
 	// how many more subscribers than Leashes these names have
 	foreign map[string]int
 }
@@ -75,7 +75,7 @@ type channelQuery struct {
 func newChannelQuery(ctx context.Context, x *pubsub.Exchange, kind pubsub.Kind, cmd resp.Command) *channelQuery {
 	q := &channelQuery{
 		exchange: x, kind: kind, pattern: "*", active: x.Active(kind),
-		own: make(map[*upstream.Node]map[string]bool), counted: make(map[int][]string), foreign: make(map[string]int),
+		own: make(map[*links.Node]map[string]bool), counted: make(map[int][]string), foreign: make(map[string]int),
 	}
 	if len(cmd.Args) == 3 {
 		q.pattern = string(cmd.Args[2])
@@ -90,7 +90,7 @@ func newChannelQuery(ctx context.Context, x *pubsub.Exchange, kind pubsub.Kind, 
 }
 
 // add makes the parts that ask a node.
-func (q *channelQuery) add(n *upstream.Node, cmd resp.Command) {
+func (q *channelQuery) add(n *links.Node, cmd resp.Command) {
 	own := q.exchange.Held(n, q.kind)
 	for name := range q.others {
 		own[name] = true
@@ -105,7 +105,7 @@ func (q *channelQuery) add(n *upstream.Node, cmd resp.Command) {
 	}
 }
 
-func (q *channelQuery) ask(n *upstream.Node, request []byte) {
+func (q *channelQuery) ask(n *links.Node, request []byte) {
 	q.parts, q.to = append(q.parts, call.FixedPart(request)), append(q.to, n)
 }
 

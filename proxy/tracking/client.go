@@ -6,6 +6,7 @@ import (
 
 	"leash/proxy/call"
 	"leash/proxy/command"
+	"leash/proxy/links"
 	"leash/proxy/route"
 	"leash/proxy/upstream"
 )
@@ -19,10 +20,10 @@ type Session interface {
 	Ended() bool
 	// Tell sends a frame to a client that is subscribed to any channel. The caller must flush the
 	// output that it returns, if any. Safe for concurrent use.
-	Tell(frame []byte) upstream.Flusher
+	Tell(frame []byte) links.Flusher
 	// Keeps reports whether the session goes on using a connection, because keys are watched on it.
 	// It then ends the connection itself. Only the session's loop calls it.
-	Keeps(l *upstream.Link) bool
+	Keeps(l *links.Link) bool
 }
 
 // Client is the client-side caching of one session. Only the session's loop calls its methods,
@@ -71,7 +72,7 @@ func (c *Client) Cache() route.Cache {
 
 // Replied records that a node has sent the call's reply or a part of it. Safe for concurrent use,
 // and for a nil Client.
-func (c *Client) Replied(n *upstream.Node, of *call.Call) {
+func (c *Client) Replied(n *links.Node, of *call.Call) {
 	if t := c.current(); t != nil {
 		t.replied(n, of)
 	}
@@ -159,7 +160,7 @@ func (c *Client) TakePrefix() []byte {
 
 // Link returns the session's own connection to a node, or nil without tracking. A nil Client has
 // none.
-func (c *Client) Link(n *upstream.Node) *upstream.Link {
+func (c *Client) Link(n *links.Node) *links.Link {
 	if t := c.current(); t != nil {
 		return t.Link(n)
 	}

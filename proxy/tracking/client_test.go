@@ -7,9 +7,9 @@ import (
 
 	"leash/proxy/call"
 	"leash/proxy/client"
+	"leash/proxy/links"
 	"leash/proxy/resp"
 	"leash/proxy/route"
-	"leash/proxy/upstream"
 )
 
 // testSession is a session with a socket, among others on the same server. Of its calls it needs
@@ -49,14 +49,14 @@ func (s *testSession) Caching(id int64) *Client {
 
 func (s *testSession) Ended() bool { return s.ended }
 
-func (s *testSession) Tell(frame []byte) upstream.Flusher {
+func (s *testSession) Tell(frame []byte) links.Flusher {
 	if !s.subscribed {
 		return nil
 	}
 	return s.calls.Deliver(frame)
 }
 
-func (*testSession) Keeps(*upstream.Link) bool { return false }
+func (*testSession) Keeps(*links.Link) bool { return false }
 
 func (*testSession) Go(string, func()) bool { return false }
 func (*testSession) Sent(int)               {}

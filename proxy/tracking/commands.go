@@ -5,8 +5,8 @@ import (
 
 	"leash/proxy/call"
 	"leash/proxy/command"
+	"leash/proxy/links"
 	"leash/proxy/resp"
-	"leash/proxy/upstream"
 )
 
 // Redis's messages about tracking.
@@ -35,7 +35,7 @@ func (c *Client) Set(cmd resp.Command) (reply []byte, ok bool) {
 	}
 	t := c.current()
 	if t == nil {
-		t = &tracking{client: c, links: make(map[*upstream.Node]*connection)}
+		t = &tracking{client: c, links: make(map[*links.Node]*connection)}
 	}
 	before := t.redirect.Load()
 	if before == nil {

@@ -6,16 +6,16 @@ import (
 	"slices"
 
 	"leash/proxy/call"
+	"leash/proxy/links"
 	"leash/proxy/resp"
 	"leash/proxy/route"
-	"leash/proxy/upstream"
 )
 
 // connection is the session's own connection to one node.
 type connection struct {
-	link *upstream.Link
+	link *links.Link
 	// gets the invalidations with REDIRECT, nil without it; guarded by mu of the session
-	listener *upstream.Link
+	listener *links.Link
 	// the call whose reply came last and has not reached the client; guarded by mu of the session
 	last *call.Call
 }
@@ -28,7 +28,7 @@ func (one *connection) Forget(c *call.Call) {
 }
 
 // Link implements route.Cache. It makes the connection if there is none.
-func (t *tracking) Link(n *upstream.Node) *upstream.Link {
+func (t *tracking) Link(n *links.Node) *links.Link {
 	c := t.client
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,13 +47,13 @@ func (t *tracking) Link(n *upstream.Node) *upstream.Link {
 	}
 	one = t.pinLocked(n)
 	for _, args := range t.accepted {
-		one.link.Submit(&upstream.Call{Request: resp.AppendCommand(nil, args...), Sink: ignored{}})
+		one.link.Submit(&links.Call{Request: resp.AppendCommand(nil, args...), Sink: ignored{}})
 	}
 	return one.link
 }
 
 // pinLocked makes a connection to a node.
-func (t *tracking) pinLocked(n *upstream.Node) *connection {
+func (t *tracking) pinLocked(n *links.Node) *connection {
 	one := &connection{}
 	one.link = n.Pin(t.client.router.Lane, func(frame []byte) { t.receive(n, one, frame) })
 	one.link.Steady(true)
@@ -63,14 +63,14 @@ func (t *tracking) pinLocked(n *upstream.Node) *connection {
 
 // receive handles a frame that answers no call. It is an invalidation, or nil when the connection
 // has ended.
-func (t *tracking) receive(n *upstream.Node, one *connection, frame []byte) {
+func (t *tracking) receive(n *links.Node, one *connection, frame []byte) {
 	if t.redirect.Load() != nil && !bytes.HasPrefix(frame, []byte(invalidatePush)) {
 		t.missed(n, one)
 		return
 	}
 	c := t.client
 	c.mu.Lock()
-	var f upstream.Flusher
+	var f links.Flusher
 	switch {
 	case t.stopped:
 	case frame != nil:
@@ -85,7 +85,7 @@ func (t *tracking) receive(n *upstream.Node, one *connection, frame []byte) {
 }
 
 // lostLocked removes a connection that has ended. All values that were read on it count as invalid.
-func (t *tracking) lostLocked(n *upstream.Node, one *connection) upstream.Flusher {
+func (t *tracking) lostLocked(n *links.Node, one *connection) links.Flusher {
 	delete(t.links, n)
 	one.link.Unpin(false)
 	if !t.client.router.Lane.RESP3 {
@@ -95,7 +95,7 @@ func (t *tracking) lostLocked(n *upstream.Node, one *connection) upstream.Flushe
 }
 
 // replied records that a node has sent the call's reply or a part of it.
-func (t *tracking) replied(n *upstream.Node, c *call.Call) {
+func (t *tracking) replied(n *links.Node, c *call.Call) {
 	t.client.mu.Lock()
 	defer t.client.mu.Unlock()
 	if one := t.links[n]; one != nil {
@@ -105,9 +105,9 @@ func (t *tracking) replied(n *upstream.Node, c *call.Call) {
 }
 
 // ignored is the sink of commands whose replies are not needed.
-type ignored struct{ upstream.Unlimited }
+type ignored struct{ links.Unlimited }
 
-func (ignored) Reply([]byte, bool) upstream.Flusher { return nil }
+func (ignored) Reply([]byte, bool) links.Flusher { return nil }
 
 func (ignored) Lost(bool, error) {}
 
@@ -115,7 +115,7 @@ func (ignored) Dropped() bool { return false }
 
 // open returns the session's connection to a node. If there is none, it makes one and sends all
 // options except REDIRECT. Only the loop calls it, while no call is in flight.
-func (t *tracking) open(n *upstream.Node) *upstream.Link {
+func (t *tracking) open(n *links.Node) *links.Link {
 	if t.redirect.Load() == nil {
 		return t.Link(n)
 	}
@@ -130,7 +130,7 @@ func (t *tracking) open(n *upstream.Node) *upstream.Link {
 // listen returns Redis's id of the connection that gets the invalidations of a node. It makes the
 // connection if there is none. If Redis refused it, refusal is the reason. Only the loop calls it,
 // after open.
-func (t *tracking) listen(n *upstream.Node) (id int64, refusal *route.Answer) {
+func (t *tracking) listen(n *links.Node) (id int64, refusal *route.Answer) {
 	c := t.client
 	c.mu.Lock()
 	one := t.links[n]
@@ -155,7 +155,7 @@ func (t *tracking) listen(n *upstream.Node) (id int64, refusal *route.Answer) {
 
 // connect makes the source's two connections to a node. It reports whether Redis has accepted the
 // options. Only the source's loop calls it.
-func (t *tracking) connect(n *upstream.Node) bool {
+func (t *tracking) connect(n *links.Node) bool {
 	t.client.mu.Lock()
 	accepted := t.accepted
 	old := t.links[n]
@@ -174,7 +174,7 @@ func (t *tracking) connect(n *upstream.Node) bool {
 }
 
 // connections returns the connections on which the session reads.
-func (t *tracking) connections() (links []*upstream.Link) {
+func (t *tracking) connections() (links []*links.Link) {
 	t.client.mu.Lock()
 	defer t.client.mu.Unlock()
 	for _, one := range t.links {
@@ -184,7 +184,7 @@ func (t *tracking) connections() (links []*upstream.Link) {
 }
 
 // listeners returns the connections that get redirected invalidations.
-func (t *tracking) listeners() (links []*upstream.Link) {
+func (t *tracking) listeners() (links []*links.Link) {
 	t.client.mu.Lock()
 	defer t.client.mu.Unlock()
 	for _, one := range t.links {

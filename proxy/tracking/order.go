@@ -2,9 +2,9 @@ package tracking
 
 import (
 	"leash/proxy/chunk"
+	"leash/proxy/links"
 	"leash/proxy/resp"
 	"leash/proxy/route"
-	"leash/proxy/upstream"
 )
 
 // A client with a cache relies on one rule: a reply comes after the invalidations of all earlier
@@ -48,7 +48,7 @@ func (c *Client) Behind(f func() bool) bool {
 
 // invalidationLinks returns the connections that bring invalidations to the client, and those whose
 // invalidations it redirects.
-func (c *Client) invalidationLinks() (links []*upstream.Link) {
+func (c *Client) invalidationLinks() (links []*links.Link) {
 	if t := c.own.Load(); t != nil {
 		if t.redirect.Load() != nil {
 			links = t.listeners()
@@ -66,7 +66,7 @@ func (c *Client) invalidationLinks() (links []*upstream.Link) {
 
 // pingAll waits for the reply to a PING on each of the given pinned links. It returns false when
 // the session has ended.
-func (c *Client) pingAll(links []*upstream.Link) bool {
+func (c *Client) pingAll(links []*links.Link) bool {
 	var waits []*route.Gathering
 	for _, l := range links {
 		g, _ := c.router.Send(l, [][]byte{ping})

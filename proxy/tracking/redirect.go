@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 
 	"leash/proxy/command"
+	"leash/proxy/links"
 	"leash/proxy/resp"
-	"leash/proxy/upstream"
 )
 
 // CLIENT TRACKING ON REDIRECT id sends the invalidations of one client to another. It is for
@@ -126,7 +126,7 @@ func (t *tracking) connectAll() {
 
 // receiveRedirected handles a frame of the connection that gets the invalidations. A nil frame
 // means that the connection has ended.
-func (t *tracking) receiveRedirected(n *upstream.Node, one *connection, frame []byte) {
+func (t *tracking) receiveRedirected(n *links.Node, one *connection, frame []byte) {
 	r := t.redirect.Load()
 	keys, ok := bytes.CutPrefix(frame, []byte(invalidatePush))
 	switch {
@@ -140,7 +140,7 @@ func (t *tracking) receiveRedirected(n *upstream.Node, one *connection, frame []
 
 // missed is called when one of the connections to a node has ended. Invalidations may be missing
 // for keys that were read on it. So it tells the target that all cached values are invalid.
-func (t *tracking) missed(n *upstream.Node, one *connection) {
+func (t *tracking) missed(n *links.Node, one *connection) {
 	t.stale.Store(true)
 	t.client.mu.Lock()
 	current := t.links[n] == one && !t.stopped
@@ -159,7 +159,7 @@ func (r *redirection) send(keys []byte) {
 	r.to.mu.Lock()
 	resp3 := r.to.router.Lane.RESP3
 	r.to.mu.Unlock()
-	var f upstream.Flusher
+	var f links.Flusher
 	switch {
 	case resp3:
 		f = r.to.calls.Deliver(append([]byte(invalidatePush), keys...))

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"leash/proxy/links"
 	"leash/proxy/resp"
 	"leash/proxy/route"
 	"leash/proxy/upstream"
@@ -30,13 +31,13 @@ type tracking struct {
 
 	// Guarded by mu of the session.
 	accepted [][][]byte // arguments of CLIENT TRACKING ON without REDIRECT, for every connection
-	links    map[*upstream.Node]*connection
+	links    map[*links.Node]*connection
 	stopped  bool
 }
 
 // ask sends options to a node on the session's connection. Only the loop calls it, while no call is
 // in flight.
-func (t *tracking) ask(n *upstream.Node, args [][]byte, redirected bool) *route.Answer {
+func (t *tracking) ask(n *links.Node, args [][]byte, redirected bool) *route.Answer {
 	link := t.open(n)
 	if redirected {
 		id, refusal := t.listen(n)
@@ -68,13 +69,13 @@ func (t *tracking) note(args [][]byte) {
 }
 
 // accept applies options that Redis has accepted to all connections.
-func (t *tracking) accept(primary *upstream.Node, args [][]byte, redirect *redirection) {
+func (t *tracking) accept(primary *links.Node, args [][]byte, redirect *redirection) {
 	c := t.client
 	t.note(args)
 	t.seen.Store(c.router.Topology())
 	c.mu.Lock()
 	t.accepted = append(t.accepted, cloneArgs(args))
-	var others []*upstream.Node
+	var others []*links.Node
 	for n := range t.links {
 		if n != primary {
 			others = append(others, n)
@@ -110,7 +111,7 @@ func cloneArgs(args [][]byte) (all [][]byte) {
 
 // everywhere connects to all masters if Redis reports keys that the session has not read. Safe for
 // concurrent use.
-func (t *tracking) everywhere() (links []*upstream.Link) {
+func (t *tracking) everywhere() (links []*links.Link) {
 	if t.redirect.Load() != nil {
 		t.stale.CompareAndSwap(false, t.lacksConnection())
 		return nil
@@ -180,7 +181,7 @@ func (t *tracking) forgetAll() {
 	}
 	c := t.client
 	c.mu.Lock()
-	var f upstream.Flusher
+	var f links.Flusher
 	if c.router.Lane.RESP3 && !t.stopped {
 		f = c.calls.DeliverBehindLocked(c.calls.YoungestLocked(), []byte(InvalidateAll))
 	}
@@ -194,10 +195,10 @@ func (t *tracking) forgetAll() {
 func (t *tracking) close() {
 	c := t.client
 	c.mu.Lock()
-	links := t.links
-	t.links = make(map[*upstream.Node]*connection)
+	all := t.links
+	t.links = make(map[*links.Node]*connection)
 	c.mu.Unlock()
-	for _, one := range links {
+	for _, one := range all {
 		one.closeListener()
 		if !c.session.Keeps(one.link) {
 			one.link.Unpin(false)

@@ -5,10 +5,10 @@ import (
 	"time"
 
 	"leash/proxy/call"
+	"leash/proxy/links"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/route"
-	"leash/proxy/upstream"
 )
 
 // execution is an EXEC in progress. Its reply goes to the client as it arrives. There are two
@@ -18,7 +18,7 @@ type execution struct {
 	of       *Transaction
 	call     *call.Call // gets the reply; nil: the reply is kept
 	streamed bool
-	node     *upstream.Node
+	node     *links.Node
 }
 
 var (
@@ -26,8 +26,8 @@ var (
 	ping        = resp.AppendCommand(nil, "PING")
 )
 
-// Reply implements upstream.Sink.
-func (e *execution) Reply(p []byte, done bool) upstream.Flusher {
+// Reply implements links.Sink.
+func (e *execution) Reply(p []byte, done bool) links.Flusher {
 	if e.call == nil || !e.streamed && p[0] == '-' {
 		return e.Answer.Reply(p, done)
 	}
@@ -40,7 +40,7 @@ func (e *execution) Reply(p []byte, done bool) upstream.Flusher {
 	return f
 }
 
-// Lost implements upstream.Sink.
+// Lost implements links.Sink.
 func (e *execution) Lost(written bool, cause error) {
 	if e.streamed {
 		e.call.Fail(call.ErrorLost)
@@ -49,7 +49,7 @@ func (e *execution) Lost(written bool, cause error) {
 }
 
 // submit sends EXEC behind the transaction's commands.
-func (e *execution) submit(l *upstream.Link) {
+func (e *execution) submit(l *links.Link) {
 	e.node = l.Node()
 	e.SendTo(e, e.of.Router, l, execRequest)
 }

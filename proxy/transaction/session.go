@@ -6,6 +6,7 @@ import (
 
 	"leash/proxy/call"
 	"leash/proxy/command"
+	"leash/proxy/links"
 	"leash/proxy/resp"
 	"leash/proxy/route"
 	"leash/proxy/tracking"
@@ -34,7 +35,7 @@ type Session interface {
 }
 
 // Amend corrects Redis's element of EXEC's reply.
-type Amend func(node *upstream.Node, element []byte) []byte
+type Amend func(node *links.Node, element []byte) []byte
 
 // Config is what a Transaction uses of its session and of the server.
 type Config struct {

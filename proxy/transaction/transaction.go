@@ -5,9 +5,9 @@ import (
 
 	"leash/proxy/command"
 	"leash/proxy/dial"
+	"leash/proxy/links"
 	"leash/proxy/resp"
 	"leash/proxy/route"
-	"leash/proxy/upstream"
 )
 
 // Limits for commands that are sent before their replies are read, and for commands that are kept
@@ -41,16 +41,16 @@ const (
 // session's loop uses a transaction.
 type Transaction struct {
 	Config
-	node    *upstream.Node
-	link    *upstream.Link // nil while nothing has been sent, or after a loss
-	lane    dial.Lane      // the lane that the link's connection is set up for
-	slot    int            // of the keys; call.AnySlot before the first
-	tracked bool           // the link belongs to client-side caching
-	caching []byte         // CLIENT CACHING, sent before MULTI
-	altered bool           // the connection is not as it was when new
-	watched bool           // keys are watched on the link's connection
-	voided  bool           // watched keys may have changed unseen: EXEC answers nil
-	aborted bool           // Leash refused a command: EXEC answers EXECABORT
+	node    *links.Node
+	link    *links.Link // nil while nothing has been sent, or after a loss
+	lane    dial.Lane   // the lane that the link's connection is set up for
+	slot    int         // of the keys; call.AnySlot before the first
+	tracked bool        // the link belongs to client-side caching
+	caching []byte      // CLIENT CACHING, sent before MULTI
+	altered bool        // the connection is not as it was when new
+	watched bool        // keys are watched on the link's connection
+	voided  bool        // watched keys may have changed unseen: EXEC answers nil
+	aborted bool        // Leash refused a command: EXEC answers EXECABORT
 
 	// Positions in queue, or 0: the first command with a key in another slot, and the first with an
 	// error.
@@ -94,7 +94,7 @@ type queued struct {
 	cmd     resp.Command
 	foreign bool // its key is in another slot: Redis only checks whether it could be queued
 	// amend corrects Redis's element of EXEC's reply; nil: it needs no correction.
-	amend func(node *upstream.Node, element []byte) []byte
+	amend func(node *links.Node, element []byte) []byte
 }
 
 // Begin runs MULTI. It sends nothing yet, because the first key among the next commands decides the
@@ -287,7 +287,7 @@ func (t *Transaction) end(clean bool) {
 
 // Keep reports whether the transaction has the connection, which belongs to client-side caching. If
 // so, the transaction ends the connection itself from now on.
-func (t *Transaction) Keep(l *upstream.Link) bool {
+func (t *Transaction) Keep(l *links.Link) bool {
 	if t == nil || t.link != l {
 		return false
 	}

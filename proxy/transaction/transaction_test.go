@@ -8,9 +8,9 @@ import (
 	"leash/proxy/call"
 	"leash/proxy/client"
 	"leash/proxy/command"
+	"leash/proxy/links"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
-	"leash/proxy/upstream"
 )
 
 type (
@@ -72,7 +72,7 @@ func TestNoTransaction(t *testing.T) {
 // reply, and that Leash runs no command that Redis refused.
 func TestOwnCommandsAfterExec(t *testing.T) {
 	own := func(name string) queued { return queued{command: &command.Command{Name: name}} }
-	double := queued{amend: func(_ *upstream.Node, element []byte) []byte { return slices.Concat(element, element) }}
+	double := queued{amend: func(_ *links.Node, element []byte) []byte { return slices.Concat(element, element) }}
 	multi, byRedis := queued{}, queued{}
 	for _, test := range []struct {
 		name        string

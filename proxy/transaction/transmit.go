@@ -7,6 +7,7 @@ import (
 
 	"leash/proxy/call"
 	"leash/proxy/command"
+	"leash/proxy/links"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/route"
@@ -192,7 +193,7 @@ func (t *Transaction) connect() bool {
 }
 
 // target is the transaction's node, or nil.
-func (t *Transaction) target() *upstream.Node {
+func (t *Transaction) target() *links.Node {
 	switch {
 	case t.watched:
 	case t.slot != call.AnySlot:
@@ -204,7 +205,7 @@ func (t *Transaction) target() *upstream.Node {
 }
 
 // pinTo takes a connection to a node. A session that caches uses its own connection.
-func (t *Transaction) pinTo(n *upstream.Node) {
+func (t *Transaction) pinTo(n *links.Node) {
 	if t.link = t.Tracking.Load().Link(n); t.link != nil {
 		t.tracked = true
 		t.link.Steady(false)

@@ -4,8 +4,8 @@ import (
 	"bytes"
 
 	"leash/proxy/call"
+	"leash/proxy/links"
 	"leash/proxy/resp"
-	"leash/proxy/upstream"
 )
 
 // Watch runs WATCH on a connection that the session has to itself. EXEC, DISCARD, UNWATCH and the
@@ -69,4 +69,4 @@ func (t *Transaction) Unwatch(cmd resp.Command) {
 	t.end(clean)
 }
 
-var _ upstream.Sink = (*execution)(nil)
+var _ links.Sink = (*execution)(nil)

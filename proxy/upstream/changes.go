@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"leash/proxy/links"
 )
 
 const (
@@ -65,7 +67,7 @@ func (t *Topology) changesFrom(old *Topology) string {
 
 // movesFrom describes the slots whose owner is not the one in old.
 func (t *Topology) movesFrom(old *Topology) (all []string) {
-	type move struct{ from, to *Node }
+	type move struct{ from, to *links.Node }
 	counts := make(map[move]int)
 	var order []move
 	for slot := range t.owner {
@@ -86,7 +88,7 @@ func (t *Topology) movesFrom(old *Topology) (all []string) {
 	return all
 }
 
-func nameOf(n *Node) string {
+func nameOf(n *links.Node) string {
 	if n == nil {
 		return "nobody"
 	}

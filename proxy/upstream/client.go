@@ -82,7 +82,7 @@ func (u *Upstream) newClient(addrs []string, db int) redis.UniversalClient {
 func (u *Upstream) reloadLocked() {
 	for _, c := range u.clients {
 		if c, ok := c.(*redis.ClusterClient); ok {
-			c.ReloadState(u.ctx) // in the background, at most once per 200 ms
+			c.ReloadState(u.Context()) // in the background, at most once per 200 ms
 		}
 	}
 }

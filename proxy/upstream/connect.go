@@ -6,6 +6,7 @@ import (
 
 	"leash/internal/guard"
 	"leash/proxy/dial"
+	"leash/proxy/links"
 )
 
 const (
@@ -39,7 +40,7 @@ func (u *Upstream) Connect(ctx context.Context) error {
 			return u.Explained(err)
 		}
 		w.failed(u.Explained(err))
-		pause(ctx, gap)
+		links.Pause(ctx, gap)
 	}
 }
 

@@ -42,7 +42,7 @@ func TestConnectWithOneSilentNode(t *testing.T) {
 // TestConnectGetsNullReply checks that the error for a null reply is not go-redis's "redis: nil".
 func TestConnectGetsNullReply(t *testing.T) {
 	for _, null := range []string{"$-1\r\n", "*-1\r\n"} {
-		u, err := New(Config{Addrs: []string{startFake(t, func([]string) string { return null }).addr},
+		u, err := New(Config{Addrs: []string{redistest.StartFake(t, func([]string) string { return null }).Addr},
 			Config: dial.Config{UpstreamTimeout: dial.AskTimeout}}, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/proxy/links"
 )
 
 // How often the topology is read: once per interval, and at most once per minRefresh. Every
@@ -17,6 +19,7 @@ const (
 	refreshInterval = 30 * time.Second
 	minRefresh      = time.Second
 	probeInterval   = 5 * time.Second
+	lostRefresh     = 5 * time.Second // while a node is lost
 )
 
 // errNotCovered means that no node owns a slot of the cluster.
@@ -66,7 +69,7 @@ func (u *Upstream) discoverLocked(ctx context.Context) (err error) {
 		}
 		if failed == nil {
 			u.adopt(u.parseSlots(slots, nodes, addr))
-			u.noteHealthy(parseNodes(healthyLines(nodes), addr, false))
+			u.NoteHealthy(parseNodes(healthyLines(nodes), addr, false))
 			u.discoveredAt.Store(&start)
 			return nil
 		}
@@ -95,7 +98,7 @@ func (u *Upstream) candidates() []string {
 }
 
 func (u *Upstream) silentLocked(addr string) int {
-	if n := u.nodes[addr]; u.silentAddrs[addr] || n != nil && n.unresponsive.Load() {
+	if n := u.Known(addr); u.silentAddrs[addr] || n != nil && n.Unresponsive() {
 		return 1
 	}
 	return 0
@@ -113,10 +116,10 @@ func (u *Upstream) parseSlots(slots []slotOwners, nodes, asked string) *Topology
 				peers = append(peers, addr)
 			}
 		}
-		r := slotRange{first: uint16(s.first), last: uint16(s.last), node: u.node(s.addrs[0])}
+		r := slotRange{first: uint16(s.first), last: uint16(s.last), node: u.Node(s.addrs[0])}
 		if u.ReadsReplicas() {
 			for _, addr := range s.addrs[1:] {
-				r.replicas = append(r.replicas, u.node(addr))
+				r.replicas = append(r.replicas, u.Node(addr))
 			}
 		}
 		ranges = append(ranges, r)
@@ -124,7 +127,7 @@ func (u *Upstream) parseSlots(slots []slotOwners, nodes, asked string) *Topology
 	t := clusterOf(ranges)
 	t.replicaCount, t.replicasKnown = countReplicas(nodes), nodes != ""
 	for _, addr := range slotless(nodes, asked, named) {
-		t.slotless = append(t.slotless, u.node(addr))
+		t.slotless = append(t.slotless, u.Node(addr))
 		members[addr] = true
 	}
 	u.mu.Lock()
@@ -144,29 +147,25 @@ func (u *Upstream) adopt(t *Topology) {
 		u.reloadLocked()
 		u.changes.log(u, old, t)
 	}
-	nodes := u.nodesLocked()
 	now := u.Topology()
 	u.mu.Unlock()
-	for _, n := range nodes {
+	for _, n := range u.All() {
 		left := !now.has(n)
 		// a demoted master must not be used any more, so it is closed at once
-		if n.retire(left) || left && u.followsSentinels() {
+		if n.Retire(left) || left && u.followsSentinels() {
 			u.close(n)
 		}
 	}
 }
 
 // close ends a node that has left the topology. Its address may come back as a new node.
-func (u *Upstream) close(n *Node) {
+func (u *Upstream) close(n *links.Node) {
 	u.mu.Lock()
 	if u.Topology().has(n) { // a redirect has brought the node back
 		u.mu.Unlock()
 		return
 	}
-	if u.nodes[n.Addr] == n {
-		delete(u.nodes, n.Addr)
-	}
+	u.Remove(n)
 	u.mu.Unlock()
-	u.log.Info("redis node left", "node", n.Addr)
-	n.cancel(ErrClosed)
+	n.Close()
 }

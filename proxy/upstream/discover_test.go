@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"leash/internal/redistest"
 	"log/slog"
 	"strings"
 	"testing"
@@ -51,22 +52,22 @@ func TestParseNodes(t *testing.T) {
 // does not change whether authentication is required.
 func TestFullRedisKeepsAuthRequired(t *testing.T) {
 	full := false
-	f := startFake(t, func([]string) string { return "+OK\r\n" })
-	f.ping = func() string {
+	f := redistest.StartFake(t, func([]string) string { return "+OK\r\n" })
+	f.Ping = func() string {
 		if full {
 			return "-ERR max number of clients reached\r\n"
 		}
 		return "-NOAUTH Authentication required.\r\n"
 	}
-	u, err := New(Config{Addrs: []string{f.addr}, Mode: "standalone"}, slog.New(slog.DiscardHandler))
+	u, err := New(Config{Addrs: []string{f.Addr}, Mode: "standalone"}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := u.probeAuth(t.Context(), f.addr); err != nil || !u.AuthRequired() {
+	if err := u.probeAuth(t.Context(), f.Addr); err != nil || !u.AuthRequired() {
 		t.Fatalf("%v, required %v", err, u.AuthRequired())
 	}
 	full = true
-	if err := u.probeAuth(t.Context(), f.addr); err == nil || !u.AuthRequired() {
+	if err := u.probeAuth(t.Context(), f.Addr); err == nil || !u.AuthRequired() {
 		t.Errorf("%v, required %v", err, u.AuthRequired())
 	}
 }

@@ -23,7 +23,7 @@ func (u *Upstream) dialMaster(ctx context.Context, _, _ string) (net.Conn, error
 			return nil, err
 		}
 	}
-	conn.CloseWith(n.ctx)
+	conn.CloseWith(n.Context())
 	return conn, nil
 }
 

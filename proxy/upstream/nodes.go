@@ -6,16 +6,16 @@ import (
 	"slices"
 	"time"
 
-	"leash/proxy/dial"
+	"leash/proxy/links"
 )
 
 // AnyNode returns the masters in turn, and prefers those that answer. It is nil when no master is
 // known.
-func (u *Upstream) AnyNode() *Node {
+func (u *Upstream) AnyNode() *links.Node {
 	masters := u.Topology().Masters()
 	for range masters {
 		n := masters[u.turn.Add(1)%uint32(len(masters))]
-		if !n.unresponsive.Load() {
+		if !n.Unresponsive() {
 			return n
 		}
 	}
@@ -26,9 +26,9 @@ func (u *Upstream) AnyNode() *Node {
 }
 
 // OtherNode returns the first master that answers and is not n, or n if there is no other.
-func (u *Upstream) OtherNode(n *Node) *Node {
+func (u *Upstream) OtherNode(n *links.Node) *links.Node {
 	for _, other := range u.Topology().Masters() {
-		if other != n && !other.unresponsive.Load() {
+		if other != n && !other.Unresponsive() {
 			return other
 		}
 	}
@@ -41,11 +41,11 @@ const firstAskTimeout = time.Second
 // FirstAnswer asks the masters, one after the other, until ask returns no error. It begins with
 // AnyNode, and asks silent nodes last. A node may take a second before the next one is asked, and
 // the last one as long as ctx. An error that Redis replies with is an answer, so ask must return no
-// error for it. The error is that of the last node, or ErrUnreachable if no master is known.
+// error for it. The error is that of the last node, or links.ErrUnreachable if no master is known.
 func (u *Upstream) FirstAnswer(ctx context.Context,
-	ask func(context.Context, *Node) ([]byte, error)) (answer []byte, err error) {
+	ask func(context.Context, *links.Node) ([]byte, error)) (answer []byte, err error) {
 	nodes := u.inTurn()
-	err = ErrUnreachable
+	err = links.ErrUnreachable
 	for i, n := range nodes {
 		timed, cancel := ctx, context.CancelFunc(func() {})
 		if i < len(nodes)-1 {
@@ -61,25 +61,25 @@ func (u *Upstream) FirstAnswer(ctx context.Context,
 }
 
 // inTurn returns the masters in the order of FirstAnswer.
-func (u *Upstream) inTurn() []*Node {
+func (u *Upstream) inTurn() []*links.Node {
 	nodes := slices.Clone(u.Topology().Masters())
 	if i := slices.Index(nodes, u.AnyNode()); i > 0 {
 		nodes = slices.Concat(nodes[i:], nodes[:i])
 	}
-	slices.SortStableFunc(nodes, func(a, b *Node) int { return cmp.Compare(rank(a), rank(b)) })
+	slices.SortStableFunc(nodes, func(a, b *links.Node) int { return cmp.Compare(rank(a), rank(b)) })
 	return nodes
 }
 
 // rank is 1 for a silent node, and 0 for others.
-func rank(n *Node) int {
-	if n.unresponsive.Load() {
+func rank(n *links.Node) int {
+	if n.Unresponsive() {
 		return 1
 	}
 	return 0
 }
 
 // Moved records that n owns slot, as a MOVED reply reported.
-func (u *Upstream) Moved(slot uint16, n *Node) {
+func (u *Upstream) Moved(slot uint16, n *links.Node) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if t := u.Topology(); t.cluster && slot < SlotCount && n != nil && t.Node(slot) != n {
@@ -91,45 +91,20 @@ func (u *Upstream) Moved(slot uint16, n *Node) {
 // Target returns the node that a redirect names. An empty host means the host of the node that sent
 // the redirect. Target returns nil if the text is not an address. It also returns nil if the
 // redirect is not trusted and the cluster has not named the node.
-func (u *Upstream) Target(addr string, from *Node, trusted bool) *Node {
+func (u *Upstream) Target(addr string, from *links.Node, trusted bool) *links.Node {
 	addr = completeAddr(addr, from.Addr)
 	if !isAddr(addr) {
 		return nil
 	}
 	u.mu.Lock()
-	known := u.nodes[addr] != nil || slices.Contains(u.peers, addr)
+	known := u.Known(addr) != nil || slices.Contains(u.peers, addr)
 	u.mu.Unlock()
 	if !known && !trusted {
 		return nil
 	}
-	n := u.node(addr)
-	n.use()
+	n := u.Node(addr)
+	n.Use()
 	return n
-}
-
-// node returns the node at addr, and makes it if it is new.
-func (u *Upstream) node(addr string) *Node {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	n := u.nodes[addr]
-	if n != nil {
-		return n
-	}
-	n = &Node{Addr: addr, up: u, links: make(map[dial.Lane]*Link), wanted: make(chan struct{}, 1)}
-	n.ctx, n.cancel = context.WithCancelCause(u.ctx)
-	u.nodes[addr] = n
-	if !u.stopped {
-		u.startLocked("liveness", n.watch)
-	}
-	return n
-}
-
-func (u *Upstream) nodesLocked() []*Node {
-	nodes := make([]*Node, 0, len(u.nodes))
-	for _, n := range u.nodes {
-		nodes = append(nodes, n)
-	}
-	return nodes
 }
 
 // Authenticate tries a credential on a new connection and returns Redis's reply. On a link, the
@@ -140,7 +115,7 @@ func (u *Upstream) Authenticate(ctx context.Context, command []byte, user string
 	ok bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, u.Timeout())
 	defer cancel()
-	reply, err = u.FirstAnswer(ctx, func(ctx context.Context, n *Node) ([]byte, error) {
+	reply, err = u.FirstAnswer(ctx, func(ctx context.Context, n *links.Node) ([]byte, error) {
 		return u.Try(ctx, n.Addr, command, user, password)
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/proxy/dial"
+	"leash/proxy/links"
 )
 
 var (
@@ -37,7 +38,7 @@ func (u *Upstream) probe(ctx context.Context) (err error) {
 	}
 	for _, addr := range u.candidates() {
 		var info string
-		u.maxBulk = defaultMaxBulk
+		u.Server.MaxBulk = links.DefaultMaxBulk
 		failed := u.Ask(ctx, addr, func(ctx context.Context, c *redis.Client) (err error) {
 			if config, err := c.ConfigGet(ctx, "proto-max-bulk-len").Result(); err == nil {
 				u.setMaxBulk(config["proto-max-bulk-len"])
@@ -75,7 +76,7 @@ func (u *Upstream) setMode(reported string) error {
 	case reported == "cluster":
 		u.cfg.Mode = "cluster"
 	default:
-		u.cfg.Mode = "standalone"
+		u.cfg.Mode, u.Server.Single = "standalone", true
 	}
 	return nil
 }
@@ -91,16 +92,12 @@ func (u *Upstream) isSentinel(ctx context.Context, addr string) bool {
 	return err == nil && modeOf(info) == "sentinel"
 }
 
-// defaultMaxBulk is Redis's default proto-max-bulk-len, used when Redis cannot be asked.
-// leastMaxBulk is the smallest value that can be set.
-const (
-	defaultMaxBulk = 512 << 20
-	leastMaxBulk   = 1 << 20
-)
+// leastMaxBulk is the smallest proto-max-bulk-len that can be set.
+const leastMaxBulk = 1 << 20
 
 func (u *Upstream) setMaxBulk(config string) {
 	if n, err := strconv.ParseInt(config, 10, 64); err == nil && n >= leastMaxBulk {
-		u.maxBulk = n
+		u.Server.MaxBulk = n
 	}
 }
 
@@ -134,4 +131,11 @@ func infoField(info, name string) string {
 		}
 	}
 	return ""
+}
+
+// setMaxClients reads maxclients from INFO, where it is since Redis 6.2.
+func (u *Upstream) setMaxClients(info string) {
+	if n, err := strconv.Atoi(infoField(info, "maxclients")); err == nil && n > 0 {
+		u.Server.MaxClients = n
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/guard"
+	"leash/proxy/links"
 )
 
 // refreshTimeout is how long RefreshTopology waits.
@@ -82,7 +83,7 @@ func (u *Upstream) SlotsStable(ctx context.Context, t *Topology) (bool, error) {
 var errSlotsMoving = errors.New("upstream: slots are moving")
 
 // confirm asks one node for its own line of CLUSTER NODES and compares it with t.
-func (u *Upstream) confirm(ctx context.Context, t *Topology, n *Node) error {
+func (u *Upstream) confirm(ctx context.Context, t *Topology, n *links.Node) error {
 	var nodes string
 	err := u.Ask(ctx, n.Addr, func(ctx context.Context, c *redis.Client) (err error) {
 		nodes, err = c.ClusterNodes(ctx).Result()
@@ -101,7 +102,7 @@ func (u *Upstream) confirm(ctx context.Context, t *Topology, n *Node) error {
 }
 
 // confirms compares the slots of n, as it reports them in CLUSTER NODES, with t.
-func (t *Topology) confirms(n *Node, ranges []string) error {
+func (t *Topology) confirms(n *links.Node, ranges []string) error {
 	owned := 0
 	for _, r := range ranges {
 		from, to, isRange := strings.Cut(r, "-")

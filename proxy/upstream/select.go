@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"leash/proxy/dial"
+	"leash/proxy/links"
 	"leash/proxy/resp"
 )
 
@@ -18,7 +19,7 @@ func (u *Upstream) Select(ctx context.Context, lane dial.Lane) (reply []byte, ok
 	defer cancel()
 	node := u.AnyNode()
 	if node == nil {
-		return nil, false, ErrUnreachable
+		return nil, false, links.ErrUnreachable
 	}
 	reply, err = node.Link(lane).Ask(ctx, resp.AppendCommand(nil, "SELECT", strconv.Itoa(lane.DB)))
 	if no, ok := errors.AsType[*dial.NoDatabase](err); ok {

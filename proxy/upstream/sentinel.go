@@ -14,6 +14,7 @@ import (
 
 	"leash/internal/guard"
 	"leash/proxy/dial"
+	"leash/proxy/links"
 	"leash/proxy/resp"
 )
 
@@ -118,7 +119,7 @@ func (u *Upstream) askSentinels(ctx context.Context) (newest sentinelView, err e
 	answers := make(chan answer, len(u.sentinels.addrs))
 	asked := 0
 	for _, addr := range u.sentinels.addrs {
-		if u.start("question to a sentinel", func() {
+		if u.Go("question to a sentinel", func(context.Context) {
 			var a answer
 			a.err = guard.Call(u.log, "question to a sentinel", func() (err error) {
 				a.view, err = u.askSentinel(ctx, addr)
@@ -154,7 +155,7 @@ func (u *Upstream) askSentinels(ctx context.Context) (newest sentinelView, err e
 	}
 	if grace == nil {
 		if err == nil {
-			err = ErrClosed
+			err = links.ErrClosed
 		}
 		return newest, err
 	}
@@ -213,8 +214,8 @@ func (u *Upstream) watchSentinels() {
 		if s.watched[addr] != nil {
 			continue
 		}
-		ctx, stop := context.WithCancel(u.ctx)
-		if u.start("sentinel listener", func() { u.listenSentinel(ctx, addr) }) {
+		ctx, stop := context.WithCancel(u.Context())
+		if u.Go("sentinel listener", func(context.Context) { u.listenSentinel(ctx, addr) }) {
 			s.watched[addr] = stop
 		} else {
 			stop()
@@ -228,7 +229,7 @@ func (u *Upstream) listenSentinel(ctx context.Context, addr string) {
 	defer c.Close()
 	for ctx.Err() == nil {
 		u.readSentinel(ctx, c, addr)
-		pause(ctx, sentinelMinAgain)
+		links.Pause(ctx, sentinelMinAgain)
 	}
 }
 

@@ -1,19 +1,24 @@
 package upstream
 
 import (
+	"log/slog"
 	"testing"
-	"time"
+
+	"leash/internal/redistest"
 )
 
 // TestOddRepliesOfASentinel: a reply of another type than a list is no list. It was once taken for
 // the length of one.
 func TestOddRepliesOfASentinel(t *testing.T) {
-	u := startUpstream(t, startFake(t, echo).addr, time.Second)
+	u, err := New(Config{Addrs: []string{"127.0.0.1:1"}}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, odd := range []string{
 		":9223372036854775807\r\n", ":4294967296\r\n", "$3\r\nabc\r\n", "+OK\r\n", "-ERR no\r\n", "*-1\r\n",
 		"*1\r\n*1\r\n:1\r\n", "*1\r\n:7\r\n",
 	} {
-		sentinel := startFake(t, func(args []string) string {
+		sentinel := redistest.StartFake(t, func(args []string) string {
 			switch args[1] {
 			case "2": // HELLO
 				return "-ERR unknown command\r\n"
@@ -24,7 +29,7 @@ func TestOddRepliesOfASentinel(t *testing.T) {
 			}
 			return odd
 		})
-		v, err := u.askSentinel(t.Context(), sentinel.addr)
+		v, err := u.askSentinel(t.Context(), sentinel.Addr)
 		if err != nil || v.master != "127.0.0.1:6379" || v.epoch != 7 || len(v.others)+len(v.replicas) > 0 {
 			t.Errorf("%q: got %+v, %v", odd, v, err)
 		}

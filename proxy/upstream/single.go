@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/proxy/links"
 )
 
 // discoverSingle makes the topology of a single Redis. It asks for replicas only if sessions read
@@ -13,7 +15,7 @@ import (
 func (u *Upstream) discoverSingle(ctx context.Context) error {
 	addr := u.cfg.Addrs[0]
 	if u.Topology() == nil {
-		u.adopt(standalone(u.node(addr)))
+		u.adopt(standalone(u.Node(addr)))
 	}
 	if !u.ReadsReplicas() {
 		return nil
@@ -32,16 +34,16 @@ func (u *Upstream) discoverSingle(ctx context.Context) error {
 
 // adoptSingle makes the topology of a master and its replicas the newest one.
 func (u *Upstream) adoptSingle(master string, replicas []string) {
-	n := u.node(master)
+	n := u.Node(master)
 	t := standalone(n)
 	t.replicaCount, t.replicasKnown = len(replicas), true
 	if u.ReadsReplicas() {
 		for _, addr := range replicas {
-			t.addReplicas(n, []*Node{u.node(addr)})
+			t.addReplicas(n, []*links.Node{u.Node(addr)})
 		}
 	}
 	u.adopt(t)
-	u.noteHealthy(replicas)
+	u.NoteHealthy(replicas)
 }
 
 // replicasIn reads the lines "slave0:ip=…,port=…,state=online,…" of INFO.

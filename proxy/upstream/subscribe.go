@@ -1,19 +1,13 @@
 package upstream
 
 import (
-	"context"
 	"slices"
 	"strconv"
 	"strings"
 
 	"leash/proxy/dial"
+	"leash/proxy/links"
 )
-
-// Go runs f as a goroutine that Run waits for. It returns false if the Upstream has stopped. f must
-// end when its ctx is done. When f panics, it is started again.
-func (u *Upstream) Go(what string, f func(ctx context.Context)) bool {
-	return u.start(what, func() { f(u.ctx) })
-}
 
 // HasShardedChannels reports whether the upstream knows SSUBSCRIBE: Redis 7 and later. The embedded
 // Redis does not, and reports no version.
@@ -26,15 +20,15 @@ func (u *Upstream) HasShardedChannels() bool {
 // ReceivesMessages reports whether published messages reach a node: a master, or a replica that
 // works according to the cluster. It keeps the node open for a while, so that a subscriber can stay
 // there.
-func (u *Upstream) ReceivesMessages(n *Node) bool {
+func (u *Upstream) ReceivesMessages(n *links.Node) bool {
 	if slices.Contains(u.Topology().masters, n) {
 		return true
 	}
 	u.mu.Lock()
-	member := u.members[n.Addr] && u.nodes[n.Addr] == n
+	member := u.members[n.Addr] && u.Known(n.Addr) == n
 	u.mu.Unlock()
 	if member {
-		n.use()
+		n.Use()
 	}
 	return member
 }

@@ -3,16 +3,18 @@ package upstream
 import (
 	"maps"
 	"slices"
+
+	"leash/proxy/links"
 )
 
 // Topology says which node owns which slot. It is immutable. A change is a new Topology
 // (Upstream.Topology), so a session keeps one consistent view until it asks again.
 type Topology struct {
 	cluster  bool
-	masters  []*Node
-	slotless []*Node           // masters that own no slot; one may be migrating to them
-	owner    [SlotCount]uint16 // index into masters, noOwner for none
-	replicas map[*Node][]*Node // of each master; empty if no session reads from them
+	masters  []*links.Node
+	slotless []*links.Node                 // masters that own no slot; one may be migrating to them
+	owner    [SlotCount]uint16             // index into masters, noOwner for none
+	replicas map[*links.Node][]*links.Node // of each master; empty if no session reads from them
 
 	// Only for the log: the number of replicas, even if no session reads from them.
 	replicaCount  int
@@ -26,11 +28,11 @@ const noOwner = 1<<16 - 1
 func (t *Topology) Cluster() bool { return t.cluster }
 
 // Masters returns all nodes that own slots. The slice must not be changed.
-func (t *Topology) Masters() []*Node { return t.masters }
+func (t *Topology) Masters() []*links.Node { return t.masters }
 
 // Holders returns all nodes that may have keys. The masters come first. Then come nodes that own no
 // slot but may get keys of a migrating slot. The slice must not be changed.
-func (t *Topology) Holders() []*Node {
+func (t *Topology) Holders() []*links.Node {
 	if len(t.slotless) == 0 {
 		return t.masters
 	}
@@ -46,7 +48,7 @@ func (t *Topology) Owner(slot uint16) int {
 }
 
 // Node returns the owner of a slot, or nil if it has none.
-func (t *Topology) Node(slot uint16) *Node {
+func (t *Topology) Node(slot uint16) *links.Node {
 	if i := t.Owner(slot); i >= 0 {
 		return t.masters[i]
 	}
@@ -57,7 +59,7 @@ func (t *Topology) Node(slot uint16) *Node {
 func (u *Upstream) Cluster() bool { return u.Topology().Cluster() }
 
 // NodeOf is the node that serves a slot now, or nil. A negative slot counts as 0.
-func (u *Upstream) NodeOf(slot int) *Node { return u.Topology().Node(uint16(max(slot, 0))) }
+func (u *Upstream) NodeOf(slot int) *links.Node { return u.Topology().Node(uint16(max(slot, 0))) }
 
 // NodeAddr is the address of the node that serves a slot now, or "" if there is none.
 func (u *Upstream) NodeAddr(slot int) string {
@@ -82,13 +84,13 @@ func (u *Upstream) Owners() []int {
 }
 
 // standalone is the topology of a single Redis.
-func standalone(n *Node) *Topology { return &Topology{masters: []*Node{n}} }
+func standalone(n *links.Node) *Topology { return &Topology{masters: []*links.Node{n}} }
 
 // slotRange is a range of slots with one owner.
 type slotRange struct {
 	first, last uint16
-	node        *Node
-	replicas    []*Node
+	node        *links.Node
+	replicas    []*links.Node
 }
 
 func clusterOf(ranges []slotRange) *Topology {
@@ -107,10 +109,10 @@ func clusterOf(ranges []slotRange) *Topology {
 }
 
 // addReplicas sets the replicas of a master. It may be called only while t is being built.
-func (t *Topology) addReplicas(master *Node, replicas []*Node) {
+func (t *Topology) addReplicas(master *links.Node, replicas []*links.Node) {
 	for _, n := range replicas {
 		if t.replicas == nil {
-			t.replicas = make(map[*Node][]*Node)
+			t.replicas = make(map[*links.Node][]*links.Node)
 		}
 		if !slices.Contains(t.replicas[master], n) {
 			t.replicas[master] = append(t.replicas[master], n)
@@ -119,7 +121,7 @@ func (t *Topology) addReplicas(master *Node, replicas []*Node) {
 }
 
 // has reports whether n is a master or a replica.
-func (t *Topology) has(n *Node) bool {
+func (t *Topology) has(n *links.Node) bool {
 	if slices.Contains(t.masters, n) || slices.Contains(t.slotless, n) {
 		return true
 	}
@@ -132,19 +134,19 @@ func (t *Topology) has(n *Node) bool {
 }
 
 // with returns a copy of the topology in which n owns slot.
-func (t *Topology) with(slot uint16, n *Node) *Topology {
+func (t *Topology) with(slot uint16, n *links.Node) *Topology {
 	next := &Topology{
 		cluster: t.cluster, masters: slices.Clone(t.masters), owner: t.owner, replicas: t.replicas,
 		replicaCount: t.replicaCount, replicasKnown: t.replicasKnown,
 	}
-	next.slotless = slices.DeleteFunc(slices.Clone(t.slotless), func(s *Node) bool { return s == n })
+	next.slotless = slices.DeleteFunc(slices.Clone(t.slotless), func(s *links.Node) bool { return s == n })
 	next.owner[slot] = next.index(n)
 	return next
 }
 
 // index returns the index of n among the masters, and adds it if it is new. It may be called only
 // while t is being built.
-func (t *Topology) index(n *Node) uint16 {
+func (t *Topology) index(n *links.Node) uint16 {
 	i := slices.Index(t.masters, n)
 	if i < 0 {
 		i = len(t.masters)
@@ -173,6 +175,6 @@ func (t *Topology) same(u *Topology) bool {
 }
 
 // sameNodes reports whether both lists have the same nodes, in any order.
-func sameNodes(a, b []*Node) bool {
-	return len(a) == len(b) && !slices.ContainsFunc(a, func(n *Node) bool { return !slices.Contains(b, n) })
+func sameNodes(a, b []*links.Node) bool {
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(n *links.Node) bool { return !slices.Contains(b, n) })
 }

@@ -113,8 +113,7 @@ func FuzzTopology(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		u.stopped = true // nodes then dial nothing
-		defer u.stop(nil)
+		u.End() // nodes then dial nothing
 		var got, owner [SlotCount]string
 		var reply []any
 		for b = b[:min(len(b), 50)]; len(b) >= 5; b = b[5:] {

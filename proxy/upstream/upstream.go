@@ -1,30 +1,3 @@
-// Package upstream is the side of Leash that talks to Redis. It has the nodes, the connections to
-// them, and the topology, which says which node owns which slot.
-//
-// # Types
-//
-//	Upstream   all of it: a Redis Cluster, a single Redis, or one that sentinels name
-//	Topology   which node owns which slot; a snapshot that never changes
-//	Node       one Redis server, and whether it is alive
-//	Link       the one connection to a node that all sessions of a lane share
-//	Call       one command on a link; its Sink takes the reply
-//
-// How to connect to a node is known to the dial.Dialer.
-//
-// A session asks the Topology for the node of a slot, the Node for its Link in the session's lane,
-// and submits a Call. The reply's bytes come to the Sink of the Call. Node.Pin gives a session a
-// link of its own (pin.go).
-//
-// # Redirects and lost connections
-//
-// The caller follows redirects, because only the caller knows what it may send again without a
-// change in the order of a session's commands. It reports a MOVED with Upstream.Moved. A call that
-// was written is never repeated here. A call that was not written goes out on the next connection.
-//
-// # Concurrency
-//
-// Everything is safe for concurrent use unless it says otherwise. All goroutines belong to the
-// Upstream. They have ended when Run returns.
 package upstream
 
 import (
@@ -42,6 +15,7 @@ import (
 
 	"leash/internal/guard"
 	"leash/proxy/dial"
+	"leash/proxy/links"
 )
 
 // Config says where Redis is and how long to wait for it. It is not changed after New.
@@ -65,7 +39,7 @@ type Config struct {
 
 // Upstream is a Redis Cluster or a single Redis.
 type Upstream struct {
-	*dial.Dialer
+	*links.Nodes
 	cfg         Config
 	log         *slog.Logger
 	refreshing  chan struct{} // size 1: a refresh is wanted
@@ -78,32 +52,16 @@ type Upstream struct {
 	discovering  chan struct{}             // size 1: a goroutine reads the topology
 	discoveredAt atomic.Pointer[time.Time] // when the last successful reading of the topology began
 	turn         atomic.Uint32             // index of the node that AnyNode takes next
-	pinnedOut    atomic.Int64              // pinned links in use
-	pinLimit     atomic.Int64              // Config.MaxPinned as it is now
-	busy         atomic.Int64              // nodes that run a slow script
-	stats        counters
-	answers      answers
-	version      string // redis_version, set by Connect
-	maxBulk      int64  // proto-max-bulk-len, set by Connect
-	maxClients   int    // maxclients, set by Connect; 0 for unknown
+	version      string                    // redis_version, set by Connect
 
 	// mu guards the fields below. Never held across I/O.
 	mu    sync.Mutex
-	nodes map[string]*Node
 	peers []string // every address that may know the topology
 	// addresses of a cluster's masters and replicas that work
 	members     map[string]bool
-	silentAddrs map[string]bool // addresses that did not answer the last question
-	sessions    map[dial.Lane]int
-	users       map[string]int // sessions of each user over all lanes
-	running     sync.WaitGroup
-	ctx         context.Context
-	stop        context.CancelCauseFunc
-	stopped     bool
+	silentAddrs map[string]bool               // addresses that did not answer the last question
 	clients     map[int]redis.UniversalClient // by database
 	changes     changeLog
-
-	lost lostNodes
 }
 
 // New checks cfg. It does no I/O and starts nothing.
@@ -124,22 +82,18 @@ func New(cfg Config, log *slog.Logger) (*Upstream, error) {
 		cfg: cfg, log: log,
 		refreshing:  make(chan struct{}, 1),
 		discovering: make(chan struct{}, 1),
-		nodes:       make(map[string]*Node),
-		sessions:    make(map[dial.Lane]int),
-		users:       make(map[string]int),
 		silentAddrs: make(map[string]bool),
 		clients:     make(map[int]redis.UniversalClient),
 		peers:       cfg.Addrs,
-		maxBulk:     defaultMaxBulk,
 	}
 	if u.followsSentinels() {
 		u.sentinels = sentinels{addrs: cfg.Addrs, epoch: -1, watched: make(map[string]context.CancelFunc),
 			urgent: make(chan struct{}, 1)}
 		u.peers = nil
 	}
-	u.Dialer = dial.New(cfg.Config, u.followsSentinels(), u.closeAnonymous, log)
+	u.Nodes = links.New(cfg.Config, u.followsSentinels(),
+		links.Hooks{Refresh: u.Refresh, Refused: u.refuse, Demoted: u.replace}, log)
 	u.SetMaxPinned(cfg.MaxPinned)
-	u.ctx, u.stop = context.WithCancelCause(context.Background())
 	return u, nil
 }
 
@@ -154,13 +108,13 @@ func (u *Upstream) OnSwitch(f func()) { u.onSwitch = f }
 // Run keeps the topology and the nodes' state up to date until ctx is done. Then it closes every
 // link, and returns when all goroutines have ended. Call Connect first.
 func (u *Upstream) Run(ctx context.Context) error {
-	defer u.end()
-	u.start("watch of authentication", u.watchAuth)
+	defer u.End()
+	u.Go("watch of authentication", func(context.Context) { u.watchAuth() })
 	if u.cfg.ReadPassword != nil {
-		u.start("watch of the password", u.watchPassword)
+		u.Go("watch of the password", func(context.Context) { u.watchPassword() })
 	}
 	if u.ReadsReplicas() && u.cfg.Mode == "cluster" {
-		u.start("watch of moving slots", u.watchMoves)
+		u.Go("watch of moving slots", func(context.Context) { u.watchMoves() })
 	}
 	regular, least := refreshInterval, minRefresh
 	if u.followsSentinels() {
@@ -183,7 +137,7 @@ func (u *Upstream) Run(ctx context.Context) error {
 		}
 		failing = err != nil
 		next := regular
-		if u.lost.some() {
+		if u.SomeLost() {
 			next = min(next, lostRefresh)
 		}
 		refresh.Reset(next)
@@ -207,40 +161,16 @@ func (u *Upstream) watchAuth() {
 	defer tick.Stop()
 	for {
 		select {
-		case <-u.ctx.Done():
+		case <-u.Context().Done():
 			return
 		case <-tick.C:
 		}
 		if n := u.AnyNode(); n != nil {
-			ctx, cancel := context.WithTimeout(u.ctx, dial.AskTimeout)
+			ctx, cancel := context.WithTimeout(u.Context(), dial.AskTimeout)
 			_ = u.probeAuth(ctx, n.Addr) // the node's links report errors
 			cancel()
 		}
 	}
-}
-
-func (u *Upstream) end() {
-	u.mu.Lock()
-	u.stopped = true
-	u.mu.Unlock()
-	u.stop(ErrClosed)
-	u.running.Wait()
-}
-
-// start runs f as a goroutine that end waits for. It returns false when the Upstream has stopped.
-// When f panics, it is started again.
-func (u *Upstream) start(what string, f func()) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.stopped {
-		return false
-	}
-	u.startLocked(what, f)
-	return true
-}
-
-func (u *Upstream) startLocked(what string, f func()) {
-	u.running.Go(func() { guard.Repeat(u.ctx, u.log, what, f) })
 }
 
 // Topology returns the newest snapshot.
@@ -264,16 +194,4 @@ func (u *Upstream) HasUsers() bool { return u.SpeaksRESP3() }
 
 // MaxBulk is the largest argument that Redis accepts, in bytes. A longer one is a protocol error,
 // which would end the link for all its sessions.
-func (u *Upstream) MaxBulk() int64 { return u.maxBulk }
-
-// Abandon breaks every connection to Redis, so that each call in flight is lost at once. It is for
-// a stop: later calls are lost too.
-func (u *Upstream) Abandon() {
-	u.stop(ErrClosed)
-	u.mu.Lock()
-	nodes := u.nodesLocked()
-	u.mu.Unlock()
-	for _, n := range nodes {
-		n.eachLink(func(l *Link) { l.close(ErrClosed) })
-	}
-}
+func (u *Upstream) MaxBulk() int64 { return u.Server.MaxBulk }

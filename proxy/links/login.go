@@ -1,8 +1,7 @@
-package upstream
+package links
 
 import (
 	"net"
-	"time"
 )
 
 // A service that takes tokens for passwords ends a connection some time after its last AUTH: at the
@@ -17,42 +16,23 @@ import (
 // Subscriptions to sentinels send none: a sentinel has no tokens, and keeps open connections when a
 // password changes. All other connections are short, or without a user.
 
-// passwordPoll is the time between two looks at the password.
-const passwordPoll = time.Second
-
-// watchPassword reads the password again and again, until the Upstream ends, and sends a new one to
-// open connections.
-func (u *Upstream) watchPassword() {
-	tick := time.NewTicker(passwordPoll)
-	defer tick.Stop()
-	for {
-		refused := ""
-		select {
-		case <-u.ctx.Done():
-			return
-		case <-u.cfg.Reread:
-		case refused = <-u.RefusedPasswords():
-		case <-tick.C:
-		}
-		u.ReadPassword(refused)
-		u.mu.Lock()
-		nodes := u.nodesLocked()
-		u.mu.Unlock()
-		for _, n := range nodes {
-			n.eachLink(u.loginAgain)
-		}
+// LogInAgain sends AUTH on every open connection of Leash's own user that does not have its newest
+// password yet.
+func (ns *Nodes) LogInAgain() {
+	for _, n := range ns.All() {
+		n.eachLink((*Link).loginAgain)
 	}
 }
 
 // loginAgain sends AUTH on a link of Leash's own user if the password has changed. It is a call
 // like any other, after all earlier calls and before all later ones.
-func (u *Upstream) loginAgain(l *Link) {
+func (l *Link) loginAgain() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.conn == nil || l.broken != nil || l.closing != nil || l.dead || l.pinned && !l.steady {
 		return
 	}
-	command := u.LoginAgain(l.lane, &l.login)
+	command := l.node.nodes.LoginAgain(l.lane, &l.login)
 	if command == nil {
 		return
 	}
@@ -76,7 +56,7 @@ func (c *loginCall) Reply(part []byte, done bool) Flusher {
 		c.link.mu.Lock()
 		password := c.link.login.Answer(c.reply)
 		c.link.mu.Unlock()
-		c.link.node.up.NoteLogin(c.addr, c.reply, password)
+		c.link.node.nodes.NoteLogin(c.addr, c.reply, password)
 	}
 	return nil
 }

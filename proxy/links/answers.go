@@ -1,4 +1,4 @@
-package upstream
+package links
 
 import (
 	"context"
@@ -35,16 +35,16 @@ func (a *answers) came() {
 	}
 }
 
-// Answers reports whether a master answers now. If none has answered in the last 100 ms, it sends a
-// PING to each and waits for the first answer, 900 ms at most. Concurrent calls share the PINGs.
-// While all masters are known to be silent or away, it returns false at once.
-func (u *Upstream) Answers(ctx context.Context) bool {
+// Answer reports whether one of the nodes that of returns answers now. If none has answered in the
+// last 100 ms, it sends a PING to each and waits for the first answer, 900 ms at most. Concurrent
+// calls share the PINGs. While all are known to be silent or away, it returns false at once.
+func (ns *Nodes) Answer(ctx context.Context, of func() []*Node) bool {
 	since := Now() - freshAnswer
 	end := time.NewTimer(answerWait)
 	defer end.Stop()
 	for {
-		changed := u.answers.wait()
-		answered, asked := u.ping(since)
+		changed := ns.answers.wait()
+		answered, asked := ping(of(), since)
 		if answered || !asked {
 			return answered
 		}
@@ -58,16 +58,16 @@ func (u *Upstream) Answers(ctx context.Context) bool {
 	}
 }
 
-// ping reports whether a master has answered since a time of Now. If not, it asks all that may
-// answer soon, and reports whether there is one.
-func (u *Upstream) ping(since time.Duration) (answered, asked bool) {
-	for _, n := range u.Topology().Masters() {
-		if n.answers() && n.heard.Load() >= int64(since) {
+// ping reports whether a node has answered since a time of Now. If not, it asks all that may answer
+// soon, and reports whether there is one.
+func ping(nodes []*Node, since time.Duration) (answered, asked bool) {
+	for _, n := range nodes {
+		if n.Usable() && n.heard.Load() >= int64(since) {
 			return true, true
 		}
 	}
-	for _, n := range u.Topology().Masters() {
-		if n.answers() {
+	for _, n := range nodes {
+		if n.Usable() {
 			n.askSoon()
 			asked = true
 		}
@@ -75,9 +75,9 @@ func (u *Upstream) ping(since time.Duration) (answered, asked bool) {
 	return false, asked
 }
 
-// answers reports whether the node is connected, and no PING has been without an answer for longer
+// Usable reports whether the node is connected, and no PING has been without an answer for longer
 // than answerWait.
-func (n *Node) answers() bool {
+func (n *Node) Usable() bool {
 	asked := n.asked.Load()
 	return n.usable.Load() && (asked == 0 || Now()-time.Duration(asked) < answerWait)
 }

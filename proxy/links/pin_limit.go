@@ -1,7 +1,6 @@
-package upstream
+package links
 
 import (
-	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -37,43 +36,33 @@ type PinnedAt struct {
 	Refused int64 // since the start
 }
 
-// PinnedPerNode returns the use of pinned links of each master. Safe for concurrent use. It does
-// not block.
-func (u *Upstream) PinnedPerNode() (all []PinnedAt) {
-	for _, n := range u.Topology().Holders() {
-		all = append(all, PinnedAt{n.Addr, n.counts.used.Load(), u.maxPinned(), n.counts.refused.Load()})
-	}
-	return all
+// Pins returns the use of the node's pinned links. It does not block.
+func (n *Node) Pins() PinnedAt {
+	return PinnedAt{n.Addr, n.counts.used.Load(), n.nodes.maxPinned(), n.counts.refused.Load()}
 }
 
-// maxPinned returns how many pinned links a node may have. If Config.MaxPinned is 0, it is three
-// quarters of maxclients. If maxclients is so small that this leaves less than the reserve, the
-// reserve is subtracted instead.
-func (u *Upstream) maxPinned() int {
-	if n := u.pinLimit.Load(); n > 0 {
+// maxPinned returns how many pinned links a node may have. If SetMaxPinned has set no limit, it is
+// three quarters of maxclients. If maxclients is so small that this leaves less than the reserve,
+// the reserve is subtracted instead.
+func (ns *Nodes) maxPinned() int {
+	if n := ns.pinLimit.Load(); n > 0 {
 		return int(n)
 	}
-	most := u.maxClients
+	most := ns.Server.MaxClients
 	if most <= 0 {
 		most = defaultMaxClients
 	}
 	return max(1, most-max(most/4, min(reserved, most/2)))
 }
 
-// SetMaxPinned replaces Config.MaxPinned. Links above a lower limit stay. Safe for concurrent use.
-func (u *Upstream) SetMaxPinned(n int) { u.pinLimit.Store(int64(n)) }
-
-// setMaxClients reads maxclients from INFO, where it is since Redis 6.2.
-func (u *Upstream) setMaxClients(info string) {
-	if n, err := strconv.Atoi(infoField(info, "maxclients")); err == nil && n > 0 {
-		u.maxClients = n
-	}
-}
+// SetMaxPinned sets how many pinned links a node may have; 0 for Redis's maxclients less a reserve.
+// Links above a lower limit stay. Safe for concurrent use.
+func (ns *Nodes) SetMaxPinned(n int) { ns.pinLimit.Store(int64(n)) }
 
 // roomLocked reports whether the node may have one more pinned link. At the limit, an idle one
 // makes room: the caller must close old. Node.mu must be held.
 func (n *Node) roomLocked() (room bool, old *Link) {
-	if len(n.pins.all) < n.up.maxPinned() {
+	if len(n.pins.all) < n.nodes.maxPinned() {
 		return true, nil
 	}
 	for lane, idle := range n.pins.idle {
@@ -85,7 +74,7 @@ func (n *Node) roomLocked() (room bool, old *Link) {
 		}
 	}
 	n.counts.refused.Add(1)
-	n.up.stats.pinsRefused.Add(1)
+	n.nodes.stats.pinsRefused.Add(1)
 	return false, nil
 }
 

@@ -1,4 +1,4 @@
-package upstream
+package links
 
 import (
 	"context"
@@ -26,7 +26,7 @@ func (l *Link) logRefusal(err error) {
 	if _, ok := errors.AsType[net.Error](err); ok || errors.Is(err, io.EOF) || errors.Is(err, dial.ErrOwnPassword) {
 		level = slog.LevelDebug
 	}
-	l.node.up.log.Log(context.Background(), level, "no connection to redis", "node", l.node.Addr, "user",
+	l.node.nodes.log.Log(context.Background(), level, "no connection to redis", "node", l.node.Addr, "user",
 		l.lane.User, "err", err)
 }
 
@@ -38,7 +38,7 @@ func (l *Link) dial(ctx context.Context) (net.Conn, error) {
 	}
 	stop := dial.EndWith(ctx, conn)
 	defer stop()
-	_ = conn.SetDeadline(time.Now().Add(l.node.up.Timeout()))
+	_ = conn.SetDeadline(time.Now().Add(l.node.nodes.Timeout()))
 	reply, err := dial.RoundTrip(conn, resp.AppendCommand(nil, "CLIENT", "ID"), ":")
 	if err != nil {
 		conn.Close()
@@ -76,7 +76,7 @@ func (l *Link) backOff(ctx context.Context, downSince time.Time, d time.Duration
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	for {
-		overdue := l.lane.Replica || time.Since(downSince) >= l.node.up.RedirectTimeout()
+		overdue := l.lane.Replica || time.Since(downSince) >= l.node.nodes.RedirectTimeout()
 		if overdue {
 			l.losePending(cause)
 		}
@@ -105,7 +105,7 @@ func (l *Link) refuseCredential() {
 	for c := l.nextPending(); c != nil; c = l.nextPending() {
 		refused = append(refused, c)
 	}
-	l.node.up.refuse(l.lane, l.node)
+	l.node.nodes.hooks.Refused(l.lane, l.node)
 	for _, c := range refused {
 		c.lost(l, false, dial.ErrRefused)
 	}

@@ -1,4 +1,4 @@
-package upstream
+package links
 
 import (
 	"errors"
@@ -97,7 +97,7 @@ func (r *replyReader) run() {
 func (r *replyReader) expectMore() {
 	switch {
 	case r.kind != 0:
-		r.deadline = time.Now().Add(r.link.node.up.Timeout())
+		r.deadline = time.Now().Add(r.link.node.nodes.Timeout())
 	case r.deadline.IsZero():
 		return
 	default:
@@ -212,7 +212,7 @@ func (r *replyReader) handOnPush(p []byte, done bool) error {
 		return nil
 	}
 	r.frame = append(r.frame, p...)
-	if int64(len(r.frame)) > 4*r.link.node.up.maxBulk { // a line of MONITOR may have this length
+	if int64(len(r.frame)) > 4*r.link.node.nodes.Server.MaxBulk { // a line of MONITOR may have this length
 		return resp.ErrFrame
 	}
 	if done {

@@ -1,7 +1,8 @@
-package upstream
+package links
 
 import (
 	"errors"
+	"leash/internal/redistest"
 	"strings"
 	"testing"
 	"time"
@@ -17,14 +18,14 @@ import (
 func TestPinnedConnectionWithInvalidID(t *testing.T) {
 	for _, id := range []string{":\n", ":\r\n", ":x\r\n", "*0\r\n", "+7\r\n", ":99999999999999999999\r\n",
 		"$9999999999999\r\n"} {
-		f := startFake(t, func(args []string) string {
+		f := redistest.StartFake(t, func(args []string) string {
 			if args[0] == "CLIENT" {
 				return id
 			}
-			return echo(args)
+			return redistest.Echo(args)
 		})
-		u := startUpstream(t, f.addr, 200*time.Millisecond)
-		l := u.AnyNode().Pin(dial.Lane{}, nil)
+		n := start(t, f.Addr, 200*time.Millisecond)
+		l := n.Pin(dial.Lane{}, nil)
 		results := make(chan result, 1)
 		submit(l, results, "ECHO", "a")
 		if got := next(t, results); got.cause == nil || got.written {
@@ -42,14 +43,14 @@ func TestLinkDropsConnectionOnInvalidReply(t *testing.T) {
 		"|1\r\n+a\r\n+b\r\n:1\r\n", ">1\r\n+a\r\n",
 		"-" + strings.Repeat("e", maxErrorReply+1) + "\r\n",
 	} {
-		f := startFake(t, func(args []string) string {
+		f := redistest.StartFake(t, func(args []string) string {
 			if args[1] == "bad" {
 				return bad + "+behind\r\n"
 			}
-			return echo(args)
+			return redistest.Echo(args)
 		})
-		u := startUpstream(t, f.addr, time.Second)
-		l := u.AnyNode().Link(dial.Lane{})
+		n := start(t, f.Addr, time.Second)
+		l := n.Link(dial.Lane{})
 		results := make(chan result, 3)
 		for _, word := range []string{"bad", "one", "two"} {
 			submit(l, results, "ECHO", word)
@@ -71,15 +72,14 @@ func TestLinkDropsConnectionOnInvalidReply(t *testing.T) {
 // the upstream time-out at most.
 func TestLinkDropsConnectionOnStalledReply(t *testing.T) {
 	for _, begun := range []string{"$1000\r\nabc", "*2\r\n:1\r\n", "*2147483647\r\n", "+endless", "$4294967296\r\n"} {
-		f := startFake(t, func(args []string) string {
+		f := redistest.StartFake(t, func(args []string) string {
 			if args[1] == "bad" {
 				return begun
 			}
-			return echo(args)
+			return redistest.Echo(args)
 		})
-		u := startUpstreamWith(t, Config{Addrs: []string{f.addr},
-			Config: dial.Config{UpstreamTimeout: 300 * time.Millisecond}})
-		l := u.AnyNode().Link(dial.Lane{})
+		n := startWith(t, f.Addr, dial.Config{UpstreamTimeout: 300 * time.Millisecond}, Hooks{})
+		l := n.Link(dial.Lane{})
 		results := make(chan result, 2)
 		submit(l, results, "ECHO", "bad")
 		if got := next(t, results); !errors.Is(got.cause, errStalled) || !got.written {
@@ -100,9 +100,9 @@ func (panicking) Reply([]byte, bool) Flusher { panic("panic of the test") }
 // TestPanicInOneCallEndsOnlyItsConnection checks that a panic in one call loses that call and
 // those behind it. The process and the link go on.
 func TestPanicInOneCallEndsOnlyItsConnection(t *testing.T) {
-	f := startFake(t, echo)
-	u := startUpstream(t, f.addr, time.Second)
-	l := u.AnyNode().Link(dial.Lane{})
+	f := redistest.StartFake(t, redistest.Echo)
+	n := start(t, f.Addr, time.Second)
+	l := n.Link(dial.Lane{})
 	results := make(chan result, 2)
 	before := guard.Panics()
 	l.Submit(&Call{Request: resp.AppendCommand(nil, "ECHO", "bad"),

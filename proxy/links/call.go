@@ -1,4 +1,4 @@
-package upstream
+package links
 
 import (
 	"errors"
@@ -40,7 +40,7 @@ type Call struct {
 
 // lost calls Lost on a sink, which may panic.
 func (c *Call) lost(l *Link, written bool, cause error) {
-	_ = guard.Do(l.node.up.log, "lost call", func() { c.Sink.Lost(written, cause) }, "node", l.node.Addr)
+	_ = guard.Do(l.node.nodes.log, "lost call", func() { c.Sink.Lost(written, cause) }, "node", l.node.Addr)
 }
 
 // Sink takes the results of a call. The link's goroutines call its methods, never two at once for

@@ -1,4 +1,4 @@
-package upstream
+package links
 
 import (
 	"context"
@@ -153,7 +153,7 @@ func (l *Link) signal() {
 // run is the link's goroutine: it dials, writes, and ends everything. It returns when the link is
 // closed or ctx is done.
 func (l *Link) run(ctx context.Context) {
-	stop := context.AfterFunc(ctx, guard.Func(l.node.up.log, "end of a link", func() { l.close(ErrClosed) }))
+	stop := context.AfterFunc(ctx, guard.Func(l.node.nodes.log, "end of a link", func() { l.close(ErrClosed) }))
 	defer stop()
 	var downSince time.Time
 	backoff := minBackoff
@@ -162,8 +162,8 @@ func (l *Link) run(ctx context.Context) {
 		again = false
 		start := time.Now()
 		var conn net.Conn
-		login := l.node.up.NewLogin()
-		err := guard.Call(l.node.up.log, "dial", func() (err error) {
+		login := l.node.nodes.NewLogin()
+		err := guard.Call(l.node.nodes.log, "dial", func() (err error) {
 			conn, err = l.dial(ctx)
 			return err
 		}, "node", l.node.Addr)
@@ -177,7 +177,7 @@ func (l *Link) run(ctx context.Context) {
 				l.close(ErrClosed)
 				continue
 			}
-			l.node.up.Refresh()
+			l.node.nodes.hooks.Refresh()
 			again = l.mayBeRefused()
 			continue
 		}
@@ -202,7 +202,7 @@ func (l *Link) run(ctx context.Context) {
 			downSince = start
 			l.logRefusal(err)
 		}
-		l.node.up.Refresh()
+		l.node.nodes.hooks.Refresh()
 		if l.lane.Replica {
 			l.node.Unfit()
 		}
@@ -239,7 +239,7 @@ func (l *Link) serve(conn net.Conn, login dial.Login) {
 	}
 	r := newReplyReader(l, conn)
 	var reading sync.WaitGroup
-	log, node := l.node.up.log, l.node.Addr
+	log, node := l.node.nodes.log, l.node.Addr
 	reading.Go(func() {
 		if err := guard.Do(log, "link reader", r.run, "node", node); err != nil {
 			r.giveUp(err)
@@ -266,10 +266,10 @@ func (l *Link) serve(conn net.Conn, login dial.Login) {
 	l.mu.Unlock()
 	// a pinned link is closed when its client leaves
 	if !errors.Is(cause, ErrClosed) {
-		l.node.up.stats.connectionsLost.Add(1)
+		l.node.nodes.stats.connectionsLost.Add(1)
 	}
 	if len(lost) > 0 && !(l.pinned && errors.Is(cause, ErrClosed)) {
-		l.node.up.log.Warn("connection to redis lost", "node", l.node.Addr, "calls", len(lost), "err", cause)
+		l.node.nodes.log.Warn("connection to redis lost", "node", l.node.Addr, "calls", len(lost), "err", cause)
 	}
 	for _, c := range lost {
 		c.lost(l, true, cause)

@@ -1,4 +1,4 @@
-package upstream
+package links
 
 import (
 	"bytes"
@@ -17,17 +17,17 @@ const recheckDemotion = time.Second
 // connections, and refuses their writes as long as they last.
 func (l *Link) noteError(reply []byte) {
 	n := l.node
-	if n.up.cfg.Mode != "standalone" || l.lane.Replica || !bytes.HasPrefix(reply, []byte("-READONLY ")) {
+	if !n.nodes.Server.Single || l.lane.Replica || !bytes.HasPrefix(reply, []byte("-READONLY ")) {
 		return
 	}
 	l.refusesWrites.Store(true)
 	if l.pinned || !n.checksRole.CompareAndSwap(false, true) { // a pinned link may be in a transaction
 		return
 	}
-	n.up.start("check of a role", func() {
+	n.nodes.Go("check of a role", func(context.Context) {
 		defer n.checksRole.Store(false)
 		l.checkRole()
-		pause(n.ctx, recheckDemotion)
+		Pause(n.ctx, recheckDemotion)
 	})
 }
 
@@ -39,31 +39,15 @@ func (l *Link) checkRole() {
 	ctx, cancel := context.WithTimeout(n.ctx, dial.AskTimeout)
 	defer cancel()
 	role, err := l.ask(ctx, resp.AppendCommand(nil, "ROLE"))
-	if err != nil || n.up.IsMaster(ctx, n.Addr) != nil {
+	if err != nil || n.nodes.IsMaster(ctx, n.Addr) != nil {
 		return
 	}
 	rest, _, isArray := resp.CutHeader(role, "*")
 	switch {
 	case isArray && bytes.HasPrefix(rest, []byte("$5\r\nslave\r\n")):
-		n.up.log.Info("the address of redis leads to another server", "node", n.Addr)
-		n.up.replace(n)
+		n.nodes.log.Info("the address of redis leads to another server", "node", n.Addr)
+		n.nodes.hooks.Demoted(n)
 	case !isArray: // the user may not ask for the role
 		l.breakConn(dial.ErrDemoted)
-	}
-}
-
-// replace puts a new Node in the place of n, the only master. All connections to n end: links,
-// pinned ones, and those of go-redis and of lock scripts.
-func (u *Upstream) replace(n *Node) {
-	u.mu.Lock()
-	if u.nodes[n.Addr] == n {
-		delete(u.nodes, n.Addr)
-	}
-	u.mu.Unlock()
-	u.adoptSingle(n.Addr, nil)
-	u.close(n)
-	u.Refresh() // finds the replicas
-	if u.onSwitch != nil {
-		u.onSwitch()
 	}
 }

@@ -1,4 +1,4 @@
-package upstream
+package links
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 )
 
 // Leash sends a PING every second, and when Answers wants one. A node is unresponsive when it sends
-// nothing for suspectAfter, and lost after Config.UpstreamTimeout.
+// nothing for suspectAfter, and lost after dial.Config.UpstreamTimeout.
 const (
 	pingInterval = time.Second
 	suspectAfter = 3 * time.Second
@@ -30,7 +30,7 @@ var (
 type Node struct {
 	Addr string // host:port, as Redis or the user gives it
 
-	up           *Upstream
+	nodes        *Nodes
 	ctx          context.Context
 	cancel       context.CancelCauseFunc
 	unresponsive atomic.Bool // silent or unreachable for longer than suspectAfter
@@ -65,7 +65,7 @@ func (n *Node) Link(lane dial.Lane) *Link {
 	if l == nil {
 		l = newLink(n, lane)
 		n.links[lane] = l
-		if !n.up.start("link", func() { l.run(n.ctx) }) {
+		if !n.nodes.Go("link", func(context.Context) { l.run(n.ctx) }) {
 			l.closing, l.dead = ErrClosed, true
 		}
 	}
@@ -80,7 +80,7 @@ func (n *Node) Unresponsive() bool { return n.unresponsive.Load() }
 func (n *Node) closeLane(lane dial.Lane, cause error) {
 	n.mu.Lock() // before Upstream.mu: a session that joins later gets a new link
 	var links []*Link
-	if n.up.unused(lane) {
+	if n.nodes.unused(lane) {
 		links = n.idleLocked(lane)
 		for _, lane := range [...]dial.Lane{lane, lane.Reading()} {
 			for _, of := range [...]map[dial.Lane]*Link{n.links, n.secondLinks} {
@@ -139,9 +139,9 @@ func (n *Node) eachLink(f func(*Link)) {
 	}
 }
 
-// retire marks the node as gone from the topology, or as part of it again. It reports whether the
+// Retire marks the node as gone from the topology, or as part of it again. It reports whether the
 // node can be closed: it has been gone for long enough, or it does not answer.
-func (n *Node) retire(left bool) (done bool) {
+func (n *Node) Retire(left bool) (done bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !left {
@@ -151,11 +151,11 @@ func (n *Node) retire(left bool) (done bool) {
 	if n.retired.IsZero() {
 		n.retired = time.Now()
 	}
-	return n.unresponsive.Load() || time.Since(n.retired) > n.up.Timeout()
+	return n.unresponsive.Load() || time.Since(n.retired) > n.nodes.Timeout()
 }
 
-// use keeps a node open that owns no slot but is about to get one.
-func (n *Node) use() {
+// Use keeps a node open that owns no slot but is about to get one.
+func (n *Node) Use() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !n.retired.IsZero() {
@@ -168,13 +168,13 @@ func (n *Node) watch() {
 	failing := time.Time{}
 	for n.ctx.Err() == nil {
 		ctx, cancel := context.WithTimeout(n.ctx, suspectAfter)
-		conn, err := n.up.Open(ctx, n.Addr)
+		conn, err := n.nodes.Open(ctx, n.Addr)
 		cancel()
 		if err == nil {
 			failing = time.Time{}
 			err = n.listen(conn)
 			n.usable.Store(false)
-			n.up.answers.came()
+			n.nodes.answers.came()
 			conn.Close()
 		}
 		n.notePing(nil)
@@ -192,8 +192,8 @@ func (n *Node) watch() {
 			n.unresponsive.Store(true)
 			n.eachLink(func(l *Link) { l.breakConn(errSilent) })
 		}
-		n.up.Refresh()
-		pause(n.ctx, pingInterval/2+rand.N(pingInterval))
+		n.nodes.hooks.Refresh()
+		Pause(n.ctx, pingInterval/2+rand.N(pingInterval))
 	}
 }
 
@@ -203,10 +203,10 @@ func (n *Node) listen(conn net.Conn) error {
 	start := Now()
 	n.asked.Store(0)
 	ended := make(chan error, 1)
-	stop := context.AfterFunc(n.ctx, guard.Func(n.up.log, "end of a node", func() { conn.Close() }))
+	stop := context.AfterFunc(n.ctx, guard.Func(n.nodes.log, "end of a node", func() { conn.Close() }))
 	defer stop()
 	go func() {
-		ended <- guard.Call(n.up.log, "liveness reader", func() error { return readAll(conn, n.answered) })
+		ended <- guard.Call(n.nodes.log, "liveness reader", func() error { return readAll(conn, n.answered) })
 	}()
 
 	next := time.NewTimer(pingInterval)
@@ -225,7 +225,7 @@ func (n *Node) listen(conn net.Conn) error {
 		n.sweepSecondLinks(time.Now())
 		heard := time.Duration(n.heard.Load())
 		silence := Now() - max(start, heard)
-		left := n.up.cfg.UpstreamTimeout - silence // a call waits at most UpstreamTimeout
+		left := n.nodes.Timeout() - silence // a call waits at most UpstreamTimeout
 		next.Reset(min(pingInterval, left))
 		switch {
 		case left <= 0:
@@ -236,10 +236,10 @@ func (n *Node) listen(conn net.Conn) error {
 			n.unresponsive.Store(true)
 			n.logLost(errSilent)
 			n.breakReaders()
-			n.up.Refresh()
+			n.nodes.hooks.Refresh()
 		case heard > start: // only after an answer: a hung process accepts connections too
 			n.unresponsive.Store(false)
-			n.up.logBack(n.Addr)
+			n.nodes.logBack(n.Addr)
 		}
 	}
 }
@@ -253,7 +253,7 @@ func (n *Node) answered(reply []byte) {
 	if sent := n.asked.Swap(0); sent != 0 {
 		n.measured(time.Duration(now - sent))
 	}
-	n.up.answers.came()
+	n.nodes.answers.came()
 }
 
 func readAll(conn net.Conn, heard func(reply []byte)) error {
@@ -267,12 +267,21 @@ func readAll(conn net.Conn, heard func(reply []byte)) error {
 	}
 }
 
-// pause waits for d or until ctx is done.
-func pause(ctx context.Context, d time.Duration) {
+// Pause waits for d or until ctx is done.
+func Pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
+}
+
+// Context is done when the node has been closed.
+func (n *Node) Context() context.Context { return n.ctx }
+
+// Close ends a node that has left the topology, and all connections to it.
+func (n *Node) Close() {
+	n.nodes.log.Info("redis node left", "node", n.Addr)
+	n.cancel(ErrClosed)
 }

@@ -1,4 +1,4 @@
-package upstream
+package links
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 func (n *Node) Busy() bool { return n.busy.Load() }
 
 // AnyBusy reports whether a node is Busy. It takes no lock.
-func (u *Upstream) AnyBusy() bool { return u.busy.Load() > 0 }
+func (ns *Nodes) AnyBusy() bool { return ns.busy.Load() > 0 }
 
 // notePing handles the node's reply to a PING. nil means that there is no connection for the PING.
 // A refusal for missing rights says nothing about BUSY, because Redis checks rights first.
@@ -24,9 +24,9 @@ func (n *Node) notePing(reply []byte) {
 		return
 	}
 	if busy {
-		n.up.busy.Add(1)
+		n.nodes.busy.Add(1)
 	} else {
-		n.up.busy.Add(-1)
+		n.nodes.busy.Add(-1)
 	}
 }
 
@@ -35,7 +35,7 @@ func (n *Node) notePing(reply []byte) {
 func (n *Node) BusyReply(ctx context.Context) []byte {
 	ctx, cancel := context.WithTimeout(ctx, dial.AskTimeout)
 	defer cancel()
-	lane := n.up.ServiceLane()
+	lane := n.nodes.ServiceLane()
 	reply, err := n.secondLink(lane, n.Link(lane)).ask(ctx, dial.PingRequest)
 	if err != nil {
 		return nil

@@ -1,6 +1,7 @@
-package upstream
+package links
 
 import (
+	"context"
 	"sync/atomic"
 	"time"
 
@@ -72,7 +73,7 @@ func (l *Link) tookLocked(n int) {
 	}
 	l.armed, l.before = true, l.heard.Load()
 	if l.timer == nil {
-		l.timer = time.AfterFunc(silentFor, guard.Func(l.node.up.log, "check of a link", l.checkStalled))
+		l.timer = time.AfterFunc(silentFor, guard.Func(l.node.nodes.log, "check of a link", l.checkStalled))
 		return
 	}
 	l.timer.Reset(silentFor)
@@ -219,7 +220,7 @@ func (n *Node) secondLink(lane dial.Lane, first *Link) *Link {
 			n.secondLinks = make(map[dial.Lane]*Link)
 		}
 		n.secondLinks[lane] = l
-		if !n.up.start("second link", func() { l.run(n.ctx) }) {
+		if !n.nodes.Go("second link", func(context.Context) { l.run(n.ctx) }) {
 			l.closing, l.dead = ErrClosed, true
 		}
 	}

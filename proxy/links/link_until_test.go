@@ -1,7 +1,8 @@
-package upstream
+package links
 
 import (
 	"errors"
+	"leash/internal/redistest"
 	"testing"
 	"time"
 
@@ -31,8 +32,8 @@ func (m *deadlineSink) Overdue() {
 }
 
 func TestLinkWritesNoOverdueCall(t *testing.T) {
-	f := startFake(t, echo)
-	l := startUpstream(t, f.addr, time.Second).AnyNode().Link(dial.Lane{})
+	f := redistest.StartFake(t, redistest.Echo)
+	l := start(t, f.Addr, time.Second).Link(dial.Lane{})
 	results := make(chan result, 4)
 	past := time.Now().Add(-time.Second)
 	over := &deadlineSink{sink: sink{name: "over", results: results}, until: &past}
@@ -52,7 +53,7 @@ func TestLinkWritesNoOverdueCall(t *testing.T) {
 	if r := got["prolonged"]; r.reply != "$1\r\nc\r\n" || prolonged.overdue != 1 {
 		t.Errorf("the call with more time: %+v, told %d times", r, prolonged.overdue)
 	}
-	if sent := f.commands(); sent != "ECHO a|ECHO c|ECHO d" {
+	if sent := f.Commands(); sent != "ECHO a|ECHO c|ECHO d" {
 		t.Errorf("sent %q, want the others in their order", sent)
 	}
 }
@@ -61,9 +62,9 @@ func TestLinkAbortsWriteAtDeadline(t *testing.T) {
 	t.Parallel()
 	ended := make(chan struct{})
 	// it reads nothing behind the first command
-	f := startFake(t, func([]string) string { <-ended; return "" })
+	f := redistest.StartFake(t, func([]string) string { <-ended; return "" })
 	t.Cleanup(func() { close(ended) })
-	l := startUpstream(t, f.addr, time.Second).AnyNode().Link(dial.Lane{})
+	l := start(t, f.Addr, time.Second).Link(dial.Lane{})
 	results := make(chan result, 2)
 	submit(l, results, "ECHO", "first")
 	request := resp.AppendCommand(nil, "ECHO", string(make([]byte, 64<<20)))

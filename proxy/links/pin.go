@@ -1,4 +1,4 @@
-package upstream
+package links
 
 import (
 	"context"
@@ -47,7 +47,7 @@ func (n *Node) Pin(lane dial.Lane, receivePush func(frame []byte)) *Link {
 
 // pin is Pin. The caller must close old, if it is not nil.
 func (n *Node) pin(lane dial.Lane, receivePush func(frame []byte)) (l, old *Link) {
-	n.up.pinnedOut.Add(1)
+	n.nodes.pinnedOut.Add(1)
 	n.counts.used.Add(1)
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -71,7 +71,7 @@ func (n *Node) pin(lane dial.Lane, receivePush func(frame []byte)) (l, old *Link
 		n.pins.all, n.pins.idle = make(map[*Link]struct{}), make(map[dial.Lane][]idleLink)
 	}
 	n.pins.all[l] = struct{}{}
-	if !n.up.start("pinned link", func() { l.live(n.ctx) }) {
+	if !n.nodes.Go("pinned link", func(context.Context) { l.live(n.ctx) }) {
 		delete(n.pins.all, l)
 		l.closing, l.dead = ErrClosed, true
 	}
@@ -92,7 +92,7 @@ func (l *Link) live(ctx context.Context) {
 // closed, and its calls are lost.
 func (l *Link) Unpin(clean bool) {
 	n := l.node
-	n.up.pinnedOut.Add(-1)
+	n.nodes.pinnedOut.Add(-1)
 	n.counts.used.Add(-1)
 	if clean && l.receivePush == nil && n.keep(l) {
 		return
@@ -105,7 +105,7 @@ func (l *Link) Unpin(clean bool) {
 func (n *Node) keep(l *Link) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !l.usable() || len(n.pins.idle[l.lane]) >= idleLinks || n.up.unused(l.lane) {
+	if !l.usable() || len(n.pins.idle[l.lane]) >= idleLinks || n.nodes.unused(l.lane) {
 		return false
 	}
 	l.Steady(true)
@@ -167,7 +167,7 @@ func (l *Link) Steady(steady bool) {
 	l.steady = steady
 	l.mu.Unlock()
 	if steady {
-		l.node.up.loginAgain(l)
+		l.loginAgain()
 	}
 }
 
@@ -189,4 +189,4 @@ func (l *Link) ClientID() int64 { return l.clientID.Load() }
 func (l *Link) Node() *Node { return l.node }
 
 // Pinned returns how many pinned links sessions use.
-func (u *Upstream) Pinned() int64 { return u.pinnedOut.Load() }
+func (ns *Nodes) Pinned() int64 { return ns.pinnedOut.Load() }

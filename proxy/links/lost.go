@@ -1,4 +1,4 @@
-package upstream
+package links
 
 import (
 	"errors"
@@ -8,10 +8,8 @@ import (
 	"time"
 )
 
-const (
-	lostRefresh = 5 * time.Second // time between topology refreshes while a node is lost
-	forgetLost  = 24 * time.Hour  // an address that is lost for longer is forgotten
-)
+// forgetLost is how long a lost address is remembered.
+const forgetLost = 24 * time.Hour
 
 // lostNodes are the addresses that do not answer, each with the time when it was lost. The log
 // reports once that an address is lost and once that it is back, even if it has left the topology.
@@ -57,27 +55,27 @@ func (n *Node) logLost(cause error) {
 	if errors.Is(cause, io.EOF) {
 		cause = errors.New("the node closed the connection")
 	}
-	if n.up.lost.add(n.Addr) {
-		n.up.log.Error("redis node lost", "node", n.Addr, "err", cause)
+	if n.nodes.lost.add(n.Addr) {
+		n.nodes.log.Error("redis node lost", "node", n.Addr, "err", cause)
 	}
 }
 
 // logBack logs once that a lost address answers again.
-func (u *Upstream) logBack(addr string) {
-	if away, was := u.lost.remove(addr); was {
-		u.log.Info("redis node is back", "node", addr, "away", away.Round(time.Millisecond))
+func (ns *Nodes) logBack(addr string) {
+	if away, was := ns.lost.remove(addr); was {
+		ns.log.Info("redis node is back", "node", addr, "away", away.Round(time.Millisecond))
 	}
 }
 
-// noteHealthy records addresses that work according to the cluster or a sentinel. It skips nodes
+// NoteHealthy records addresses that work according to the cluster or a sentinel. It skips nodes
 // with a watch, because the watch records them.
-func (u *Upstream) noteHealthy(addrs []string) {
+func (ns *Nodes) NoteHealthy(addrs []string) {
 	for _, addr := range addrs {
-		u.mu.Lock()
-		watched := u.nodes[addr] != nil
-		u.mu.Unlock()
-		if !watched {
-			u.logBack(addr)
+		if ns.Known(addr) == nil {
+			ns.logBack(addr)
 		}
 	}
 }
+
+// SomeLost reports whether an address is lost.
+func (ns *Nodes) SomeLost() bool { return ns.lost.some() }

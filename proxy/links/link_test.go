@@ -1,14 +1,11 @@
-package upstream
+package links
 
 import (
-	"bufio"
-	"context"
 	"errors"
-	"io"
+	"leash/internal/redistest"
 	"log/slog"
 	"net"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,117 +14,18 @@ import (
 	"leash/proxy/resp"
 )
 
-// fakeRedis answers commands by a function of the test. An empty reply closes the connection.
-type fakeRedis struct {
-	addr   string
-	answer func(args []string) string
-	ping   func() string // +PONG if nil
-
-	ended atomic.Int32 // connections
-
-	mu   sync.Mutex
-	seen []string
-}
-
-func startFake(t *testing.T, answer func(args []string) string) *fakeRedis {
+// start returns a node that Redis need not confirm. patience is the redirect time-out.
+func start(t *testing.T, addr string, patience time.Duration) *Node {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := &fakeRedis{addr: ln.Addr().String(), answer: answer}
-	var serving sync.WaitGroup
-	serving.Go(func() {
-		for {
-			conn, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			stop := context.AfterFunc(t.Context(), func() { conn.Close() })
-			serving.Go(func() { defer stop(); defer conn.Close(); f.serve(conn); f.ended.Add(1) })
-		}
-	})
-	t.Cleanup(func() { ln.Close(); serving.Wait() })
-	return f
+	return startWith(t, addr, dial.Config{RedirectTimeout: patience}, Hooks{})
 }
 
-func (f *fakeRedis) serve(conn net.Conn) {
-	p := resp.Parser{Limits: resp.Limits{MaxBulk: 1 << 30, MaxArgs: 1 << 20}}
-	r := bufio.NewReader(conn)
-	var buf []byte
-	for {
-		b, err := r.ReadByte()
-		if err != nil {
-			return
-		}
-		buf = append(buf, b)
-		if buf[0] != '*' {
-			return // inline: the embedded Redis takes that for an error too
-		}
-		cmd, n, err := p.Next(buf)
-		if err != nil {
-			return
-		}
-		if n == 0 {
-			continue
-		}
-		var args []string
-		for _, a := range cmd.Args {
-			args = append(args, string(a))
-		}
-		buf = buf[n:]
-		reply := f.reply(args)
-		if reply == "" {
-			return
-		}
-		if _, err := io.WriteString(conn, reply); err != nil {
-			return
-		}
-	}
-}
-
-func (f *fakeRedis) reply(args []string) string {
-	if args[0] == "PING" && f.ping != nil {
-		return f.ping()
-	}
-	if args[0] == "PING" {
-		return "+PONG\r\n"
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.seen = append(f.seen, strings.Join(args, " "))
-	return f.answer(args)
-}
-
-func (f *fakeRedis) commands() string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return strings.Join(f.seen, "|")
-}
-
-func echo(args []string) string { return string(resp.AppendBulk(nil, args[len(args)-1])) }
-
-// startUpstream runs a standalone Upstream without asking Redis what it is.
-func startUpstream(t *testing.T, addr string, patience time.Duration) *Upstream {
+func startWith(t *testing.T, addr string, cfg dial.Config, hooks Hooks) *Node {
 	t.Helper()
-	return startUpstreamWith(t, Config{Addrs: []string{addr}, Config: dial.Config{RedirectTimeout: patience}})
-}
-
-func startUpstreamWith(t *testing.T, cfg Config) *Upstream {
-	t.Helper()
-	cfg.Mode = "standalone"
-	u, err := New(cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := u.discover(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- u.Run(ctx) }()
-	t.Cleanup(func() { cancel(); <-done })
-	return u
+	hooks.Refresh = func() {}
+	ns := New(cfg, false, hooks, slog.New(slog.DiscardHandler))
+	t.Cleanup(ns.End)
+	return ns.Node(addr)
 }
 
 // sink is a call of a test. It records the call's results in order.
@@ -177,9 +75,9 @@ func next(t *testing.T, results <-chan result) result {
 }
 
 func TestLinkRepliesInOrder(t *testing.T) {
-	f := startFake(t, echo)
-	u := startUpstream(t, f.addr, time.Second)
-	l := u.AnyNode().Link(dial.Lane{})
+	f := redistest.StartFake(t, redistest.Echo)
+	n := start(t, f.Addr, time.Second)
+	l := n.Link(dial.Lane{})
 	results := make(chan result, 3000)
 	var want []string
 	for i := range 1000 {
@@ -195,14 +93,14 @@ func TestLinkRepliesInOrder(t *testing.T) {
 }
 
 func TestLinkSwallowsAskingsReply(t *testing.T) {
-	f := startFake(t, func(args []string) string {
+	f := redistest.StartFake(t, func(args []string) string {
 		if args[0] == "ASKING" {
 			return "+OK\r\n"
 		}
-		return echo(args)
+		return redistest.Echo(args)
 	})
-	u := startUpstream(t, f.addr, time.Second)
-	l := u.AnyNode().Link(dial.Lane{})
+	n := start(t, f.Addr, time.Second)
+	l := n.Link(dial.Lane{})
 	results := make(chan result, 3)
 	submit(l, results, "ECHO", "a")
 	l.Submit(&Call{Request: resp.AppendCommand(nil, "ECHO", "b"), Asking: true,
@@ -213,7 +111,7 @@ func TestLinkSwallowsAskingsReply(t *testing.T) {
 			t.Errorf("got %+v, want %q", r, want)
 		}
 	}
-	if got := f.commands(); got != "ECHO a|ASKING|ECHO b|ECHO c" {
+	if got := f.Commands(); got != "ECHO a|ASKING|ECHO b|ECHO c" {
 		t.Errorf("sent %q", got)
 	}
 }
@@ -221,14 +119,14 @@ func TestLinkSwallowsAskingsReply(t *testing.T) {
 // TestLinkLosesWrittenCallsAndSendsOthers checks that a call that Redis may have run is never
 // sent again. The calls behind it go out on a new connection.
 func TestLinkLosesWrittenCallsAndSendsOthers(t *testing.T) {
-	f := startFake(t, func(args []string) string {
+	f := redistest.StartFake(t, func(args []string) string {
 		if args[1] == "die" {
 			return ""
 		}
-		return echo(args)
+		return redistest.Echo(args)
 	})
-	u := startUpstream(t, f.addr, time.Second)
-	l := u.AnyNode().Link(dial.Lane{})
+	n := start(t, f.Addr, time.Second)
+	l := n.Link(dial.Lane{})
 	results := make(chan result, 3)
 	submit(l, results, "ECHO", "die")
 	if r := next(t, results); r.cause == nil || !r.written {
@@ -238,7 +136,7 @@ func TestLinkLosesWrittenCallsAndSendsOthers(t *testing.T) {
 	if r := next(t, results); r.reply != "$1\r\na\r\n" {
 		t.Errorf("got %+v", r)
 	}
-	if got := f.commands(); got != "ECHO die|ECHO a" {
+	if got := f.Commands(); got != "ECHO die|ECHO a" {
 		t.Errorf("sent %q", got)
 	}
 }
@@ -250,8 +148,8 @@ func TestLinkWithoutNodeGivesUp(t *testing.T) {
 	}
 	addr := ln.Addr().String()
 	ln.Close()
-	u := startUpstream(t, addr, 100*time.Millisecond)
-	l := u.AnyNode().Link(dial.Lane{})
+	n := start(t, addr, 100*time.Millisecond)
+	l := n.Link(dial.Lane{})
 	results := make(chan result, 2)
 	for _, name := range []string{"a", "b"} {
 		submit(l, results, "ECHO", name)
@@ -264,9 +162,9 @@ func TestLinkWithoutNodeGivesUp(t *testing.T) {
 }
 
 func TestLinkDropsAbandonedCalls(t *testing.T) {
-	f := startFake(t, echo)
-	u := startUpstream(t, f.addr, time.Second)
-	l := u.AnyNode().Link(dial.Lane{})
+	f := redistest.StartFake(t, redistest.Echo)
+	n := start(t, f.Addr, time.Second)
+	l := n.Link(dial.Lane{})
 	results := make(chan result, 2)
 	l.Submit(&Call{Request: resp.AppendCommand(nil, "ECHO", "a"),
 		Sink: &sink{name: "a", results: results, dropped: true}})
@@ -282,17 +180,16 @@ func TestLinkDropsAbandonedCalls(t *testing.T) {
 	if b := got["ECHO b"]; b.reply != "$1\r\nb\r\n" {
 		t.Errorf("b: %+v", b)
 	}
-	if sent := f.commands(); sent != "ECHO b" {
+	if sent := f.Commands(); sent != "ECHO b" {
 		t.Errorf("sent %q", sent)
 	}
 }
 
 func TestLinkClosedLosesInOrder(t *testing.T) {
-	f := startFake(t, func(args []string) string {
-		return echo(args)
+	f := redistest.StartFake(t, func(args []string) string {
+		return redistest.Echo(args)
 	})
-	u := startUpstream(t, f.addr, time.Second)
-	n := u.AnyNode()
+	n := start(t, f.Addr, time.Second)
 	l := n.Link(dial.Lane{User: "nobody"}) // never gets a connection: no credential
 	results := make(chan result, 4)
 	n.closeLane(dial.Lane{User: "nobody"}, ErrClosed)
@@ -310,19 +207,21 @@ func TestLinkClosedLosesInOrder(t *testing.T) {
 }
 
 func TestLinkRefusedCredential(t *testing.T) {
-	answer := "+OK\r\n"
-	f := startFake(t, func([]string) string { return answer })
-	u := startUpstream(t, f.addr, time.Second)
-	if _, err := u.Try(t.Context(), f.addr, []byte("*1\r\n$4\r\nAUTH\r\n"), "bob", []byte("pw")); err != nil {
+	var wrong atomic.Bool
+	f := redistest.StartFake(t, func([]string) string {
+		if wrong.Load() {
+			return "-WRONGPASS no\r\n"
+		}
+		return "+OK\r\n"
+	})
+	refused := make(chan dial.Lane, 1)
+	n := startWith(t, f.Addr, dial.Config{}, Hooks{Refused: func(lane dial.Lane, _ *Node) { refused <- lane }})
+	if _, err := n.nodes.Try(t.Context(), f.Addr, []byte("*1\r\n$4\r\nAUTH\r\n"), "bob", []byte("pw")); err != nil {
 		t.Fatal(err)
 	}
-	f.mu.Lock()
-	answer = "-WRONGPASS no\r\n"
-	f.mu.Unlock()
-	refused := make(chan dial.Lane, 1)
-	u.OnRefused(func(lane dial.Lane) { refused <- lane })
+	wrong.Store(true)
 	results := make(chan result, 1)
-	submit(u.AnyNode().Link(dial.Lane{User: "bob"}), results, "ECHO", "a")
+	submit(n.Link(dial.Lane{User: "bob"}), results, "ECHO", "a")
 	if r := next(t, results); !errors.Is(r.cause, dial.ErrRefused) || r.written {
 		t.Errorf("got %+v", r)
 	}
@@ -332,9 +231,9 @@ func TestLinkRefusedCredential(t *testing.T) {
 			t.Errorf("refused %+v", lane)
 		}
 	case <-time.After(10 * time.Second):
-		t.Error("OnRefused was not called")
+		t.Error("the hook was not called")
 	}
-	if strings.Contains(f.commands(), "ECHO") {
+	if strings.Contains(f.Commands(), "ECHO") {
 		t.Error("a command was sent without authentication")
 	}
 }
@@ -342,21 +241,21 @@ func TestLinkRefusedCredential(t *testing.T) {
 // TestLinkUnexpectedReply checks that a reply without a call ends the connection, because the order
 // of replies is lost. While a call is in flight, such a reply cannot be told from the call's own.
 func TestLinkUnexpectedReply(t *testing.T) {
-	f := startFake(t, func(args []string) string {
+	f := redistest.StartFake(t, func(args []string) string {
 		if args[1] == "twice" {
 			return "+a\r\n+b\r\n"
 		}
-		return echo(args)
+		return redistest.Echo(args)
 	})
-	u := startUpstream(t, f.addr, time.Second)
-	l := u.AnyNode().Link(dial.Lane{})
+	n := start(t, f.Addr, time.Second)
+	l := n.Link(dial.Lane{})
 	results := make(chan result, 2)
 	submit(l, results, "ECHO", "twice")
 	if r := next(t, results); r.reply != "+a\r\n" {
 		t.Errorf("got %+v", r)
 	}
 	// between checks
-	for deadline := time.Now().Add(10 * time.Second); f.ended.Load() == 0; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); f.Ended.Load() == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the connection stays")
 		}
@@ -369,9 +268,9 @@ func TestLinkUnexpectedReply(t *testing.T) {
 
 func TestLinkRoom(t *testing.T) {
 	gate := make(chan struct{})
-	f := startFake(t, func(args []string) string { <-gate; return "+OK\r\n" })
-	u := startUpstream(t, f.addr, time.Second)
-	l := u.AnyNode().Link(dial.Lane{})
+	f := redistest.StartFake(t, func(args []string) string { <-gate; return "+OK\r\n" })
+	n := start(t, f.Addr, time.Second)
+	l := n.Link(dial.Lane{})
 	results := make(chan result, 1000)
 	value := strings.Repeat("x", 1<<20)
 	count := 0

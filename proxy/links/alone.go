@@ -1,4 +1,4 @@
-package upstream
+package links
 
 import (
 	"context"
@@ -10,10 +10,10 @@ import (
 
 // Urgent sends one command on a new connection, so that it does not wait for the calls on a link.
 // The connection is set up for the lane, but in database 0. Urgent blocks for at most
-// Config.UpstreamTimeout. It returns Redis's reply, which may be an error. err is an error of the
-// network.
+// dial.Config.UpstreamTimeout. It returns Redis's reply, which may be an error. err is an error of
+// the network.
 func (n *Node) Urgent(ctx context.Context, lane dial.Lane, command []byte) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, n.up.Timeout())
+	ctx, cancel := context.WithTimeout(ctx, n.nodes.Timeout())
 	defer cancel()
 	lane.DB = 0 // Redis allows no SELECT while a script runs
 	conn, err := n.Dial(ctx, lane)
@@ -35,5 +35,5 @@ func (n *Node) Urgent(ctx context.Context, lane dial.Lane, command []byte) ([]by
 // The caller closes the connection. The error is dial.ErrRefused if Redis refuses the lane's
 // credential.
 func (n *Node) Dial(ctx context.Context, lane dial.Lane) (net.Conn, error) {
-	return n.up.Dial(ctx, n.Addr, lane, !n.unresponsive.Load())
+	return n.nodes.Dial(ctx, n.Addr, lane, !n.unresponsive.Load())
 }

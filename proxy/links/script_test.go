@@ -1,7 +1,8 @@
-package upstream
+package links
 
 import (
 	"errors"
+	"leash/internal/redistest"
 	"os"
 	"strconv"
 	"strings"
@@ -13,17 +14,17 @@ import (
 	"leash/proxy/resp"
 )
 
-// startScripts starts an Upstream and connects its link for scripts of database 0.
-func startScripts(t *testing.T, answer func(args []string) string) (*Upstream, *fakeRedis) {
+// startScripts starts the nodes and connects its link for scripts of database 0.
+func startScripts(t *testing.T, answer func(args []string) string) (*Node, *redistest.Fake) {
 	t.Helper()
-	f := startFake(t, answer)
-	u := startUpstream(t, f.addr, time.Second)
-	if _, sent, err := u.Script(soon(), nil, 0, 7, resp.AppendCommand(nil, "ECHO", "first"), nil); sent ||
-		!errors.Is(err, errNoLink) {
+	f := redistest.StartFake(t, answer)
+	n := start(t, f.Addr, time.Second)
+	if _, sent, err := n.Script(soon(), nil, 0, resp.AppendCommand(nil, "ECHO", "first"), nil); sent ||
+		!errors.Is(err, ErrNoLink) {
 		t.Fatalf("without a connection: got sent %v, %v", sent, err)
 	}
-	awaitScriptLink(t, u.AnyNode().Link(dial.Lane{Scripts: true}))
-	return u, f
+	awaitScriptLink(t, n.Link(dial.Lane{Scripts: true}))
+	return n, f
 }
 
 // soon is the time by which a script must have its reply.
@@ -39,14 +40,14 @@ func awaitScriptLink(t *testing.T, l *Link) {
 }
 
 func TestScript(t *testing.T) {
-	u, f := startScripts(t, echo)
+	n, f := startScripts(t, redistest.Echo)
 	for _, word := range []string{"a", "b"} {
-		reply, sent, err := u.Script(soon(), nil, 0, 7, resp.AppendCommand(nil, "ECHO", word), nil)
+		reply, sent, err := n.Script(soon(), nil, 0, resp.AppendCommand(nil, "ECHO", word), nil)
 		if string(reply) != string(resp.AppendBulk(nil, word)) || !sent || err != nil {
 			t.Errorf("got %q, sent %v, %v", reply, sent, err)
 		}
 	}
-	if got := f.commands(); got != "ECHO a|ECHO b" {
+	if got := f.Commands(); got != "ECHO a|ECHO b" {
 		t.Errorf("sent %q", got)
 	}
 }
@@ -54,11 +55,11 @@ func TestScript(t *testing.T) {
 // TestLostScript checks that the caller learns whether Redis may have run a lost script, and that
 // the next script finds no connection.
 func TestLostScript(t *testing.T) {
-	u, f := startScripts(t, func([]string) string { return "" })
-	if _, sent, err := u.Script(soon(), nil, 0, 7, resp.AppendCommand(nil, "ECHO", "die"), nil); !sent || err == nil {
+	n, f := startScripts(t, func([]string) string { return "" })
+	if _, sent, err := n.Script(soon(), nil, 0, resp.AppendCommand(nil, "ECHO", "die"), nil); !sent || err == nil {
 		t.Errorf("got sent %v, %v", sent, err)
 	}
-	if got := f.commands(); got != "ECHO die" {
+	if got := f.Commands(); got != "ECHO die" {
 		t.Errorf("sent %q", got)
 	}
 }
@@ -67,18 +68,18 @@ func TestLostScript(t *testing.T) {
 // Otherwise the caller learns that it may have run.
 func TestAbandonedScript(t *testing.T) {
 	hold := make(chan struct{})
-	u, f := startScripts(t, func(args []string) string { <-hold; return echo(args) })
+	n, f := startScripts(t, func(args []string) string { <-hold; return redistest.Echo(args) })
 	until := time.Now().Add(scriptSilence + 50*time.Millisecond)
-	if _, sent, err := u.Script(until, nil, 0, 7, resp.AppendCommand(nil, "ECHO", "a"), nil); !sent ||
+	if _, sent, err := n.Script(until, nil, 0, resp.AppendCommand(nil, "ECHO", "a"), nil); !sent ||
 		!errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("written: got sent %v, %v", sent, err)
 	}
-	if _, sent, err := u.Script(soon(), nil, 0, 7, resp.AppendCommand(nil, "ECHO", "b"), nil); sent ||
-		!errors.Is(err, errNoLink) {
+	if _, sent, err := n.Script(soon(), nil, 0, resp.AppendCommand(nil, "ECHO", "b"), nil); sent ||
+		!errors.Is(err, ErrNoLink) {
 		t.Errorf("behind it: got sent %v, %v", sent, err)
 	}
 	close(hold)
-	l := u.AnyNode().Link(dial.Lane{Scripts: true})
+	l := n.Link(dial.Lane{Scripts: true})
 	awaitScriptLink(t, l)
 	c := newScriptCall(l, 1, nil)
 	if !c.state.CompareAndSwap(waiting, abandoned) || !c.Dropped() {
@@ -90,7 +91,7 @@ func TestAbandonedScript(t *testing.T) {
 			t.Error("a written call is called unsent")
 		}
 	}
-	if got := f.commands(); got != "ECHO a" {
+	if got := f.Commands(); got != "ECHO a" {
 		t.Errorf("sent %q", got)
 	}
 }
@@ -98,18 +99,18 @@ func TestAbandonedScript(t *testing.T) {
 // TestScriptIsNotWrittenTooLate: a script that may only be written before a time that has passed is
 // never written, and its caller knows that.
 func TestScriptIsNotWrittenTooLate(t *testing.T) {
-	u, f := startScripts(t, echo)
+	n, f := startScripts(t, redistest.Echo)
 	past, later := time.Now().Add(-time.Millisecond), time.Now().Add(time.Minute)
 	for _, c := range []struct {
 		word    string
 		writeBy *time.Time
 	}{{"late", &past}, {"in-time", &later}, {"at-any-time", nil}} {
-		reply, sent, err := u.Script(soon(), c.writeBy, 0, 7, resp.AppendCommand(nil, "ECHO", c.word), nil)
+		reply, sent, err := n.Script(soon(), c.writeBy, 0, resp.AppendCommand(nil, "ECHO", c.word), nil)
 		if want := c.writeBy != &past; sent != want || (err == nil) != want || errors.Is(err, ErrDropped) == want {
 			t.Errorf("%s: got %q, sent %v, %v", c.word, reply, sent, err)
 		}
 	}
-	if sent := f.commands(); strings.Contains(sent, "ECHO late") ||
+	if sent := f.Commands(); strings.Contains(sent, "ECHO late") ||
 		!strings.Contains(sent, "ECHO in-time|ECHO at-any-time") {
 		t.Errorf("sent %q", sent)
 	}
@@ -117,8 +118,7 @@ func TestScriptIsNotWrittenTooLate(t *testing.T) {
 
 // TestScriptsHaveLinksOfTheirOwn checks that scripts do not wait behind the calls of sessions.
 func TestScriptsHaveLinksOfTheirOwn(t *testing.T) {
-	u, _ := startScripts(t, echo)
-	n := u.AnyNode()
+	n, _ := startScripts(t, redistest.Echo)
 	if n.Link(dial.Lane{}) == n.Link(dial.Lane{Scripts: true}) {
 		t.Error("one link for both")
 	}
@@ -127,32 +127,32 @@ func TestScriptsHaveLinksOfTheirOwn(t *testing.T) {
 // TestScriptsAtOnce checks that several commands get as many replies, in order, whatever the
 // replies are, on a link for scripts.
 func TestScriptsAtOnce(t *testing.T) {
-	u, f := startScripts(t, func(args []string) string {
+	n, f := startScripts(t, func(args []string) string {
 		if args[1] == "no" {
 			return "-ERR no\r\n"
 		}
-		return "*2\r\n" + echo(args) + ":1\r\n"
+		return "*2\r\n" + redistest.Echo(args) + ":1\r\n"
 	})
 	var commands []byte
 	for _, word := range []string{"a", "no", "b"} {
 		commands = resp.AppendCommand(commands, "ECHO", word)
 	}
-	if _, sent, err := u.Scripts(soon(), 0, 7, 3, commands, nil); sent || !errors.Is(err, errNoLink) {
+	if _, sent, err := n.Scripts(soon(), 0, 3, commands, nil); sent || !errors.Is(err, ErrNoLink) {
 		t.Fatalf("without a connection: got sent %v, %v", sent, err)
 	}
-	awaitScriptLink(t, u.AnyNode().Link(dial.Lane{Scripts: true, Bulk: true}))
+	awaitScriptLink(t, n.Link(dial.Lane{Scripts: true, Bulk: true}))
 	for range 2 {
-		replies, sent, err := u.Scripts(soon(), 0, 7, 3, commands, []byte("before "))
+		replies, sent, err := n.Scripts(soon(), 0, 3, commands, []byte("before "))
 		if want := "before *2\r\n$1\r\na\r\n:1\r\n-ERR no\r\n*2\r\n$1\r\nb\r\n:1\r\n"; string(replies) != want ||
 			!sent || err != nil {
 			t.Errorf("got %q, sent %v, %v, want %q", replies, sent, err, want)
 		}
-		reply, _, err := u.Script(soon(), nil, 0, 7, resp.AppendCommand(nil, "ECHO", "c"), nil)
+		reply, _, err := n.Script(soon(), nil, 0, resp.AppendCommand(nil, "ECHO", "c"), nil)
 		if want := "*2\r\n$1\r\nc\r\n:1\r\n"; string(reply) != want || err != nil {
 			t.Errorf("got %q, %v, want %q", reply, err, want)
 		}
 	}
-	if got, want := f.commands(), "ECHO a|ECHO no|ECHO b|ECHO c"; got != want+"|"+want {
+	if got, want := f.Commands(), "ECHO a|ECHO no|ECHO b|ECHO c"; got != want+"|"+want {
 		t.Errorf("sent %q", got)
 	}
 }
@@ -160,18 +160,18 @@ func TestScriptsAtOnce(t *testing.T) {
 // TestScriptBuffersAreReused checks that large scripts are written without a copy, and that their
 // buffers can be used again.
 func TestScriptBuffersAreReused(t *testing.T) {
-	u, _ := startScripts(t, echo)
-	if _, sent, err := u.Scripts(soon(), 0, 7, 1, resp.AppendCommand(nil, "ECHO", "first"), nil); sent ||
-		!errors.Is(err, errNoLink) {
+	n, _ := startScripts(t, redistest.Echo)
+	if _, sent, err := n.Scripts(soon(), 0, 1, resp.AppendCommand(nil, "ECHO", "first"), nil); sent ||
+		!errors.Is(err, ErrNoLink) {
 		t.Fatalf("without a connection: got sent %v, %v", sent, err)
 	}
-	awaitScriptLink(t, u.AnyNode().Link(dial.Lane{Scripts: true, Bulk: true}))
+	awaitScriptLink(t, n.Link(dial.Lane{Scripts: true, Bulk: true}))
 	var all sync.WaitGroup
 	for i := range 4 {
 		all.Go(func() {
-			for n := range 25 {
-				word := strings.Repeat(strconv.Itoa(10*n+i)+" ", (1+i)*referenced/3)
-				reply, _, err := u.Scripts(soon(), 0, 7, 1, resp.AppendCommand(nil, "ECHO", word), nil)
+			for round := range 25 {
+				word := strings.Repeat(strconv.Itoa(10*round+i)+" ", (1+i)*referenced/3)
+				reply, _, err := n.Scripts(soon(), 0, 1, resp.AppendCommand(nil, "ECHO", word), nil)
 				if want := string(resp.AppendBulk(nil, word)); string(reply) != want || err != nil {
 					t.Errorf("got %d bytes, %v, want %d that are as they were sent", len(reply), err, len(want))
 				}
@@ -184,16 +184,16 @@ func TestScriptBuffersAreReused(t *testing.T) {
 // TestLostScripts checks that all scripts of a group are lost when the connection ends after
 // some of the replies.
 func TestLostScripts(t *testing.T) {
-	u, _ := startScripts(t, func(args []string) string {
+	n, _ := startScripts(t, func(args []string) string {
 		if args[1] == "die" {
 			return ""
 		}
-		return echo(args)
+		return redistest.Echo(args)
 	})
-	u.Scripts(soon(), 0, 7, 1, resp.AppendCommand(nil, "ECHO", "a"), nil)
-	awaitScriptLink(t, u.AnyNode().Link(dial.Lane{Scripts: true, Bulk: true}))
+	n.Scripts(soon(), 0, 1, resp.AppendCommand(nil, "ECHO", "a"), nil)
+	awaitScriptLink(t, n.Link(dial.Lane{Scripts: true, Bulk: true}))
 	commands := resp.AppendCommand(resp.AppendCommand(nil, "ECHO", "a"), "ECHO", "die")
-	if _, sent, err := u.Scripts(soon(), 0, 7, 2, commands, nil); !sent || err == nil {
+	if _, sent, err := n.Scripts(soon(), 0, 2, commands, nil); !sent || err == nil {
 		t.Errorf("got sent %v, %v", sent, err)
 	}
 }
@@ -202,25 +202,25 @@ func TestLostScripts(t *testing.T) {
 // if one of the group was abandoned and nothing has arrived since.
 func TestSlowScriptsAtOnce(t *testing.T) {
 	hold := make(chan struct{})
-	u, f := startScripts(t, func(args []string) string {
+	n, f := startScripts(t, func(args []string) string {
 		if args[1] == "slow" {
 			<-hold
 		}
-		return echo(args)
+		return redistest.Echo(args)
 	})
 	ask := func(until time.Time, word string) (sent bool, err error) {
-		_, sent, err = u.Scripts(until, 0, 7, 1, resp.AppendCommand(nil, "ECHO", word), nil)
+		_, sent, err = n.Scripts(until, 0, 1, resp.AppendCommand(nil, "ECHO", word), nil)
 		return sent, err
 	}
 	ask(soon(), "first")
-	l := u.AnyNode().Link(dial.Lane{Scripts: true, Bulk: true})
+	l := n.Link(dial.Lane{Scripts: true, Bulk: true})
 	awaitScriptLink(t, l)
 	behind := make(chan error)
 	if sent, err := ask(time.Now().Add(scriptSilence+100*time.Millisecond), "slow"); !sent ||
 		!errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("one that takes too long: got sent %v, %v", sent, err)
 	}
-	if sent, err := ask(soon(), "after that"); sent || !errors.Is(err, errNoLink) {
+	if sent, err := ask(soon(), "after that"); sent || !errors.Is(err, ErrNoLink) {
 		t.Errorf("behind it: got sent %v, %v", sent, err)
 	}
 	hold <- struct{}{}
@@ -240,7 +240,7 @@ func TestSlowScriptsAtOnce(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if got := f.commands(); got != "ECHO slow|ECHO slow|ECHO behind" {
+	if got := f.Commands(); got != "ECHO slow|ECHO slow|ECHO behind" {
 		t.Errorf("sent %q", got)
 	}
 }
