@@ -1,8 +1,6 @@
 package links
 
-import (
-	"leash/proxy/dial"
-)
+import "leash/proxy/dial"
 
 // Join and Leave count the sessions of a lane. When the last session leaves, the lane's links are
 // closed. When the user's last session leaves, in whichever lane, the credential is forgotten. The

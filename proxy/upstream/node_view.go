@@ -29,3 +29,12 @@ func (u *Upstream) NodeViews() (views []links.NodeView) {
 	})
 	return views
 }
+
+// PinnedPerNode returns the use of pinned links of each master. Safe for concurrent use. It does
+// not block.
+func (u *Upstream) PinnedPerNode() (all []links.PinnedAt) {
+	for _, n := range u.Topology().Holders() {
+		all = append(all, n.Pins())
+	}
+	return all
+}

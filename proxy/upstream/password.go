@@ -1,8 +1,6 @@
 package upstream
 
-import (
-	"time"
-)
+import "time"
 
 // passwordPoll is the time between two looks at the password.
 const passwordPoll = time.Second
