@@ -20,7 +20,7 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 	if msg != "" {
 		return appendError(dst, msg)
 	}
-	if s.waits.Draining() {
+	if c.grantsNothing() {
 		return appendError(dst, msgDraining)
 	}
 	if opts.wait && c.waitsForItself(opts) {

@@ -31,7 +31,7 @@ func (c *Carrier) attach(_ context.Context, dst []byte, args [][]byte) []byte {
 	switch {
 	case msg != "":
 		return appendError(dst, msg)
-	case s.waits.Draining():
+	case c.grantsNothing():
 		return appendError(dst, msgDraining)
 	}
 	until := s.deadline()

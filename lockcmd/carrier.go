@@ -32,6 +32,7 @@ type Carrier struct {
 	hold.Carrier
 	service      *Service
 	db           int                        // database of the commands; owned by the caller of Do
+	noGrants     bool                       // see RefuseGrants; owned by the caller of Do
 	waiting      wait.Command               // the current command, if it waits
 	waitsFor     atomic.Pointer[WaiterView] // what it waits for, but the times; nil for nothing in a queue
 	pendingMoves pendingMoves               // holds that may be moving here
@@ -49,6 +50,13 @@ func (s *Service) NewCarrier(id int64, client Client, h Host, silence Silence) *
 // Select sets the database for the locks of the carrier's next commands; it is 0 at first. Holds
 // stay in their database. Do not call it during a Do.
 func (c *Carrier) Select(db int) { c.db = db }
+
+// RefuseGrants sets whether the carrier's next commands are granted no lock, as after Drain. Do not
+// call it during a Do.
+func (c *Carrier) RefuseGrants(refuse bool) { c.noGrants = refuse }
+
+// grantsNothing reports whether the carrier's command must be granted no lock.
+func (c *Carrier) grantsNothing() bool { return c.noGrants || c.service.waits.Draining() }
 
 // id is the lock of key in the carrier's database.
 func (c *Carrier) id(key string) script.Lock { return script.Lock{DB: c.db, Key: key} }

@@ -32,7 +32,7 @@ func (c *Carrier) acquirePermits(ctx context.Context, dst []byte, args [][]byte)
 	switch {
 	case msg != "":
 		return appendError(dst, msg)
-	case s.waits.Draining():
+	case c.grantsNothing():
 		return appendError(dst, msgDraining)
 	}
 	if full := s.nameLimit(max(count, 1), opts.key); full != "" {

@@ -109,7 +109,7 @@ func (c *Carrier) take(ctx context.Context, dst []byte, args [][]byte) []byte {
 	switch {
 	case msg != "":
 		return appendError(dst, msg)
-	case s.waits.Draining():
+	case c.grantsNothing():
 		return appendError(dst, msgDraining)
 	case n == 0:
 		return appendInt(dst, 1)

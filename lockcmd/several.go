@@ -69,7 +69,7 @@ func (c *Carrier) macquire(ctx context.Context, dst []byte, args [][]byte) []byt
 		return appendError(dst, msg)
 	case o.quorum != nil && (*o.quorum < 1 || *o.quorum > int64(len(keys))):
 		return appendError(dst, msgQuorum)
-	case s.waits.Draining():
+	case c.grantsNothing():
 		return appendError(dst, msgDraining)
 	}
 	if full := s.nameLimit(1, keys...); full != "" {

@@ -22,6 +22,8 @@ func connectionHandlers() handlers {
 		"HELLO":  onLogin(login.Hello),
 		"AUTH":   onLogin(login.Auth),
 		"SELECT": onLogin(login.Select),
+
+		"CLIENT|MAINT_NOTIFICATIONS": (*session).maintNotifications,
 	}
 }
 
@@ -97,6 +99,7 @@ func (s *session) reset(c *command.Command, cmd resp.Command) bool {
 	s.endCarrier(lockcmd.Release)
 	(*owner)(s).SetName("")
 	s.unmuteBehind()
+	s.move.asked.Store(false)
 	s.activity.noEvict.Store(false)
 	s.subscriber.Load().Drop()
 	lane := s.server.startLane()

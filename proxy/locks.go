@@ -104,6 +104,7 @@ func (s *session) doWatched(use *lockUse, carrier *lockcmd.Carrier, args [][]byt
 		use.next = w
 	}
 	use.watcher.Store(&w.Watcher)
+	carrier.RefuseGrants(s.move.told.Load()) // after the watcher is there, for leavesWithoutLocks
 	reply = carrier.Do(w.ctx, s.scratch[:0], args)
 	use.watcher.Store(nil)
 	if w.Started() {

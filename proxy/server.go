@@ -69,6 +69,8 @@ type Config struct {
 	// Certificates are those that INFO tells about.
 	Certificates []*tlsfiles.Source
 	Process      operators.ProcessSettings // for LEASH CONFIG; if nil, there are no settings
+	// MaintNotifications lets clients ask to be told of a stop; without it, that is refused.
+	MaintNotifications bool
 	// Stop makes Serve's ctx end, for LEASH DRAIN. It does not block. nil: the command is refused.
 	Stop func()
 }

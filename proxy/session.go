@@ -55,6 +55,7 @@ type session struct {
 	quota *quota // nil: the server limits neither users nor addresses
 
 	locks atomic.Pointer[lockUse] // nil until the first lock command
+	move  move
 	end   ending.Ending
 
 	// mu guards the fields below, and a part of end. Never held across I/O.

@@ -95,6 +95,13 @@ func endOptions(c *Config) []option {
 					"A second signal ends the process at once.",
 			},
 			limits: "0 to 10m"},
+		{name: "maint-notifications", value: boolean(&c.MaintNotifications),
+			summary: "Tell clients that ask for it to connect again when `--drain-delay` begins.",
+			details: []string{
+				"Without this flag, `CLIENT MAINT_NOTIFICATIONS` is refused. " +
+					"Do not set it if clients take locks on connections of a pool: " +
+					"[clients that move](operations.md#clients-that-move-by-themselves) says why.",
+			}},
 		{name: "drain-timeout", value: duration("duration", &c.DrainTimeout), live: true,
 			summary: "How long a stop (SIGTERM) waits for clients that run commands or hold locks.",
 			details: []string{

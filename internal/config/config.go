@@ -40,6 +40,8 @@ type Config struct {
 	PeerTimeout time.Duration
 	// DrainDelay is how long a stop still accepts clients before it begins.
 	DrainDelay time.Duration
+	// MaintNotifications lets clients ask to be told when DrainDelay begins.
+	MaintNotifications bool
 	// DrainTimeout is how long a stop waits for clients.
 	DrainTimeout time.Duration
 

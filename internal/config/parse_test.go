@@ -71,6 +71,7 @@ var everything = []struct{ flag, text string }{
 	{"max-memory", "2GiB"},
 	{"peer-timeout", "20s"},
 	{"drain-delay", "5s"},
+	{"maint-notifications", "true"},
 	{"audit-log", "/var/log/leash.log"},
 	{"slowlog-slower-than", "never"},
 	{"slowlog-max-len", "7"},

@@ -122,7 +122,8 @@ func proxyConfig(cfg config.Config, c certificates) proxy.Config {
 	return proxy.Config{
 		Listen: cfg.Listen, MaxClients: cfg.MaxClients, MaxBulk: cfg.MaxBulk, MaxArgs: cfg.MaxArgs,
 		MaxClientOutput: cfg.MaxClientOutput, MaxMemory: cfg.MaxMemory, PeerTimeout: cfg.PeerTimeout, DrainTimeout: cfg.DrainTimeout,
-		OnDisconnect: cfg.OnDisconnect, ProxyProtocol: cfg.ProxyProtocol, TrustClients: cfg.TrustClients, Version: config.Version(), Announce: cfg.Announce,
+		MaintNotifications: cfg.MaintNotifications,
+		OnDisconnect:       cfg.OnDisconnect, ProxyProtocol: cfg.ProxyProtocol, TrustClients: cfg.TrustClients, Version: config.Version(), Announce: cfg.Announce,
 		RequireAuth: cfg.RequireAuth, ProtectedMode: cfg.ProtectedMode, Deny: cfg.Deny, AllowAdmin: cfg.AllowAdmin,
 		UserLimits: cfg.UserLimits(), AddressClients: cfg.LimitAddressClients, AcceptRate: cfg.LimitAccepts,
 		SlowerThan: slowerThan(cfg), SlowLength: cfg.SlowlogMaxLen,

@@ -167,7 +167,7 @@ func serve(ctx context.Context, cfg config.Config, live *liveSettings, hangups <
 
 	systemd.Ready(log)
 	defer background(func(ctx context.Context) error { systemd.Watchdog(ctx, log); return nil }, nil)()
-	ctx, release := delayed(ctx, live.drainDelay, log)
+	ctx, release := delayed(ctx, live.drainDelay, server.AnnounceStop, log)
 	defer release()
 	err = runParts(ctx, up, locks, exchange, server, listeners)
 	log.Info("leash has stopped")

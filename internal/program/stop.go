@@ -9,8 +9,10 @@ import (
 )
 
 // delayed returns a context that ends drainDelay after ctx. Until then, clients can still connect,
-// but /readyz sends new ones to another Leash. release frees what it uses.
-func delayed(ctx context.Context, drainDelay func() time.Duration, log *slog.Logger) (late context.Context, release func()) {
+// but /readyz sends new ones to another Leash, and tell says so to those that asked for it. release
+// frees what it uses.
+func delayed(ctx context.Context, drainDelay func() time.Duration, tell func(time.Duration),
+	log *slog.Logger) (late context.Context, release func()) {
 	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	end := background(func(over context.Context) error {
 		defer cancel()
@@ -23,6 +25,7 @@ func delayed(ctx context.Context, drainDelay func() time.Duration, log *slog.Log
 		delay := drainDelay()
 		if delay > 0 {
 			log.Info("leash stops soon, and still takes new clients", "drain-delay", delay)
+			tell(delay)
 		}
 		select {
 		case <-time.After(delay):

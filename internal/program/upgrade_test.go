@@ -15,6 +15,9 @@ import (
 	"testing"
 	"time"
 
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
 	"leash/internal/leashtest"
 	"leash/internal/redistest"
 )
@@ -237,5 +240,38 @@ func TestDrainDelay(t *testing.T) {
 	}
 	if took := time.Since(began); took < 2*time.Second {
 		t.Errorf("it has stopped after %v", took)
+	}
+}
+
+// TestDrainMovesClients checks that go-redis, which asks to be told, connects again before Leash
+// closes its connections, and that no command of it fails meanwhile.
+func TestDrainMovesClients(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	s := newService(t, "--upstream", redis.Addr, "--drain-timeout", "0", "--drain-delay", "8s",
+		"--maint-notifications")
+	s.start()
+	client := goredis.NewClient(&goredis.Options{
+		Addr: s.addr, PoolSize: 1, MaxRetries: -1,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeEnabled},
+	})
+	defer client.Close()
+	first := client.ClientID(t.Context()).Val()
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	moved := first
+	for until := time.Now().Add(7500 * time.Millisecond); moved == first && time.Now().Before(until); {
+		var err error
+		if moved, err = client.ClientID(t.Context()).Result(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if first == 0 || moved == first {
+		t.Errorf("after 7.5 s of 8 it still has connection %d", moved)
+	}
+	if err := s.cmd.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, s.log.String())
 	}
 }

@@ -138,7 +138,8 @@ var treatments = [...]treatment{
 	{Answered, "also releases the locks of the connection", "RESET"},
 	{Answered, "changes the database of this client; a cluster has only database 0", "SELECT"},
 	{
-		Refused, "a client that follows such pushes replaces its connections, and loses the locks on them",
+		Refused, "a client that follows such pushes replaces its connections, and loses the locks on them; " +
+			"--maint-notifications allows it",
 		"CLIENT|MAINT_NOTIFICATIONS",
 	},
 	{Refused, "it would change a connection that other clients share", "CLIENT|NO-TOUCH"},

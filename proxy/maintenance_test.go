@@ -1,0 +1,101 @@
+package proxy
+
+import (
+	"regexp"
+	"testing"
+	"time"
+
+	"leash/internal/redistest"
+)
+
+var movingPush = regexp.MustCompile(`^>4\r\n\$6\r\nMOVING\r\n:\d+\r\n:5\r\n_\r\n$`)
+
+func tellsOfStops(o *options) { o.front.MaintNotifications = true }
+
+// TestMaintenanceNotifications checks who is told before a stop: clients that asked for it, in
+// RESP3, without a lock.
+func TestMaintenanceNotifications(t *testing.T) {
+	t.Parallel()
+	l := startLeash(t, []string{redistest.Start(t).Addr}, tellsOfStops)
+	three := func() *redistest.Client {
+		c := l.dial(t)
+		do(t, c, "HELLO", "3")
+		return c
+	}
+	asks := func() *redistest.Client {
+		c := three()
+		want(t, c, "+OK\r\n", "CLIENT", "MAINT_NOTIFICATIONS", "ON", "moving-endpoint-type", "internal-ip")
+		return c
+	}
+	told, silent, holder, off, reset, back, two := asks(), three(), asks(), asks(), asks(), asks(), l.dial(t)
+	want(t, two, "-"+msgMaintenancePushes+"\r\n", "CLIENT", "MAINT_NOTIFICATIONS", "ON")
+	token(t, holder, "k")
+	want(t, off, "+OK\r\n", "client", "maint_notifications", "off")
+	want(t, reset, "+RESET\r\n", "RESET")
+	do(t, reset, "HELLO", "3")
+	do(t, back, "HELLO", "2")
+
+	l.AnnounceStop(999 * time.Millisecond) // too short to move
+	l.AnnounceStop(5900 * time.Millisecond)
+	if got, err := told.Read(); err != nil || !movingPush.MatchString(got) {
+		t.Errorf("told %q, %v", got, err)
+	}
+	for name, c := range map[string]*redistest.Client{
+		"told": told, "silent": silent, "holder": holder, "off": off, "reset": reset, "back": back, "two": two,
+	} {
+		if got := do(t, c, "PING"); got != "+PONG\r\n" {
+			t.Errorf("%s: the reply to PING is %q", name, got)
+		}
+	}
+}
+
+// TestMovingClientsGetNoLocks checks who may take locks after the announcement: not those that were
+// told, but those that had a lock or waited for one.
+func TestMovingClientsGetNoLocks(t *testing.T) {
+	t.Parallel()
+	l := startLeash(t, []string{redistest.Start(t).Addr}, tellsOfStops)
+	asks := func() *redistest.Client {
+		c := l.dial(t)
+		do(t, c, "HELLO", "3")
+		want(t, c, "+OK\r\n", "CLIENT", "MAINT_NOTIFICATIONS", "ON")
+		return c
+	}
+	told, holder, waiter := asks(), asks(), asks()
+	token(t, holder, "k")
+	if err := waiter.Send("LOCK.ACQUIRE k BLOCK 0\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it waits", func() bool { return l.Figures().Locks.Waiters == 1 })
+	l.AnnounceStop(5 * time.Second)
+	if got, err := told.Read(); err != nil || !movingPush.MatchString(got) {
+		t.Errorf("told %q, %v", got, err)
+	}
+	const refused = "-ERR this Leash is shutting down and grants no locks\r\n"
+	for _, args := range [][]string{
+		{"LOCK.ACQUIRE", "a"}, {"LOCK.MACQUIRE", "1", "a"}, {"LOCK.ATTACH", "a", "TOKEN", "1", "OWNER", "o"},
+		{"SEM.ACQUIRE", "a"}, {"SEM.TAKE", "a"},
+	} {
+		want(t, told, refused, args...)
+	}
+	want(t, told, "+RESET\r\n", "RESET")
+	want(t, told, refused, "LOCK.ACQUIRE", "a")
+	token(t, holder, "a")
+	want(t, holder, ":1\r\n", "LOCK.RELEASE", "k")
+	if got, err := waiter.Read(); err != nil || got[0] != ':' {
+		t.Errorf("the waiter got %q, %v", got, err)
+	}
+}
+
+func TestMaintenanceNotificationsRefuses(t *testing.T) {
+	t.Parallel()
+	l := startLeash(t, []string{redistest.Start(t).Addr}, tellsOfStops)
+	c := l.dial(t)
+	for _, args := range [][]string{
+		{"x"}, {"OFF", "x"}, {"ON", "moving-endpoint-type"}, {"ON", "x", "none"},
+		{"ON", "moving-endpoint-type", "none", "x"},
+	} {
+		want(t, c, "-ERR syntax error\r\n", append([]string{"CLIENT", "MAINT_NOTIFICATIONS"}, args...)...)
+	}
+	want(t, c, "-"+msgEndpointType+"\r\n", "CLIENT", "MAINT_NOTIFICATIONS", "ON", "moving-endpoint-type", "x")
+	want(t, c, "-ERR wrong number of arguments for 'client|maint_notifications' command\r\n", "CLIENT", "MAINT_NOTIFICATIONS")
+}
