@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"leash/internal/limits"
+	"leash/lockcmd"
 	"leash/proxy/client"
 	"leash/proxy/command"
 	"leash/proxy/replication"
@@ -185,4 +186,18 @@ func (s *session) delay(d time.Duration, changed <-chan struct{}) bool {
 		case <-s.ctx.Done():
 		}
 	}) && !s.end.IsCut()
+}
+
+// awaitAbandoned waits until Redis has ended a blocking command whose client is gone. own is the
+// pinned connection of that command. When Redis has closed that connection, the command can have no
+// later effect. Then the client's locks need not expire (R16). So awaitAbandoned sets the time of
+// the last loss back to before, the value from before the command.
+func (s *session) awaitAbandoned(own *route.Pin, before time.Time) {
+	carrier := s.carrier()
+	if carrier == nil || carrier.Holds() == 0 || s.end.IsCut() || s.endOfLocks() != lockcmd.Release {
+		return
+	}
+	if own.AwaitGone() {
+		s.calls.Lost(before)
+	}
 }

@@ -7,6 +7,9 @@ import (
 	"leash/proxy/call"
 	"leash/proxy/command"
 	"leash/proxy/commandinfo"
+	"leash/proxy/ending"
+	"leash/proxy/masters"
+	"leash/proxy/merge"
 	"leash/proxy/operators"
 	"leash/proxy/resp"
 	"leash/proxy/route"
@@ -131,4 +134,45 @@ func split(s *session, c *command.Command, cmd resp.Command) bool {
 // run runs one command of a session. It returns false when the session ends.
 func (s *session) run(c *command.Command, cmd resp.Command) bool {
 	return s.server.handlers[c.Index](s, c, cmd)
+}
+
+// masterHandlers are the commands that run on every master, and SCAN.
+func masterHandlers() handlers {
+	all := handlers{"SCAN": scanKeys}
+	for name, run := range masters.Commands() {
+		all[name] = onRouter(run)
+	}
+	return all
+}
+
+// onRouter makes a handler of a function that needs nothing of the session but its router.
+func onRouter(run masters.Run) handler {
+	return func(s *session, c *command.Command, cmd resp.Command) bool { return run(&s.router, c, cmd) }
+}
+
+// everyMaster is the handler of a command that runs on every master.
+func everyMaster(m merge.Func) handler { return onRouter(masters.Every(m)) }
+
+// scanKeys runs SCAN, on a cluster over all masters.
+func scanKeys(s *session, c *command.Command, cmd resp.Command) bool {
+	if !s.router.OnCluster() || !c.ArityOK(cmd.Args) || !s.router.Authenticated() {
+		return s.router.RelayAny(cmd)
+	}
+	return s.server.scans.Scan(&s.router, cmd)
+}
+
+// NotReady is the reply to clients before the upstream is known.
+const NotReady = "-UPSTREAMDOWN Leash waits for Redis, the command was not executed\r\n"
+
+// unknown answers a command that is in no table, in Redis's words. Leash does not send it to Redis.
+// The server may know it under another name or in a newer version, and it may do anything to a
+// shared link. A word of HTTP ends the session, as in Redis. A web page could otherwise use a
+// browser to send commands to this port.
+func (s *session) unknown(cmd resp.Command) bool {
+	if command.IsHTTP(cmd.Args[0]) {
+		s.server.log.Warn("possible attack: a client sent an HTTP request, closing it", "client", s.conn.RemoteAddr())
+		s.end.Set(ending.Refused)
+		return false
+	}
+	return s.fail(command.Unknown(cmd.Args))
 }

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"leash/internal/limits"
+	"leash/proxy/chunk"
 	"leash/proxy/command"
 	"leash/proxy/masters"
 	"leash/proxy/replication"
@@ -160,4 +161,19 @@ func (o *owner) Over() {
 	o.tx = nil
 	o.modes &^= modeMulti
 	(*session)(o).updateDescription() // before the client can have read the answer
+}
+
+// capture runs f, which runs commands of the session. It returns their replies instead of sending
+// them to the client. It is a barrier in both directions. ok is false when the session ends.
+func (s *session) capture(f func() bool) (reply []byte, ok bool) {
+	if !s.router.Barrier() {
+		return nil, false
+	}
+	var taken chunk.List
+	s.calls.SendTo(&taken)
+	ok = f() && s.router.Barrier()
+	s.calls.SendTo(nil)
+	reply = make([]byte, 0, taken.Len())
+	taken.TakeAll(func(p []byte) { reply = append(reply, p...) })
+	return reply, ok
 }

@@ -1,11 +1,15 @@
 package route
 
 import (
+	"bytes"
+	"context"
 	"sync"
+	"time"
 
 	"leash/proxy/call"
 	"leash/proxy/dial"
 	"leash/proxy/links"
+	"leash/proxy/resp"
 )
 
 // Pin is a connection that a session has to itself for one blocking command,
@@ -98,13 +102,45 @@ func (p *Pin) Target() (n *links.Node, id int64) {
 	return p.link.Node(), p.link.ClientID()
 }
 
-// ConnectionID returns the node and Redis's id of the connection, which may have ended. It returns
+// connectionID returns the node and Redis's id of the connection, which may have ended. It returns
 // nil if there was none.
-func (p *Pin) ConnectionID() (n *links.Node, id int64) {
+func (p *Pin) connectionID() (n *links.Node, id int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.link == nil || p.link.ClientID() == 0 {
 		return nil, 0
 	}
 	return p.link.Node(), p.link.ClientID()
+}
+
+// goneTimeout bounds how long AwaitGone waits.
+const goneTimeout = 2 * time.Second
+
+// AwaitGone waits until Redis has closed the connection (CLIENT LIST ID,
+// https://redis.io/docs/latest/commands/client-list/). It returns false if it cannot tell within
+// goneTimeout, or if there was no connection.
+func (p *Pin) AwaitGone() bool {
+	n, id := p.connectionID()
+	if n == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(p.router.ctx, goneTimeout)
+	defer cancel()
+	link := n.Link(p.router.up.ServiceLane())
+	request := resp.AppendCommand(nil, []byte("CLIENT"), []byte("LIST"), []byte("ID"), resp.AppendDecimal(nil, id))
+	line := append(resp.AppendDecimal([]byte("id="), id), ' ')
+	for pause := time.Millisecond; ; pause *= 2 {
+		reply, err := link.Ask(ctx, request)
+		switch {
+		case err != nil, len(reply) == 0, reply[0] != '$': // Redis is older than 6.2, or the right is missing
+			return false
+		case !bytes.Contains(reply, line):
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(pause):
+		}
+	}
 }
