@@ -4,6 +4,7 @@ package main
 const (
 	standalone = "standalone"
 	cluster    = "cluster"
+	failover   = "failover" // of a master that sentinels name
 )
 
 // A client is a client library with its program.
@@ -15,7 +16,7 @@ type client struct {
 	modes   []string
 
 	// peers says that the program also uses clients of Redis itself. It gets the addresses of
-	// Redis, too.
+	// Redis, or for a failover those of the sentinels, too.
 	peers bool
 	// pair says that the program needs two Leashes. It gets the address of the second, too.
 	pair bool
@@ -92,6 +93,11 @@ var clients = []client{
 		name: "redis-rs", dir: "redisrs", modes: []string{standalone, cluster},
 		prepare: []string{"cargo build --quiet --locked"},
 		program: "target/debug/interop-redis-rs",
+	},
+	{ // last, because the programs before it use the master that it changes
+		name: "go-redis-failover", dir: "goredis", modes: []string{failover}, peers: true,
+		prepare: []string{"go build -o bin/interop ."},
+		program: "bin/interop",
 	},
 }
 

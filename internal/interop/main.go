@@ -16,7 +16,9 @@
 // cluster programs use the second one. Their client asks for the topology and is shown one node
 // that owns all slots.
 //
-// With --tls, Redis has no port without TLS, and its cluster announces host names. The environment
+// With --tls, Redis has no port without TLS, and its cluster announces host names. The standalone
+// programs also use a Leash that is given only sentinels, with TLS. Then one more program keeps a
+// lock and writes while the master changes. The environment
 // of the programs says INTEROP_TLS=yes, and names the authority of the certificates in the
 // variables that their languages read. Steps whose code a page shows without TLS are left out.
 package main

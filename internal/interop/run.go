@@ -42,7 +42,7 @@ func (r *report) add(c client, t target, took time.Duration, output []byte, err 
 		r.failed++
 		verdict = "FAILED"
 	}
-	fmt.Fprintf(r.out, "%-7s%-17s%-11sthrough %-22s %5.1f s\n", verdict, c.name, t.mode, t.name, took.Seconds())
+	fmt.Fprintf(r.out, "%-7s%-18s%-11sthrough %-22s %5.1f s\n", verdict, c.name, t.mode, t.name, took.Seconds())
 	printOutput(r.out, output, err, r.verbose)
 }
 

@@ -60,9 +60,9 @@ type testbed struct {
 	closers []func() error // in the order in which things were started
 }
 
-// setUp starts a Redis, and a cluster of three masters with a replica each. It starts a Leash in
-// front of each, unless the programs are to talk to Redis itself. If it fails, it ends what it has
-// started.
+// setUp starts a Redis, a cluster of three masters with a replica each, and with --tls a master
+// with sentinels. It starts a Leash in front of each, unless the programs are to talk to Redis
+// itself. Then there are no sentinels. If it fails, it ends what it has started.
 func setUp(ctx context.Context, opt options) (_ *testbed, err error) {
 	b := &testbed{}
 	defer func() {
@@ -121,7 +121,33 @@ func setUp(ctx context.Context, opt options) (_ *testbed, err error) {
 	b.add("leash before a redis", standalone, redis, beforeRedis, s)
 	b.add("leash before a cluster", standalone, nodes, beforeCluster, masters...)
 	b.add("leash before a cluster", cluster, nodes, beforeCluster, masters...)
-	return b, nil
+	if b.tls != nil {
+		err = b.addSentinels(ctx, binary, pair)
+	}
+	return b, err
+}
+
+// addSentinels starts a master with a replica, three sentinels, and Leashes that know only these.
+// The master does not change before the program for that.
+func (b *testbed) addSentinels(ctx context.Context, binary string, pair bool) error {
+	g, err := redistest.LaunchSentinel(redistest.SentinelOptions{Replicas: 1, DownAfter: redistest.NoFailover,
+		TLS: b.tls.redisTLS(), Args: b.tls.redisArgs()})
+	if err != nil {
+		return err
+	}
+	b.closers = append(b.closers, g.Close)
+	if err := addUser(ctx, g.Servers); err != nil {
+		return err
+	}
+	sentinels := b.tls.addresses(g.Addrs()...)
+	leashes, err := b.startLeashes(ctx, binary, pair, sentinels, b.tls.sentinelFlags(g.Name)...)
+	if err != nil {
+		return err
+	}
+	master := g.Servers[0]
+	b.add("leash and sentinels", standalone, b.tls.addresses(master.Addr), leashes, master)
+	b.add("leash and sentinels", failover, sentinels, leashes, master)
+	return nil
 }
 
 // addUser adds the user of docs/clients.md to the servers.
@@ -190,8 +216,8 @@ func (b *testbed) close() error {
 
 // startLeash starts a Leash in front of the upstream and returns when it answers. Token counters
 // stay for ever, because Redisson's RFencedLock uses them too.
-func (b *testbed) startLeash(ctx context.Context, binary, upstream string) (*leash, error) {
-	args := []string{"--upstream", upstream, "--token-ttl", "0"}
+func (b *testbed) startLeash(ctx context.Context, binary, upstream string, flags ...string) (*leash, error) {
+	args := append([]string{"--upstream", upstream, "--token-ttl", "0"}, flags...)
 	addr := ""
 	if b.tls != nil {
 		var err error
@@ -209,9 +235,9 @@ func (b *testbed) startLeash(ctx context.Context, binary, upstream string) (*lea
 }
 
 // startLeashes starts one or two Leashes in front of the upstream.
-func (b *testbed) startLeashes(ctx context.Context, binary string, pair bool, upstream string) (all []*leash, err error) {
+func (b *testbed) startLeashes(ctx context.Context, binary string, pair bool, upstream string, flags ...string) (all []*leash, err error) {
 	for len(all) == 0 || pair && len(all) < 2 {
-		l, err := b.startLeash(ctx, binary, upstream)
+		l, err := b.startLeash(ctx, binary, upstream, flags...)
 		if err != nil {
 			return nil, err
 		}

@@ -52,6 +52,12 @@ func newSecurity(ctx context.Context, dir string) (*security, error) {
 	}, nil
 }
 
+// sentinelFlags are for a Leash whose sentinels give the addresses of servers without their names.
+func (s *security) sentinelFlags(group string) []string {
+	return []string{"--sentinel-master", group, "--sentinel-tls", "--sentinel-tls-server-name", hostname,
+		"--upstream-tls-server-name", hostname}
+}
+
 // redisTLS is for redistest.
 func (s *security) redisTLS() *redistest.TLS {
 	if s == nil {

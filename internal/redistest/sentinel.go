@@ -38,6 +38,8 @@ type SentinelOptions struct {
 	// Args and Password are those of Options, for master and replicas.
 	Args     []string
 	Password string
+	// TLS is that of Options, also for the sentinels. They take clients without a certificate.
+	TLS *TLS
 	// SentinelPassword, if not empty, is the password that clients of the sentinels need.
 	SentinelPassword string
 }
@@ -106,7 +108,7 @@ func (g *SentinelGroup) launch() error {
 		if i > 0 {
 			args = append([]string{"--replicaof", "127.0.0.1", strconv.Itoa(g.Servers[0].port.number)}, common...)
 		}
-		s, err := Launch(Options{Args: args, Password: g.opt.Password})
+		s, err := Launch(Options{Args: args, Password: g.opt.Password, TLS: g.opt.TLS})
 		if err != nil {
 			return err
 		}
@@ -128,7 +130,7 @@ func (g *SentinelGroup) launchSentinel() error {
 	if err != nil {
 		return err
 	}
-	s := &Server{Addr: p.addr(), port: p, opt: Options{Password: g.opt.SentinelPassword}, sentinel: true}
+	s := &Server{Addr: p.addr(), port: p, opt: Options{Password: g.opt.SentinelPassword, TLS: g.opt.TLS}, sentinel: true}
 	if s.dir, err = os.MkdirTemp("", "leash-sentinel-"); err != nil {
 		p.release()
 		return err
@@ -147,7 +149,13 @@ func (g *SentinelGroup) launchSentinel() error {
 func (g *SentinelGroup) config(port int) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("port %d", port)
+	listen := g.opt.TLS.args(port)
+	for i := 0; i < len(listen); i += 2 {
+		line("%s %s", strings.TrimPrefix(listen[i], "--"), listen[i+1])
+	}
+	if g.opt.TLS != nil {
+		line("tls-auth-clients no")
+	}
 	line("bind 127.0.0.1")
 	line("sentinel monitor %s 127.0.0.1 %d %d", g.Name, g.Servers[0].port.number, g.opt.Sentinels/2+1)
 	line("sentinel down-after-milliseconds %s %d", g.Name, g.opt.DownAfter.Milliseconds())

@@ -1,4 +1,5 @@
-// Goredis does with go-redis what it is used for: goredis host port standalone|cluster [direct].
+// Goredis does with go-redis what it is used for: goredis host port standalone|cluster [direct]. Or
+// it goes on while the master changes: goredis host port failover sentinels.
 package main
 
 import (
@@ -28,6 +29,12 @@ type app struct {
 	rdb  redis.UniversalClient
 }
 
+// A step is something that an app does.
+type step struct {
+	name string
+	try  func() error
+}
+
 func main() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -48,15 +55,15 @@ func main() {
 			skip = append(skip, "keys over slots")
 		}
 	}
-	steps := []struct {
-		name string
-		try  func() error
-	}{
+	steps := []step{
 		{"strings", a.strings}, {"hashes", a.hashes}, {"lists", a.lists}, {"sets", a.sets}, {"zsets", a.zsets},
 		{"streams", a.streams}, {"keys over slots", a.keysOverSlots}, {"pipeline", a.pipeline},
 		{"transaction", a.transaction}, {"watch", a.watch}, {"pub/sub", a.pubsub}, {"blocking", a.blocking},
 		{"scripts", a.scripts}, {"scan", a.scan}, {"large value", a.largeValue}, {"reconnect", a.reconnect},
 		{"locks", a.locks}, {"lock of the readme", a.lockOfTheReadme}, {"password", a.password},
+	}
+	if a.mode == "failover" {
+		steps = []step{{"failover", a.failover}}
 	}
 	failed := 0
 	for _, step := range steps {
