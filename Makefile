@@ -57,10 +57,9 @@ vet:
 staticcheck:
 	$(GO) run $(STATICCHECK) ./...
 
-# The packages that take longest come first, so that the others run beside them. Tests wait for Redis
-# and for clocks more than they compute, so more of them run at once than there are cores.
+# The packages that take longest come first, so that the others run beside them.
 go-test: tools
-	CGO_ENABLED=1 $(GO) test -race -parallel 6 $(TESTFLAGS) ./proxy ./lockcmd ./...
+	CGO_ENABLED=1 $(GO) test -race $(TESTFLAGS) ./proxy ./lockcmd ./...
 
 # The tests of the pages and comments, and those that compare a generated page with its source.
 docs-check: tools
