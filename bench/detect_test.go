@@ -13,9 +13,9 @@ import (
 	"leash/bench/detection"
 )
 
-// TestMain also runs the test binary as "bench detection", which starts itself again.
+// TestMain also runs the test binary as what "bench detection" and "bench neighbour" start.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && slices.Contains([]string{inNamespace, detection.HolderCommand}, os.Args[1]) {
+	if len(os.Args) > 1 && slices.Contains([]string{inNamespace, detection.HolderCommand, loudCommand}, os.Args[1]) {
 		main()
 		return
 	}

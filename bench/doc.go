@@ -8,6 +8,7 @@
 //	go run ./bench detection    how long a dead holder keeps its lock, five minutes
 //	go run ./bench fairness     contention between clients of several Leashes, five minutes
 //	go run ./bench stalls       reads during a paused write and a slow script, half a minute
+//	go run ./bench neighbour    one user beside another who sends too much, two minutes
 //
 //	go run ./bench --only redis,leash --leash-flags '--threads 1' --leash-flags '--threads 2'
 //	go run ./bench --gobench --rounds 10 >new.txt    for benchstat

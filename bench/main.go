@@ -38,6 +38,10 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 			return runWatchdog(ctx, args[1:], out)
 		case "stalls":
 			return runStalls(ctx, args[1:], out)
+		case "neighbour":
+			return runNeighbour(ctx, args[1:], out)
+		case loudCommand:
+			return runLoud(args[1:], os.Stdin, out)
 		case "fairness":
 			return runFairness(ctx, args[1:], out)
 		case "detection":

@@ -130,6 +130,11 @@ func median[T float64 | time.Duration](r *result, of func(measurement) T) T {
 	for _, m := range r.rounds {
 		values = append(values, of(m))
 	}
+	return middleOf(values)
+}
+
+// middleOf is the median of values, which it sorts.
+func middleOf[T float64 | time.Duration](values []T) T {
 	slices.Sort(values)
 	n := len(values)
 	return (values[(n-1)/2] + values[n/2]) / 2

@@ -65,8 +65,8 @@ func parseOptions(args []string, out io.Writer) (options, error) {
 	fs.Usage = func() {
 		fmt.Fprint(out, "Bench compares Leash with direct access to Redis and with other proxies.\n\n"+
 			"Usage: go run ./bench [flags]\n"+
-			"       go run ./bench locks|watchdog|fairness|detection|stalls [flags]\n"+
-			"       what locks cost, what renewals cost, how Leashes share a lock, how soon a lost holder's lock is free, reads beside a stalled write\n\n", fs.FlagUsages())
+			"       go run ./bench locks|watchdog|fairness|detection|stalls|neighbour [flags]\n"+
+			"       what locks cost, what renewals cost, how Leashes share a lock, how soon a lost holder's lock is free, reads beside a stalled write, one user beside a loud one\n\n", fs.FlagUsages())
 	}
 	if err := fs.Parse(args); err != nil {
 		return options{}, err

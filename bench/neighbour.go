@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"leash/internal/redistest"
+)
+
+const neighbourUsage = `Bench neighbour measures the GETs of one user beside a loud user with --limit-user commands. The loud
+user is absent, sends as much as the limit allows, and sends ten times as much: to another Leash, and to
+the same one. So the last row shows, beside the one above, what the loud user costs within Leash, and not
+what its process costs on this machine. That process has a low priority.
+
+Usage: go run ./bench neighbour [flags]
+
+`
+
+const (
+	quietClients = 10
+	quietRate    = 1000 // GETs a second of all clients together
+	// neighbourWarmup is longer than a bucket needs to become empty that was full.
+	neighbourWarmup = 1500 * time.Millisecond
+)
+
+// neighbourOptions are the flags of "bench neighbour".
+type neighbourOptions struct {
+	options
+	limit int // commands a second
+}
+
+func parseNeighbourOptions(args []string, out io.Writer) (neighbourOptions, error) {
+	var opt neighbourOptions
+	fs := pflag.NewFlagSet("bench neighbour", pflag.ContinueOnError)
+	fs.SortFlags = false
+	fs.IntVar(&opt.limit, "limit", 2000, "`commands` a second that Leash allows each user")
+	fs.IntVar(&opt.clients, "clients", 50, "connections of the loud user; with 200, Leash refuses commands")
+	fs.IntVar(&opt.rounds, "rounds", 7, "measurements of each row; the table has their median")
+	fs.DurationVar(&opt.round, "round", 4*time.Second, "how long a measurement takes")
+	fs.StringVar(&opt.leash, "leash", "", "`binary` of Leash to measure (default: built from this module)")
+	fs.Usage = func() { fmt.Fprint(out, neighbourUsage, fs.FlagUsages()) }
+	err := fs.Parse(args)
+	if err == nil && fs.NArg() > 0 {
+		err = fmt.Errorf("unexpected argument %q", fs.Arg(0))
+	}
+	return opt, errors.Join(err, within("limit", opt.limit, 2*quietRate, 100000), within("clients", opt.clients, 1, 1000),
+		opt.validateRounds())
+}
+
+// A neighbour is how much the loud user sends, and what was measured beside it.
+type neighbour struct {
+	name  string
+	times int  // the limit
+	other bool // the loud user is at another Leash
+	result
+	sent, ran, refused []float64 // of the loud user, a second
+}
+
+// runNeighbour is "bench neighbour": it measures and prints to out.
+func runNeighbour(ctx context.Context, args []string, out io.Writer) (err error) {
+	opt, err := parseNeighbourOptions(args, out)
+	if err != nil {
+		return err
+	}
+	b := &testbed{}
+	defer func() { err = errors.Join(err, b.close()) }()
+	if err = b.makeDir(); err != nil {
+		return err
+	}
+	if opt.leash, err = b.leashBinary(ctx, opt.options); err != nil {
+		return err
+	}
+	redis, err := redistest.Launch(redistest.Options{})
+	if err != nil {
+		return err
+	}
+	b.closers = append(b.closers, redis.Close)
+	if err := redis.Client().ACLSetUser(ctx, loudUser, "on", ">"+loudUser, "~*", "+@all").Err(); err != nil {
+		return err
+	}
+	var leashes [2]*child
+	for i := range leashes {
+		leashes[i], err = b.startChild(ctx, opt.leash, func(port int) ([]string, error) {
+			return []string{"--listen", "127.0.0.1:" + strconv.Itoa(port), "--upstream", redis.Addr,
+				"--limit-user", "commands=" + strconv.Itoa(opt.limit)}, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	rows := []*neighbour{{name: "absent"}, {name: "at the limit", times: 1},
+		{name: "10 times, at another Leash", times: 10, other: true}, {name: "10 times, at the same", times: 10}}
+	for n := range opt.rounds {
+		progress(fmt.Sprintf("round %d of %d, %v in all", n+1, opt.rounds,
+			(time.Duration(len(rows)*opt.rounds) * (neighbourWarmup + opt.round)).Round(time.Second)))
+		for _, row := range rows {
+			if err := row.measure(ctx, opt, b.dir, leashes); err != nil {
+				return fmt.Errorf("%s: %w", row.name, err)
+			}
+		}
+	}
+	fmt.Fprintln(out, machine(append([]string{"neighbour"}, args...)))
+	printNeighbours(out, rows)
+	return nil
+}
+
+// measure adds a round.
+func (n *neighbour) measure(ctx context.Context, opt neighbourOptions, dir string, leashes [2]*child) (err error) {
+	leash, loudest := leashes[0], leashes[0]
+	if n.other {
+		loudest = leashes[1]
+	}
+	var loud *loudProcess
+	if n.times > 0 {
+		if loud, err = startLoud(dir, loudest.addr, opt.clients, opt.limit*n.times); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, loud.stop()) }()
+	}
+	if err := pause(ctx, neighbourWarmup); err != nil {
+		return err
+	}
+	before, err := loud.counts(ctx)
+	if err != nil {
+		return err
+	}
+	cpuBefore, err := cpuTime(leash.pid())
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	h, err := readQuietly(ctx, leash.addr, opt.round)
+	if err != nil {
+		return err
+	}
+	cpu, err := cpuTime(leash.pid())
+	if err != nil {
+		return err
+	}
+	after, err := loud.counts(ctx)
+	elapsed := time.Since(began) // more than the round, when the machine is busy
+	if err != nil {
+		return err
+	}
+	n.rounds = append(n.rounds, measurement{p50: h.quantile(0.5), p99: h.quantile(0.99), proxy: cpu - cpuBefore})
+	seconds := elapsed.Seconds()
+	n.sent = append(n.sent, float64(after.sent-before.sent)/seconds)
+	n.ran = append(n.ran, float64(after.ran-before.ran)/seconds)
+	n.refused = append(n.refused, float64(after.refused-before.refused)/seconds)
+	return nil
+}
+
+// readQuietly sends GETs at a steady rate.
+func readQuietly(ctx context.Context, addr string, lasts time.Duration) (*histogram, error) {
+	samples, errs := make([]histogram, quietClients), make([]error, quietClients)
+	const every = quietClients * time.Second / quietRate
+	begin := time.Now()
+	var reading sync.WaitGroup
+	for i := range quietClients {
+		reading.Go(func() {
+			at := begin.Add(every * time.Duration(i) / quietClients)
+			errs[i] = readAtPace(ctx, addr, newPacer(at, every, lasts), &samples[i])
+		})
+	}
+	reading.Wait()
+	for i := range samples[1:] {
+		samples[0].merge(&samples[i+1])
+	}
+	return &samples[0], errors.Join(errs...)
+}
+
+func readAtPace(ctx context.Context, addr string, p *pacer, h *histogram) error {
+	c, err := redistest.Dial(addr)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for p.next(ctx) {
+		if reply, err := c.Do("GET", "bench:absent"); err != nil || reply != "$-1\r\n" {
+			return unexpected("GET", reply, err)
+		}
+		h.add(time.Since(p.from))
+	}
+	return context.Cause(ctx)
+}
+
+// printNeighbours prints the medians, and how far each p99 is from that of the row before.
+func printNeighbours(out io.Writer, all []*neighbour) {
+	rows := [][]string{{"loud user", "sends/s", "run/s", "refused/s", "p50 ms", "p99 ms", "beside the row above", "Leash CPU ms"}}
+	var above time.Duration
+	for _, n := range all {
+		p99 := median(&n.result, func(m measurement) time.Duration { return m.p99 })
+		change := ""
+		if above > 0 {
+			change = fmt.Sprintf("%+.0f %%", 100*(float64(p99)/float64(above)-1))
+		}
+		above = p99
+		rows = append(rows, []string{n.name, fmt.Sprintf("%.0f", middleOf(n.sent)),
+			fmt.Sprintf("%.0f", middleOf(n.ran)), fmt.Sprintf("%.0f", middleOf(n.refused)),
+			milliseconds(median(&n.result, func(m measurement) time.Duration { return m.p50 })), fmt.Sprintf("%.3f", p99.Seconds()*1e3), change,
+			milliseconds(median(&n.result, func(m measurement) time.Duration { return m.proxy }))})
+	}
+	printCells(out, rows)
+}
