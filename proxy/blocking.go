@@ -166,6 +166,9 @@ func (s *session) awaitUnpaused(c *command.Command, cmd resp.Command) bool {
 	}
 }
 
+// gathered is how many bytes of a client that has to wait the system keeps before Leash reads them.
+const gathered = 16 << 10
+
 // delay waits until d is over or changed is closed, and watches the client. It returns false when
 // the session ends.
 func (s *session) delay(d time.Duration, changed <-chan struct{}) bool {
@@ -174,6 +177,8 @@ func (s *session) delay(d time.Duration, changed <-chan struct{}) bool {
 		return false
 	}
 	s.out.Flush()
+	s.conn.Gather(gathered)
+	defer s.conn.Gather(1)
 	gone := make(chan struct{})
 	abort := sync.OnceFunc(func() { close(gone) })
 	return s.whileWatched(&blocked{}, abort, func() {

@@ -68,6 +68,12 @@ func (c *Conn) HasUnread() (some bool) {
 	return some
 }
 
+// Gather lets reads wait until the socket has n bytes, or until the connection has ended. So a
+// client that sends much while it has to wait wakes nobody with each packet. 1 is the usual value.
+func (c *Conn) Gather(n int) {
+	_ = c.raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVLOWAT, n) })
+}
+
 // PeerGone asks the socket whether the peer has closed the connection (io.EOF) or reset it
 // (ECONNRESET). Unread data before the end does not matter. It returns nil if the connection is
 // open.

@@ -20,4 +20,6 @@ func (c *Conn) acknowledged() (unacked bool, ackAge time.Duration) { return fals
 
 func (c *Conn) HasUnread() bool { return false }
 
+func (c *Conn) Gather(n int) {}
+
 func (c *Conn) PeerGone() error { return nil }
