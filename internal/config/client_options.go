@@ -96,7 +96,7 @@ func endOptions(c *Config) []option {
 			},
 			limits: "0 to 10m"},
 		{name: "maint-notifications", value: boolean(&c.MaintNotifications),
-			summary: "Tell clients that ask for it to connect again when `--drain-delay` begins.",
+			summary: "Tell clients that ask for it to connect again when --drain-delay begins.",
 			details: []string{
 				"Without this flag, `CLIENT MAINT_NOTIFICATIONS` is refused. " +
 					"Do not set it if clients take locks on connections of a pool: " +

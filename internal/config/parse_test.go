@@ -142,7 +142,7 @@ var everythingParsed = Config{
 	MaxArgs:         2048,
 	MaxClientOutput: 1 << 30,
 	MaxMemory:       2 << 30,
-	PeerTimeout:     20 * time.Second, DrainDelay: 5 * time.Second,
+	PeerTimeout:     20 * time.Second, DrainDelay: 5 * time.Second, MaintNotifications: true,
 
 	TLSListen:     []string{"0.0.0.0:7001", "[::1]:7002"},
 	TLSCert:       "leash.crt",
