@@ -63,11 +63,10 @@ func setUpEnvironment(ctx context.Context, opt lockOptions, name string) (_ *env
 func (g *environment) startRedis(ctx context.Context) error {
 	if g.name == onRedis {
 		progress("starting a redis")
-		s, err := redistest.Launch(redistest.Options{})
+		s, err := g.launchRedis()
 		if err != nil {
 			return err
 		}
-		g.closers = append(g.closers, s.Close)
 		g.addrs, g.routes, g.redis = []string{s.Addr}, []route{{addr: s.Addr}}, []int{s.Pid()}
 		return nil
 	}

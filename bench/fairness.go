@@ -80,11 +80,10 @@ func (f *fairness) print(out io.Writer, kind string, sites []site) {
 func (c contest) measure(ctx context.Context, b *testbed, opt fairnessOptions, sites []site) (_ *fairness, err error) {
 	own := &testbed{dir: b.dir}
 	defer func() { err = errors.Join(err, own.close()) }()
-	redis, err := redistest.Launch(redistest.Options{})
+	redis, err := own.launchRedis()
 	if err != nil {
 		return nil, err
 	}
-	own.closers = append(own.closers, redis.Close)
 	var addrs []string
 	for _, s := range sites {
 		addr, err := own.startSite(ctx, opt.leash, redis.Addr, s)

@@ -77,11 +77,10 @@ func runNeighbour(ctx context.Context, args []string, out io.Writer) (err error)
 	if opt.leash, err = b.leashBinary(ctx, opt.options); err != nil {
 		return err
 	}
-	redis, err := redistest.Launch(redistest.Options{})
+	redis, err := b.launchRedis()
 	if err != nil {
 		return err
 	}
-	b.closers = append(b.closers, redis.Close)
 	if err := redis.Client().ACLSetUser(ctx, loudUser, "on", ">"+loudUser, "~*", "+@all").Err(); err != nil {
 		return err
 	}

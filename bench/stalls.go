@@ -82,11 +82,10 @@ func runStalls(ctx context.Context, args []string, out io.Writer) (err error) {
 	if opt.leash, err = b.leashBinary(ctx, opt.options); err != nil {
 		return err
 	}
-	redis, err := redistest.Launch(redistest.Options{})
+	redis, err := b.launchRedis()
 	if err != nil {
 		return err
 	}
-	b.closers = append(b.closers, redis.Close)
 	c, err := b.startChild(ctx, opt.leash, func(port int) ([]string, error) {
 		return []string{"--listen", "127.0.0.1:" + strconv.Itoa(port), "--upstream", redis.Addr}, nil
 	})

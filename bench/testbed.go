@@ -63,6 +63,15 @@ func setUp(ctx context.Context, opt options) (_ *testbed, err error) {
 	return b, nil
 }
 
+// launchRedis starts a Redis, which close ends.
+func (b *testbed) launchRedis() (*redistest.Server, error) {
+	redis, err := redistest.Launch(redistest.Options{})
+	if err == nil {
+		b.closers = append(b.closers, redis.Close)
+	}
+	return redis, err
+}
+
 // makeDir makes the temporary directory, which close removes.
 func (b *testbed) makeDir() (err error) {
 	if b.dir, err = os.MkdirTemp("", "leash-bench-"); err == nil {
@@ -99,11 +108,10 @@ func (b *testbed) leashBinary(ctx context.Context, opt options) (string, error) 
 // startStandalone starts a Redis and the proxies in front of it.
 func (b *testbed) startStandalone(ctx context.Context, opt options) error {
 	progress("starting a redis")
-	s, err := redistest.Launch(redistest.Options{})
+	s, err := b.launchRedis()
 	if err != nil {
 		return err
 	}
-	b.closers = append(b.closers, s.Close)
 	redis := []int{s.Pid()}
 
 	if opt.wants(toRedis) {
