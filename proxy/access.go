@@ -14,6 +14,19 @@ import (
 // table marks them with the flag no-auth, and no user can be without the right to them.
 var withoutAuth = map[string]bool{"auth": true, "hello": true, "quit": true, "reset": true}
 
+const (
+	// msgTooMany is Redis's error for a client beyond maxclients.
+	msgTooMany = "ERR max number of clients reached"
+
+	// Reasons for the end of a session because of a limit.
+	userLimit    = "user limit"
+	addressLimit = "address limit"
+
+	// refusedPause is how long a client waits for the error after too many commands. Without it, a
+	// client that sends them again at once would cost as much as if they were run.
+	refusedPause = 100 * time.Millisecond
+)
+
 // permissions are what clients may not do at this Leash, whatever Redis permits.
 type permissions struct {
 	denied    command.Set     // nobody may run these
@@ -71,9 +84,6 @@ func (s *session) refreshAccess() {
 		s.server.memory.most > 0 {
 		s.modes |= modeRestricted
 	}
-	if s.quota != nil {
-		s.quota.moved = true
-	}
 	switch {
 	case entered:
 		s.activity.strangerSince.Store(0)
@@ -92,7 +102,7 @@ func (s *session) restricted(c *command.Command, cmd resp.Command) (handled, ok 
 		return true, s.demandAuth(c, cmd)
 	}
 	if s.server.users != nil && s.router.Authenticated() {
-		if handled, ok := s.withinQuota(c); handled {
+		if handled, ok := s.pace(c); handled {
 			return true, ok
 		}
 	}
@@ -106,6 +116,41 @@ func (s *session) restricted(c *command.Command, cmd resp.Command) (handled, ok 
 		return true, s.forbid(c, refusal)
 	}
 	return false, true
+}
+
+// enterLimits counts a new client at its address and its user. It returns false when the session
+// ends, because one of them has too many clients.
+func (s *session) enterLimits() bool {
+	if !s.limits.AdmitFrom(s.conn.RemoteAddr()) {
+		s.end.Refuse(addressLimit)
+		s.fail(msgTooMany)
+		return false
+	}
+	return !s.router.Authenticated() || s.admit()
+}
+
+// admit counts the client at its present user. It returns false when the session ends, because the
+// user has too many clients.
+func (s *session) admit() bool {
+	refusal := s.limits.Admit(s.router.Lane.User)
+	if refusal != "" {
+		s.end.Refuse(userLimit)
+		s.fail(refusal)
+	}
+	return refusal == ""
+}
+
+// pace delays a command, or refuses it, if its user sends too many a second. c is nil for a command
+// in no table.
+func (s *session) pace(c *command.Command) (handled, ok bool) {
+	if !s.admit() {
+		return true, false
+	}
+	wait, refusal := s.limits.Pace()
+	if refusal != "" {
+		return true, s.delay(refusedPause, nil) && s.forbid(c, refusal)
+	}
+	return wait > 0 && !s.delay(wait, nil), false
 }
 
 // forbid answers a command with an error. A transaction then executes nothing. c is nil for a

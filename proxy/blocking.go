@@ -58,9 +58,9 @@ func (s *session) blockOn(cmd resp.Command, slot int) bool {
 		return false
 	}
 	s.out.Flush()
-	done, room := s.takeBlocked()
-	if !room {
-		return s.atLimit(limits.Blocked)
+	done, refusal := s.limits.Take(limits.Blocked)
+	if refusal != "" {
+		return s.fail(refusal)
 	}
 	defer done()
 	ok := s.tracking.Load().Behind(func() bool { return s.blockPinned(cmd, slot) })

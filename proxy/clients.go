@@ -135,7 +135,7 @@ func (o *owner) Describe() *clients.Description {
 		ID: s.id, Addr: clients.Endpoint(s.conn.RemoteAddr(), s.conn.LocalAddr()),
 		LocalAddr: clients.Endpoint(s.conn.LocalAddr(), nil), Descriptor: s.conn.Descriptor(), Labels: o.Labels(),
 		Age:   time.Since(s.activity.since),
-		Idle:  time.Duration(s.server.clock.Load()-s.activity.seen.Load()) * time.Second,
+		Idle:  s.idle(),
 		Multi: int(s.activity.queued.Load()) - 1, User: "default", Command: "NULL", Protocol: 2,
 		Unix: s.conn.LocalAddr().Network() == "unix", Blocked: s.blocked.Load() != nil || s.awaitsLock(),
 		Monitoring: s.monitoring.Load() != nil, NoEvict: s.activity.noEvict.Load(),
@@ -156,6 +156,11 @@ func (o *owner) Describe() *clients.Description {
 		d.Protocol = 3
 	}
 	return d
+}
+
+// idle is the time since the last bytes came, as the clock of the server shows it.
+func (s *session) idle() time.Duration {
+	return time.Duration(s.server.clock.Load()-s.activity.seen.Load()) * time.Second
 }
 
 // activity is what CLIENT LIST shows of a session.

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"leash/internal/limits"
 	"leash/lockcmd"
 	"leash/proxy/clients"
 	"leash/proxy/command"
@@ -39,12 +38,7 @@ func (s *session) login() login.Caller {
 var _ login.Session = (*owner)(nil)
 
 // Admit implements login.Session.
-func (o *owner) Admit(user string) (refusal string) {
-	if (*session)(o).admit(user) {
-		return ""
-	}
-	return o.server.limitText(user, limits.Clients)
-}
+func (o *owner) Admit(user string) (refusal string) { return o.limits.Admit(user) }
 
 // ChangeLane implements login.Session.
 func (o *owner) ChangeLane(lane dial.Lane) { (*session)(o).changeLane(lane) }

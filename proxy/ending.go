@@ -22,7 +22,7 @@ func (s *session) close() {
 		s.releaseLocks,
 		s.calls.DrainOutput, // runSessionChecks cuts off a client that does not read
 		func() { s.server.up.Leave(s.router.Lane) },
-		s.quota.leave,
+		s.limits.Leave,
 		s.logEnd,
 	} {
 		s.guard("end of a session", step)

@@ -3,10 +3,13 @@ package proxy
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/internal/limits"
 	"leash/lockcmd"
 	"leash/proxy/client"
 	"leash/proxy/command"
@@ -82,7 +85,7 @@ func (s *session) lock(c *command.Command, cmd resp.Command) bool {
 // doCounted is doWatched within the limits of the user. c is nil for an unknown command.
 func (s *session) doCounted(c *command.Command, use *lockUse, carrier *lockcmd.Carrier, args [][]byte) (reply []byte,
 	gone error) {
-	if s.quota == nil || c == nil {
+	if s.limits == nil || c == nil {
 		return s.doWatched(use, carrier, args)
 	}
 	done, refusal := s.takeForLock(c.Own, args)
@@ -91,6 +94,42 @@ func (s *session) doCounted(c *command.Command, use *lockUse, carrier *lockcmd.C
 	}
 	defer done()
 	return s.doWatched(use, carrier, args)
+}
+
+// countHolds tells the user how many holds the session has.
+func (s *session) countHolds() {
+	if s.limits.Limits(limits.Holds) {
+		held := 0
+		if c := s.carrier(); c != nil {
+			held = c.Holds()
+		}
+		s.limits.Recount(limits.Holds, held)
+	}
+}
+
+// holders are the commands that can give their connection a hold.
+var holders = map[string]bool{"lock.acquire": true, "lock.macquire": true, "lock.attach": true, "sem.acquire": true}
+
+// takeForLock checks the user's limits for a lock command. done must be called after it. If refusal
+// is not empty, the command must not run.
+func (s *session) takeForLock(o *command.Own, args [][]byte) (done func(), refusal string) {
+	s.countHolds()
+	if holders[o.Name] {
+		refusal = s.limits.Room(limits.Holds, len(o.KeysOf(args)))
+	}
+	if refusal != "" || !o.Blocks || !asksToWait(args) {
+		return s.countHolds, refusal
+	}
+	waited, refusal := s.limits.Take(limits.Waiters)
+	return func() {
+		waited()
+		s.countHolds()
+	}, refusal
+}
+
+// asksToWait reports whether a lock command has the option BLOCK. Without it, none waits.
+func asksToWait(args [][]byte) bool {
+	return slices.ContainsFunc(args[1:], func(arg []byte) bool { return strings.EqualFold(string(arg), "BLOCK") })
 }
 
 // doWatched runs a lock command and watches the client while the command waits. If the connection

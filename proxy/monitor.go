@@ -38,9 +38,9 @@ func (s *session) monitor(c *command.Command, cmd resp.Command) bool {
 	case len(s.router.Topology().Masters()) == 0:
 		return s.fail(call.ErrorUnserved)
 	}
-	done, room := s.takeBlocked()
-	if !room {
-		return s.atLimit(limits.Blocked)
+	done, refusal := s.limits.Take(limits.Blocked)
+	if refusal != "" {
+		return s.fail(refusal)
 	}
 	m := &monitor{session: s, done: done}
 	s.monitoring.Store(m)

@@ -238,11 +238,33 @@ func (s *Server) open(c *client.Conn) client.Session {
 	}
 	one := newSession(s, c)
 	if !s.add(one) {
-		_, _ = c.Try([]byte("-ERR max number of clients reached\r\n"))
+		_, _ = c.Try([]byte("-" + msgTooMany + "\r\n"))
 		s.log.Debug("client refused", "client", c.RemoteAddr(), "max-clients", s.Settings().MaxClients)
 		return nil
 	}
 	return one
+}
+
+// pace delays a new connection if there are too many a second. Connections that follow wait in the
+// queue of the system.
+func (s *Server) pace() {
+	if s.accepts == nil {
+		return
+	}
+	wait, ok := s.accepts.TakeOne(time.Now())
+	if !ok {
+		wait = time.Second
+	}
+	if wait <= 0 {
+		return
+	}
+	s.stats.acceptsDelayed.Add(1)
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.ctx.Done():
+	}
 }
 
 // start runs f as a goroutine that Serve waits for. It returns false once the server has stopped.

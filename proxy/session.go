@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"leash/internal/limits"
 	"leash/proxy/call"
 	"leash/proxy/client"
 	"leash/proxy/command"
@@ -52,7 +53,7 @@ type session struct {
 
 	activity activity
 
-	quota *quota // nil: the server limits neither users nor addresses
+	limits *limits.Client // nil: the server limits neither users nor addresses
 
 	locks atomic.Pointer[lockUse] // nil until the first lock command
 	move  move
@@ -65,7 +66,7 @@ type session struct {
 }
 
 func newSession(srv *Server, c *client.Conn) *session {
-	s := &session{server: srv, conn: c, quota: newQuota(srv)}
+	s := &session{server: srv, conn: c, limits: limits.NewClient(srv.users, srv.addresses)}
 	s.activity.since = time.Now()
 	s.out.Init(c, (*owner)(s), &s.mu)
 	s.end.Init(&s.mu, &s.out)

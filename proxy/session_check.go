@@ -16,6 +16,10 @@ const (
 	// totalOutput limits the unread output of all clients together, as a multiple of
 	// Config.MaxClientOutput.
 	totalOutput = 4
+
+	// reasons for the end of a session
+	loginTimeout = "login timeout"
+	idleTimeout  = "idle timeout"
 )
 
 // runSessionChecks checks all sessions once a second. It looks for clients that do not read their
@@ -106,6 +110,36 @@ func (s *Server) limitOutputOfUsers() {
 				"clients", clients, "bytes", freed, "total", n)
 		}
 	}
+}
+
+// overstays returns the reason for which a client must go that has not authenticated in time, or
+// has been idle for too long. It is empty if it may stay.
+func (s *session) overstays(now time.Time) string {
+	cfg := &s.server.cfg
+	s.mu.Lock()
+	nameless := s.router.Lane.User == ""
+	s.mu.Unlock()
+	if since := s.activity.strangerSince.Load(); cfg.LoginTime > 0 && since > 0 &&
+		now.Sub(time.Unix(0, since)) > cfg.LoginTime && nameless {
+		return loginTimeout
+	}
+	if cfg.IdleTime > 0 && cfg.IdleTime < min(s.idle(), now.Sub(s.activity.since)) && s.mayBeIdle() {
+		return idleTimeout
+	}
+	return ""
+}
+
+// mayBeIdle reports whether the client waits for nothing. As in Redis, clients that block and
+// subscribers are not idle. Holders of locks are not, either.
+func (s *session) mayBeIdle() bool {
+	if s.blocked.Load() != nil || s.awaitsLock() || s.monitoring.Load() != nil || s.isHolder() ||
+		s.subscriber.Load().Len() > 0 {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	requests, output := s.calls.SizesLocked()
+	return requests+output == 0
 }
 
 // user is the user of the session. Safe for concurrent use. The caller does not hold s.mu.

@@ -39,13 +39,7 @@ func (s *session) subscribing() *subscribers.Subscriber {
 var _ subscribers.Session = (*owner)(nil)
 
 // Room implements subscribers.Session.
-func (o *owner) Room(more int) (refusal string) {
-	user := o.quota.of()
-	if user.HasRoom(limits.Subscriptions, int64(more)) {
-		return ""
-	}
-	return o.server.limitText(user.Name, limits.Subscriptions)
-}
+func (o *owner) Room(more int) (refusal string) { return o.limits.Room(limits.Subscriptions, more) }
 
 // Count implements subscribers.Session. It begins or ends RESP2 subscribe mode.
 func (o *owner) Count(subscriptions int) {
@@ -53,9 +47,7 @@ func (o *owner) Count(subscriptions int) {
 	if subscriptions > 0 && !o.router.Lane.RESP3 {
 		o.modes |= modeSubscribed
 	}
-	if q := o.quota; q != nil {
-		q.recount(limits.Subscriptions, &q.subscriptions, subscriptions)
-	}
+	o.limits.Recount(limits.Subscriptions, subscriptions)
 }
 
 // EndSlow implements subscribers.Session.

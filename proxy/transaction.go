@@ -35,20 +35,20 @@ const (
 	msgDiscardAlone = "ERR DISCARD without MULTI"
 )
 
-// beginTransaction makes the session's transaction if there is none. It returns false if the user
-// has too many.
-func (s *session) beginTransaction() bool {
+// beginTransaction makes the session's transaction if there is none. It returns an error if the
+// user has too many.
+func (s *session) beginTransaction() (refusal string) {
 	if s.tx != nil {
-		return true
+		return ""
 	}
-	done, ok := s.takeBlocked()
-	if ok {
+	done, refusal := s.limits.Take(limits.Blocked)
+	if refusal == "" {
 		s.tx = transaction.New(transaction.Config{
 			Session: (*owner)(s), Context: s.ctx, Up: s.server.up, Router: &s.router, Calls: &s.calls,
 			Tracking: &s.tracking, Moving: &s.server.relaying.Resharding, Done: done,
 		})
 	}
-	return ok
+	return refusal
 }
 
 func multi(s *session, c *command.Command, cmd resp.Command) bool {
@@ -58,8 +58,8 @@ func multi(s *session, c *command.Command, cmd resp.Command) bool {
 	if !s.router.AdoptTopology() || !s.router.Barrier() {
 		return false
 	}
-	if !s.beginTransaction() {
-		return s.atLimit(limits.Blocked)
+	if refusal := s.beginTransaction(); refusal != "" {
+		return s.fail(refusal)
 	}
 	s.modes |= modeMulti
 	s.tx.Begin(s.input.keep(cmd.Raw), s.tracking.Load().TakePrefix())
@@ -74,8 +74,8 @@ func watch(s *session, c *command.Command, cmd resp.Command) bool {
 		return false
 	}
 	s.out.Flush()
-	if !s.beginTransaction() {
-		return s.atLimit(limits.Blocked)
+	if refusal := s.beginTransaction(); refusal != "" {
+		return s.fail(refusal)
 	}
 	return s.tx.Watch(cmd)
 }

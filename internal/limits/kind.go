@@ -4,6 +4,7 @@
 //	Limits  the most of each kind that one user may have
 //	Users   the users that have clients now
 //	User    what one user has
+//	Client  what one client counts at its user and at its address
 //	Bucket  a rate: so many a second
 //
 // All users have the same limits. The package does no I/O and starts no goroutine. Users, User and
