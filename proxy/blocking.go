@@ -198,8 +198,7 @@ func (s *session) delay(d time.Duration, changed <-chan struct{}) bool {
 // later effect. Then the client's locks need not expire (R16). So awaitAbandoned sets the time of
 // the last loss back to before, the value from before the command.
 func (s *session) awaitAbandoned(own *route.Pin, before time.Time) {
-	carrier := s.carrier()
-	if carrier == nil || carrier.Holds() == 0 || s.end.IsCut() || s.endOfLocks() != lockcmd.Release {
+	if !s.isHolder() || s.end.IsCut() || s.endOfLocks() != lockcmd.Release {
 		return
 	}
 	if own.AwaitGone() {

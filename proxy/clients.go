@@ -92,10 +92,7 @@ func (o *owner) Labels() clients.Labels {
 // SetLabels implements clients.Session.
 func (o *owner) SetLabels(l clients.Labels) {
 	o.activity.labels.Store(&l)
-	s := (*session)(o)
-	if carrier := s.carrier(); carrier != nil {
-		carrier.Identify(s.identity())
-	}
+	o.locks.Load().Identify()
 }
 
 // SetNoEvict implements clients.Session.
@@ -116,7 +113,7 @@ func (o *owner) Kill() bool {
 
 // Unblock implements clients.Client.
 func (o *owner) Unblock(withError bool) bool {
-	carrier := (*session)(o).carrier()
+	carrier := o.locks.Load().Carrier()
 	return carrier != nil && carrier.Unblock(withError)
 }
 
@@ -137,7 +134,7 @@ func (o *owner) Describe() *clients.Description {
 		Age:   time.Since(s.activity.since),
 		Idle:  s.idle(),
 		Multi: int(s.activity.queued.Load()) - 1, User: "default", Command: "NULL", Protocol: 2,
-		Unix: s.conn.LocalAddr().Network() == "unix", Blocked: s.blocked.Load() != nil || s.awaitsLock(),
+		Unix: s.conn.LocalAddr().Network() == "unix", Blocked: s.isBlocked(),
 		Monitoring: s.monitoring.Load() != nil, NoEvict: s.activity.noEvict.Load(),
 		Tracking: s.tracking.Load().View(),
 	}

@@ -20,7 +20,7 @@
 //	input.go, package client              what comes from the client and goes to it
 //	blocking.go, transaction.go           commands that need a connection of their own
 //	subscribe.go, tracking.go             pub/sub and client-side caching
-//	locks.go                              LOCK.*, SEM.*, LATCH.*: the way to package lockcmd
+//	package locks                         LOCK.*, SEM.*, LATCH.*: the way to package lockcmd
 //	ending.go, drain.go, session_check.go how sessions end
 //
 // # Concurrency

@@ -21,7 +21,7 @@ const (
 //     can attach through another Leash.
 func (s *Server) drain() {
 	for _, one := range s.all() { // first, because a session without holds leaves soon
-		if c := one.carrier(); c != nil {
+		if c := one.locks.Load().Carrier(); c != nil {
 			c.ReportDraining(s.Settings().DrainTimeout)
 		}
 	}
@@ -69,11 +69,6 @@ func (s *Server) holderCount() (n int) {
 		}
 	}
 	return n
-}
-
-func (s *session) isHolder() bool {
-	carrier := s.carrier()
-	return carrier != nil && carrier.Holds() > 0
 }
 
 // logDrained logs whether all holders have ended in time.

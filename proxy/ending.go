@@ -38,41 +38,13 @@ func (s *session) close() {
 // released.
 func (s *session) releaseLocks() {
 	s.end.Finish()
-	s.endCarrier(s.endOfLocks())
-}
-
-// endCarrier ends the carrier in the given way. All its locks expire if the session was cut off, or
-// if Redis may still execute an earlier command of the session.
-func (s *session) endCarrier(how lockcmd.Ending) {
-	use := s.locks.Load()
-	if use == nil {
-		return
-	}
-	carrier := use.carrier.Swap(nil)
-	if carrier == nil {
-		return
-	}
-	var unsure time.Time
-	if lost := s.calls.LastLoss(); !lost.IsZero() {
-		unsure = lost.Add(lateCommandTime)
-	}
-	switch {
-	case time.Now().Before(unsure):
-		carrier.EndUnsure(unsure)
-	case s.end.Expires():
-		carrier.End(lockcmd.Expire)
-	default:
-		carrier.End(how)
-	}
+	s.locks.Load().Close(s.endOfLocks())
 }
 
 // endOfLocks returns what becomes of the locks by the way in which the session has ended.
 func (s *session) endOfLocks() lockcmd.Ending {
 	return s.end.Locks(s.server.Settings().OnDisconnect, s.conn.Balanced())
 }
-
-// lateCommandTime is how long Redis may still execute a command from a lost connection.
-const lateCommandTime = 10 * time.Second
 
 // guard runs f, which serves the session. A panic in f ends only this session.
 func (s *session) guard(what string, f func()) {

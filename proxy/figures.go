@@ -102,7 +102,7 @@ func (s *Server) Figures() Figures {
 // blockedCount is how many clients wait in a command that blocks.
 func (s *Server) blockedCount() (n int) {
 	for _, one := range s.all() {
-		if one.blocked.Load() != nil || one.awaitsLock() {
+		if one.isBlocked() {
 			n++
 		}
 	}

@@ -30,7 +30,7 @@ var classHandlers = map[command.Class]handler{
 	command.SplitUp:   split,
 	command.Pinned:    (*session).block,
 	command.Refused:   onRouter((*route.Router).Refuse),
-	command.LeashOnly: (*session).lock,
+	command.LeashOnly: lock,
 }
 
 // handlersOf returns the handlers of a table's commands, by their index.

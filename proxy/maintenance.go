@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"sync/atomic"
 	"time"
 
 	"leash/proxy/command"
@@ -17,12 +16,6 @@ const (
 // that it is the address that the client has connected to.
 var endpointTypes = []string{"NONE", "INTERNAL-IP", "INTERNAL-FQDN", "EXTERNAL-IP", "EXTERNAL-FQDN"}
 
-// move is whether the client connects again when Leash stops.
-type move struct {
-	asked atomic.Bool // by CLIENT MAINT_NOTIFICATIONS ON
-	told  atomic.Bool // its connection ends soon, so it gets no lock
-}
-
 // maintNotifications answers CLIENT MAINT_NOTIFICATIONS ON [moving-endpoint-type TYPE] | OFF, by
 // which clients of Redis Cloud ask to be told before a connection ends. go-redis, redis-py,
 // node-redis, Jedis and Lettuce send it by themselves.
@@ -35,7 +28,7 @@ func (s *session) maintNotifications(c *command.Command, cmd resp.Command) bool 
 	case !s.router.Authenticated():
 		return s.fail(command.NoAuth)
 	case len(args) == 1 && resp.IsWord(args[0], "OFF"):
-		s.move.asked.Store(false)
+		s.move.Store(false)
 		return s.ok()
 	case len(args) == 0:
 		return s.router.WrongArity(c)
@@ -46,7 +39,7 @@ func (s *session) maintNotifications(c *command.Command, cmd resp.Command) bool 
 	case !s.router.Lane.RESP3:
 		return s.fail(msgMaintenancePushes)
 	}
-	s.move.asked.Store(true)
+	s.move.Store(true)
 	return s.ok()
 }
 
@@ -71,19 +64,8 @@ func (s *Server) AnnounceStop(within time.Duration) {
 	frame := resp.AppendInt([]byte(">4\r\n$6\r\nMOVING\r\n"), time.Now().Unix())
 	frame = append(resp.AppendInt(frame, seconds), resp.Null...)
 	for _, one := range s.all() {
-		if one.move.asked.Load() && one.leavesWithoutLocks() {
-			(*host)(one).Push(frame)
+		if one.move.Load() && one.locking().RefuseGrants() {
+			(*owner)(one).Notify(frame)
 		}
 	}
-}
-
-// leavesWithoutLocks reports whether no lock depends on the session. Then it is granted none any
-// more. A lock command that begins at the same time sees told, or is seen here.
-func (s *session) leavesWithoutLocks() bool {
-	s.move.told.Store(true)
-	if s.awaitsLock() || s.isHolder() {
-		s.move.told.Store(false)
-		return false
-	}
-	return true
 }

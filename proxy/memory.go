@@ -12,6 +12,7 @@ import (
 	"leash/internal/limits"
 	"leash/proxy/client"
 	"leash/proxy/command"
+	"leash/proxy/locks"
 	"leash/proxy/resp"
 )
 
@@ -142,7 +143,7 @@ func (s *session) needsMemory(c *command.Command, cmd resp.Command) bool {
 	case s.modes&modeMulti != 0:
 		return c.Name != "exec" && c.Name != "discard"
 	case c.Own != nil:
-		return holders[c.Own.Name] || c.Own.Blocks && asksToWait(cmd.Args)
+		return locks.NeedsRoom(c.Own, cmd.Args)
 	}
 	return keeping[c.Name] || c.Class == command.Pinned && !strings.HasPrefix(c.Name, "wait")
 }

@@ -66,8 +66,11 @@ func (o *owner) Redirected(n *links.Node, c *call.Call, uncached bool) {
 
 // Slow implements call.Session.
 func (o *owner) Slow(request []byte, n *links.Node, queued, answered time.Duration) {
-	e := slowlog.Entry{Queued: queued, Redis: answered, Node: n.Addr, Args: slowlog.ArgumentsOf(request)}
-	(*session)(o).logSlow(e)
+	s := (*session)(o)
+	s.server.relaying.Slow.Add(slowlog.Entry{
+		At: time.Now(), Client: s.clientName(), User: s.user(), Args: slowlog.ArgumentsOf(request), Queued: queued,
+		Redis: answered, Node: n.Addr,
+	})
 }
 
 // Failed implements call.Session.
@@ -80,7 +83,7 @@ func (o *owner) Refused(code []byte) { o.server.stats.redirects.count(string(cod
 func (o *owner) Sent(n int) { o.server.stats.outBytes.Add(int64(n)) }
 
 // IdleLocked implements call.Session.
-func (o *owner) IdleLocked() { (*session)(o).restartSilence() }
+func (o *owner) IdleLocked() { o.locks.Load().RestartSilence() }
 
 // End implements call.Session.
 func (o *owner) End(reason string) { (*session)(o).kill(reason, false) }
@@ -94,7 +97,7 @@ func (o *owner) Dropped() bool { return o.end.Dropped() }
 // Until implements links.Permit. Nothing is sent after the end of a hold that the session relies
 // on (rule R27). It takes no mutex.
 func (o *owner) Until() *time.Time {
-	if carrier := (*session)(o).carrier(); carrier != nil {
+	if carrier := o.locks.Load().Carrier(); carrier != nil {
 		return carrier.SafeUntil()
 	}
 	return nil
@@ -103,7 +106,7 @@ func (o *owner) Until() *time.Time {
 // Overdue implements links.Permit. It ends the session if the safe time of one of its locks is
 // over. Otherwise Until is later afterwards.
 func (o *owner) Overdue() {
-	if carrier := (*session)(o).carrier(); carrier != nil {
+	if carrier := o.locks.Load().Carrier(); carrier != nil {
 		carrier.EndOverdue()
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"leash/proxy/command"
 	"leash/proxy/dial"
 	"leash/proxy/entry"
+	"leash/proxy/locks"
 	"leash/proxy/operators"
 	"leash/proxy/pubsub"
 	"leash/proxy/rights"
@@ -94,6 +95,7 @@ type Server struct {
 	accepts          *limits.Bucket // nil: no limit
 	handlers         []handler      // by index of the command
 	relaying         call.Server
+	locking          locks.Server
 	pauses           clients.Pauses
 	scripts          scripts.Seen
 	entries          entry.Server
@@ -119,10 +121,10 @@ type Server struct {
 	changed  chan struct{} // closed and replaced when a session ends
 }
 
-// New makes a server for clients of up. Lock commands go to locks, and subscriptions go through
+// New makes a server for clients of up. Lock commands go to service, and subscriptions go through
 // exchange. up must be connected. commands is the command table of Redis (up.Commands); if empty,
 // the built-in table is used.
-func New(cfg Config, up *upstream.Upstream, locks *lockcmd.Service, exchange *pubsub.Exchange, commands []any,
+func New(cfg Config, up *upstream.Upstream, service *lockcmd.Service, exchange *pubsub.Exchange, commands []any,
 	log *slog.Logger) (*Server, error) {
 	parsed, err := command.Parse(commands)
 	if err != nil {
@@ -135,7 +137,7 @@ func New(cfg Config, up *upstream.Upstream, locks *lockcmd.Service, exchange *pu
 	}
 	table := command.New(parsed)
 	s := &Server{
-		cfg: cfg.withDefaults(), announce: announce, log: log, up: up, rights: rights.New(up), locks: locks,
+		cfg: cfg.withDefaults(), announce: announce, log: log, up: up, rights: rights.New(up), locks: service,
 		exchange: exchange, subscriberLimits: subscribers.DefaultLimits,
 		commands: table, handlers: handlersOf(table),
 		sessions: make(map[*session]struct{}),
@@ -147,7 +149,9 @@ func New(cfg Config, up *upstream.Upstream, locks *lockcmd.Service, exchange *pu
 	s.settings.Store(s.cfg.settings())
 	s.relaying.Nodes, s.relaying.Commands, s.relaying.Script, s.relaying.Log = up, table, s.scripts.Find, log
 	s.relaying.Slow = slowlog.New(s.cfg.SlowerThan, s.cfg.SlowLength)
-	s.leash.Server, s.leash.Locks, s.leash.Slow, s.leash.Log = s, locks, s.relaying.Slow, log
+	s.locking = locks.Server{Service: service, Rights: s.rights, Scans: &s.scans, Slow: s.relaying.Slow, Log: log,
+		RefuseLane: s.refuseLane}
+	s.leash.Server, s.leash.Locks, s.leash.Slow, s.leash.Log = s, service, s.relaying.Slow, log
 	s.leash.Settings, s.leash.Stop, s.leash.Commands = s.cfg.Process, cfg.Stop, table["LEASH"].Own.Subs
 	s.entries.HeaderTimeout, s.entries.ProtectedMode = s.cfg.HeaderTimeout, cfg.ProtectedMode
 	s.entries.TrustClients, s.entries.UserOf, s.entries.Log = cfg.TrustClients, cfg.UserOf, log

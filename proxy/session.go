@@ -13,6 +13,7 @@ import (
 	"leash/proxy/dial"
 	"leash/proxy/ending"
 	"leash/proxy/entry"
+	"leash/proxy/locks"
 	"leash/proxy/resp"
 	"leash/proxy/route"
 	"leash/proxy/subscribers"
@@ -55,8 +56,8 @@ type session struct {
 
 	limits *limits.Client // nil: the server limits neither users nor addresses
 
-	locks atomic.Pointer[lockUse] // nil until the first lock command
-	move  move
+	locks atomic.Pointer[locks.Client] // nil until used
+	move  atomic.Bool                  // the client has asked to be told of a stop, so that it can move before
 	end   ending.Ending
 
 	// mu guards the fields below, and a part of end. Never held across I/O.
@@ -179,7 +180,7 @@ func (s *session) dispatch(cmd resp.Command) bool {
 	}
 	if c == nil {
 		if command.IsOwn(cmd.Args[0]) {
-			return s.lock(nil, cmd) // lockcmd refuses it
+			return lock(s, nil, cmd) // lockcmd refuses it
 		}
 		return s.unknown(cmd)
 	}
@@ -192,12 +193,7 @@ func (s *session) changeLane(lane dial.Lane) {
 	s.router.ChangeLane(lane)
 	s.refreshAccess()
 	(*owner)(s).Count(s.subscriber.Load().Len())
-	if carrier := s.carrier(); carrier != nil {
-		carrier.Identify(s.identity())
-		if !lane.RESP3 {
-			carrier.StopPushes()
-		}
-	}
+	s.locks.Load().Identify()
 	s.tracking.Load().Restart()
 }
 

@@ -132,7 +132,7 @@ func (s *session) overstays(now time.Time) string {
 // mayBeIdle reports whether the client waits for nothing. As in Redis, clients that block and
 // subscribers are not idle. Holders of locks are not, either.
 func (s *session) mayBeIdle() bool {
-	if s.blocked.Load() != nil || s.awaitsLock() || s.monitoring.Load() != nil || s.isHolder() ||
+	if s.isBlocked() || s.monitoring.Load() != nil || s.isHolder() ||
 		s.subscriber.Load().Len() > 0 {
 		return false
 	}

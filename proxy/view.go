@@ -21,9 +21,7 @@ func (s *Server) FindClients(fits func(*clients.View) bool, first, count int) (f
 			continue
 		}
 		if found >= first && len(shown) < count {
-			if c := one.carrier(); c != nil {
-				v.Holds = c.Holds()
-			}
+			v.Holds = one.locks.Load().Holds()
 			shown = append(shown, v)
 		}
 		found++
@@ -45,7 +43,7 @@ func (s *Server) KillClient(id int64) bool {
 // client, and does not block. Safe for concurrent use.
 func (s *Server) Waiters() (all []operators.Waiter) {
 	for _, one := range s.sortedSessions() {
-		if c := one.carrier(); c != nil {
+		if c := one.locks.Load().Carrier(); c != nil {
 			if v, ok := c.Waiting(); ok {
 				all = append(all, operators.Waiter{Client: one.clientName(), ClientID: one.id, WaiterView: v})
 			}
