@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/lockcmd/hold"
+	"leash/lockcmd/restore"
 	"leash/lockcmd/script"
 	"leash/lockcmd/wait"
 	"leash/renewal"
@@ -31,7 +32,7 @@ type acquisition struct {
 	graceRetries int                // attempts in a row that were refused by a master in grace
 	group        *hold.Group        // group of the new hold; nil without
 	place        script.Place       // of the next attempt
-	pendingMove  *move              // move of the hold by ID, outcome unknown; else nil
+	pendingMove  *restore.Move      // move of the hold by ID, outcome unknown; else nil
 }
 
 // result is how one attempt, or the wait for a lock, ended.
@@ -169,6 +170,24 @@ func (a *acquisition) refusedInGrace(replid string, until time.Time) result {
 	return a.sendOnce(until)
 }
 
+// refusedInGrace handles an attempt at key that this master may not grant. again is true when the
+// master may grant now.
+func (s *Service) refusedInGrace(key, replid string, until time.Time) (r result, again bool) {
+	left, ok := s.graces.LeftAt(key, replid)
+	if !ok {
+		s.graces.Probe(key, time.Now(), until)
+		left, ok = s.graces.LeftAt(key, replid)
+	}
+	switch {
+	case !ok:
+		s.redis.RefreshTopologyAfter(script.Refused)
+		return result{kind: busy, text: msgRefused}, false
+	case left > 0:
+		return result{kind: taken, left: left}, false
+	}
+	return result{}, true
+}
+
 // maxGraceRetries is how often in a row one acquisition may probe a new master and try again.
 const maxGraceRetries = 3
 
@@ -209,12 +228,42 @@ func (a *acquisition) ownerElsewhere(found script.AcquireResult, until time.Time
 		return result{kind: failed, text: msgElsewhere}
 	}
 	m := a.newMove(found.Token, found.Carrier, "")
-	if r = m.send(until); r.kind == unknown {
+	if r = a.sendMove(m, until); r.kind == unknown {
 		a.pendingMove = m // the caller finishes it
 		return r
 	}
-	m.unlockOld()
+	m.Unlock()
 	return r
+}
+
+// newMove makes a move of the owner's hold with that token from a carrier. last is the number of
+// that carrier's last request about it, or "".
+func (a *acquisition) newMove(token int64, from, last string) *restore.Move {
+	opts := &a.options
+	args := script.MoveArgs{
+		Mode: opts.mode, Owner: a.owner, From: script.Ref{Lock: opts.lock(), Token: token, Carrier: from},
+		Last: last, Request: a.number, Keep: opts.ttl, Replicas: opts.replicas,
+	}
+	if opts.id != "" {
+		args.ID = script.RecordID(opts.id)
+	}
+	return a.carrier.service.restorer.NewMove(&a.carrier.Carrier, args)
+}
+
+// sendMove sends a move to the carrier of this acquisition.
+func (a *acquisition) sendMove(m *restore.Move, until time.Time) result {
+	m.Args.ReplicasIn = replicaWait(a.end)
+	switch r, err := m.Send(until); {
+	case err != nil:
+		return failure(err)
+	case !r.Moved:
+		return result{kind: failed, text: msgElsewhere}
+	default:
+		return result{
+			kind: moved, token: r.Token, left: r.Left, sent: r.Sent, replicas: r.Replicas, count: r.Count, age: r.Age,
+			record: r.Record,
+		}
+	}
 }
 
 // ownElsewhere settles the carrier's own hold when the owner's hold is on another connection, with
@@ -227,10 +276,10 @@ func (a *acquisition) ownElsewhere(token int64, back bool, until time.Time) (r r
 	}
 	s, how, err := a.carrier.service, renewal.Repeated, error(nil)
 	if !back {
-		how, err = s.readTombstone(a.own, until)
+		how, err = s.restorer.Tombstone(a.own, until)
 	}
 	if err == nil && !hold.EndedByOwner(how) && a.graceRetries < maxGraceRetries && !a.copyPending {
-		how, err = s.restore(a.own, until)
+		how, err = s.restorer.Restore(a.own, until)
 	}
 	switch {
 	case err != nil:
@@ -247,7 +296,7 @@ func (a *acquisition) ownElsewhere(token int64, back bool, until time.Time) (r r
 // ended it by another way, and the attempt goes on for a new hold, or it is lost.
 func (a *acquisition) superseded(until time.Time) result {
 	if a.graceRetries < maxGraceRetries && !a.copyPending {
-		switch how, err := a.carrier.service.restore(a.own, until); {
+		switch how, err := a.carrier.service.restorer.Restore(a.own, until); {
 		case err != nil:
 			return result{kind: busy, text: msgRefused}
 		case how == renewal.Renewed: // a new master lacked it
@@ -271,7 +320,7 @@ func (a *acquisition) sendAfresh(until time.Time) result {
 // ownGone settles the carrier's own hold that Redis does not have. If it was lost, or nobody knows,
 // r is the answer. If its owner ended it by another way, the acquisition goes on without it.
 func (a *acquisition) ownGone(until time.Time) (r result, lost bool) {
-	switch reason, err := a.carrier.service.resolveMissing(a.own, until); {
+	switch reason, err := a.carrier.service.restorer.SettleMissing(a.own, until); {
 	case err != nil:
 		return result{kind: busy, text: msgRefused}, true
 	case reason != "":

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"leash/lockcmd/hold"
+	"leash/lockcmd/restore"
 	"leash/lockcmd/script"
 )
 
@@ -15,10 +16,10 @@ const migrationPause = 50 * time.Millisecond
 
 func (s *Service) parseAttach(args [][]byte) (opts acquireOptions, o options, msg string) {
 	key, o, msg := s.parse(attachName, args, attachWords)
-	if msg == "" && (o.owner == "" || o.token == 0) {
+	if msg == "" && (o.Owner == "" || o.Token == 0) {
 		msg = msgSyntax
 	}
-	return acquireOptions{key: key, owner: o.owner, token: o.token, ttl: s.cfg.WatchdogTimeout}, o, msg
+	return acquireOptions{key: key, owner: o.Owner, token: o.Token, ttl: s.cfg.WatchdogTimeout}, o, msg
 }
 
 // attach runs LOCK.ATTACH: this connection becomes the carrier of a hold of any connection and any
@@ -67,7 +68,7 @@ func isMigrating(r result) bool { return r.kind == busy && r.text == "" }
 // tryAttach attaches once. again is true when the hold has changed since it was read.
 func (c *Carrier) tryAttach(opts acquireOptions, o options, until time.Time) (r result, again bool) {
 	s := c.service
-	_, f, ok, err := s.seek(opts.lock(), o, until)
+	_, f, ok, err := s.restorer.Seek(opts.lock(), o.Selector, until)
 	if err != nil {
 		return failure(err), false
 	}
@@ -101,7 +102,7 @@ func (c *Carrier) tryAttach(opts acquireOptions, o options, until time.Time) (r 
 // background, because a moved hold must have a carrier that knows of it.
 func (a *acquisition) attach(f script.Hold, until time.Time) (r result, again bool) {
 	m := a.newMove(a.options.token, f.Record.Carrier, f.Record.Request)
-	r = m.send(until)
+	r = a.sendMove(m, until)
 	switch r.kind {
 	case unknown:
 		moveDone := a.carrier.beginMove(a.options.lock(), a.options.mode, a.owner)
@@ -119,17 +120,17 @@ func (a *acquisition) attach(f script.Hold, until time.Time) (r result, again bo
 			r.text, again = msgNotHeld, true
 		}
 	}
-	m.unlockOld()
+	m.Unlock()
 	return r, again
 }
 
 // finish repeats a move until Redis answers or the hold must be over. It returns the hold, or nil
 // when this carrier does not have it.
-func (a *acquisition) finish(m *move, limit time.Time) *hold.Hold {
-	defer m.unlockOld()
-	s := m.service
+func (a *acquisition) finish(m *restore.Move, limit time.Time) *hold.Hold {
+	defer m.Unlock()
+	s := a.carrier.service
 	for time.Now().Before(limit) {
-		r := m.send(s.deadline())
+		r := a.sendMove(m, s.deadline())
 		switch r.kind {
 		case unknown, busy:
 			if s.redis.StoppedWithin(100 * time.Millisecond) {

@@ -18,7 +18,7 @@ func (c *Carrier) awaitLoss(ctx context.Context, dst []byte, args [][]byte) []by
 	}
 	key, o, msg := c.service.parse(awaitLossName, args, awaitLossWords)
 	waits, block, wrong := o.parseBlock()
-	if msg = cmp.Or(msg, wrong); msg == "" && (!waits || o.token == 0) {
+	if msg = cmp.Or(msg, wrong); msg == "" && (!waits || o.Token == 0) {
 		msg = msgSyntax
 	}
 	if msg != "" {
@@ -35,7 +35,7 @@ func (c *Carrier) awaitLoss(ctx context.Context, dst []byte, args [][]byte) []by
 	defer cancel()
 	c.waiting.OnUnblock(cancel)
 	defer context.AfterFunc(c.service.events.lossWaitsEnd, guard.Func(c.service.log, "end of a wait", cancel))()
-	reason, err := c.service.events.lossWait(c.id(key), o.token).Run(ctx)
+	reason, err := c.service.events.lossWait(c.id(key), o.Token).Run(ctx)
 	fails := c.endWait()
 	switch {
 	case fails && reason == "":

@@ -94,7 +94,7 @@ func (b *breakRequest) run() error {
 	info, err := b.service.redis.Inspect(b.lock, b.until)
 	// Leash may have holds beside readers of Redisson.
 	if err == nil && len(info.Holds) == 0 && (info.Owner == "" || info.Mode != script.Plain.Name) {
-		info, _, _, err = b.service.seek(b.lock, options{}, b.until)
+		info, _, _, err = b.service.restorer.Seek(b.lock, hold.Selector{}, b.until)
 	}
 	if err == nil && !b.isConfirmed(info) {
 		err = ErrOtherHolder
@@ -262,7 +262,7 @@ func (b *breakRequest) readReport(token int64) {
 // force ends a hold without its Leash, which was told before. The tombstone stays and is made
 // final, so that the Leash finds the reason.
 func (b *breakRequest) force(f script.Hold) error {
-	ended, err := b.service.redis.ForceEnd(b.lock, f, b.service.newRequestID(), b.keep(f), b.until)
+	ended, err := b.service.redis.ForceEnd(b.lock, f, b.service.holds.NewID(), b.keep(f), b.until)
 	if err == nil && ended {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -275,7 +275,7 @@ func (b *breakRequest) force(f script.Hold) error {
 // forceOther ends a hold of Redisson.
 func (b *breakRequest) forceOther(f script.Hold) error {
 	b.begun = true
-	ended, err := b.service.redis.ForceEndOther(b.lock, f, b.service.newRequestID(), b.keep(f), b.until)
+	ended, err := b.service.redis.ForceEndOther(b.lock, f, b.service.holds.NewID(), b.keep(f), b.until)
 	b.forced = b.forced || err == nil && ended
 	return err
 }

@@ -21,7 +21,7 @@
 //	wait.Machine        lets commands wait                                wait/machine.go
 //	releaseRequest      a release by the hold's own carrier               release_request.go
 //	remoteRelease       a release by anybody else                         remote_release.go
-//	move                a change of the carrier                           move.go
+//	restore.Restorer    renews, finds, writes back and moves holds        restore/restorer.go
 //	script.Client       runs the Lua scripts, by a typed function each       script/client.go
 //
 // # In Redis
@@ -70,8 +70,8 @@
 //	remote_release.go                 ... on another connection or another Leash
 //	hold/carrier.go                   its connection has ended
 //	hold/loss.go                      it is lost: the connection is closed, or gets LOCKLOST
-//	loss.go                           which command is answered with LOCKLOST; why Redis does not
-//	                                  have the hold, by its tombstone
+//	loss.go                           which command is answered with LOCKLOST
+//	restore/tombstone.go              why Redis does not have the hold
 //	hold/limits.go, limits.go         MAXHOLD or IDLE is over
 //	break_lock.go                     LOCK.BREAK
 //	hold/validity.go                  its LEASE is over
@@ -84,7 +84,7 @@
 // # Failover
 //
 // A new master may lack holds. The package failover finds out which master is new, and explains the
-// grace period, in which it grants nothing. restore.go writes missing holds back. repair.go
+// grace period, in which it grants nothing. The package restore writes missing holds back and
 // corrects older states. In a slot that moves, script/release_keys.go releases.
 //
 // # Concurrency

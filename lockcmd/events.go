@@ -120,7 +120,7 @@ func (s *Service) recount(h *hold.Hold) {
 
 // Watch implements event.Holds.
 func (v *leashEvents) Watch(lock script.Lock, token int64) (seen script.Hold, end <-chan string, cancel func()) {
-	h := v.service.holds.Find(lock, options{token: token}.meansHold)
+	h := v.service.holds.Find(lock, hold.Selector{Token: token}.Means)
 	if h == nil {
 		return seen, nil, nil
 	}
@@ -140,6 +140,6 @@ func (v *leashEvents) lossWait(lock script.Lock, token int64) *event.LossWait {
 	s := v.service
 	return &event.LossWait{
 		Redis: s.redis, Subscriptions: &v.Subscriptions, Holds: v, Lock: lock, Token: token,
-		Interval: s.waits.Interval, MaxChecks: s.maxSeeks,
+		Interval: s.waits.Interval, MaxChecks: s.restorer.MaxSeeks,
 	}
 }

@@ -37,12 +37,12 @@ func (c *Carrier) extend(_ context.Context, dst []byte, args [][]byte) []byte {
 		return appendError(dst, msg)
 	}
 	key, until := string(args[1]), c.service.deadline()
-	if o.token == 0 && o.owner == "" {
+	if o.Token == 0 && o.Owner == "" {
 		h := c.ownHold(key, o)
 		if h == nil {
 			return appendError(dst, msgNotHeld)
 		}
-		o.token = h.Token
+		o.Token = h.Token
 	}
 	for range 16 {
 		left, err := c.tryExtend(c.id(key), o, ms, until)
@@ -67,7 +67,7 @@ var errIsRenewed = errors.New("lockcmd: the hold is renewed")
 // earlier. It is negative when the record has changed since it was read.
 func (c *Carrier) tryExtend(lock script.Lock, o options, ms int64, until time.Time) (left int64, err error) {
 	s := c.service
-	info, f, ok, err := s.seek(lock, o, until)
+	info, f, ok, err := s.restorer.Seek(lock, o.Selector, until)
 	if err != nil {
 		return 0, err
 	}
@@ -110,7 +110,7 @@ func (c *Carrier) tryExtend(lock script.Lock, o options, ms int64, until time.Ti
 
 // extendArgs say that the lease f lasts so long from now on.
 func (s *Service) extendArgs(lock script.Lock, f script.Hold, lasts time.Duration) script.ExtendArgs {
-	return script.ExtendArgs{Lock: lock, Hold: f, RequestID: s.newRequestID(), Lasts: lasts,
+	return script.ExtendArgs{Lock: lock, Hold: f, RequestID: s.holds.NewID(), Lasts: lasts,
 		Keep: s.cfg.WatchdogTimeout}
 }
 
@@ -157,9 +157,6 @@ func (s *Service) switchToLease(h *hold.Hold, of *hold.Group, ttl time.Duration,
 	return err
 }
 
-// newRequestID returns an id that nobody else has.
-func (s *Service) newRequestID() string { return s.holds.OwnerName(s.holds.NewOwners(1)) }
-
 // check runs LOCK.CHECK: whether Redis has a hold with that token.
 func (c *Carrier) check(_ context.Context, dst []byte, args [][]byte) []byte {
 	if len(args) != 4 {
@@ -169,7 +166,7 @@ func (c *Carrier) check(_ context.Context, dst []byte, args [][]byte) []byte {
 	if msg != "" {
 		return appendError(dst, msg)
 	}
-	switch _, _, ok, err := c.service.seek(c.id(key), o, c.service.deadline()); {
+	switch _, _, ok, err := c.service.restorer.Seek(c.id(key), o.Selector, c.service.deadline()); {
 	case err != nil:
 		return c.replyError(dst, err, msgRefused)
 	case !ok:

@@ -18,8 +18,8 @@ func (c *Carrier) ttl(_ context.Context, dst []byte, args [][]byte) []byte {
 		return appendError(dst, msg)
 	}
 	h := c.ownHold(key, o)
-	if h == nil && o.token != 0 { // a token proves the hold on any connection
-		h = c.service.holds.Find(c.id(key), o.meansHold)
+	if h == nil && o.Token != 0 { // a token proves the hold on any connection
+		h = c.service.holds.Find(c.id(key), o.Means)
 	}
 	if h != nil {
 		if left := h.CertainFor().Milliseconds(); left > 0 {
@@ -34,22 +34,6 @@ const (
 	heldState  = "held"
 	graceState = "grace" // free, but its new master does not grant it yet
 )
-
-// find returns the hold that the options mean.
-func (o options) find(info script.Inspection) (f script.Hold, ok bool) {
-	for _, f := range info.Holds {
-		if (o.token == 0 || f.Record.Token == o.token) && (o.owner == "" || f.Owner == o.owner) && o.meansMode(f.Mode) {
-			return f, true
-		}
-	}
-	return script.Hold{}, false
-}
-
-// endedBefore reports whether the hold with the options' token ended before a present hold was
-// granted. Then no new master can have forgotten it.
-func (o options) endedBefore(info script.Inspection) bool {
-	return o.token != 0 && info.EndedBefore(o.token)
-}
 
 // info runs LOCK.INFO.
 func (c *Carrier) info(_ context.Context, dst []byte, args [][]byte) []byte {

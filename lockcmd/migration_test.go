@@ -9,6 +9,7 @@ import (
 
 	"leash/internal/redistest"
 	"leash/lockcmd/event"
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 	"leash/renewal"
 )
@@ -183,8 +184,8 @@ func TestR14TombstonesOfReleasesInMigration(t *testing.T) {
 	}
 	until := time.Now().Add(20 * time.Second)
 	release := func(key string) *remoteRelease {
-		rr := other.newRemoteRelease(lockOf(key), other.newRequestID(), false)
-		if found, err := rr.read(options{owner: "me"}, until); !found || err != nil {
+		rr := other.newRemoteRelease(lockOf(key), other.holds.NewID(), false)
+		if found, err := rr.read(options{Selector: hold.Selector{Owner: "me"}}, until); !found || err != nil {
 			t.Fatalf("%s: found %v, %v", key, found, err)
 		}
 		return rr
@@ -267,7 +268,7 @@ func TestR14TombstonesOfMovesInMigration(t *testing.T) {
 				mode: script.Plain}
 			try := b.carrier.newAcquisition(opts, nil)
 			defer try.unlockOwn()
-			return try.newMove(tokens[i], a.carrier.Name, last).send(until)
+			return try.sendMove(try.newMove(tokens[i], a.carrier.Name, last), until)
 		}
 		if r := move("999"); r.kind != failed { // another request has changed the hold since
 			t.Errorf("a move that comes too late is %v", r.kind)

@@ -15,16 +15,15 @@ import (
 // options are the arguments after a key, as the client gave them. A nil pointer means that the
 // option is missing.
 type options struct {
+	hold.Selector     // TOKEN, OWNER, and READ, WRITE or FAIR
 	block, lease, ttl *int64
 	maxHold, idle     *int64 // MAXHOLD and IDLE
 	quorum            *int64
 	replicas          int64
-	owner, id         string
-	token             int64
+	id                string
 	all               bool
 	terms             script.Terms // what the hold keeps and needs no other option
 	count             int64        // 0 if missing
-	mode              string       // READ, WRITE or FAIR
 }
 
 // parseOptions reads the options that a command allows, in any order. A nonempty message is the
@@ -50,8 +49,8 @@ func parseOptions(args [][]byte, allowed string) (o options, msg string) {
 			return o, msg
 		}
 	}
-	if o.requestedMode() == nil || (o.id != "" && allowed != permitWords || o.terms.StayOnClose) && o.owner == "" ||
-		o.token != 0 && o.owner != "" && allowed != attachWords {
+	if o.requestedMode() == nil || (o.id != "" && allowed != permitWords || o.terms.StayOnClose) && o.Owner == "" ||
+		o.Token != 0 && o.Owner != "" && allowed != attachWords {
 		return o, msgSyntax
 	}
 	return o, ""
@@ -73,7 +72,7 @@ func (o *options) flag(name string) bool {
 	case "ALL":
 		o.all = true
 	case "READ", "WRITE", "FAIR":
-		o.mode += name // two of them make an unknown mode
+		o.Mode += name // two of them make an unknown mode
 	default:
 		return false
 	}
@@ -105,8 +104,8 @@ func oneOf(name, list string) bool {
 func (o *options) set(name string, value []byte) (msg string) {
 	switch name {
 	case "OWNER":
-		o.owner = string(value)
-		if !validOwner(o.owner) {
+		o.Owner = string(value)
+		if !validOwner(o.Owner) {
 			return msgOwner
 		}
 		return ""
@@ -154,7 +153,7 @@ func (o *options) set(name string, value []byte) (msg string) {
 		if n <= 0 {
 			return msgNotInteger
 		}
-		o.token = n
+		o.Token = n
 	}
 	return ""
 }
@@ -217,7 +216,7 @@ func (s *Service) parseAcquire(args [][]byte) (opts acquireOptions, msg string) 
 // acquireOptionsOf checks the options of a command for some keys.
 func (s *Service) acquireOptionsOf(command string, o options, keys ...string) (opts acquireOptions, msg string) {
 	m := o.requestedMode()
-	opts = acquireOptions{mode: m, owner: o.owner, id: o.id, ttl: s.cfg.WatchdogTimeout}
+	opts = acquireOptions{mode: m, owner: o.Owner, id: o.id, ttl: s.cfg.WatchdogTimeout}
 	if opts.wait, opts.block, msg = o.parseBlock(); msg != "" {
 		return opts, msg
 	}
@@ -274,17 +273,11 @@ func (o options) parseBlock() (wait bool, block time.Duration, msg string) {
 // requestedMode returns the mode that the options of an ACQUIRE name; nil if there is none.
 func (o options) requestedMode() *script.Mode {
 	for _, m := range script.Modes {
-		if m.Option == o.mode {
+		if m.Option == o.Mode {
 			return m
 		}
 	}
 	return nil
-}
-
-// meansMode reports whether the options of a command about an existing hold allow mode m. Without a
-// mode they allow every mode of a lock.
-func (o options) meansMode(m *script.Mode) bool {
-	return o.mode == "" && m != script.Permit || o.mode == m.Option
 }
 
 // keyError refuses two kinds of keys: one whose helper keys would be in another slot of Redis

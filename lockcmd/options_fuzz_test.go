@@ -48,7 +48,7 @@ func FuzzOptions(f *testing.F) {
 			t.Errorf("%q: %q is an option", args, word)
 		}
 		other, msg := parseOptions(reversed(args), allowed)
-		o.mode, other.mode = anyOrder(o.mode), anyOrder(other.mode)
+		o.Mode, other.Mode = anyOrder(o.Mode), anyOrder(other.Mode)
 		if msg != "" || !reflect.DeepEqual(o, other) {
 			t.Errorf("%q: %+v, in another order %+v, %q", args, o, other, msg)
 		}

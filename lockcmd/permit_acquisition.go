@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"leash/lockcmd/hold"
+	"leash/lockcmd/restore"
 	"leash/lockcmd/script"
 	"leash/lockcmd/wait"
 	"leash/renewal"
@@ -93,12 +94,12 @@ func (a *permitAcquisition) fetch(id string, token int64, carrier string, until 
 	}
 	one := &acquisition{carrier: a.carrier, options: a.options, owner: id, number: a.carrier.Requests.Add(1)}
 	m := one.newMove(token, carrier, "")
-	r := m.send(until)
+	r := one.sendMove(m, until)
 	if r.kind == unknown {
 		a.undoMove(one, m)
 		return r
 	}
-	defer m.unlockOld()
+	defer m.Unlock()
 	if r.kind == moved {
 		h, msg := one.carry(r)
 		if msg != "" {
@@ -110,7 +111,7 @@ func (a *permitAcquisition) fetch(id string, token int64, carrier string, until 
 }
 
 // undoMove finishes the move of a permit, whose outcome is unknown, and gives the permit back.
-func (a *permitAcquisition) undoMove(one *acquisition, m *move) {
+func (a *permitAcquisition) undoMove(one *acquisition, m *restore.Move) {
 	s, moveDone := a.carrier.service, a.carrier.beginMove(a.options.lock(), script.Permit, one.owner)
 	s.spawn(func() {
 		defer moveDone()
@@ -131,7 +132,7 @@ func (a *permitAcquisition) superseded(id string, token int64, until time.Time) 
 	how := renewal.Repeated
 	if own.Token != token {
 		var err error
-		if how, err = s.readTombstone(own, until); err != nil {
+		if how, err = s.restorer.Tombstone(own, until); err != nil {
 			return msgRefused
 		}
 	}

@@ -194,7 +194,7 @@ func (s *Service) revokeLater(args *script.PermitRevokeArgs, err error) (given b
 		s.stats.timeouts.Add(1)
 		limit := time.Now().Add(s.cfg.WatchdogTimeout)
 		s.spawn(func() {
-			s.repeat(limit, func(until time.Time) error {
+			s.redis.Repeat(limit, func(until time.Time) error {
 				_, err := s.redis.RevokePermit(args, until)
 				return err
 			})

@@ -27,8 +27,8 @@ func (c *Carrier) unlock(dst []byte, key string, o options) []byte {
 		return c.releaseRemotely(dst, key, o, until)
 	}
 	h := c.ownHold(key, o)
-	if h == nil && (o.token != 0 || o.owner != "") {
-		h = c.service.holds.Find(c.id(key), o.meansHold)
+	if h == nil && (o.Token != 0 || o.Owner != "") {
+		h = c.service.holds.Find(c.id(key), o.Means)
 		if h == nil {
 			return c.releaseRemotely(dst, key, o, until)
 		}
@@ -43,7 +43,7 @@ func (c *Carrier) unlock(dst []byte, key string, o options) []byte {
 		return appendError(dst, msg)
 	case code != script.NoSuchHold:
 		return appendInt(dst, code)
-	case o.token != 0 || o.owner != "": // it has moved, and the event is still on its way
+	case o.Token != 0 || o.Owner != "": // it has moved, and the event is still on its way
 		return c.releaseRemotely(dst, key, o, until)
 	}
 	return appendError(dst, msgNotHeld)
@@ -128,12 +128,7 @@ func (s *Service) releaseLocked(h *hold.Hold, all bool, putBackID string) {
 // command counts again.
 func (s *Service) putBack(h *hold.Hold, id string) { s.releaseInTurn(h, false, script.RecordID(id)) }
 
-// meansHold reports whether the options mean h.
-func (o options) meansHold(h *hold.Hold) bool {
-	return (o.token == 0 || h.Token == o.token) && (o.owner == "" || h.IsOf(o.owner)) && o.meansMode(h.Mode())
-}
-
 // ownHold returns this connection's newest hold that the options mean.
 func (c *Carrier) ownHold(key string, o options) *hold.Hold {
-	return c.NewestReported(c.id(key), o.meansHold)
+	return c.NewestReported(c.id(key), o.Means)
 }

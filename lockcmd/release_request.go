@@ -3,6 +3,7 @@ package lockcmd
 import (
 	"time"
 
+	"leash/lockcmd/event"
 	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 	"leash/lockcmd/wait"
@@ -78,7 +79,7 @@ func (rel *releaseRequest) ask(until time.Time) (code int64, err error) {
 func (rel *releaseRequest) send(until time.Time) (code int64, err error) {
 	s := rel.service
 	if rel.number == 0 {
-		if err = s.repairBeforeRelease(rel.hold, until); err != nil {
+		if err = s.restorer.RepairBeforeRelease(rel.hold, until); err != nil {
 			return 0, err
 		}
 		if err = rel.blockRestore(until); err != nil {
@@ -102,7 +103,7 @@ func (rel *releaseRequest) send(until time.Time) (code int64, err error) {
 			return 0, err
 		}
 		if code == script.NoSuchHold && rel.restore != renewal.Renewed {
-			if rel.restore, err = s.restore(rel.hold, until); err != nil {
+			if rel.restore, err = s.restorer.Restore(rel.hold, until); err != nil {
 				return 0, err
 			}
 			// The master lacked it, and nobody else got the lock.
@@ -151,7 +152,7 @@ func (rel *releaseRequest) conclude(code int64, until time.Time, err error) (int
 		return 0, err
 	}
 	if code == script.NoSuchHold && rel.keepsCounts && rel.outcomeUnknown && !rel.answered {
-		switch how, err := rel.service.readTombstone(rel.hold, until); {
+		switch how, err := rel.service.restorer.Tombstone(rel.hold, until); {
 		case err != nil:
 			return 0, err
 		case how == renewal.Gone, how == renewal.Released:
@@ -194,7 +195,7 @@ func (rel *releaseRequest) resume() {
 // knows, the watchdog goes on to check it.
 func (rel *releaseRequest) resolveMissing() (lost string, err error) {
 	h, s := rel.hold, rel.service
-	how, err := s.readTombstone(h, s.deadline())
+	how, err := s.restorer.Tombstone(h, s.deadline())
 	switch {
 	case h.OwnerInformed(), h.LeaseOverAt(rel.until):
 		h.Apply(hold.Ended)
@@ -260,4 +261,53 @@ func (rel *releaseRequest) shouldRetry() bool {
 		return false
 	}
 	return time.Now().Before(rel.until.Add(rel.service.cfg.WatchdogTimeout))
+}
+
+// repairAnswer checks an answer with another count than this Leash knows. It may come from a new
+// master that was not known as new and has an older state of the hold. Then it corrects the state,
+// and the answer counts as if the state had been right. script.StaleRequest tells the caller to
+// send the release again.
+func (rel *releaseRequest) repairAnswer(code int64, sent, until time.Time) (int64, error) {
+	h, s := rel.hold, rel.service
+	ended, counts := rel.keepsCounts && code == script.HoldEnded,
+		!rel.keepsCounts && !rel.all && code == script.CountsRemain
+	if s.graces == nil || !ended && !counts || rel.outcomeUnknown {
+		return code, nil
+	}
+	if _, ok := s.graces.MasterOf(h.Key(), sent, until); !ok || !s.graces.NeedsRepair(h.Key(), &h.Watch) {
+		return code, nil
+	}
+	if ended {
+		h.Decrement(rel.putBackID)
+		rel.decremented = true
+	}
+	how, err := s.restorer.Restore(h, until)
+	switch {
+	case ended && (err != nil || how == renewal.Renewed): // otherwise the watchdog restores it
+		return script.CountsRemain, nil
+	case counts && err == nil && how == renewal.Renewed:
+		return script.StaleRequest, nil
+	}
+	return code, err
+}
+
+// blockRestore writes a tombstone before the release, if a restore with an unknown outcome may
+// still arrive. That would bring the hold back for nobody. Any other tombstone has the same effect.
+func (rel *releaseRequest) blockRestore(until time.Time) (err error) {
+	h, s := rel.hold, rel.service
+	left := time.Until(h.Details().RestorePendingUntil)
+	if left <= 0 || rel.keepsCounts || rel.restoreBlocked {
+		return nil
+	}
+	rel.restoreBlocked, err = s.redis.WriteTombstone(h.Ref(), event.ReleasePending, left, "", until)
+	return err
+}
+
+// unblockRestore removes that tombstone, because the hold goes on. It waits for Redis. After its
+// deadline the tombstone expires by itself.
+func (rel *releaseRequest) unblockRestore() {
+	s := rel.service
+	if _, err := s.redis.WriteTombstone(rel.hold.Ref(), event.ReleasePending, 0, "", s.deadline()); err == nil {
+		rel.restoreBlocked = false
+	}
 }

@@ -17,9 +17,9 @@ import (
 func (c *Carrier) releaseRemotely(dst []byte, key string, o options, until time.Time) []byte {
 	s, id := c.service, ""
 	if o.id != "" {
-		id = script.RequestID(o.owner, o.id)
+		id = script.RequestID(o.Owner, o.id)
 	} else {
-		id = s.newRequestID()
+		id = s.holds.NewID()
 	}
 	for i := range 16 {
 		rr := s.newRemoteRelease(c.id(key), id, o.all)
@@ -68,7 +68,7 @@ type remoteRelease struct {
 }
 
 func (s *Service) newRemoteRelease(lock script.Lock, id string, all bool) *remoteRelease {
-	return &remoteRelease{service: s, lock: lock, id: id, all: all, tombstoneText: s.newRequestID()}
+	return &remoteRelease{service: s, lock: lock, id: id, all: all, tombstoneText: s.holds.NewID()}
 }
 
 // read finds the hold. found is false when there is no such hold.
@@ -79,7 +79,7 @@ func (rr *remoteRelease) read(o options, until time.Time) (found bool, err error
 			return false, err
 		}
 	}
-	info, f, found, err := s.seek(rr.lock, o, until)
+	info, f, found, err := s.restorer.Seek(rr.lock, o.Selector, until)
 	if err == nil && !found && o.id != "" { // the answer may have come in between
 		rr.answer, err = rr.keptAnswer(until)
 	}
@@ -208,7 +208,7 @@ func (rr *remoteRelease) writeTombstone(keep time.Duration, until time.Time) (wr
 // removeTombstone removes the tombstone, because this request has not ended the hold. What it
 // cannot do soon expires by itself.
 func (rr *remoteRelease) removeTombstone() {
-	if _, err := rr.writeTombstone(0, time.Now().Add(rr.service.tombstoneTimeout())); err == nil {
+	if _, err := rr.writeTombstone(0, time.Now().Add(rr.service.restorer.CorrectionTimeout())); err == nil {
 		rr.tombstoneWritten = false
 	}
 }
@@ -216,7 +216,7 @@ func (rr *remoteRelease) removeTombstone() {
 // finish repeats the request until Redis answers or the hold's lease must be over (R26).
 func (rr *remoteRelease) finish() {
 	s := rr.service
-	s.repeat(time.Now().Add(rr.revoke.Keep), func(until time.Time) error {
+	s.redis.Repeat(time.Now().Add(rr.revoke.Keep), func(until time.Time) error {
 		_, err := rr.send(until)
 		return err
 	})

@@ -204,7 +204,7 @@ func TestR2RestoreIsNotWaitedFor(t *testing.T) {
 		cfg := graceConfig()
 		cfg.WatchdogTimeout = 10 * time.Minute
 		// otherwise the watchdog could restore the hold before the command
-		hasty := func(s *Service) { s.maxSeeks = 1 }
+		hasty := func(s *Service) { s.restorer.MaxSeeks = 1 }
 		s := leash(t, rdb, cfg, graceful, hasty)
 		for _, mode := range []string{"", "FAIR", "READ", "WRITE"} {
 			t.Run("mode "+mode, func(t *testing.T) {
@@ -325,7 +325,7 @@ func TestR2NothingIsRestoredOutOfGrace(t *testing.T) {
 			script.RestoreGraceOver:   {ReplID: m.ReplID, ClockGraceEnd: now - 1},
 			script.RestoreOtherMaster: {ReplID: "another", ClockGraceEnd: now + 60_000}} {
 			forget(t, rdb, key)
-			results, _, err := s.redis.Restore(s.restoreArgs(late, h), s.deadline())
+			results, _, err := s.redis.Restore(restoreArgs(late, h), s.deadline())
 			if err != nil || results[0].Outcome != want || exists(t, rdb, key) {
 				t.Errorf("a late copy was answered %v %v", results, err)
 			}
@@ -365,4 +365,11 @@ func TestR2RestoreIsNotGuessed(t *testing.T) {
 			t.Errorf("lost %s", <-a.losses)
 		}
 	})
+}
+
+// restoreArgs say how a Leash restores h on a master.
+func restoreArgs(m failover.Master, h *hold.Hold) *script.RestoreArgs {
+	return &script.RestoreArgs{
+		Mode: h.Mode(), Master: m.ReplID, GraceEnd: m.ClockGraceEnd, Holds: []script.RestoredHold{h.ToRestore()},
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"leash/lockcmd/event"
 	"leash/lockcmd/failover"
 	"leash/lockcmd/hold"
+	"leash/lockcmd/restore"
 	"leash/lockcmd/script"
 	"leash/lockcmd/wait"
 	"leash/renewal"
@@ -28,6 +29,7 @@ type Service struct {
 	cfg Config
 	timing
 	redis     *script.Client
+	restorer  *restore.Restorer
 	log       *slog.Logger
 	watchdog  *renewal.Watchdog
 	graces    *failover.Masters // nil without Config.FailoverGrace
@@ -46,7 +48,6 @@ type Service struct {
 // timing has pauses and limits that tests set.
 type timing struct {
 	breakTimeout time.Duration // how long BREAK waits for the holder's Leash
-	maxSeeks     int           // attempts to find a hold that a new master may lack
 }
 
 // New makes a Service. rdb is a *redis.Client or *redis.ClusterClient that speaks RESP2, does not
@@ -59,7 +60,7 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log
 	}
 	s := &Service{
 		cfg: cfg, redis: script.New(rdb), log: log, losses: newLossLog(log),
-		timing: timing{breakTimeout: breakTimeout, maxSeeks: maxSeeks},
+		timing: timing{breakTimeout: breakTimeout},
 	}
 	switch c := rdb.(type) {
 	case *redis.ClusterClient:
@@ -75,7 +76,8 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log
 	}
 	s.redis.Databases, s.redis.Timeout, s.redis.Log = cfg.Database, cfg.UpstreamTimeout, log
 	s.redis.Publish, s.redis.Links = cfg.publishMode(), cfg.Links
-	s.watchdog = renewal.New(&store{Service: s})
+	s.restorer = &restore.Restorer{Redis: s.redis, TokenTTL: cfg.TokenTTL, MaxSeeks: restore.MaxSeeks}
+	s.watchdog = renewal.New(s.restorer)
 	s.watchdog.Log = log
 	s.holds = hold.NewRegistry(hold.Config{
 		Leash: newUUID(), TTL: cfg.WatchdogTimeout, Cluster: s.redis.IsCluster, Watchdog: s.watchdog,
@@ -84,12 +86,14 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log
 	if cfg.NameHolds != nil {
 		s.holds.Count = cfg.NameHolds.Add
 	}
+	s.restorer.Holds = s.holds
 	if cfg.FailoverGrace != 0 {
 		s.graces = failover.New(failover.Config{
 			Grace: cfg.FailoverGrace, Lease: cfg.WatchdogTimeout, Owners: cfg.Owners, Redis: s.redis,
 			Watchdog: s.watchdog, Log: log,
 		})
 	}
+	s.restorer.Masters = s.graces
 	s.tasks.log = log
 	s.observers.Store(&[]Observer{s.losses})
 	s.waits = wait.New[result](wait.Config{
@@ -171,14 +175,7 @@ const stopTimeout = time.Second
 func (s *Service) spawn(f func()) bool { return s.tasks.Spawn(f) }
 
 // deadline is when an outcome that is still not known counts as unknown.
-func (s *Service) deadline() time.Time { return time.Now().Add(s.cfg.UpstreamTimeout) }
-
-// repeat sends a request until Redis has answered it, until limit, or until the Service ends.
-func (s *Service) repeat(limit time.Time, send func(until time.Time) error) {
-	for time.Now().Before(limit) && script.IsSilence(send(s.deadline())) &&
-		!s.redis.StoppedWithin(100*time.Millisecond) {
-	}
-}
+func (s *Service) deadline() time.Time { return s.redis.Deadline() }
 
 // newUUID returns a random UUID, like that of a Redisson client.
 func newUUID() string {

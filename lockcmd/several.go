@@ -158,7 +158,7 @@ func parseMrelease(n int, rest [][]byte) (each []options, msg string) {
 			return nil, msgOwner
 		}
 		for i := range each {
-			each[i].owner = owner
+			each[i].Owner = owner
 		}
 		return each, ""
 	case word == "TOKENS" && len(rest) == 1+n:
@@ -167,7 +167,7 @@ func parseMrelease(n int, rest [][]byte) (each []options, msg string) {
 			if !ok || token < 1 {
 				return nil, msgNotInteger
 			}
-			each[i].token = token
+			each[i].Token = token
 		}
 		return each, ""
 	}

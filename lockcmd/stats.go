@@ -45,7 +45,7 @@ type Stats struct {
 
 // counters are the live figures for Stats.
 type counters struct {
-	acquires, releases, handovers, timeouts, taken, undone, restored, nameLimited atomic.Int64
+	acquires, releases, handovers, timeouts, taken, undone, nameLimited atomic.Int64
 
 	handoverTimes histogram.Histogram
 
@@ -75,7 +75,7 @@ func (s *Service) Stats() Stats {
 		Handovers: c.handovers.Load(), Renewals: s.watchdog.Stats.Renewals.Load(),
 		RenewalLag: time.Duration(s.watchdog.Stats.Lag.Load()), Timeouts: c.timeouts.Load(),
 		Limited: waits.Limited.Load(), NameLimited: c.nameLimited.Load(),
-		Restored: c.restored.Load(), Undone: c.undone.Load(),
+		Restored: s.restorer.Restored.Load(), Undone: c.undone.Load(),
 		Unlogged: s.losses.unlogged.Load(),
 		Losses:   make(map[string]int64, len(lossReasons)),
 	}

@@ -60,8 +60,6 @@ var internalTexts = map[string]bool{
 	"lockcmd: no such hold":                   true,
 	"lockcmd: another holder has the lock":    true,
 	"lockcmd: the hold is renewed":            true,
-	"…: the hold had to be put back":          true,
-	"tombstone of …: …":                       true,
 	// Errors of a programmer.
 	"…: too short":                  true,
 	"key spec …: …":                 true,

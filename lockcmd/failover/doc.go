@@ -13,7 +13,7 @@
 // old one. A server that restarts may lack everything. Locks that an owner still relies on look
 // free there. So from the first probe of such a master on, it grants nothing until every old lease
 // must be over. Owners go on with their holds. Holds that the master lacks are written back
-// (lockcmd/restore.go). Holds that it has in an older state are corrected (lockcmd/repair.go).
+// (lockcmd/restore). Holds that it has in an older state are corrected.
 //
 // # Why it is safe
 //

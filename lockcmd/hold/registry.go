@@ -95,6 +95,9 @@ func (r *Registry) OwnerName(n int64) string {
 	return string(r.appendOwnerName(name[:0], n))
 }
 
+// NewID returns an id for a request that nobody else has.
+func (r *Registry) NewID() string { return r.OwnerName(r.NewOwners(1)) }
+
 func (r *Registry) appendOwnerName(dst []byte, n int64) []byte {
 	return strconv.AppendInt(append(append(dst, r.Leash...), ':'), n, 10)
 }

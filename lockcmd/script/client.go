@@ -74,6 +74,15 @@ func (c *Client) Sleep(ctx context.Context, d time.Duration) bool {
 	return false
 }
 
+// Deadline is when a request that begins now, and has no answer, counts as unknown.
+func (c *Client) Deadline() time.Time { return time.Now().Add(c.Timeout) }
+
+// Repeat sends a request until Redis has answered it, until limit, or until the client is stopped.
+func (c *Client) Repeat(limit time.Time, send func(until time.Time) error) {
+	for time.Now().Before(limit) && IsSilence(send(c.Deadline())) && !c.StoppedWithin(100*time.Millisecond) {
+	}
+}
+
 // RefreshTopologyAfter starts a refresh of the topology after a node did not serve as expected. For
 // commands that it may not repeat, go-redis refreshes only every 60 s, which is late for a lease.
 func (c *Client) RefreshTopologyAfter(v Verdict) {

@@ -1,4 +1,4 @@
-package lockcmd
+package restore
 
 import (
 	"context"
@@ -12,18 +12,15 @@ import (
 	"leash/renewal"
 )
 
-// store is Redis for the watchdog.
-type store struct{ *Service }
-
 // Node implements renewal.Store. Each database has its own node name, because a connection is for
 // one database.
-func (s *store) Node(db, slot int) string {
-	c, ok := s.redis.Redis.(*redis.ClusterClient)
+func (r *Restorer) Node(db, slot int) string {
+	c, ok := r.Redis.Redis.(*redis.ClusterClient)
 	switch {
 	case !ok:
 		return strconv.Itoa(db)
-	case s.redis.Links != nil:
-		return s.redis.Links.NodeAddr(slot)
+	case r.Redis.Links != nil:
+		return r.Redis.Links.NodeAddr(slot)
 	}
 	// No I/O, because the topology is known.
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
@@ -36,7 +33,7 @@ func (s *store) Node(db, slot int) string {
 }
 
 // Renew implements renewal.Store with one script call a batch.
-func (s *store) Renew(ctx context.Context, _ string, batches []renewal.Batch, out [][]renewal.Outcome) {
+func (r *Restorer) Renew(ctx context.Context, _ string, batches []renewal.Batch, out [][]renewal.Outcome) {
 	if len(batches) == 0 {
 		return
 	}
@@ -45,15 +42,15 @@ func (s *store) Renew(ctx context.Context, _ string, batches []renewal.Batch, ou
 	for i := range batches {
 		calls[i] = renewBatch(&batches[i])
 	}
-	s.redis.RenewBatches(ctx, calls, func(i int, r script.RenewResult) {
-		if r.Refused {
+	r.Redis.RenewBatches(ctx, calls, func(i int, result script.RenewResult) {
+		if result.Refused {
 			out[i] = nil
 			return
 		}
-		s.outcomes(ctx, batches[i], r, out[i])
+		r.outcomes(ctx, batches[i], result, out[i])
 	})
-	s.explainGone(ctx, batches, out)
-	s.repair(ctx, batches, out, began)
+	r.explainGone(ctx, batches, out)
+	r.repair(ctx, batches, out, began)
 }
 
 // renewBatch is b for a script.
@@ -85,28 +82,28 @@ func (b *batchHolds) AppendOwner(i int, dst []byte) []byte { return b.at(i).Appe
 
 // outcomes writes a batch's result to out. The result also has the time left of leases, which an
 // EXTEND anywhere may have changed.
-func (s *store) outcomes(ctx context.Context, b renewal.Batch, r script.RenewResult, out []renewal.Outcome) {
-	for i, reply := range r.Replies {
+func (r *Restorer) outcomes(ctx context.Context, b renewal.Batch, result script.RenewResult, out []renewal.Outcome) {
+	for i, reply := range result.Replies {
 		switch {
 		case reply.Gone():
 			out[i] = renewal.Gone
 		case reply.Held():
 			out[i] = renewal.Renewed
 			if left, known := reply.Left(); known {
-				s.noteLeft(ctx, b, b.Holds[i], left, r.Sent)
+				r.noteLeft(ctx, b, b.Holds[i], left, result.Sent)
 			}
 		}
 	}
 }
 
 // noteLeft notes what a renewal or a check, sent at that time, says of the time left.
-func (s *store) noteLeft(ctx context.Context, b renewal.Batch, w *renewal.Hold, left time.Duration, sent time.Time) {
+func (r *Restorer) noteLeft(ctx context.Context, b renewal.Batch, w *renewal.Hold, left time.Duration, sent time.Time) {
 	h := w.Keeper.(*hold.Hold)
 	if !b.Lease && h.Mode() == script.Read {
 		h.AdjustPace(left, b.Every, b.TTL)
 		return
 	}
-	if !s.mayBeOlder(ctx, h, left, sent) { // otherwise it is about to be corrected
-		s.watchdog.ReportLeft(w, left, sent)
+	if !r.mayBeOlder(ctx, h, left, sent) { // otherwise it is about to be corrected
+		r.Holds.Watchdog.ReportLeft(w, left, sent)
 	}
 }

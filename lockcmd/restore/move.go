@@ -1,0 +1,131 @@
+package restore
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"leash/lockcmd/event"
+	"leash/lockcmd/hold"
+	"leash/lockcmd/script"
+	"leash/renewal"
+)
+
+// Move takes a hold from another carrier to a new one, as its owner wants: by ATTACH, or by an
+// acquire that repeats the hold's last request (R4). The old carrier is told. One goroutine at a
+// time uses it.
+type Move struct {
+	Args script.MoveArgs // ReplicasIn may be set before each Send
+
+	restorer *Restorer
+	// the hold on this Leash, if it is here. Its requests stay locked during a request and while
+	// the outcome is unknown.
+	old            *hold.Hold
+	requestsLocked bool // the requests of old
+
+	after            script.Ref // the hold of the new carrier
+	perKey           bool       // a request with one key a call was sent
+	tombstoneWritten bool       // the old tombstone may say "moved" before that is certain
+}
+
+// NewMove makes a move to a carrier of this Leash. args say which hold, with the number of the
+// request, and with the ID of the acquire in the form of a record; an ATTACH has none. Keep is the
+// TTL of the hold. NewMove sets the carrier, the tombstone and the event. It does not block.
+func (r *Restorer) NewMove(to *hold.Carrier, args script.MoveArgs) *Move {
+	from, text := args.From, event.Moved
+	if args.ID != "" {
+		text = event.Repeated
+	}
+	m := &Move{Args: args, restorer: r, old: r.Holds.FindRef(from)}
+	m.after = script.Ref{Lock: from.Lock, Token: from.Token, Carrier: to.Name}
+	m.Args.Carrier, m.Args.Client, m.Args.Tombstone = to.Name, to.Client().Name, text+" "+to.Name
+	m.Args.Keep = max(args.Keep, r.Holds.TTL)
+	if m.old == nil {
+		m.Args.Event = event.Text(text, from.Token, from.Carrier, from.Lock.Key)
+	}
+	return m
+}
+
+// Send sends the move, and settles the old hold. It blocks until Redis answers, at most until that
+// time. After script.ErrUnknown it may be called again, and acts once; Unlock must follow at last.
+func (m *Move) Send(until time.Time) (r script.MoveResult, err error) {
+	if m.old != nil && !m.requestsLocked {
+		if m.requestsLocked = m.old.LockRequests(until); !m.requestsLocked {
+			return r, script.ErrRefused
+		}
+	}
+	r, err = m.restorer.Redis.Move(&m.Args, until)
+	if script.KeysSplit(err) {
+		r, err = m.sendPerKey(until)
+	}
+	m.settleTombstones(r.Moved, err)
+	if err != nil || !r.Moved {
+		return r, err
+	}
+	r.Age = max(r.Age, 0)
+	if m.old == nil {
+		return r, nil
+	}
+	if left := m.old.MaxHoldLeft(r.Sent); left < script.MaxTTL {
+		r.Age = r.Record.Terms().MaxHold - left
+	}
+	if m.Args.ID == "" {
+		m.old.Ended(renewal.Moved)
+	} else {
+		m.old.Ended(renewal.Repeated)
+	}
+	return r, nil
+}
+
+// sendPerKey does what move.lua does with one key a call, for a slot migration (R14). It writes the
+// old carrier's tombstone first: when that Leash finds the hold missing, it must find the reason.
+func (m *Move) sendPerKey(until time.Time) (r script.MoveResult, err error) {
+	if m.Args.OwnKeys {
+		return r, script.ErrRefused
+	}
+	redis := m.restorer.Redis
+	m.perKey, m.tombstoneWritten = true, true
+	if _, err := m.writeTombstone(m.Args.Keep, until); err != nil {
+		return r, errors.Join(script.ErrRefused, err)
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), redis.CapAtStop(until))
+	defer cancel()
+	if err := redis.RemoveTombstone(ctx, m.after); err != nil {
+		return r, errors.Join(script.ErrRefused, err)
+	}
+	m.Args.OwnKeys = true
+	return redis.Move(&m.Args, until)
+}
+
+// writeTombstone writes the old carrier's tombstone, saying that the hold may have moved, or
+// removes it with a keep of 0. A tombstone that says more stays.
+func (m *Move) writeTombstone(keep time.Duration, until time.Time) (written bool, err error) {
+	return m.restorer.Redis.WriteTombstone(m.Args.From, m.Args.Tombstone+event.PerhapsSuffix, keep, "", until)
+}
+
+// settleTombstones finishes the old carrier's tombstone after requests with one key a call. After a
+// move it overwrites any text, because watchers on other Leashes read it too. Otherwise it removes
+// its own text. What it cannot do soon expires by itself.
+func (m *Move) settleTombstones(moved bool, err error) {
+	r := m.restorer
+	switch {
+	case !m.perKey:
+	case moved:
+		ctx, cancel := context.WithTimeout(context.Background(), r.CorrectionTimeout())
+		defer cancel()
+		r.Redis.OverwriteTombstone(ctx, m.Args.From, m.Args.Tombstone, m.Args.Keep)
+	case m.tombstoneWritten && (err == nil || !m.Args.Unknown):
+		if _, err := m.writeTombstone(0, time.Now().Add(r.CorrectionTimeout())); err == nil {
+			m.tombstoneWritten = false
+		}
+	}
+}
+
+// Unlock lets other requests about the old hold begin. The outcome must be known, or the hold must
+// be over.
+func (m *Move) Unlock() {
+	if m.requestsLocked {
+		m.requestsLocked = false
+		m.old.UnlockRequests()
+	}
+}
