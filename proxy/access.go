@@ -148,9 +148,28 @@ func (s *session) pace(c *command.Command) (handled, ok bool) {
 	}
 	wait, refusal := s.limits.Pace()
 	if refusal != "" {
-		return true, s.delay(refusedPause, nil) && s.forbid(c, refusal)
+		return true, s.blocking().Delay(refusedPause, nil) && s.forbid(c, refusal)
 	}
-	return wait > 0 && !s.delay(wait, nil), false
+	return wait > 0 && !s.blocking().Delay(wait, nil), false
+}
+
+// awaitUnpaused waits until no CLIENT PAUSE delays the command. It delays only a command that Redis
+// or lockcmd would run, and none that would be refused. It returns false when the session ends
+// first. The command must then not run. c is nil for an unknown command.
+func (s *session) awaitUnpaused(c *command.Command, cmd resp.Command) bool {
+	if c == nil || !s.router.Authenticated() || !c.ArityOK(cmd.Args) {
+		return true
+	}
+	writes := c.MayPropagate() || c.Name == "exec" && s.tx.Propagates()
+	for {
+		p := s.server.pauses.Delaying(writes)
+		if p == nil {
+			return true
+		}
+		if !s.blocking().Delay(time.Until(p.Until), p.Changed) {
+			return false
+		}
+	}
 }
 
 // forbid answers a command with an error. A transaction then executes nothing. c is nil for a

@@ -120,7 +120,7 @@ func (o *owner) Unblock(withError bool) bool {
 // Pins implements clients.Client.
 func (o *owner) Pins() []*route.Pin {
 	if b := o.blocked.Load(); b != nil {
-		return b.pins
+		return b.Pins
 	}
 	return nil
 }

@@ -18,7 +18,7 @@
 //	package merge                         one reply of several nodes' replies
 //	packages masters, scripts, clients …  families of commands that need little of a session
 //	input.go, package client              what comes from the client and goes to it
-//	blocking.go, transaction.go           commands that need a connection of their own
+//	package blocking, transaction.go      commands that need a connection of their own
 //	subscribe.go, tracking.go             pub/sub and client-side caching
 //	package locks                         LOCK.*, SEM.*, LATCH.*: the way to package lockcmd
 //	ending.go, drain.go, session_check.go how sessions end

@@ -35,7 +35,7 @@ func (s *Server) drain() {
 	holders := s.holderCount()
 	s.log.Info("leash stops", "clients", s.sessionCount(), "holders", holders, "drain-timeout", timeout)
 	for _, one := range s.all() {
-		one.leaveIfDraining()
+		(*owner)(one).LeaveIfDraining()
 	}
 	s.awaitSessions(deadline)
 	if holders > 0 {
@@ -107,9 +107,9 @@ func (s *Server) isDraining() bool {
 	return s.draining
 }
 
-// leaveIfDraining calls leave if the server stops and the session has no holds. It reports whether
-// it did.
-func (s *session) leaveIfDraining() bool {
+// LeaveIfDraining implements blocking.Session.
+func (o *owner) LeaveIfDraining() bool {
+	s := (*session)(o)
 	if !s.server.isDraining() || s.isHolder() {
 		return false
 	}

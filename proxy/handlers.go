@@ -4,6 +4,7 @@ import (
 	"maps"
 	"strings"
 
+	"leash/proxy/blocking"
 	"leash/proxy/call"
 	"leash/proxy/command"
 	"leash/proxy/commandinfo"
@@ -28,7 +29,7 @@ var classHandlers = map[command.Class]handler{
 	command.Relayed:   onRouter((*route.Router).Relay),
 	command.AnyNode:   relayAny,
 	command.SplitUp:   split,
-	command.Pinned:    (*session).block,
+	command.Pinned:    onBlocking(blocking.Block),
 	command.Refused:   onRouter((*route.Router).Refuse),
 	command.LeashOnly: lock,
 }
@@ -67,6 +68,19 @@ func handlersOf(t command.Table) []handler {
 		}
 	}
 	return run
+}
+
+// blockingHandlers are the commands that block in ways of their own.
+func blockingHandlers() handlers {
+	all := handlers{}
+	for name, run := range blocking.Commands() {
+		all[name] = onBlocking(run)
+	}
+	return all
+}
+
+func onBlocking(run blocking.Run) handler {
+	return func(s *session, c *command.Command, cmd resp.Command) bool { return run(s.blocking(), c, cmd) }
 }
 
 // commandInfoHandlers are COMMAND and its subcommands.

@@ -9,7 +9,7 @@ import (
 
 // lock runs a lock command. c is nil for an unknown one.
 func lock(s *session, c *command.Command, cmd resp.Command) bool {
-	return s.locking().Run(c, cmd) && !s.leaveIfDraining()
+	return s.locking().Run(c, cmd) && !(*owner)(s).LeaveIfDraining()
 }
 
 // locking returns what the session has for its locks, and makes it if there is none. It may be

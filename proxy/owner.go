@@ -3,6 +3,8 @@ package proxy
 import (
 	"time"
 
+	"leash/lockcmd"
+	"leash/proxy/blocking"
 	"leash/proxy/call"
 	"leash/proxy/client"
 	"leash/proxy/links"
@@ -15,9 +17,10 @@ import (
 type owner session
 
 var (
-	_ client.Owner  = (*owner)(nil)
-	_ call.Session  = (*owner)(nil)
-	_ route.Session = (*owner)(nil)
+	_ client.Owner     = (*owner)(nil)
+	_ call.Session     = (*owner)(nil)
+	_ route.Session    = (*owner)(nil)
+	_ blocking.Session = (*owner)(nil)
 )
 
 // Go implements client.Owner and call.Session.
@@ -50,6 +53,18 @@ func (o *owner) MayReadReplicas() bool {
 
 // Cache implements route.Session.
 func (o *owner) Cache() route.Cache { return o.tracking.Load().Cache() }
+
+// AwaitQueued implements blocking.Session.
+func (o *owner) AwaitQueued() bool {
+	(*session)(o).updateDescription()
+	return o.tx.AwaitQueued()
+}
+
+// ReleasesLocks implements blocking.Session.
+func (o *owner) ReleasesLocks() bool {
+	s := (*session)(o)
+	return s.isHolder() && s.endOfLocks() == lockcmd.Release
+}
 
 // Replied implements call.Session.
 func (o *owner) Replied(n *links.Node, c *call.Call) { o.tracking.Load().Replied(n, c) }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"leash/internal/limits"
+	"leash/proxy/blocking"
 	"leash/proxy/call"
 	"leash/proxy/client"
 	"leash/proxy/command"
@@ -47,7 +48,7 @@ type session struct {
 	ctx  context.Context // done when the session has ended or is ended from outside
 	stop context.CancelFunc
 
-	blocked    atomic.Pointer[blocked]                // the command that blocks in Redis
+	blocked    atomic.Pointer[blocking.Wait]          // what the session waits for; nil while it does not
 	tracking   atomic.Pointer[tracking.Client]        // client-side caching; nil until used
 	monitoring atomic.Pointer[monitor]                // MONITOR is on
 	subscriber atomic.Pointer[subscribers.Subscriber] // nil until used
@@ -57,7 +58,7 @@ type session struct {
 	limits *limits.Client // nil: the server limits neither users nor addresses
 
 	locks atomic.Pointer[locks.Client] // nil until used
-	move  atomic.Bool                  // the client has asked to be told of a stop, so that it can move before
+	move  atomic.Bool                  // the client wants to know of a stop before
 	end   ending.Ending
 
 	// mu guards the fields below, and a part of end. Never held across I/O.
@@ -105,6 +106,14 @@ func (s *session) live() {
 // entry is what lets the client in.
 func (s *session) entry() entry.Client {
 	return entry.Client{Server: &s.server.entries, Conn: s.conn, End: &s.end, Login: s.login(), Read: s.read}
+}
+
+// blocking is what makes the session wait.
+func (s *session) blocking() blocking.Client {
+	return blocking.Client{
+		Session: (*owner)(s), Conn: s.conn, End: &s.end, Router: &s.router, Calls: &s.calls, Limits: s.limits,
+		Tracking: &s.tracking, Up: s.server.up, Now: &s.blocked,
+	}
 }
 
 func (s *session) serve() {
