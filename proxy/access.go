@@ -7,6 +7,7 @@ import (
 
 	"leash/proxy/command"
 	"leash/proxy/resp"
+	"leash/proxy/subscribers"
 	"leash/proxy/transaction"
 )
 
@@ -72,6 +73,49 @@ func (p *permissions) refusal(user string, c *command.Command) string {
 		return ""
 	}
 	return "NOPERM this user has no permissions to run the '" + c.Name + "' command: " + why
+}
+
+// modes are the states of a session in which commands are handled differently. Only the loop's
+// goroutine uses them.
+type modes uint8
+
+const (
+	modeSkip  modes = 1 << iota // CLIENT REPLY SKIP: the next command is not answered
+	modeMulti                   // between MULTI and EXEC
+	// In RESP2, few commands are allowed, because a client could not distinguish replies from
+	// messages.
+	modeSubscribed
+	modeRestricted // Leash refuses commands that Redis may permit (see restricted)
+)
+
+// inMode handles a command according to the session's modes. c is nil for a command in no table.
+// handled is false if the modes do not concern the command. ok is false when the session ends.
+func (s *session) inMode(c *command.Command, cmd resp.Command) (handled, ok bool) {
+	if s.modes&modeSkip != 0 {
+		s.modes &^= modeSkip
+		return true, s.calls.MuteOnce(func() bool { return s.dispatch(cmd) && s.tx.AwaitQueued() })
+	}
+	if s.modes&modeRestricted != 0 {
+		if handled, ok := s.restricted(c, cmd); handled {
+			return true, ok
+		}
+	}
+	switch {
+	case s.modes&modeMulti != 0:
+		return true, s.queue(c, cmd)
+	case s.modes&modeSubscribed == 0:
+		return false, true
+	}
+	refusal := subscribers.Refusal(c, cmd)
+	switch {
+	case refusal == "":
+		return false, true
+	case !s.router.Ready(c, cmd):
+		return true, true
+	case c.Name == "exec":
+		s.tx.End() // an EXEC that is refused ends WATCH too
+	}
+	return true, s.fail(refusal)
 }
 
 // refreshAccess applies what changes when the session gets another user: Redis's tighter limits

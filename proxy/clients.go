@@ -9,6 +9,7 @@ import (
 	"leash/proxy/clients"
 	"leash/proxy/command"
 	"leash/proxy/ending"
+	"leash/proxy/operators"
 	"leash/proxy/resp"
 	"leash/proxy/route"
 )
@@ -17,7 +18,7 @@ import (
 func clientHandlers() handlers {
 	all := handlers{
 		"CLIENT|NO-TOUCH": noTouch,
-		"CLIENT|REPLY":    (*session).clientReply,
+		"CLIENT|REPLY":    clientReply,
 		"CLIENT|SETINFO": func(s *session, c *command.Command, cmd resp.Command) bool {
 			return clients.SetInfo(s.caller(), c, cmd)
 		},
@@ -44,6 +45,29 @@ func noTouch(s *session, c *command.Command, cmd resp.Command) bool {
 		return s.ok()
 	}
 	return s.router.Refuse(c, cmd)
+}
+
+// clientReply answers CLIENT REPLY ON | OFF | SKIP
+// (https://redis.io/docs/latest/commands/client-reply/). Leash does not send it to Redis. It
+// discards the replies itself. Messages of channels are still sent.
+func clientReply(s *session, c *command.Command, cmd resp.Command) bool {
+	if !s.router.Ready(c, cmd) {
+		return true
+	}
+	switch mode := cmd.Args[2]; {
+	case resp.IsWord(mode, "ON"):
+		s.calls.Unmute()
+		return s.ok()
+	case resp.IsWord(mode, "OFF"):
+		s.calls.Mute()
+		return true
+	case resp.IsWord(mode, "SKIP"):
+		if !s.calls.MutedUntilUnmute() {
+			s.modes |= modeSkip
+		}
+		return true
+	}
+	return s.fail(command.SyntaxError)
 }
 
 // sortedSessions returns all sessions, oldest first.
@@ -187,4 +211,47 @@ func (s *session) updateDescription() {
 		s.activity.queued.Store(s.tx.Len())
 		s.activity.queuedBytes.Store(s.tx.Size())
 	}
+}
+
+// SearchClients lists clients whose address, name, user, library or last command contains the text:
+// count of them at most, after the first ones. The oldest comes first. found is how many fit in
+// all. It visits every client, and does not block. Safe for concurrent use.
+func (s *Server) SearchClients(text string, first, count int) (found int, shown []clients.View) {
+	return s.FindClients(func(v *clients.View) bool { return v.Contains(text) }, first, count)
+}
+
+// FindClients is SearchClients for the clients that fit.
+func (s *Server) FindClients(fits func(*clients.View) bool, first, count int) (found int, shown []clients.View) {
+	for _, one := range s.sortedSessions() {
+		v := clients.ViewOf((*owner)(one).Describe())
+		if !fits(&v) {
+			continue
+		}
+		if found >= first && len(shown) < count {
+			v.Holds = one.locks.Load().Holds()
+			shown = append(shown, v)
+		}
+		found++
+	}
+	return found, shown
+}
+
+// KillClient ends the connection of a client, like CLIENT KILL ID. Its locks expire (rule R28). It
+// returns false if there is no such client. It does not block.
+func (s *Server) KillClient(id int64) bool {
+	one := s.sessionOf(id)
+	return one != nil && (*owner)(one).Kill()
+}
+
+// Waiters are the clients whose lock command waits, the oldest client first. It visits every
+// client, and does not block. Safe for concurrent use.
+func (s *Server) Waiters() (all []operators.Waiter) {
+	for _, one := range s.sortedSessions() {
+		if c := one.locks.Load().Carrier(); c != nil {
+			if v, ok := c.Waiting(); ok {
+				all = append(all, operators.Waiter{Client: one.clientName(), ClientID: one.id, WaiterView: v})
+			}
+		}
+	}
+	return all
 }

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"leash/proxy/client"
 	"leash/proxy/cluster"
 	"leash/proxy/command"
 	"leash/proxy/resp"
@@ -23,7 +24,8 @@ func clusterHandlers() handlers {
 	}
 	for name, run := range cluster.Commands() {
 		all["CLUSTER|"+name] = onCluster(func(s *session, _ *command.Command, cmd resp.Command) bool {
-			return run(cluster.View{Addr: s.announcedAddr(), Router: &s.router, Topology: s.server.up.Topology()}, cmd)
+			addr := s.server.announcedAddr(s.conn)
+			return run(cluster.View{Addr: addr, Router: &s.router, Topology: s.server.up.Topology()}, cmd)
 		})
 	}
 	return all
@@ -42,15 +44,15 @@ func onCluster(run handler) handler {
 	}
 }
 
-// announcedAddr returns the address that Leash announces to this session's client. It is
-// Config.Announce. If that is not set, it is the address that the client connected to. A client of
-// a unix socket gets the address of the first TCP listener.
-func (s *session) announcedAddr() cluster.Addr {
-	if s.server.announce != (cluster.Addr{}) {
-		return s.server.announce
+// announcedAddr returns the address that Leash announces to a client. It is Config.Announce. If
+// that is not set, it is the address that the client connected to. A client of a unix socket gets
+// the address of the first TCP listener.
+func (s *Server) announcedAddr(c *client.Conn) cluster.Addr {
+	if s.announce != (cluster.Addr{}) {
+		return s.announce
 	}
-	if own := cluster.AddrOf(s.conn.LocalAddr()); own != (cluster.Addr{}) {
+	if own := cluster.AddrOf(c.LocalAddr()); own != (cluster.Addr{}) {
 		return own
 	}
-	return s.server.firstTCPAddr
+	return s.firstTCPAddr
 }

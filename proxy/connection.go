@@ -14,25 +14,21 @@ import (
 // connectionHandlers are the commands about the connection itself.
 func connectionHandlers() handlers {
 	return handlers{
-		"PING":   (*session).ping,
-		"ECHO":   (*session).echo,
-		"QUIT":   (*session).quit,
-		"RESET":  (*session).reset,
+		"PING":   ping,
+		"ECHO":   echo,
+		"QUIT":   quit,
+		"RESET":  reset,
 		"HELLO":  onLogin(login.Hello),
 		"AUTH":   onLogin(login.Auth),
 		"SELECT": onLogin(login.Select),
 
-		"CLIENT|MAINT_NOTIFICATIONS": (*session).maintNotifications,
+		"CLIENT|MAINT_NOTIFICATIONS": maintNotifications,
 	}
 }
 
 // onLogin makes a handler of a command by which a client says who it is.
 func onLogin(run func(login.Caller, *command.Command, resp.Command) bool) handler {
 	return func(s *session, c *command.Command, cmd resp.Command) bool { return run(s.login(), c, cmd) }
-}
-
-func (s *session) login() login.Caller {
-	return login.Caller{Session: (*owner)(s), Router: &s.router, Up: s.server.up}
 }
 
 var _ login.Session = (*owner)(nil)
@@ -46,7 +42,7 @@ func (o *owner) ChangeLane(lane dial.Lane) { (*session)(o).changeLane(lane) }
 // SetName implements login.Session.
 func (o *owner) SetName(name string) { clients.Rename(o, name) }
 
-func (s *session) ping(c *command.Command, cmd resp.Command) bool {
+func ping(s *session, c *command.Command, cmd resp.Command) bool {
 	switch {
 	case !s.router.Ready(c, cmd):
 		return true
@@ -62,7 +58,7 @@ func (s *session) ping(c *command.Command, cmd resp.Command) bool {
 	return s.answer(s.scratch)
 }
 
-func (s *session) echo(c *command.Command, cmd resp.Command) bool {
+func echo(s *session, c *command.Command, cmd resp.Command) bool {
 	if !s.router.Ready(c, cmd) {
 		return true
 	}
@@ -70,16 +66,14 @@ func (s *session) echo(c *command.Command, cmd resp.Command) bool {
 	return s.answer(s.scratch)
 }
 
-func (s *session) ok() bool { return s.answer([]byte(resp.OK)) }
-
-func (s *session) quit(*command.Command, resp.Command) bool {
+func quit(s *session, _ *command.Command, _ resp.Command) bool {
 	s.ok()
 	s.end.Set(ending.Quit)
 	return false
 }
 
 // reset puts the session into the state of a new one. It releases the session's locks.
-func (s *session) reset(c *command.Command, cmd resp.Command) bool {
+func reset(s *session, c *command.Command, cmd resp.Command) bool {
 	if !c.ArityOK(cmd.Args) {
 		return s.router.WrongArity(c)
 	}
@@ -92,7 +86,7 @@ func (s *session) reset(c *command.Command, cmd resp.Command) bool {
 	s.endMonitor()
 	s.locks.Load().Close(lockcmd.Release)
 	(*owner)(s).SetName("")
-	s.unmuteBehind()
+	s.calls.UnmuteLater()
 	s.move.Store(false)
 	s.activity.noEvict.Store(false)
 	s.subscriber.Load().Drop()

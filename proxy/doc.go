@@ -19,7 +19,8 @@
 //	packages masters, scripts, clients …  families of commands that need little of a session
 //	input.go, package client              what comes from the client and goes to it
 //	package blocking, transaction.go      commands that need a connection of their own
-//	subscribe.go, tracking.go             pub/sub and client-side caching
+//	pushes.go                             pub/sub, client-side caching, MONITOR
+//	access.go                             what a client may do; MULTI and other modes
 //	package locks                         LOCK.*, SEM.*, LATCH.*: the way to package lockcmd
 //	ending.go, drain.go, session_check.go how sessions end
 //

@@ -15,6 +15,7 @@ import (
 	"leash/proxy/resp"
 	"leash/proxy/route"
 	"leash/proxy/scripts"
+	"leash/proxy/slowlog"
 	"leash/proxy/subscribers"
 )
 
@@ -166,6 +167,25 @@ func onRouter(run masters.Run) handler {
 
 // everyMaster is the handler of a command that runs on every master.
 func everyMaster(m merge.Func) handler { return onRouter(masters.Every(m)) }
+
+// slowlogHandlers are the commands for the log of slow commands.
+func slowlogHandlers() handlers {
+	return handlers{
+		"SLOWLOG|GET":   slowlogGet,
+		"SLOWLOG|LEN":   everyMaster(merge.Sum),
+		"SLOWLOG|RESET": everyMaster(merge.First),
+	}
+}
+
+// slowlogGet answers SLOWLOG GET [count] with the newest entries of all masters. Each master
+// numbers its entries itself.
+func slowlogGet(s *session, c *command.Command, cmd resp.Command) bool {
+	limit := int64(slowlog.Listed)
+	if len(cmd.Args) > 2 {
+		limit, _ = resp.ParseInt(cmd.Args[2]) // Redis reports what is wrong
+	}
+	return everyMaster(merge.Slowlog(limit))(s, c, cmd)
+}
 
 // scanKeys runs SCAN, on a cluster over all masters.
 func scanKeys(s *session, c *command.Command, cmd resp.Command) bool {

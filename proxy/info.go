@@ -24,7 +24,7 @@ var _ info.Leash = (*owner)(nil)
 
 // Own implements info.Leash. The fields describe clients and the address.
 func (o *owner) Own() map[string]string {
-	s, a := o.server, (*session)(o).announcedAddr()
+	s, a := o.server, o.server.announcedAddr(o.conn)
 	return map[string]string{
 		"tcp_port":                   strconv.Itoa(a.Port),
 		"connected_clients":          strconv.Itoa(s.sessionCount()),

@@ -125,15 +125,3 @@ func (o *owner) Overdue() {
 		carrier.EndOverdue()
 	}
 }
-
-// backlog returns how many bytes of output wait and for how long the socket has taken none. over
-// means that the session has ended and only waits for the socket.
-func (s *session) backlog(now time.Time) (size int, stalled time.Duration, over bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if since := s.out.StalledSinceLocked(); !since.IsZero() {
-		stalled = now.Sub(since)
-	}
-	_, size = s.calls.SizesLocked()
-	return size, stalled, s.end.IsOverLocked()
-}

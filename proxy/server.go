@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,7 +12,6 @@ import (
 
 	"leash/internal/guard"
 	"leash/internal/limits"
-	"leash/internal/tlsfiles"
 	"leash/lockcmd"
 	"leash/proxy/call"
 	"leash/proxy/client"
@@ -22,6 +20,7 @@ import (
 	"leash/proxy/command"
 	"leash/proxy/dial"
 	"leash/proxy/entry"
+	"leash/proxy/links"
 	"leash/proxy/locks"
 	"leash/proxy/operators"
 	"leash/proxy/pubsub"
@@ -32,49 +31,6 @@ import (
 	"leash/proxy/subscribers"
 	"leash/proxy/upstream"
 )
-
-// Config configures a Server. It is not changed after New; Server.Settings has the present values
-// of what Change replaces.
-type Config struct {
-	Listen     []string // host:port or unix:/path; at least one
-	MaxClients int      // if zero, 10,000
-	// bytes of one argument; if zero, 512 MiB; never above Redis's own limit
-	MaxBulk int64
-	MaxArgs int // arguments of one command; if zero, 1,048,576
-	// bytes of output that may wait for a client that does not read; if zero, 256 MiB
-	MaxClientOutput int64
-	PeerTimeout     time.Duration // silence after which a peer with locks is dead; if zero, 11 s
-	DrainTimeout    time.Duration // how long a stop waits for holders; if zero, not at all
-	OnDisconnect    string        // auto (also if empty), release or expire: rule R28
-	ProxyProtocol   bool          // TCP connections begin with the PROXY protocol header of a balancer
-	HeaderTimeout   time.Duration // how long to wait for that header and a TLS handshake; if zero, 10 s
-	TrustClients    bool          // clients start as the upstream user
-	RequireAuth     bool          // clients must authenticate, also if Redis serves them without
-	ProtectedMode   bool          // refuse clients of other machines that need no password
-	Deny            []string      // commands that nobody may run, as Table.Select takes them
-	AllowAdmin      []string      // users who may run commands of category @admin; empty: all may
-	UserLimits      limits.Limits // of each user; zero: none
-	MaxMemory       int64         // bytes that the process may use; if zero, without a limit
-	AddressClients  int           // connections of one address; if zero, as many as MaxClients
-	AcceptRate      int           // new connections a second; if zero, without a limit
-	LoginTime       time.Duration // how long a client may take to authenticate; if zero, for ever
-	IdleTime        time.Duration // how long a client may be idle; if zero, for ever
-	SlowerThan      time.Duration // from which time on LEASH SLOWLOG keeps a command; if zero, 10 ms; negative: never
-	SlowLength      int           // how many commands it keeps; if zero, 128
-	Version         string        // Leash's version, for INFO
-	// host:port that Leash shows to cluster clients; if empty, the address that they connected to
-	Announce string
-	// UserOf returns the ACL user whom a client's certificate names, and the password for Redis. It
-	// does not block. nil: certificates name no users.
-	UserOf func(tls.ConnectionState) (user, password string, ok bool)
-	// Certificates are those that INFO tells about.
-	Certificates []*tlsfiles.Source
-	Process      operators.ProcessSettings // for LEASH CONFIG; if nil, there are no settings
-	// MaintNotifications lets clients ask to be told of a stop; without it, that is refused.
-	MaintNotifications bool
-	// Stop makes Serve's ctx end, for LEASH DRAIN. It does not block. nil: the command is refused.
-	Stop func()
-}
 
 // Server serves clients. Make one with New and run it once with Serve.
 type Server struct {
@@ -167,28 +123,6 @@ func New(cfg Config, up *upstream.Upstream, service *lockcmd.Service, exchange *
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	up.OnRefused(s.refuseLane)
 	return s, nil
-}
-
-func (c Config) withDefaults() Config {
-	setDefault(&c.MaxClients, 10000)
-	setDefault(&c.MaxBulk, 512<<20)
-	setDefault(&c.MaxArgs, 1<<20)
-	setDefault(&c.MaxClientOutput, 256<<20)
-	setDefault(&c.PeerTimeout, 11*time.Second)
-	setDefault(&c.HeaderTimeout, 10*time.Second)
-	setDefault(&c.SlowerThan, 10*time.Millisecond)
-	setDefault(&c.SlowLength, 128)
-	if c.Process == nil {
-		c.Process = operators.NoSettings{}
-	}
-	return c
-}
-
-func setDefault[T comparable](v *T, d T) {
-	var zero T
-	if *v == zero {
-		*v = d
-	}
 }
 
 // Serve serves clients on the listeners until ctx is done. Then it drains (see drain) and returns
@@ -324,6 +258,9 @@ func (s *Server) sessionCount() int {
 	defer s.mu.Unlock()
 	return len(s.sessions)
 }
+
+// Nodes shows the nodes of Redis. It visits every link, and does not block.
+func (s *Server) Nodes() []links.NodeView { return s.up.NodeViews() }
 
 func (s *Server) uptime() time.Duration { return time.Since(s.started) }
 

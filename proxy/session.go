@@ -15,6 +15,7 @@ import (
 	"leash/proxy/ending"
 	"leash/proxy/entry"
 	"leash/proxy/locks"
+	"leash/proxy/login"
 	"leash/proxy/resp"
 	"leash/proxy/route"
 	"leash/proxy/subscribers"
@@ -37,13 +38,12 @@ type session struct {
 	id     int64
 
 	// Used by the loop's goroutine only.
-	input    input
-	router   route.Router
-	scratch  []byte                   // buffer for replies that Leash makes
-	tx       *transaction.Transaction // from MULTI or WATCH on; otherwise nil
-	modes    modes                    // the states in which commands are treated differently
-	counts   commandCounts            // of commands since the last read
-	replyOff bool                     // the client gets no replies of later commands either
+	input   input
+	router  route.Router
+	scratch []byte                   // buffer for replies that Leash makes
+	tx      *transaction.Transaction // from MULTI or WATCH on; otherwise nil
+	modes   modes                    // the states in which commands are treated differently
+	counts  commandCounts            // of commands since the last read
 
 	ctx  context.Context // done when the session has ended or is ended from outside
 	stop context.CancelFunc
@@ -106,6 +106,10 @@ func (s *session) live() {
 // entry is what lets the client in.
 func (s *session) entry() entry.Client {
 	return entry.Client{Server: &s.server.entries, Conn: s.conn, End: &s.end, Login: s.login(), Read: s.read}
+}
+
+func (s *session) login() login.Caller {
+	return login.Caller{Session: (*owner)(s), Router: &s.router, Up: s.server.up}
 }
 
 // blocking is what makes the session wait.
@@ -216,3 +220,6 @@ func (s *session) fail(message string) bool {
 	s.scratch = resp.AppendError(s.scratch[:0], message)
 	return s.answer(s.scratch)
 }
+
+// ok answers with OK.
+func (s *session) ok() bool { return s.answer([]byte(resp.OK)) }

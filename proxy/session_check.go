@@ -112,6 +112,18 @@ func (s *Server) limitOutputOfUsers() {
 	}
 }
 
+// backlog returns how many bytes of output wait and for how long the socket has taken none. over
+// means that the session has ended and only waits for the socket.
+func (s *session) backlog(now time.Time) (size int, stalled time.Duration, over bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if since := s.out.StalledSinceLocked(); !since.IsZero() {
+		stalled = now.Sub(since)
+	}
+	_, size = s.calls.SizesLocked()
+	return size, stalled, s.end.IsOverLocked()
+}
+
 // overstays returns the reason for which a client must go that has not authenticated in time, or
 // has been idle for too long. It is empty if it may stay.
 func (s *session) overstays(now time.Time) string {

@@ -99,9 +99,9 @@ func (s *session) queue(c *command.Command, cmd resp.Command) bool {
 	switch {
 	case c == nil:
 	case c.Name == "quit":
-		return s.tx.AwaitQueued() && s.quit(c, cmd)
+		return s.tx.AwaitQueued() && quit(s, c, cmd)
 	case c.Name == "reset" && len(cmd.Args) == 1:
-		return s.tx.AwaitQueued() && s.reset(c, cmd)
+		return s.tx.AwaitQueued() && reset(s, c, cmd)
 	}
 	return s.tx.Take(c, cmd)
 }

@@ -19,6 +19,7 @@ type Queue struct {
 	ID int64 // of the session, for the log
 	// Muted is set while the client does not get the replies to new calls. It belongs to the loop.
 	Muted bool
+	off   bool // Mute has set Muted, and Unmute has not been called since; belongs to the loop
 	// Class is that of the running command, which the session counts. It belongs to the loop.
 	Class uint8
 	// Arrived is when the running command was read from the client, by links.Now. It belongs to

@@ -1,0 +1,210 @@
+package proxy
+
+import (
+	"bytes"
+	"sync/atomic"
+
+	"leash/internal/limits"
+	"leash/proxy/call"
+	"leash/proxy/command"
+	"leash/proxy/links"
+	"leash/proxy/resp"
+	"leash/proxy/subscribers"
+	"leash/proxy/tracking"
+)
+
+// subscriptionHandlers are the commands that begin and end subscriptions, and those that publish.
+func subscriptionHandlers() handlers {
+	all := handlers{
+		"PUBLISH": func(s *session, _ *command.Command, cmd resp.Command) bool {
+			return subscribers.Publish(&s.router, s.server.exchange, s.input.keep, cmd)
+		},
+		"SPUBLISH": func(s *session, c *command.Command, cmd resp.Command) bool {
+			return subscribers.PublishSharded(&s.router, s.server.exchange, s.input.keep, c, cmd)
+		},
+	}
+	for name, run := range subscribers.Changes() {
+		all[name] = func(s *session, c *command.Command, cmd resp.Command) bool { return run(s.subscribing(), c, cmd) }
+	}
+	return all
+}
+
+// subscribing returns the session's subscriber, and makes it if there is none. It may be called
+// from any goroutine.
+func (s *session) subscribing() *subscribers.Subscriber {
+	if one := s.subscriber.Load(); one != nil {
+		return one
+	}
+	s.subscriber.CompareAndSwap(nil, subscribers.New(subscribers.Config{
+		Session: (*owner)(s), Context: s.ctx, Exchange: s.server.exchange, Limits: &s.server.subscriberLimits,
+		Router: &s.router, Calls: &s.calls, Out: &s.out, Mu: &s.mu,
+	}))
+	return s.subscriber.Load()
+}
+
+var _ subscribers.Session = (*owner)(nil)
+
+// Room implements subscribers.Session.
+func (o *owner) Room(more int) (refusal string) { return o.limits.Room(limits.Subscriptions, more) }
+
+// Count implements subscribers.Session. It begins or ends RESP2 subscribe mode.
+func (o *owner) Count(subscriptions int) {
+	o.modes &^= modeSubscribed
+	if subscriptions > 0 && !o.router.Lane.RESP3 {
+		o.modes |= modeSubscribed
+	}
+	o.limits.Recount(limits.Subscriptions, subscriptions)
+}
+
+// EndSlow implements subscribers.Session.
+func (o *owner) EndSlow() {
+	o.server.stats.subscriberLimit.Add(1)
+	o.server.log.Warn("subscriber does not read its messages, closing it", "session", o.id, "client",
+		o.conn.RemoteAddr())
+	o.End("output limit of subscribers")
+}
+
+// trackingHandlers are the commands of client-side caching.
+func trackingHandlers() handlers {
+	return handlers{
+		"CLIENT|TRACKING":     onTracking((*tracking.Client).Set),
+		"CLIENT|CACHING":      onTracking((*tracking.Client).Prefix),
+		"CLIENT|GETREDIR":     onTracking((*tracking.Client).Target),
+		"CLIENT|TRACKINGINFO": onTracking((*tracking.Client).Info),
+	}
+}
+
+// onTracking is the handler of a command that answers something about client-side caching.
+func onTracking(answer func(*tracking.Client, resp.Command) (reply []byte, ok bool)) handler {
+	return func(s *session, c *command.Command, cmd resp.Command) bool {
+		if !s.router.Ready(c, cmd) {
+			return true
+		}
+		reply, ok := answer(s.caching(), cmd)
+		return ok && s.answer(reply)
+	}
+}
+
+// caching returns the session's client-side caching, and makes it if there is none. It may be
+// called from any goroutine.
+func (s *session) caching() *tracking.Client {
+	if t := s.tracking.Load(); t != nil {
+		return t
+	}
+	s.tracking.CompareAndSwap(nil, tracking.New(s.id, (*owner)(s), s.server.up, &s.router, &s.calls, &s.mu))
+	return s.tracking.Load()
+}
+
+var _ tracking.Session = (*owner)(nil)
+
+// Caching implements tracking.Session.
+func (o *owner) Caching(id int64) *tracking.Client {
+	if one := o.server.sessionOf(id); one != nil {
+		return one.caching()
+	}
+	return nil
+}
+
+// Ended implements tracking.Session.
+func (o *owner) Ended() bool { return o.end.Ended() }
+
+// Tell implements tracking.Session.
+func (o *owner) Tell(frame []byte) links.Flusher {
+	if !o.Subscribed() {
+		return nil // Redis drops it too
+	}
+	return o.subscriber.Load().Message(frame)
+}
+
+// Keeps implements tracking.Session.
+func (o *owner) Keeps(l *links.Link) bool { return o.tx.Keep(l) }
+
+// monitorHandlers is the specification of MONITOR.
+func monitorHandlers() handlers {
+	return handlers{"MONITOR": startMonitor}
+}
+
+// monitor has the connections on which Redis reports the commands that it executes.
+type monitor struct {
+	session *session
+	links   []*links.Link // used by the session's loop only
+	done    func()        // gives back what the user's limits count
+	begun   atomic.Bool   // the client has got the OK; earlier lines are dropped
+}
+
+// startMonitor runs MONITOR (https://redis.io/docs/latest/commands/monitor/) on a connection to every
+// master. It lasts until RESET or the end of the session. When one of the connections ends, Leash
+// closes the session, because the client would miss lines.
+func startMonitor(s *session, c *command.Command, cmd resp.Command) bool {
+	switch {
+	case !s.router.Ready(c, cmd):
+		return true
+	case !s.router.AdoptTopology() || !s.router.Barrier():
+		return false
+	case s.monitoring.Load() != nil:
+		return true // Redis does not answer either
+	case len(s.router.Topology().Masters()) == 0:
+		return s.fail(call.ErrorUnserved)
+	}
+	done, refusal := s.limits.Take(limits.Blocked)
+	if refusal != "" {
+		return s.fail(refusal)
+	}
+	m := &monitor{session: s, done: done}
+	s.monitoring.Store(m)
+	if refusal := m.start(cmd.Raw); refusal != nil {
+		s.endMonitor()
+		return s.answer(refusal)
+	}
+	ok := s.ok()
+	m.begun.Store(true)
+	for _, l := range m.links {
+		if l.Ended() {
+			m.line(nil)
+		}
+	}
+	return ok
+}
+
+// start sends MONITOR to every master. It returns an error reply if one does not accept it.
+func (m *monitor) start(request []byte) (refusal []byte) {
+	request = bytes.Clone(request)
+	for _, n := range m.session.router.Topology().Masters() {
+		l := n.Pin(m.session.router.Lane, m.line)
+		m.links = append(m.links, l)
+		switch a := m.session.router.Gather(l, request)[0]; {
+		case a.Missing:
+			refusal = resp.AppendError(nil, call.NotSent(a.Cause))
+		case a.IsError():
+			refusal = a.Bytes
+		}
+	}
+	return refusal
+}
+
+// line passes on a line. A nil line means that the connection to a node has ended.
+func (m *monitor) line(line []byte) {
+	if !m.begun.Load() {
+		return
+	}
+	if line == nil {
+		m.session.kill("monitored connection lost", false)
+		return
+	}
+	if f := m.session.calls.Deliver(line); f != nil {
+		f.Flush()
+	}
+}
+
+// endMonitor ends MONITOR, if it runs.
+func (s *session) endMonitor() {
+	m := s.monitoring.Swap(nil)
+	if m == nil {
+		return
+	}
+	m.begun.Store(false)
+	m.done()
+	for _, l := range m.links {
+		l.Unpin(false)
+	}
+}
