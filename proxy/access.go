@@ -115,7 +115,7 @@ func (s *session) inMode(c *command.Command, cmd resp.Command) (handled, ok bool
 	case c.Name == "exec":
 		s.tx.End() // an EXEC that is refused ends WATCH too
 	}
-	return true, s.fail(refusal)
+	return true, s.router.Fail(refusal)
 }
 
 // refreshAccess applies what changes when the session gets another user: Redis's tighter limits
@@ -167,7 +167,7 @@ func (s *session) restricted(c *command.Command, cmd resp.Command) (handled, ok 
 func (s *session) enterLimits() bool {
 	if !s.limits.AdmitFrom(s.conn.RemoteAddr()) {
 		s.end.Refuse(addressLimit)
-		s.fail(msgTooMany)
+		s.router.Fail(msgTooMany)
 		return false
 	}
 	return !s.router.Authenticated() || s.admit()
@@ -179,7 +179,7 @@ func (s *session) admit() bool {
 	refusal := s.limits.Admit(s.router.Lane.User)
 	if refusal != "" {
 		s.end.Refuse(userLimit)
-		s.fail(refusal)
+		s.router.Fail(refusal)
 	}
 	return refusal == ""
 }
@@ -226,7 +226,7 @@ func (s *session) forbid(c *command.Command, refusal string) bool {
 	if inMulti {
 		return s.tx.Refuse(isExec, refusal)
 	}
-	return s.fail(refusal)
+	return s.router.Fail(refusal)
 }
 
 // demandAuth answers a command of a client that has not authenticated. It makes the checks first
@@ -234,13 +234,13 @@ func (s *session) forbid(c *command.Command, refusal string) bool {
 func (s *session) demandAuth(c *command.Command, cmd resp.Command) bool {
 	switch {
 	case c.Subs != nil && len(cmd.Args) > 1:
-		return s.fail(command.UnknownSub(c, cmd.Args[1]))
+		return s.router.Fail(command.UnknownSub(c, cmd.Args[1]))
 	case !c.ArityOK(cmd.Args) && c.Name == "exec":
-		return s.fail(transaction.ExecArity)
+		return s.router.Fail(transaction.ExecArity)
 	case !c.ArityOK(cmd.Args):
 		return s.router.WrongArity(c)
 	case c.Name == "exec":
-		return s.fail(command.ExecRefused(command.NoAuth))
+		return s.router.Fail(command.ExecRefused(command.NoAuth))
 	}
-	return s.fail(command.NoAuth)
+	return s.router.Fail(command.NoAuth)
 }

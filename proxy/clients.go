@@ -42,7 +42,7 @@ func (s *session) caller() clients.Caller {
 // noTouch answers CLIENT NO-TOUCH OFF and refuses ON.
 func noTouch(s *session, c *command.Command, cmd resp.Command) bool {
 	if len(cmd.Args) == 3 && s.router.Authenticated() && resp.IsWord(cmd.Args[2], "OFF") {
-		return s.ok()
+		return s.router.OK()
 	}
 	return s.router.Refuse(c, cmd)
 }
@@ -57,7 +57,7 @@ func clientReply(s *session, c *command.Command, cmd resp.Command) bool {
 	switch mode := cmd.Args[2]; {
 	case resp.IsWord(mode, "ON"):
 		s.calls.Unmute()
-		return s.ok()
+		return s.router.OK()
 	case resp.IsWord(mode, "OFF"):
 		s.calls.Mute()
 		return true
@@ -67,7 +67,7 @@ func clientReply(s *session, c *command.Command, cmd resp.Command) bool {
 		}
 		return true
 	}
-	return s.fail(command.SyntaxError)
+	return s.router.Fail(command.SyntaxError)
 }
 
 // sortedSessions returns all sessions, oldest first.

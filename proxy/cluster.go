@@ -13,7 +13,7 @@ const msgNoCluster = "ERR This instance has cluster support disabled"
 // clusterHandlers show Leash as one node that owns every slot. In front of a single Redis, they
 // answer with the error of a Redis that is not in a cluster.
 func clusterHandlers() handlers {
-	okay := onCluster(func(s *session, _ *command.Command, _ resp.Command) bool { return s.ok() })
+	okay := onCluster(func(s *session, _ *command.Command, _ resp.Command) bool { return s.router.OK() })
 	all := handlers{"READONLY": okay, "READWRITE": okay, "ASKING": okay}
 	for _, name := range []string{
 		"ADDSLOTS", "ADDSLOTSRANGE", "BUMPEPOCH", "DELSLOTS", "DELSLOTSRANGE", "FAILOVER", "FLUSHSLOTS", "FORGET",
@@ -38,7 +38,7 @@ func onCluster(run handler) handler {
 		case !s.router.Ready(c, cmd):
 			return true
 		case !s.server.up.Topology().Cluster():
-			return s.fail(msgNoCluster)
+			return s.router.Fail(msgNoCluster)
 		}
 		return run(s, c, cmd)
 	}

@@ -49,13 +49,13 @@ func ping(s *session, c *command.Command, cmd resp.Command) bool {
 	case len(cmd.Args) > 2:
 		return s.router.WrongArity(c)
 	case s.modes&modeSubscribed != 0:
-		return s.answer(subscribers.Pong(cmd.Args))
+		return s.router.Answer(subscribers.Pong(cmd.Args))
 	case len(cmd.Args) == 2:
 		s.scratch = resp.AppendBulk(s.scratch[:0], cmd.Args[1])
 	default:
 		s.scratch = append(s.scratch[:0], resp.Pong...)
 	}
-	return s.answer(s.scratch)
+	return s.router.Answer(s.scratch)
 }
 
 func echo(s *session, c *command.Command, cmd resp.Command) bool {
@@ -63,11 +63,11 @@ func echo(s *session, c *command.Command, cmd resp.Command) bool {
 		return true
 	}
 	s.scratch = resp.AppendBulk(s.scratch[:0], cmd.Args[1])
-	return s.answer(s.scratch)
+	return s.router.Answer(s.scratch)
 }
 
 func quit(s *session, _ *command.Command, _ resp.Command) bool {
-	s.ok()
+	s.router.OK()
 	s.end.Set(ending.Quit)
 	return false
 }
@@ -96,5 +96,5 @@ func reset(s *session, c *command.Command, cmd resp.Command) bool {
 	if !s.entry().ByCertificate() {
 		return false
 	}
-	return s.answer([]byte("+RESET\r\n"))
+	return s.router.Answer([]byte("+RESET\r\n"))
 }

@@ -150,21 +150,21 @@ func maintNotifications(s *session, c *command.Command, cmd resp.Command) bool {
 	args := cmd.Args[2:]
 	switch on := len(args) > 0 && resp.IsWord(args[0], "ON"); {
 	case !s.router.Authenticated():
-		return s.fail(command.NoAuth)
+		return s.router.Fail(command.NoAuth)
 	case len(args) == 1 && resp.IsWord(args[0], "OFF"):
 		s.move.Store(false)
-		return s.ok()
+		return s.router.OK()
 	case len(args) == 0:
 		return s.router.WrongArity(c)
 	case !on || len(args) == 2 || len(args) > 3 || len(args) == 3 && !resp.IsWord(args[1], "MOVING-ENDPOINT-TYPE"):
-		return s.fail(command.SyntaxError)
+		return s.router.Fail(command.SyntaxError)
 	case len(args) == 3 && !isEndpointType(args[2]):
-		return s.fail(msgEndpointType)
+		return s.router.Fail(msgEndpointType)
 	case !s.router.Lane.RESP3:
-		return s.fail(msgMaintenancePushes)
+		return s.router.Fail(msgMaintenancePushes)
 	}
 	s.move.Store(true)
-	return s.ok()
+	return s.router.OK()
 }
 
 func isEndpointType(arg []byte) bool {

@@ -208,5 +208,5 @@ func (s *session) unknown(cmd resp.Command) bool {
 		s.end.Set(ending.Refused)
 		return false
 	}
-	return s.fail(command.Unknown(cmd.Args))
+	return s.router.Fail(command.Unknown(cmd.Args))
 }

@@ -81,7 +81,7 @@ func onTracking(answer func(*tracking.Client, resp.Command) (reply []byte, ok bo
 			return true
 		}
 		reply, ok := answer(s.caching(), cmd)
-		return ok && s.answer(reply)
+		return ok && s.router.Answer(reply)
 	}
 }
 
@@ -144,19 +144,19 @@ func startMonitor(s *session, c *command.Command, cmd resp.Command) bool {
 	case s.monitoring.Load() != nil:
 		return true // Redis does not answer either
 	case len(s.router.Topology().Masters()) == 0:
-		return s.fail(call.ErrorUnserved)
+		return s.router.Fail(call.ErrorUnserved)
 	}
 	done, refusal := s.limits.Take(limits.Blocked)
 	if refusal != "" {
-		return s.fail(refusal)
+		return s.router.Fail(refusal)
 	}
 	m := &monitor{session: s, done: done}
 	s.monitoring.Store(m)
 	if refusal := m.start(cmd.Raw); refusal != nil {
 		s.endMonitor()
-		return s.answer(refusal)
+		return s.router.Answer(refusal)
 	}
-	ok := s.ok()
+	ok := s.router.OK()
 	m.begun.Store(true)
 	for _, l := range m.links {
 		if l.Ended() {

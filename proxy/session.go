@@ -150,7 +150,7 @@ func (s *session) process() bool {
 			s.end.Set(ending.Refused)
 			s.server.stats.protocolErrors.Add(1)
 			s.server.log.Debug("protocol error", "session", s.id, "client", s.conn.RemoteAddr(), "err", err)
-			s.fail("ERR " + err.Error())
+			s.router.Fail("ERR " + err.Error())
 			return false
 		}
 		if n == 0 {
@@ -188,7 +188,7 @@ func (s *session) dispatch(cmd resp.Command) bool {
 	}
 	if s.server.up.AnyBusy() && s.tx == nil { // a transaction has a pinned connection
 		if reply := s.router.BusyReply(c, cmd); reply != nil {
-			return s.answer(reply)
+			return s.router.Answer(reply)
 		}
 	}
 	if c == nil {
@@ -209,17 +209,3 @@ func (s *session) changeLane(lane dial.Lane) {
 	s.locks.Load().Identify()
 	s.tracking.Load().Restart()
 }
-
-// answer queues a reply from Leash after the calls in flight.
-func (s *session) answer(reply []byte) bool {
-	return s.calls.Answer(reply)
-}
-
-// fail answers with an error. The message begins with the error's code.
-func (s *session) fail(message string) bool {
-	s.scratch = resp.AppendError(s.scratch[:0], message)
-	return s.answer(s.scratch)
-}
-
-// ok answers with OK.
-func (s *session) ok() bool { return s.answer([]byte(resp.OK)) }

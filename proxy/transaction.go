@@ -20,12 +20,12 @@ func transactionHandlers() handlers {
 		"EXEC": func(s *session, c *command.Command, cmd resp.Command) bool {
 			if len(cmd.Args) > 1 {
 				s.tx.End() // an EXEC that is refused ends WATCH too
-				return s.fail(transaction.ExecArity)
+				return s.router.Fail(transaction.ExecArity)
 			}
-			return !s.router.Ready(c, cmd) || s.fail(msgExecAlone)
+			return !s.router.Ready(c, cmd) || s.router.Fail(msgExecAlone)
 		},
 		"DISCARD": func(s *session, c *command.Command, cmd resp.Command) bool {
-			return !s.router.Ready(c, cmd) || s.fail(msgDiscardAlone)
+			return !s.router.Ready(c, cmd) || s.router.Fail(msgDiscardAlone)
 		},
 	}
 }
@@ -59,7 +59,7 @@ func multi(s *session, c *command.Command, cmd resp.Command) bool {
 		return false
 	}
 	if refusal := s.beginTransaction(); refusal != "" {
-		return s.fail(refusal)
+		return s.router.Fail(refusal)
 	}
 	s.modes |= modeMulti
 	s.tx.Begin(s.input.keep(cmd.Raw), s.tracking.Load().TakePrefix())
@@ -75,7 +75,7 @@ func watch(s *session, c *command.Command, cmd resp.Command) bool {
 	}
 	s.out.Flush()
 	if refusal := s.beginTransaction(); refusal != "" {
-		return s.fail(refusal)
+		return s.router.Fail(refusal)
 	}
 	return s.tx.Watch(cmd)
 }
@@ -86,12 +86,12 @@ func unwatch(s *session, c *command.Command, cmd resp.Command) bool {
 	case !s.router.Ready(c, cmd):
 		return true
 	case s.tx == nil:
-		return s.ok()
+		return s.router.OK()
 	case !s.router.Barrier():
 		return false
 	}
 	s.tx.Unwatch(cmd)
-	return s.ok()
+	return s.router.OK()
 }
 
 // queue runs a command between MULTI and EXEC. c is nil for a command in no table.
@@ -119,16 +119,16 @@ func (o *owner) Forbid(c *command.Command, cmd resp.Command) bool {
 	s := (*session)(o)
 	switch {
 	case command.IsOwn(cmd.Args[0]):
-		return s.fail("ERR '" + string(command.Quoted(cmd.Args[0], command.MaxQuoted)) +
+		return s.router.Fail("ERR '" + string(command.Quoted(cmd.Args[0], command.MaxQuoted)) +
 			"' is not allowed inside MULTI: a lock is not part of a transaction")
 	case c != nil && c.Own != nil:
-		return s.fail("ERR '" + c.Name + "' is not allowed inside MULTI: Redis does not know it")
+		return s.router.Fail("ERR '" + c.Name + "' is not allowed inside MULTI: Redis does not know it")
 	case c == nil:
 		return s.unknown(cmd)
 	case c.Class == command.Refused, masters.Refusal(c, cmd.Args) != "":
 		return s.run(c, cmd)
 	}
-	return s.fail("ERR '" + c.Name +
+	return s.router.Fail("ERR '" + c.Name +
 		"' is not allowed inside MULTI: from Redis 7.2 on, it does not count there what this connection " +
 		"wrote before")
 }

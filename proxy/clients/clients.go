@@ -81,8 +81,6 @@ func Commands() map[string]Run {
 	}
 }
 
-func (by Caller) ok() bool { return by.Router.Answer([]byte(resp.OK)) }
-
 func (by Caller) answerInt(n int64) bool { return by.Router.Answer(resp.AppendInt(nil, n)) }
 
 func noEvict(by Caller, cmd resp.Command) bool {
@@ -94,7 +92,7 @@ func noEvict(by Caller, cmd resp.Command) bool {
 		return by.Router.Fail(command.SyntaxError)
 	}
 	by.SetNoEvict(on)
-	return by.ok()
+	return by.Router.OK()
 }
 
 func setName(by Caller, cmd resp.Command) bool {
@@ -102,7 +100,7 @@ func setName(by Caller, cmd resp.Command) bool {
 		return by.Router.Fail(BadName)
 	}
 	Rename(by.Session, string(cmd.Args[2]))
-	return by.ok()
+	return by.Router.OK()
 }
 
 // Rename gives a session another name.
@@ -149,7 +147,7 @@ func SetInfo(by Caller, c *command.Command, cmd resp.Command) bool {
 	}
 	*field = string(cmd.Args[3])
 	by.SetLabels(labels)
-	return by.ok()
+	return by.Router.OK()
 }
 
 // Printable reports whether b has only the bytes '!' to '~'. Redis demands this of names.

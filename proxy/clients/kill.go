@@ -46,7 +46,7 @@ func kill(by Caller, cmd resp.Command) bool {
 	case killed == 0:
 		return by.Router.Fail(msgNoSuchClient)
 	default:
-		by.ok()
+		by.Router.OK()
 	}
 	if itself {
 		by.EndKilled()

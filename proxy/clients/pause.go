@@ -105,7 +105,7 @@ func setPause(by Caller, cmd resp.Command) bool {
 		return true
 	}
 	by.Pauses.extend(all, time.Now().Add(time.Duration(millis)*time.Millisecond))
-	return by.ok()
+	return by.Router.OK()
 }
 
 // endPause answers CLIENT UNPAUSE. It checks the right to CLIENT PAUSE instead, because UNPAUSE
@@ -115,5 +115,5 @@ func endPause(by Caller, _ resp.Command) bool {
 		return true
 	}
 	by.Pauses.end(nil)
-	return by.ok()
+	return by.Router.OK()
 }

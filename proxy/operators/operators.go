@@ -80,8 +80,6 @@ func Commands() map[string]Run {
 	}
 }
 
-func (by Caller) ok() bool { return by.Router.Answer([]byte(resp.OK)) }
-
 // right is a Redis command that does the like of a command of LEASH. The user must be allowed to
 // run it. It has arguments with which it changes nothing.
 type right []string

@@ -85,7 +85,7 @@ func (by Caller) setSettings(pairs []string) bool {
 	if err := by.Settings.Set(pairs, log); err != nil {
 		return by.Router.Fail("ERR " + err.Error())
 	}
-	return by.ok()
+	return by.Router.OK()
 }
 
 // valueOf is the value of a name among pairs, or empty.
@@ -131,7 +131,7 @@ func drain(by Caller, _ *command.Command, _ resp.Command) bool {
 	}
 	by.Log.Info("leash is told to stop by a client", "session", by.Router.ID, "client", by.Client,
 		"user", by.User)
-	ok := by.ok()
+	ok := by.Router.OK()
 	by.Router.Flush()
 	by.Stop()
 	return ok

@@ -34,7 +34,7 @@ func slowLog(by Caller, c *command.Command, cmd resp.Command) bool {
 			return true
 		}
 		log.Reset()
-		return by.ok()
+		return by.Router.OK()
 	case resp.IsWord(sub, "HELP") && len(args) == 0:
 		b := resp.AppendArray(nil, len(slowlogHelp))
 		for _, line := range slowlogHelp {

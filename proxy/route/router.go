@@ -168,6 +168,9 @@ func (r *Router) Answer(reply []byte) bool { return r.calls.Answer(reply) }
 // Fail answers the current command with an error. The message begins with the error's code.
 func (r *Router) Fail(message string) bool { return r.Answer(resp.AppendError(nil, message)) }
 
+// OK answers the current command with OK.
+func (r *Router) OK() bool { return r.Answer([]byte(resp.OK)) }
+
 // Admit waits until the window has room for a request of size bytes. It returns false when the
 // session ends.
 func (r *Router) Admit(size int) bool { return r.calls.Admit(size) }
