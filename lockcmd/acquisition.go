@@ -9,6 +9,7 @@ import (
 	"leash/lockcmd/hold"
 	"leash/lockcmd/restore"
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 	"leash/lockcmd/wait"
 	"leash/renewal"
 )
@@ -180,7 +181,7 @@ func (s *Service) refusedInGrace(key, replid string, until time.Time) (r result,
 	}
 	switch {
 	case !ok:
-		s.redis.RefreshTopologyAfter(script.Refused)
+		s.redis.RefreshTopologyAfter(transport.Refused)
 		return result{kind: busy, text: msgRefused}, false
 	case left > 0:
 		return result{kind: taken, left: left}, false
@@ -194,23 +195,23 @@ const maxGraceRetries = 3
 // failure converts an error of ask to a result.
 func failure(err error) result {
 	switch {
-	case errors.Is(err, script.ErrUnknown):
+	case errors.Is(err, transport.ErrUnknown):
 		return result{kind: unknown}
-	case errors.Is(err, script.ErrRefused):
+	case errors.Is(err, transport.ErrRefused):
 		return result{kind: busy, text: refusedText(err)}
 	}
-	return result{kind: failed, text: script.ErrorText(err)}
+	return result{kind: failed, text: transport.ErrorText(err)}
 }
 
 // refusedText keeps Redis's own words unless clients would retry blindly because of them. It is ""
 // for a slot migration: a lock that cannot be granted now counts as taken (R14).
 func refusedText(err error) string {
-	if script.KeysSplit(err) {
+	if transport.KeysSplit(err) {
 		return ""
 	}
 	var reply redis.Error
 	if errors.As(err, &reply) && redis.HasErrorPrefix(reply, "NOREPLICAS") {
-		return script.ErrorText(reply)
+		return transport.ErrorText(reply)
 	}
 	return msgRefused
 }

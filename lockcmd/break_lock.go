@@ -13,6 +13,7 @@ import (
 	"leash/lockcmd/event"
 	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 	"leash/renewal"
 )
 
@@ -41,7 +42,7 @@ func (c *Carrier) breakLock(_ context.Context, dst []byte, args [][]byte) []byte
 	switch err := b.run(); {
 	case err == nil:
 		return appendInt(dst, b.answer())
-	case b.begun && script.IsSilence(err):
+	case b.begun && transport.IsSilence(err):
 		return c.timeout(dst, msgBreakUnknown)
 	default:
 		return c.replyError(dst, err, msgRefused)
@@ -114,7 +115,7 @@ func (b *breakRequest) run() error {
 			break
 		}
 		if b.service.redis.StoppedWithin(pause) || time.Now().After(b.until) {
-			return script.ErrRefused
+			return transport.ErrRefused
 		}
 		info, err = b.service.redis.Inspect(b.lock, b.until)
 	}

@@ -9,6 +9,7 @@ import (
 	"leash/lockcmd/failover"
 	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 )
 
 // Values of Config.Publish: how wake-ups are published and received.
@@ -59,7 +60,7 @@ type Config struct {
 	Database func(db int) redis.UniversalClient
 	// Links sends lock scripts on Leash's own connections, which is fast. If nil, they go by the
 	// clients of New and Database.
-	Links script.Links
+	Links transport.Links
 }
 
 // MinTTL is the shortest TTL of a renewed hold.

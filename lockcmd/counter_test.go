@@ -12,6 +12,7 @@ import (
 
 	"leash/internal/redistest"
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 	"leash/lockcmd/wait"
 )
 
@@ -252,7 +253,7 @@ func TestR7CountersAreNotCountedTwice(t *testing.T) {
 		rdb.Set(t.Context(), key, "5", 0)
 		rdb.Set(t.Context(), latch, "5", 0)
 		for _, row := range []struct {
-			sc      *script.Script
+			sc      *transport.Script
 			command []string
 			key     string
 			left    string

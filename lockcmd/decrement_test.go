@@ -12,6 +12,7 @@ import (
 	"leash/lockcmd/event"
 	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 )
 
 // enterTwice acquires a lock twice. It then lowers the count in Redis without an event, as if
@@ -33,7 +34,7 @@ func enterTwice(t testing.TB, a *conn, rdb redis.UniversalClient, key string, op
 func TestR26LostReplyOfALastReleaseTakenForOneOfSeveral(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second})
-	for mode, release := range map[string]*script.Script{"": script.ReleaseScript, "WRITE": script.Write.Release} {
+	for mode, release := range map[string]*transport.Script{"": script.ReleaseScript, "WRITE": script.Write.Release} {
 		var options []string
 		if mode != "" {
 			options = []string{mode}

@@ -9,11 +9,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 )
 
 // noDirectPath are links that send nothing, so scripts go through the client library.
-type noDirectPath struct{ script.Links }
+type noDirectPath struct{ transport.Links }
 
 func (noDirectPath) Script(_ time.Time, _ *time.Time, _, _ int, _, dst []byte) ([]byte, bool, error) {
 	return dst, false, errors.New("no link")
@@ -25,7 +25,7 @@ func (noDirectPath) Scripts(_ time.Time, _, _, _ int, _, dst []byte) ([]byte, bo
 
 // linksWith are links with another Script or Scripts. A nil one is that of Links.
 type linksWith struct {
-	script.Links
+	transport.Links
 	script  func(until time.Time, writeBy *time.Time, db, slot int, command, dst []byte) ([]byte, bool, error)
 	scripts func(until time.Time, db, slot, n int, commands, dst []byte) ([]byte, bool, error)
 }

@@ -42,7 +42,8 @@
 // # Unknown outcomes
 //
 // If a script was sent and no reply came, nobody knows whether it ran. Each request has a number
-// above the last one of its carrier, so it can be repeated until Redis answers (script/call.go).
+// above the last one of its carrier, so it can be repeated until Redis answers
+// (script/transport/call.go).
 // What stays unknown for too long is undone (undo.go), and the client gets LOCKTIMEOUT. A hold that
 // may have ended counts as lost for its holder, and as held for everybody else.
 //
@@ -85,7 +86,7 @@
 //
 // A new master may lack holds. The package failover finds out which master is new, and explains the
 // grace period, in which it grants nothing. The package restore writes missing holds back and
-// corrects older states. In a slot that moves, script/release_keys.go releases.
+// corrects older states. In a slot that moves, script/per_key.go releases.
 //
 // # Concurrency
 //

@@ -9,6 +9,7 @@ import (
 	"leash/lockcmd/event"
 	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 	"leash/proxy/resp"
 	"leash/renewal"
 )
@@ -96,7 +97,7 @@ func (c *Carrier) tryExtend(lock script.Lock, o options, ms int64, until time.Ti
 		args.Event = event.Text("extended", f.Record.Token, f.Record.Carrier, lock.Key)
 		done, err = s.redis.Extend(args, until)
 	case !h.LockRequests(until):
-		return 0, script.ErrRefused
+		return 0, transport.ErrRefused
 	default:
 		defer h.UnlockRequests()
 		done, err = s.extendHold(h, args, script.Millis(ms), until)
@@ -133,7 +134,7 @@ func (s *Service) switchToLease(h *hold.Hold, of *hold.Group, ttl time.Duration,
 		return nil
 	}
 	if !h.LockRequests(until) {
-		return script.ErrRefused
+		return transport.ErrRefused
 	}
 	defer h.UnlockRequests()
 	if !h.MarkAsLease(of) {
@@ -152,7 +153,7 @@ func (s *Service) switchToLease(h *hold.Hold, of *hold.Group, ttl time.Duration,
 	args.ToLease = true
 	done, err := s.extendHold(h, args, ttl, until)
 	if err == nil && done.Left < 0 {
-		err = script.ErrRefused
+		err = transport.ErrRefused
 	}
 	return err
 }

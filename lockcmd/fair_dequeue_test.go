@@ -15,6 +15,7 @@ import (
 
 	"leash/internal/redistest"
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 	"leash/lockcmd/wait"
 )
 
@@ -57,7 +58,7 @@ func fillQueue(rdb redis.UniversalClient, key string, n int, alive, first, step 
 // dequeueOwners runs the dequeue script once for all owners.
 func dequeueOwners(t *testing.T, rdb redis.UniversalClient, key string, owners ...string) {
 	t.Helper()
-	if _, err := script.ByName("dequeue").Run(context.Background(), rdb.(script.Processor),
+	if _, err := script.ByName("dequeue").Run(context.Background(), rdb.(transport.Processor),
 		script.Fair.EndKeys(key),
 		append(words(script.LockChannel(key), "p", 1, wait.FairHeartbeat.Milliseconds()), owners...)); err != nil {
 		t.Error(err)
@@ -140,7 +141,7 @@ func TestR22DequeueOfSeveralReapsNobody(t *testing.T) {
 // scriptCounter counts the calls of a script. It delays them until gate is closed, if there is a
 // gate.
 type scriptCounter struct {
-	script *script.Script
+	script *transport.Script
 	calls  atomic.Int64
 	gate   chan struct{}
 }

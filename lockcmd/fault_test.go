@@ -11,6 +11,7 @@ import (
 	"leash/internal/faultproxy"
 	"leash/internal/redistest"
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 	"leash/lockcmd/wait"
 )
 
@@ -29,7 +30,7 @@ func faulty(t *testing.T, cfg Config, prepare ...func(*Service)) (s, straight *S
 }
 
 // running matches a script of Leash on a key, in whatever form it is sent.
-func running(sc *script.Script, key string) faultproxy.Match {
+func running(sc *transport.Script, key string) faultproxy.Match {
 	return func(request []byte) bool {
 		args := faultproxy.Args(request)
 		return len(args) > 3 && (string(args[1]) == sc.SHA || string(args[1]) == sc.Source) && string(args[3]) == key
@@ -80,7 +81,7 @@ func TestR7ScriptsAreNeverSentTwiceByTheClientLibrary(t *testing.T) {
 	t.Cleanup(func() { p.Close() })
 	rdb, ctx := dialServer(t, p.Addr()), context.Background()
 	counter := newKey()
-	incr := &script.Script{Source: "return redis.call('INCR', KEYS[1])",
+	incr := &transport.Script{Source: "return redis.call('INCR', KEYS[1])",
 		SHA: "e6ffc5fb7a1c50a5b9ad9ad66e1b2fd1e2b1b0a3"}
 	fault := p.DropAfter(faultproxy.Named("EVAL"), faultproxy.Always())
 	if _, err := incr.Run(ctx, rdb, []string{counter}, nil); err == nil {

@@ -14,6 +14,7 @@ import (
 	"leash/lockcmd/failover"
 	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 )
 
 // TestR2GraceLateRestore: A restore request reaches Redis after its hold was released. It does
@@ -84,7 +85,7 @@ func TestR2GraceLateRestore(t *testing.T) {
 }
 
 // ran returns how often a script ran by its hash, according to the slow log.
-func ran(t testing.TB, rdb *redis.Client, sc *script.Script) (n int) {
+func ran(t testing.TB, rdb *redis.Client, sc *transport.Script) (n int) {
 	t.Helper()
 	entries, err := rdb.SlowLogGet(t.Context(), -1).Result()
 	if err != nil {

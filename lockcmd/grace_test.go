@@ -10,7 +10,7 @@ import (
 
 	"leash/internal/redistest"
 	"leash/lockcmd/failover"
-	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 )
 
 // graceTTL is the TTL in tests where a master fails. It is long enough for renewals on a busy
@@ -29,7 +29,8 @@ type staleReplica struct {
 // cutReplica stops replication to the replica of the master of key.
 func cutReplica(t testing.TB, cluster *redistest.Cluster, key string) *staleReplica {
 	t.Helper()
-	f := &staleReplica{t: t, cluster: cluster, slot: script.SlotOf(key), replica: cluster.ReplicaOf(script.SlotOf(key))}
+	slot := transport.SlotOf(key)
+	f := &staleReplica{t: t, cluster: cluster, slot: slot, replica: cluster.ReplicaOf(slot)}
 	c := f.replica.Client()
 	// replication cannot start again
 	if err := c.ConfigSet(t.Context(), "masterauth", "wrong").Err(); err != nil {
@@ -231,14 +232,14 @@ func TestR2NoGraceWithoutAFailover(t *testing.T) {
 		s := leash(t, dialCluster(t, cluster.Addrs()...), cfg)
 		a, key := connect(t, s), newKey()
 		for i := range 3 { // waits for the grace periods of the new servers
-			a.token(redistest.KeyIn(i*script.Slots/3+1, "young"), "BLOCK", "0")
+			a.token(redistest.KeyIn(i*transport.Slots/3+1, "young"), "BLOCK", "0")
 		}
-		from := cluster.MasterOf(script.SlotOf(key))
+		from := cluster.MasterOf(transport.SlotOf(key))
 		for _, n := range cluster.Masters() {
 			if n == from {
 				continue
 			}
-			m, err := cluster.BeginMove(script.SlotOf(key), n)
+			m, err := cluster.BeginMove(transport.SlotOf(key), n)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -262,11 +263,11 @@ func TestR2GraceOfOlderHolds(t *testing.T) {
 	rdb := dialCluster(t, cluster.Addrs()...)
 	s := leash(t, rdb, Config{WatchdogTimeout: graceTTL, FailoverGrace: graceTTL})
 	a, key := connect(t, s), newKey()
-	twice := redistest.KeyIn(script.SlotOf(key), "twice")
+	twice := redistest.KeyIn(transport.SlotOf(key), "twice")
 	endGracePeriods(t, s)
 	a.token(key, "LEASE", "60000")
 	a.token(twice, "OWNER", "me")
-	replica := cluster.ReplicaOf(script.SlotOf(key)).Client()
+	replica := cluster.ReplicaOf(transport.SlotOf(key)).Client()
 	eventually(t, soon, "the replica has both", func() bool { return replica.DBSize(t.Context()).Val() >= 4 })
 	f := cutReplica(t, cluster, key)
 	want(t, a.do("LOCK.EXTEND", key, "600000"), ":600000")

@@ -6,6 +6,7 @@ import (
 
 	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 	"leash/lockcmd/wait"
 )
 
@@ -49,7 +50,7 @@ func (rel *releaseRequest) handOver(w *wait.Waiter[result], at wait.Position, un
 	}
 	if err != nil {
 		// After an error, nobody knows how far the script came.
-		rel.outcomeUnknown = rel.outcomeUnknown || !errors.Is(err, script.ErrRefused)
+		rel.outcomeUnknown = rel.outcomeUnknown || !errors.Is(err, transport.ErrRefused)
 		return 0, false
 	}
 	return o.answer, true

@@ -8,6 +8,7 @@ import (
 
 	"leash/internal/faultproxy"
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 )
 
 // killedLeash is a Leash that is killed while commands of its clients are in progress. straight is
@@ -22,7 +23,7 @@ type killedLeash struct {
 // pendingCommand is a command without a reply. Redis may have run it or not.
 type pendingCommand struct {
 	name    string
-	scripts []*script.Script // the fault blocks one of these when it is sent for key
+	scripts []*transport.Script // the fault blocks one of these when it is sent for key
 	key     string
 	c       *conn // a client of the killed Leash
 	args    []string
@@ -43,7 +44,7 @@ func (k *killedLeash) begin() {
 			}
 		}
 		u.fault = k.arm(func(request []byte) bool {
-			return slices.ContainsFunc(u.scripts, func(sc *script.Script) bool {
+			return slices.ContainsFunc(u.scripts, func(sc *transport.Script) bool {
 				return running(sc, u.key)(request) && !onlyAsksForTheOwner(sc, request)
 			})
 		}, faultproxy.Always())
@@ -58,7 +59,7 @@ func (k *killedLeash) begin() {
 
 // onlyAsksForTheOwner reports whether the script only asks which carrier holds the permit to
 // release.
-func onlyAsksForTheOwner(sc *script.Script, request []byte) bool {
+func onlyAsksForTheOwner(sc *transport.Script, request []byte) bool {
 	return sc == script.PermitRevokeScript && string(faultproxy.Args(request)[2]) == "3"
 }
 
@@ -142,13 +143,13 @@ func (k *killedLeash) ofMode(m *script.Mode, ran bool) {
 		t.Helper()
 		return strconv.FormatInt(tokenOf(t, c.do(acquire(key, more...)...)), 10)
 	}
-	mine := func(what string, args func(c *conn, key string) []string, scripts ...*script.Script) {
+	mine := func(what string, args func(c *conn, key string) []string, scripts ...*transport.Script) {
 		c, key := connect(t, k.s), newKey()
 		k.add(pendingCommand{name: what + " " + m.Name, scripts: scripts, key: key, c: c, args: args(c, key),
 			next: next(key)})
 	}
 	// the hold belongs to the other Leash
-	theirs := func(what string, sc *script.Script, args func(key, token string) []string) {
+	theirs := func(what string, sc *transport.Script, args func(key, token string) []string) {
 		holder, c, key := connect(t, k.straight), connect(t, k.s), newKey()
 		token := take(holder, key, "OWNER", "me")
 		after := func() {
@@ -158,7 +159,7 @@ func (k *killedLeash) ofMode(m *script.Mode, ran bool) {
 					wanted, len(holder.losses))
 			}
 		}
-		k.add(pendingCommand{name: what + " " + m.Name, scripts: []*script.Script{sc}, key: key, c: c,
+		k.add(pendingCommand{name: what + " " + m.Name, scripts: []*transport.Script{sc}, key: key, c: c,
 			args: args(key, token), next: next(key), after: after})
 	}
 	mine("ACQUIRE", func(_ *conn, key string) []string { return acquire(key) }, m.Acquire)
@@ -195,7 +196,7 @@ func (k *killedLeash) ofWaiters() {
 	holder.token(key)
 	after := func() { want(k.t, holder.do("LOCK.RELEASE", key), ":1") }
 	k.add(pendingCommand{
-		name: "FAIR waiter", scripts: []*script.Script{script.AcquireFairScript}, key: key, c: c,
+		name: "FAIR waiter", scripts: []*transport.Script{script.AcquireFairScript}, key: key, c: c,
 		args: []string{"LOCK.ACQUIRE", key, "FAIR", "BLOCK", "0"},
 		next: []string{"LOCK.ACQUIRE", key, "FAIR"}, after: after,
 	})
@@ -205,14 +206,14 @@ func (k *killedLeash) ofWaiters() {
 func (k *killedLeash) ofSeveral() {
 	keys := newKeys(2)
 	take := several("LOCK.MACQUIRE", keys)
-	k.add(pendingCommand{name: "MACQUIRE", scripts: []*script.Script{script.AcquireScript}, key: keys[1],
+	k.add(pendingCommand{name: "MACQUIRE", scripts: []*transport.Script{script.AcquireScript}, key: keys[1],
 		c: connect(k.t, k.s), args: take, next: take})
 	keys = newKeys(2)
 	c := connect(k.t, k.s)
 	take = several("LOCK.MACQUIRE", keys)
 	tokensOf(k.t, c.do(take...), 2)
 	k.add(pendingCommand{
-		name: "MRELEASE", scripts: []*script.Script{script.ReleaseScript}, key: keys[1], c: c,
+		name: "MRELEASE", scripts: []*transport.Script{script.ReleaseScript}, key: keys[1], c: c,
 		args: several("LOCK.MRELEASE", keys), next: take,
 	})
 }
@@ -221,15 +222,15 @@ func (k *killedLeash) ofSeveral() {
 func (k *killedLeash) ofPermits(ran bool) {
 	t, next := k.t, func(key string) []string { return []string{"SEM.ACQUIRE", key, "COUNT", "2"} }
 	key, c := semaphore(t, k.straight, 2), connect(t, k.s)
-	k.add(pendingCommand{name: "SEM.ACQUIRE", scripts: []*script.Script{script.PermitAcquireScript}, key: key, c: c,
+	k.add(pendingCommand{name: "SEM.ACQUIRE", scripts: []*transport.Script{script.PermitAcquireScript}, key: key, c: c,
 		args: next(key), next: next(key)})
 	key, c = semaphore(t, k.straight, 2), connect(t, k.s)
 	c.permits(2, key, "COUNT", "2")
 	k.add(pendingCommand{
-		name: "SEM.RELEASE", scripts: []*script.Script{script.PermitReleaseScript}, key: key, c: c,
+		name: "SEM.RELEASE", scripts: []*transport.Script{script.PermitReleaseScript}, key: key, c: c,
 		args: []string{"SEM.RELEASE", key}, next: next(key),
 	})
-	for what, sc := range map[string]*script.Script{"SEM.RELEASE from elsewhere": script.PermitRevokeScript,
+	for what, sc := range map[string]*transport.Script{"SEM.RELEASE from elsewhere": script.PermitRevokeScript,
 		"SEM.ACQUIRE repeated elsewhere": script.PermitMoveScript} {
 		key, holder, c := semaphore(t, k.straight, 2), connect(t, k.straight), connect(t, k.s)
 		args := []string{"SEM.RELEASE", key, holder.permit(key, "ID", "r")}
@@ -243,7 +244,7 @@ func (k *killedLeash) ofPermits(ran bool) {
 					len(holder.losses))
 			}
 		}
-		k.add(pendingCommand{name: what, scripts: []*script.Script{sc}, key: key, c: c, args: args, next: next(key),
+		k.add(pendingCommand{name: what, scripts: []*transport.Script{sc}, key: key, c: c, args: args, next: next(key),
 			after: after})
 	}
 }

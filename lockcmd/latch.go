@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 	"leash/lockcmd/wait"
 	"leash/proxy/resp"
 )
@@ -39,7 +40,7 @@ func (s *Service) onlyKey(name string, args [][]byte) (msg string) {
 func parseDown(s *Service, args [][]byte) (n int64, msg string) { return 0, s.onlyKey(downName, args) }
 
 // countDown calls the script of LATCH.DOWN.
-func countDown(r *script.Client, conn script.Connection, lock script.Lock, _ int64, until time.Time) (int64, error) {
+func countDown(r *script.Client, conn transport.Connection, lock script.Lock, _ int64, until time.Time) (int64, error) {
 	return r.CountDown(conn, lock, until)
 }
 

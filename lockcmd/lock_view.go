@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 	"leash/lockcmd/wait"
 )
 
@@ -132,10 +133,10 @@ func (c *Carrier) Waiting() (v WaiterView, ok bool) {
 }
 
 // IsSilence reports whether the error of ViewLock or Break means that Redis did not answer in time.
-func IsSilence(err error) bool { return script.IsSilence(err) }
+func IsSilence(err error) bool { return transport.IsSilence(err) }
 
 // ErrorText is an error of ViewLock or Break as a client would get it.
-func ErrorText(err error) string { return script.ErrorText(err) }
+func ErrorText(err error) string { return transport.ErrorText(err) }
 
 // Locks returns the names of locks and semaphores that somebody holds through any Leash, as far as
 // keys show: a plain lock's own key, or {name}:leash. It blocks until Redis answers.

@@ -11,6 +11,7 @@ import (
 	"leash/lockcmd/event"
 	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 	"leash/renewal"
 )
 
@@ -18,11 +19,11 @@ import (
 func startMigration(t *testing.T, key string) (*redistest.Move, func()) {
 	t.Helper()
 	c := sharedCluster(t)
-	slot := script.SlotOf(key)
+	slot := transport.SlotOf(key)
 	from := c.MasterOf(slot)
-	to := c.MasterOf((slot + script.Slots/3) % script.Slots)
+	to := c.MasterOf((slot + transport.Slots/3) % transport.Slots)
 	if from == to {
-		to = c.MasterOf((slot + 2*script.Slots/3) % script.Slots)
+		to = c.MasterOf((slot + 2*transport.Slots/3) % transport.Slots)
 	}
 	m, err := c.BeginMove(slot, to)
 	if err != nil {
@@ -322,8 +323,8 @@ func TestSlotsAreRediss(t *testing.T) {
 	for _, key := range []string{"", "foo", "{foo}bar", "a{foo}b{bar}", "{}foo", "foo{}", "foo{{bar}}", "a}b{c}",
 		"a{b", "\x00\xff"} {
 		got, err := rdb.ClusterKeySlot(context.Background(), key).Result()
-		if err != nil || got != int64(script.SlotOf(key)) {
-			t.Errorf("%q: got slot %d, want %d (%v)", key, script.SlotOf(key), got, err)
+		if err != nil || got != int64(transport.SlotOf(key)) {
+			t.Errorf("%q: got slot %d, want %d (%v)", key, transport.SlotOf(key), got, err)
 		}
 	}
 }

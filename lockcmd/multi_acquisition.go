@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"leash/lockcmd/hold"
-	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 )
 
 // multiAcquisition collects the holds of one MACQUIRE. What it gets are holds of the carrier at
@@ -180,7 +180,7 @@ func (ma *multiAcquisition) switchToLease() result {
 	}
 	s, errs := ma.carrier.service, make([]error, len(ma.holds))
 	s.inParallel(len(errs), func(i int) {
-		errs[i] = script.ErrUnknown // in case of a panic
+		errs[i] = transport.ErrUnknown // in case of a panic
 		errs[i] = s.switchToLease(ma.holds[i], ma.group, ma.keys[i].ttl, ma.deadline())
 	})
 	for _, err := range errs {

@@ -12,6 +12,7 @@ import (
 	"leash/internal/faultproxy"
 	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 )
 
 func TestR27OnLossErrorAnswersTheNextCommandOnce(t *testing.T) {
@@ -203,7 +204,7 @@ func TestR28MaxHoldMovesWithTheHold(t *testing.T) {
 func TestR28MaxHoldWhileARequestIsUnanswered(t *testing.T) {
 	t.Parallel()
 	tests := make(map[string]func(*testing.T))
-	for name, what := range map[string]*script.Script{"release": script.ReleaseScript,
+	for name, what := range map[string]*transport.Script{"release": script.ReleaseScript,
 		"acquire": script.AcquireScript} {
 		for _, ran := range []bool{true, false} {
 			tests[name+" "+strconv.FormatBool(ran)] = func(t *testing.T) {
@@ -215,7 +216,7 @@ func TestR28MaxHoldWhileARequestIsUnanswered(t *testing.T) {
 	runParallel(t, tests)
 }
 
-func maxHoldWhileARequestIsUnanswered(t *testing.T, what *script.Script, ran bool) {
+func maxHoldWhileARequestIsUnanswered(t *testing.T, what *transport.Script, ran bool) {
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond, WatchdogTimeout: 10 * time.Second})
 	a, key, arm := connect(t, s), newKey(), p.DropBefore
 	if ran {

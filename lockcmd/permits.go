@@ -12,6 +12,7 @@ import (
 	"leash/lockcmd/event"
 	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 	"leash/lockcmd/wait"
 	"leash/proxy/resp"
 )
@@ -190,7 +191,7 @@ func (s *Service) revokePermit(lock script.Lock, id string, until time.Time) (gi
 // revokeLater answers for a failed release. A release of unknown outcome is repeated (R26).
 func (s *Service) revokeLater(args *script.PermitRevokeArgs, err error) (given bool, msg string) {
 	switch {
-	case errors.Is(err, script.ErrUnknown):
+	case errors.Is(err, transport.ErrUnknown):
 		s.stats.timeouts.Add(1)
 		limit := time.Now().Add(s.cfg.WatchdogTimeout)
 		s.spawn(func() {
@@ -200,11 +201,11 @@ func (s *Service) revokeLater(args *script.PermitRevokeArgs, err error) (given b
 			})
 		})
 		return false, msgReleaseLater
-	case errors.Is(err, script.ErrRefused):
+	case errors.Is(err, transport.ErrRefused):
 		s.stats.timeouts.Add(1)
 		return false, msgRefused
 	}
-	return false, script.ErrorText(err)
+	return false, transport.ErrorText(err)
 }
 
 const permitSize = 16 // bytes

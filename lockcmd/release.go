@@ -6,6 +6,7 @@ import (
 
 	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 )
 
 const releaseName = "LOCK.RELEASE"
@@ -68,7 +69,7 @@ func (c *Carrier) releaseHere(h *hold.Hold, all bool, until time.Time) (code int
 		return script.NoSuchHold, "", ""
 	}
 	code, err := rel.send(until)
-	if script.IsSilence(err) {
+	if transport.IsSilence(err) {
 		s.spawn(rel.finish) // finish unlocks the requests
 		return 0, "", msgReleaseLater
 	}
@@ -76,7 +77,7 @@ func (c *Carrier) releaseHere(h *hold.Hold, all bool, until time.Time) (code int
 	switch {
 	case err != nil:
 		rel.resume()
-		return 0, "", script.ErrorText(err)
+		return 0, "", transport.ErrorText(err)
 	case code != script.NoSuchHold:
 		return code, "", ""
 	}

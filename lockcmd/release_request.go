@@ -6,6 +6,7 @@ import (
 	"leash/lockcmd/event"
 	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 	"leash/lockcmd/wait"
 	"leash/renewal"
 )
@@ -125,7 +126,7 @@ func (rel *releaseRequest) send(until time.Time) (code int64, err error) {
 			return rel.conclude(code, until, err)
 		}
 		if time.Now().After(until) {
-			return 0, script.ErrRefused
+			return 0, transport.ErrRefused
 		}
 		// A later request came first: the second undo of an acquire. This request has done nothing,
 		// and no copy of it will.
@@ -219,7 +220,7 @@ func (rel *releaseRequest) finish() {
 	for rel.shouldRetry() {
 		code, err := rel.send(s.deadline())
 		switch {
-		case script.IsSilence(err):
+		case transport.IsSilence(err):
 			if s.redis.StoppedWithin(100 * time.Millisecond) {
 				h.Apply(hold.Ended)
 				return

@@ -10,6 +10,7 @@ import (
 	"leash/lockcmd/event"
 	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 )
 
 // releaseRemotely ends a hold that this Leash does not carry, or releases under a client's ID. It
@@ -34,7 +35,7 @@ func (c *Carrier) releaseRemotely(dst []byte, key string, o options, until time.
 			code, err = rr.send(until)
 		}
 		switch {
-		case script.IsSilence(err) && rr.revoke.Mode != nil:
+		case transport.IsSilence(err) && rr.revoke.Mode != nil:
 			s.spawn(rr.finish)
 			return c.timeout(dst, msgReleaseLater)
 		case err != nil: // or nothing was sent
@@ -118,7 +119,7 @@ func (rr *remoteRelease) send(until time.Time) (code int64, err error) {
 	}
 	if rr.release == nil {
 		if !h.LockRequests(until) {
-			return 0, script.ErrRefused
+			return 0, transport.ErrRefused
 		}
 		if rr.release = rr.service.beginRelease(h, rr.all); rr.release == nil {
 			h.UnlockRequests()
@@ -130,7 +131,7 @@ func (rr *remoteRelease) send(until time.Time) (code int64, err error) {
 		code, err = rr.callScript(until)
 	}
 	switch {
-	case errors.Is(err, script.ErrUnknown):
+	case errors.Is(err, transport.ErrUnknown):
 		return code, err
 	case err == nil && code != script.NoSuchHold:
 		rr.release.applyAnswer(code)
@@ -150,7 +151,7 @@ func (rr *remoteRelease) isLost(until time.Time) bool {
 }
 
 func (rr *remoteRelease) callScript(until time.Time) (code int64, err error) {
-	if code, err = rr.service.redis.Revoke(&rr.revoke, until); script.KeysSplit(err) {
+	if code, err = rr.service.redis.Revoke(&rr.revoke, until); transport.KeysSplit(err) {
 		code, err = rr.callPerKey(until)
 	}
 	if err == nil && code == script.NoSuchHold && rr.outcomeUnknown && !rr.isLost(until) {
@@ -174,7 +175,7 @@ func (rr *remoteRelease) callPerKey(until time.Time) (int64, error) {
 	if rr.local == nil {
 		rr.tombstoneWritten = true
 		if _, err := rr.writeTombstone(rr.revoke.Keep, until); err != nil {
-			return 0, errors.Join(script.ErrRefused, err)
+			return 0, errors.Join(transport.ErrRefused, err)
 		}
 	}
 	if !rr.outcomeUnknown && rr.isLost(until) {

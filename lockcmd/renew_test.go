@@ -11,6 +11,7 @@ import (
 
 	"leash/lockcmd/restore"
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 )
 
 // TestR24OneQueueANode: Renewals wait in the queue of the node that has them, even when several
@@ -22,7 +23,7 @@ func TestR24OneQueueANode(t *testing.T) {
 		asked := &restore.Restorer{Redis: script.New(rdb)}
 		lines := make(map[string]bool)
 		for range 50 {
-			slot := script.SlotOf(newKey())
+			slot := transport.SlotOf(newKey())
 			node, want := s.restorer.Node(3, slot), asked.Node(3, slot)
 			if node != want || node == "" {
 				t.Fatalf("slot %d: got %q, the client says %q", slot, node, want)

@@ -17,6 +17,7 @@ import (
 	"leash/internal/faultproxy"
 	"leash/internal/redistest"
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 )
 
 // clusterWithReplicas starts a cluster with one replica for each master.
@@ -94,7 +95,7 @@ func TestR32GrantsAreOnReplicas(t *testing.T) {
 	s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 	copied := func(key, owner string) {
 		t.Helper()
-		conn := cluster.ReplicaOf(script.SlotOf(key)).Client().Conn()
+		conn := cluster.ReplicaOf(transport.SlotOf(key)).Client().Conn()
 		defer conn.Close()
 		if err := conn.ReadOnly(t.Context()).Err(); err != nil {
 			t.Fatal(err)
@@ -142,7 +143,7 @@ func TestR32SlowReplicaDelaysNobodyElse(t *testing.T) {
 	cluster, rdb := clusterWithReplicas(t)
 	s := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second, UpstreamTimeout: 6 * time.Second})
 	key := newKey()
-	slot := script.SlotOf(key)
+	slot := transport.SlotOf(key)
 	var holders []*conn
 	for n := range 20 {
 		c := connect(t, s)
@@ -154,7 +155,7 @@ func TestR32SlowReplicaDelaysNobodyElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	var wg sync.WaitGroup
-	const waiting = 2 * script.ReplicaPool
+	const waiting = 2 * transport.ReplicaPool
 	replies, over := make(chan string, 100*waiting), make(chan struct{})
 	for n := range waiting {
 		c, key := connect(t, s), redistest.KeyIn(slot, "copied"+strconv.Itoa(n))
@@ -192,7 +193,7 @@ func TestR32SlowReplicaDelaysNobodyElse(t *testing.T) {
 			t.Errorf("got %q", reply)
 		}
 	}
-	if refused < script.ReplicaPool {
+	if refused < transport.ReplicaPool {
 		t.Errorf("%d were told NOREPLICAS", refused)
 	}
 	for _, h := range holders {
@@ -223,7 +224,7 @@ func TestR32RepeatOnAnotherConnection(t *testing.T) {
 	if got := b.token(key, "OWNER", "x", "ID", "1", "REPLICAS", "1"); got != token {
 		t.Errorf("got token %d, want %d", got, token)
 	}
-	replica := cluster.ReplicaOf(script.SlotOf(key))
+	replica := cluster.ReplicaOf(transport.SlotOf(key))
 	if err := replica.Pause(); err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +293,7 @@ func TestR32TouchWritesAndChangesNothing(t *testing.T) {
 					rdb.Persist(t.Context(), key)
 				}
 				left, written := rdb.PTTL(t.Context(), key).Val(), writes(t, rdb)
-				if reply, err := script.TouchScript.Run(t.Context(), rdb.(script.Processor), []string{key},
+				if reply, err := script.TouchScript.Run(t.Context(), rdb.(transport.Processor), []string{key},
 					nil); err != nil || fmt.Sprint(reply) != "1" {
 					t.Errorf("%s: answered %v %v", mode, reply, err)
 				}
@@ -308,7 +309,7 @@ func TestR32TouchWritesAndChangesNothing(t *testing.T) {
 			}
 			want(t, a.do("LOCK.RELEASE", key), ":1")
 		}
-		if reply, err := script.TouchScript.Run(t.Context(), rdb.(script.Processor), []string{newKey()},
+		if reply, err := script.TouchScript.Run(t.Context(), rdb.(transport.Processor), []string{newKey()},
 			nil); err != nil || fmt.Sprint(reply) != "0" {
 			t.Errorf("of none: answered %v %v", reply, err)
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 	"leash/proxy/resp"
 )
 
@@ -26,12 +27,12 @@ func (c *Carrier) replyError(dst []byte, err error, unknown string) []byte {
 	switch {
 	case errors.Is(err, script.ErrAbsent):
 		return appendError(dst, msgNotHeld)
-	case errors.Is(err, script.ErrUnknown):
+	case errors.Is(err, transport.ErrUnknown):
 		return c.timeout(dst, unknown)
-	case errors.Is(err, script.ErrRefused):
+	case errors.Is(err, transport.ErrRefused):
 		return c.timeout(dst, msgRefused)
 	}
-	return appendError(dst, script.ErrorText(err))
+	return appendError(dst, transport.ErrorText(err))
 }
 
 // Error replies. Clients branch on the first word. Where Redis has the same error, the words are
@@ -90,4 +91,6 @@ func msgExpire(command string) string {
 
 func msgUnsupported(what string) string { return "ERR " + what + " is not supported by leash yet" }
 
-func msgLost(key, reason string) string { return "LOCKLOST " + script.PrintableKey(key) + " " + reason }
+func msgLost(key, reason string) string {
+	return "LOCKLOST " + transport.PrintableKey(key) + " " + reason
+}

@@ -12,6 +12,7 @@ import (
 
 	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 )
 
 func TestR18ReadersGoInTogether(t *testing.T) {
@@ -353,7 +354,7 @@ func TestR21HandOverToAReaderThatAlreadyHolds(t *testing.T) {
 		h.call("[0]", script.Read.Handover, keys, hand(first)...)
 		h.call("[1]", script.Read.Handover, keys, hand(second)...)
 		want(t, a.do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(token, 10)), ":0")
-		reply, err := script.Read.Handover.Run(t.Context(), rdb.(script.Processor), keys, words(hand(second)...))
+		reply, err := script.Read.Handover.Run(t.Context(), rdb.(transport.Processor), keys, words(hand(second)...))
 		if err != nil || !strings.HasPrefix(fmt.Sprint(reply), fmt.Sprint("[1 ", got.token, " ")) {
 			t.Errorf("a repetition was answered %v, %v", reply, err)
 		}

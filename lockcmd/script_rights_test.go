@@ -16,6 +16,7 @@ import (
 	"leash/internal/redistest"
 	"leash/lockcmd/event"
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 )
 
 // rightsScene runs one script that the lock commands run only after a fault, on keys as Leash
@@ -36,7 +37,7 @@ type rightsStage struct {
 // rightsCall is the call of a script. A renewal fails for each hold by itself: it answers -1 at the
 // index of that hold. names are in the keys of the holds.
 type rightsCall struct {
-	script *script.Script
+	script *transport.Script
 	keys   []string
 	args   []any
 	names  []string
@@ -519,7 +520,7 @@ func TestAScriptRunDirectlyWithoutARightLeavesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range script.CallPattern.FindAllStringSubmatch(string(text), -1) {
+		for _, m := range transport.CallPattern.FindAllStringSubmatch(string(text), -1) {
 			if !failed[file+m[1]] && !slices.Contains(ignoredRights[file], m[1]) {
 				unfailed[file] = append(unfailed[file], m[1])
 			}

@@ -13,6 +13,7 @@ import (
 	"leash/internal/redistest"
 	"leash/lockcmd/event"
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 )
 
 // TestR13ScriptsRefuseStaleRequests: A script gets a request about a hold that has been replaced,
@@ -61,16 +62,16 @@ func words(args ...any) []string {
 }
 
 // call runs a script and checks its reply.
-func (h *heldBy) call(want string, sc *script.Script, keys []string, args ...any) {
+func (h *heldBy) call(want string, sc *transport.Script, keys []string, args ...any) {
 	h.t.Helper()
-	reply, err := sc.Run(context.Background(), h.rdb.(script.Processor), keys, words(args...))
+	reply, err := sc.Run(context.Background(), h.rdb.(transport.Processor), keys, words(args...))
 	if got := fmt.Sprint(reply); err != nil || got != want {
 		h.t.Errorf("%s: got %s, %v, want %s", h.mode.Name, got, err, want)
 	}
 }
 
 // refused runs a script and checks its reply, and that nothing has changed in Redis.
-func (h *heldBy) refused(want string, sc *script.Script, keys []string, args ...any) {
+func (h *heldBy) refused(want string, sc *transport.Script, keys []string, args ...any) {
 	h.t.Helper()
 	state := func() string {
 		return fmt.Sprint(inRedis(h.t, h.rdb, h.key), inRedis(h.t, h.rdb, script.RecordsKey(h.key)))

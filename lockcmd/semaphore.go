@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 	"leash/lockcmd/wait"
 	"leash/proxy/resp"
 )
@@ -118,7 +119,7 @@ func (c *Carrier) take(ctx context.Context, dst []byte, args [][]byte) []byte {
 	wt := wait.Wait[result]{Queue: permitQueue(lock), Request: &counterRequest{s, lock, n}, End: endOf(block)}
 	r := c.attemptOrWait(ctx, wt, wait.Position{}, waits, false)
 	if r.kind == granted && !c.CanAnswer(ctx) {
-		s.spawn(func() { _, _ = s.redis.Give(script.Connection{}, lock, n, s.deadline()) })
+		s.spawn(func() { _, _ = s.redis.Give(transport.Connection{}, lock, n, s.deadline()) })
 		r = result{kind: failed, text: msgGone}
 	}
 	return c.replyCount(dst, r)
@@ -168,14 +169,14 @@ func (c *Carrier) replyCount(dst []byte, r result) []byte {
 
 // countCommand is a command that answers the number that a script returns.
 func countCommand(parse func(s *Service, args [][]byte) (n int64, msg string), call func(r *script.Client,
-	conn script.Connection, lock script.Lock, n int64, until time.Time) (int64, error)) run {
+	conn transport.Connection, lock script.Lock, n int64, until time.Time) (int64, error)) run {
 	return func(c *Carrier, ctx context.Context, dst []byte, args [][]byte) []byte {
 		s := c.service
 		n, msg := parse(s, args)
 		if msg != "" {
 			return appendError(dst, msg)
 		}
-		n, err := call(s.redis, script.Connection{Ctx: ctx, Holder: c}, c.id(string(args[1])), n, s.deadline())
+		n, err := call(s.redis, transport.Connection{Ctx: ctx, Holder: c}, c.id(string(args[1])), n, s.deadline())
 		return c.replyNumber(dst, n, err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"leash/internal/faultproxy"
-	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 )
 
 func TestR31StopWhileRedisIsSilent(t *testing.T) {
@@ -38,7 +38,7 @@ func TestR31StopWhileRedisIsSilent(t *testing.T) {
 	began := time.Now()
 	cancel()
 	receive(t, done, 30*time.Second)
-	if took := time.Since(began); took > stopTimeout+script.MaxAttempt+soon {
+	if took := time.Since(began); took > stopTimeout+transport.MaxAttempt+soon {
 		t.Errorf("stopped after %v", took)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/redistest"
-	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 )
 
 // transientCase is a transient error of Redis.
@@ -38,7 +38,7 @@ func TestR7NoRetriableErrorReachesClients(t *testing.T) {
 		c.at, c.rdb = server.Client(), dialServer(t, server.Addr)
 		cases[word] = c
 	}
-	cluster, slot := redistest.StartCluster(t, redistest.ClusterOptions{}), int(script.SlotOf(key))
+	cluster, slot := redistest.StartCluster(t, redistest.ClusterOptions{}), int(transport.SlotOf(key))
 	cases["CLUSTERDOWN"] = transientCase{
 		begin: [][]any{{"CLUSTER", "DELSLOTS", slot}}, stop: [][]any{{"CLUSTER", "ADDSLOTS", slot}},
 		at: cluster.MasterOf(slot).Client(), rdb: dialCluster(t, cluster.Addrs()...),
@@ -101,7 +101,7 @@ func TestR7NoRetriableErrorReachesClients(t *testing.T) {
 			} {
 				reply := receive(t, a.start(args...), soon)
 				first, _, _ := strings.Cut(strings.TrimPrefix(reply, "-"), " ")
-				if slices.Contains(script.Transient, first) || first == "ERR" {
+				if slices.Contains(transport.Transient, first) || first == "ERR" {
 					t.Errorf("%v was answered %q", args, reply)
 				}
 				if word == "READONLY" && first == "LOCKTIMEOUT" && !strings.Contains(reply, ": "+word+" ") {

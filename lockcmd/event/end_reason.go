@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 	"leash/renewal"
 )
 
@@ -16,7 +16,7 @@ import (
 func (w *LossWait) endReason(until time.Time) (reason string, over bool) {
 	for time.Now().Before(until) {
 		text, err := w.Redis.Tombstone(w.ref(), until)
-		if errors.Is(err, script.ErrRefused) {
+		if errors.Is(err, transport.ErrRefused) {
 			break
 		}
 		how, more, _ := strings.Cut(text, " ")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 	"leash/renewal"
 )
 
@@ -49,8 +50,8 @@ type LossWait struct {
 }
 
 // Run waits at most until ctx ends. The reason is "" when the hold was not lost. There is an error
-// only when the hold was never seen: script.ErrAbsent, script.ErrUnknown, script.ErrRefused or
-// Redis's answer about the key.
+// only when the hold was never seen: script.ErrAbsent, transport.ErrUnknown, transport.ErrRefused
+// or Redis's answer about the key.
 func (w *LossWait) Run(ctx context.Context) (reason string, err error) {
 	defer w.unsubscribe()
 	for {
@@ -153,12 +154,12 @@ func (w *LossWait) Check() (reason string, over bool, err error) {
 	w.lastCheck = time.Now()
 	until := w.lastCheck.Add(time.Second)
 	info, err := w.Redis.Inspect(w.Lock, until)
-	silent := err != nil && !strings.HasPrefix(script.ErrorText(err), "WRONGTYPE")
+	silent := err != nil && !strings.HasPrefix(transport.ErrorText(err), "WRONGTYPE")
 	f, ok := info.Find(w.Token)
 	switch {
 	case w.Seen == nil && err != nil:
 		w.unseenErr = err
-		return "", !script.IsSilence(err), err
+		return "", !transport.IsSilence(err), err
 	case silent:
 		return "", false, nil
 	case !ok && w.Seen == nil:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 	"leash/renewal"
 )
 
@@ -98,7 +99,7 @@ func leaseOutcome(ctx context.Context, redis *script.Client, ref script.Ref, kee
 // stay, so Leash does not inspect the lock for it: a BREAK of n READ holds would inspect n holds n
 // times.
 func WriteTombstone(redis *script.Client, ref script.Ref, text string, keep time.Duration, channel string) {
-	until := time.Now().Add(script.MaxAttempt)
+	until := time.Now().Add(transport.MaxAttempt)
 	if text == Left {
 		if present, _ := redis.Tombstone(ref, until); present == Broken {
 			return

@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 	"leash/proxy/resp"
 )
 
@@ -27,7 +27,7 @@ func (g *Masters) readGraceConfig(ctx context.Context, node *redis.Client) error
 		name, each, overlap = "cluster-node-timeout", time.Millisecond, 15*time.Second
 	}
 	config, err := node.ConfigGet(ctx, name).Result()
-	if err != nil && script.Judge(err) != script.Answered {
+	if err != nil && transport.Judge(err) != transport.Answered {
 		return err
 	}
 	n, told := resp.ParseInt([]byte(config[name]))

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 	"leash/renewal"
 )
 
@@ -52,7 +53,7 @@ func owners(t testing.TB, rdb *redis.ClusterClient) []int {
 	if err != nil {
 		t.Error(err)
 	}
-	all := make([]int, script.Slots)
+	all := make([]int, transport.Slots)
 	for i := range all {
 		all[i] = -1
 	}

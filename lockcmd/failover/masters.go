@@ -1,11 +1,13 @@
 package failover
 
 import (
-	"leash/renewal"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"leash/lockcmd/script/transport"
+	"leash/renewal"
 
 	"leash/lockcmd/script"
 )
@@ -70,7 +72,7 @@ func New(cfg Config) *Masters {
 		probeLocks: make(map[int]chan struct{}), measured: make(map[string]bool),
 	}
 	if cfg.Redis.IsCluster {
-		g.slotOwners = make([]slotOwner, script.Slots)
+		g.slotOwners = make([]slotOwner, transport.Slots)
 	}
 	if cfg.Grace > 0 {
 		g.duration.Store(int64(cfg.Grace))
@@ -83,7 +85,7 @@ func (g *Masters) slot(key string) int {
 	if len(g.slotOwners) == 1 {
 		return 0
 	}
-	return script.SlotOf(key)
+	return transport.SlotOf(key)
 }
 
 // GrantingMaster is the replication id of the master that may grant a key, in the form for the

@@ -12,6 +12,7 @@ import (
 
 	"leash/internal/guard"
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 )
 
 const (
@@ -62,7 +63,7 @@ func (g *Masters) ProbeAll(since, until time.Time) {
 // Probe probes the master of a key.
 func (g *Masters) Probe(key string, since, until time.Time) {
 	if err := g.probeOnce(g.slotsWith(g.slot(key)), since, until); err != nil {
-		g.cfg.Redis.RefreshTopologyAfter(script.Unsent)
+		g.cfg.Redis.RefreshTopologyAfter(transport.Unsent)
 	}
 }
 
@@ -119,7 +120,7 @@ func (g *Masters) logProbeFailure(err error) {
 	g.failing = err != nil
 	g.mu.Unlock()
 	if err != nil {
-		g.cfg.Redis.RefreshTopologyAfter(script.Unsent)
+		g.cfg.Redis.RefreshTopologyAfter(transport.Unsent)
 	}
 	if begins {
 		g.cfg.Log.Warn("cannot identify every master: the others grant no new locks", "err", err)
@@ -178,11 +179,11 @@ func (g *Masters) probeMaster(ctx context.Context, own []int) error {
 func (g *Masters) node(ctx context.Context, slot int) (*redis.Client, error) {
 	switch c := g.cfg.Redis.Redis.(type) {
 	case *redis.ClusterClient:
-		return c.MasterForKey(ctx, script.SlotKey(slot))
+		return c.MasterForKey(ctx, transport.SlotKey(slot))
 	case *redis.Client:
 		return c, nil
 	}
-	return nil, script.ErrRefused
+	return nil, transport.ErrRefused
 }
 
 // markKey is the key of the mark of a master that has this slot.
@@ -190,7 +191,7 @@ func (g *Masters) markKey(slot int) string {
 	if len(g.slotOwners) == 1 {
 		return "leash:master"
 	}
-	return "leash:master:" + script.SlotKey(slot)
+	return "leash:master:" + transport.SlotKey(slot)
 }
 
 // noteProbe stores the result of a probe.

@@ -10,6 +10,7 @@ import (
 
 	"leash/internal/redistest"
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 	"leash/proxy/resp"
 )
 
@@ -150,7 +151,7 @@ func TestR2GraceProbesEachMaster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
 	g := mastersOf(t, dialCluster(t, cluster.Addrs()), time.Hour, &logBuffer{})
-	key, elsewhere := redistest.KeyIn(1, "key"), redistest.KeyIn(1+script.Slots/2, "other")
+	key, elsewhere := redistest.KeyIn(1, "key"), redistest.KeyIn(1+transport.Slots/2, "other")
 	defer Rehearsal{g}.Silence(elsewhere)()
 	if _, ok := g.MasterOf(elsewhere, time.Now(), time.Now().Add(100*time.Millisecond)); ok {
 		t.Error("a master that does not answer was probed")
@@ -167,7 +168,7 @@ func TestR2GraceMovesWithItsSlot(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
 	g := mastersOf(t, dialCluster(t, cluster.Addrs()), time.Hour, &logBuffer{})
-	const slot, elsewhere = 1, 1 + script.Slots/3
+	const slot, elsewhere = 1, 1 + transport.Slots/3
 	Rehearsal{g}.Never()
 	defer Rehearsal{g}.Begin(redistest.KeyIn(slot, "key"), time.Now().Add(soon))()
 	move := func(slot, to int) {
@@ -180,7 +181,7 @@ func TestR2GraceMovesWithItsSlot(t *testing.T) {
 	if left := g.Left(key); left < time.Minute || g.GrantingMaster(key) != "-" {
 		t.Errorf("the slot's grace is over in %v, and %q may grant", left, g.GrantingMaster(key))
 	}
-	move(elsewhere, elsewhere+script.Slots/3)
+	move(elsewhere, elsewhere+transport.Slots/3)
 	if left := g.Left(redistest.KeyIn(elsewhere, "other")); left > 0 {
 		t.Errorf("a slot that moved is in grace for %v", left)
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 	"leash/renewal"
 )
 
@@ -215,7 +216,8 @@ func (h *Hold) closingEventLocked(how Ending) Event {
 // lasts that long.
 func (h *Hold) plan(until time.Time) renewal.Plan {
 	p := renewal.Plan{
-		DB: int(h.db), Kind: int(h.kind), Slot: script.SlotOf(h.Key()), TTL: h.ttl, Lease: h.flags.Lease, Until: until,
+		DB: int(h.db), Kind: int(h.kind), Slot: transport.SlotOf(h.Key()), TTL: h.ttl,
+		Lease: h.flags.Lease, Until: until,
 	}
 	if p.Lease {
 		p.TTL = min(h.ttl, h.Carrier.registry.TTL)

@@ -8,6 +8,7 @@ import (
 	"leash/lockcmd/event"
 	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 	"leash/renewal"
 )
 
@@ -47,15 +48,16 @@ func (r *Restorer) NewMove(to *hold.Carrier, args script.MoveArgs) *Move {
 }
 
 // Send sends the move, and settles the old hold. It blocks until Redis answers, at most until that
-// time. After script.ErrUnknown it may be called again, and acts once; Unlock must follow at last.
+// time. After transport.ErrUnknown it may be called again, and acts once; Unlock must follow at
+// last.
 func (m *Move) Send(until time.Time) (r script.MoveResult, err error) {
 	if m.old != nil && !m.requestsLocked {
 		if m.requestsLocked = m.old.LockRequests(until); !m.requestsLocked {
-			return r, script.ErrRefused
+			return r, transport.ErrRefused
 		}
 	}
 	r, err = m.restorer.Redis.Move(&m.Args, until)
-	if script.KeysSplit(err) {
+	if transport.KeysSplit(err) {
 		r, err = m.sendPerKey(until)
 	}
 	m.settleTombstones(r.Moved, err)
@@ -81,17 +83,17 @@ func (m *Move) Send(until time.Time) (r script.MoveResult, err error) {
 // old carrier's tombstone first: when that Leash finds the hold missing, it must find the reason.
 func (m *Move) sendPerKey(until time.Time) (r script.MoveResult, err error) {
 	if m.Args.OwnKeys {
-		return r, script.ErrRefused
+		return r, transport.ErrRefused
 	}
 	redis := m.restorer.Redis
 	m.perKey, m.tombstoneWritten = true, true
 	if _, err := m.writeTombstone(m.Args.Keep, until); err != nil {
-		return r, errors.Join(script.ErrRefused, err)
+		return r, errors.Join(transport.ErrRefused, err)
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), redis.CapAtStop(until))
 	defer cancel()
 	if err := redis.RemoveTombstone(ctx, m.after); err != nil {
-		return r, errors.Join(script.ErrRefused, err)
+		return r, errors.Join(transport.ErrRefused, err)
 	}
 	m.Args.OwnKeys = true
 	return redis.Move(&m.Args, until)

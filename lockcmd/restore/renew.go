@@ -9,6 +9,7 @@ import (
 
 	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 	"leash/renewal"
 )
 
@@ -25,7 +26,7 @@ func (r *Restorer) Node(db, slot int) string {
 	// No I/O, because the topology is known.
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
-	node, err := c.MasterForKey(ctx, script.SlotKey(slot))
+	node, err := c.MasterForKey(ctx, transport.SlotKey(slot))
 	if err != nil {
 		return ""
 	}

@@ -11,6 +11,7 @@ import (
 
 	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 	"leash/proxy/resp"
 	"leash/renewal"
 )
@@ -18,12 +19,12 @@ import (
 // answering is a link on which Redis answers with what the function appends.
 type answering func(commands, dst []byte) []byte
 
-// Scripts implements script.Links.
+// Scripts implements transport.Links.
 func (f answering) Scripts(_ time.Time, _, _, _ int, commands, dst []byte) ([]byte, bool, error) {
 	return f(commands, dst), true, nil
 }
 
-// Script implements script.Links.
+// Script implements transport.Links.
 func (f answering) Script(_ time.Time, _ *time.Time, _, _ int, command, dst []byte) ([]byte, bool, error) {
 	return f(command, dst), true, nil
 }
@@ -34,7 +35,7 @@ func (answering) DropScriptConnections(int, int) {}
 
 // restorerOn returns the Restorer of a Leash without holds.
 func restorerOn(link answering) *Restorer {
-	r := &Restorer{Redis: &script.Client{Links: link}}
+	r := &Restorer{Redis: &script.Client{Client: &transport.Client{Links: link}}}
 	r.Holds = hold.NewRegistry(hold.Config{
 		Leash: "one", Watchdog: renewal.New(r), Log: slog.New(slog.DiscardHandler),
 	})

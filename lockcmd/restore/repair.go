@@ -53,7 +53,7 @@ func (r *Restorer) repairBatch(ctx context.Context, all []*renewal.Hold, some []
 	if len(holds) == 0 {
 		return
 	}
-	results, unknown, err := r.Redis.RestoreOnce(ctx, r.restoreArgs(m, holds...))
+	results, unknown, err := r.Redis.Restore(r.restoreArgs(m, holds...), deadline)
 	if unknown {
 		for _, h := range holds {
 			r.noteRestorePending(h)

@@ -7,6 +7,7 @@ import (
 	"leash/lockcmd/failover"
 	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 	"leash/renewal"
 )
 
@@ -30,14 +31,14 @@ func (r *Restorer) restoreArgs(m failover.Master, holds ...*hold.Hold) *script.R
 
 // Restore restores one hold, whose requests the caller has locked, if its master is in the grace
 // period. It returns Renewed if the master has it now, Moved if another carrier has it, else Gone.
-// The error is script.ErrRefused: nobody knows.
+// The error is transport.ErrRefused: nobody knows.
 func (r *Restorer) Restore(h *hold.Hold, until time.Time) (renewal.Outcome, error) {
 	if r.Masters == nil || h.OwnerInformed() || h.LeaseOver() {
 		return renewal.Gone, nil
 	}
 	m, ok := r.Masters.MasterOf(h.Key(), time.Now(), until)
 	if !ok {
-		return renewal.Unknown, script.ErrRefused
+		return renewal.Unknown, transport.ErrRefused
 	}
 	if !m.InGrace() {
 		return renewal.Gone, nil
@@ -48,7 +49,7 @@ func (r *Restorer) Restore(h *hold.Hold, until time.Time) (renewal.Outcome, erro
 			r.noteRestorePending(h)
 		}
 		if err != nil {
-			return renewal.Unknown, errors.Join(script.ErrRefused, err)
+			return renewal.Unknown, errors.Join(transport.ErrRefused, err)
 		}
 		result := results[0]
 		if how := r.restoreOutcome(m, h, result); how != renewal.Unknown {
@@ -58,7 +59,7 @@ func (r *Restorer) Restore(h *hold.Hold, until time.Time) (renewal.Outcome, erro
 			break
 		}
 	}
-	return renewal.Unknown, script.ErrRefused
+	return renewal.Unknown, transport.ErrRefused
 }
 
 // restoreOutcome is what a restore says of h. Unknown means that an earlier carrier has it, or that
@@ -101,11 +102,11 @@ func (r *Restorer) moveAgain(h *hold.Hold, of script.Record, until time.Time) bo
 
 // noteRestorePending notes that a restore of h may still arrive.
 func (r *Restorer) noteRestorePending(h *hold.Hold) {
-	h.NoteRestorePending(time.Now().Add(r.Masters.Left(h.Key()) + script.MaxAttempt))
+	h.NoteRestorePending(time.Now().Add(r.Masters.Left(h.Key()) + transport.MaxAttempt))
 }
 
 // RepairBeforeRelease gives the master of h our state of h, if it is in the grace period and may
-// have an older one. The caller has locked the requests of h. An error is script.ErrRefused.
+// have an older one. The caller has locked the requests of h. An error is transport.ErrRefused.
 func (r *Restorer) RepairBeforeRelease(h *hold.Hold, until time.Time) error {
 	if !r.Masters.NeedsRepair(h.Key(), &h.Watch) {
 		return nil

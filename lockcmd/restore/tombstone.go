@@ -8,12 +8,13 @@ import (
 	"leash/lockcmd/event"
 	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 	"leash/renewal"
 )
 
 // SettleMissing settles a hold that Redis does not have, and whose requests the caller has locked.
-// If it is lost, lost is the reason. An error is a script.ErrRefused: nobody knows, or the hold was
-// restored. It blocks until Redis answers, at most until that time.
+// If it is lost, lost is the reason. An error is a transport.ErrRefused: nobody knows, or the hold
+// was restored. It blocks until Redis answers, at most until that time.
 func (r *Restorer) SettleMissing(h *hold.Hold, until time.Time) (lost string, err error) {
 	how, err := r.Tombstone(h, until)
 	safe := h.SafeUntil()
@@ -24,16 +25,16 @@ func (r *Restorer) SettleMissing(h *hold.Hold, until time.Time) (lost string, er
 	case err != nil:
 		return "", err
 	case how == renewal.Renewed:
-		return "", script.ErrRefused // the request may be sent again
+		return "", transport.ErrRefused // the request may be sent again
 	}
 	return h.SettleMissing(how, safe), nil
 }
 
 // Tombstone returns why a hold of this Leash is missing. A key of another type is no tombstone. An
-// error is a script.ErrRefused. It blocks until Redis answers, at most until that time.
+// error is a transport.ErrRefused. It blocks until Redis answers, at most until that time.
 func (r *Restorer) Tombstone(h *hold.Hold, until time.Time) (renewal.Outcome, error) {
 	text, err := r.Redis.Tombstone(h.Ref(), until)
-	if errors.Is(err, script.ErrRefused) {
+	if errors.Is(err, transport.ErrRefused) {
 		return renewal.Unknown, err
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), r.Redis.CapAtStop(until))
@@ -41,7 +42,7 @@ func (r *Restorer) Tombstone(h *hold.Hold, until time.Time) (renewal.Outcome, er
 	if how := r.meaning(ctx, h, text); how != renewal.Unknown {
 		return how, nil
 	}
-	return renewal.Unknown, script.ErrRefused
+	return renewal.Unknown, transport.ErrRefused
 }
 
 // meaning is what a tombstone says of h, which is missing.

@@ -2,7 +2,10 @@ package script
 
 import (
 	"strconv"
+	"strings"
 	"time"
+
+	"leash/lockcmd/script/transport"
 )
 
 // GrantTerms say what a grant of a lock writes, and for whom.
@@ -18,13 +21,13 @@ type GrantTerms struct {
 
 // appendWho appends who is granted the lock.
 func (g *GrantTerms) appendWho(args []string) []string {
-	return append(args, g.Owner, g.Carrier, decimal(g.Request))
+	return append(args, g.Owner, g.Carrier, transport.Decimal(g.Request))
 }
 
 // appendWhat appends what the grant writes.
 func (g *GrantTerms) appendWhat(args []string) []string {
-	return append(args, millisText(g.TTL), g.Options, millisText(g.TokenTTL), RecordID(g.ID), RecordClient(g.Client),
-		g.Ext, g.Master)
+	return append(args, transport.MillisText(g.TTL), g.Options, transport.MillisText(g.TokenTTL), RecordID(g.ID),
+		RecordClient(g.Client), g.Ext, g.Master)
 }
 
 // Place says whether and where the command waits on this Leash.
@@ -61,7 +64,7 @@ type AcquireArgs struct {
 type Acquisition struct {
 	// Unknown tells that a copy of the request may still be on its way. The caller resets it.
 	Unknown bool
-	call    scriptCall
+	call    transport.Call
 }
 
 // AcquireOutcome says what an acquire found.
@@ -98,7 +101,7 @@ type AcquireResult struct {
 // error is ErrUnknown, ErrRefused, or Redis's own.
 func (c *Client) Acquire(a *Acquisition, args *AcquireArgs, until time.Time) (AcquireResult, error) {
 	a.prepare(c, args)
-	r, err := answer(c, &a.call, until, acquireResult)
+	r, err := transport.Ask(c.Client, &a.call, until, acquireResult)
 	a.Unknown = a.Unknown || a.call.OutcomeUnknown
 	a.call.OutcomeUnknown = false
 	r.Sent, r.Replicas = a.call.Sent, a.call.GotReplicas
@@ -107,12 +110,12 @@ func (c *Client) Acquire(a *Acquisition, args *AcquireArgs, until time.Time) (Ac
 
 // acquireResult reads the reply. ok is false if the script has no such reply.
 func acquireResult(reply any) (r AcquireResult, ok bool) {
-	n, ok := listOf(reply)
-	if !ok || n[0] < 0 || n[0] >= int64(len(acquireReplies)) {
+	n, kinds := transport.Items(reply)
+	if kinds == "" || n[0] < 0 || n[0] >= int64(len(acquireReplies)) {
 		return r, false
 	}
 	shape := acquireReplies[n[0]]
-	if len(n) < shape.least || len(n) > shape.most {
+	if len(kinds) < shape.least || !strings.HasPrefix(shape.kinds, kinds) {
 		return r, false
 	}
 	switch r.Outcome = shape.outcome; r.Outcome {
@@ -124,22 +127,23 @@ func acquireResult(reply any) (r AcquireResult, ok bool) {
 	case AcquireGranted:
 		r.Token, r.Left, r.Repeated = n[1], Millis(n[2]), len(n) > 3 && n[3] == 1
 	case AcquireElsewhere:
-		r.Token, _ = strconv.ParseInt(textAt(reply, 1), 10, 64)
-		r.Carrier, r.ID = textAt(reply, 2), textAt(reply, 3)
+		r.Token, _ = strconv.ParseInt(transport.TextAt(reply, 1), 10, 64)
+		r.Carrier, r.ID = transport.TextAt(reply, 2), transport.TextAt(reply, 3)
 	case AcquireInGrace:
-		r.Master = textAt(reply, 1)
+		r.Master = transport.TextAt(reply, 1)
 	}
 	return r, true
 }
 
-// acquireReplies are the replies of the script by their first integer: what each means, and how
-// many items it has.
+// acquireReplies are the replies of the script by their first integer: what each means, which items
+// it has at most, and how many at least.
 var acquireReplies = [...]struct {
-	outcome     AcquireOutcome
-	least, most int
+	outcome AcquireOutcome
+	kinds   string
+	least   int
 }{
-	{AcquireTaken, 2, 3}, {AcquireGranted, 3, 4}, {AcquireElsewhere, 4, 4}, {AcquireGone, 1, 1},
-	{AcquireStale, 1, 1}, {AcquireOtherMode, 1, 1}, {AcquireInGrace, 2, 2}, {AcquireAgain, 1, 1},
+	{AcquireTaken, "iii", 2}, {AcquireGranted, "iiii", 3}, {AcquireElsewhere, "isss", 4}, {AcquireGone, "i", 1},
+	{AcquireStale, "i", 1}, {AcquireOtherMode, "i", 1}, {AcquireInGrace, "is", 2}, {AcquireAgain, "i", 1},
 }
 
 // prepare makes the call. It keeps the memory of the call before.
@@ -148,20 +152,77 @@ func (a *Acquisition) prepare(c *Client, args *AcquireArgs) {
 	call := &a.call
 	call.Script, call.DB = m.Acquire, args.Lock.DB
 	if call.WantReplicas, call.ReplicaTimeout = args.Replicas, args.ReplicasIn; args.Replicas > 0 {
-		call.Script = m.AcquireReplicated
+		call.Script, call.Touch = m.AcquireReplicated, TouchScript
 	}
 	call.Keys = m.Keys(key, TokenKey(key), TurnsKey(key))
 	if call.Args == nil {
 		call.Args = make([]string, 0, 14)
 	}
-	call.Args = append(g.appendWho(call.Args[:0]), decimal(args.Token))
+	call.Args = append(g.appendWho(call.Args[:0]), transport.Decimal(args.Token))
 	call.Args = append(g.appendWhat(call.Args), args.Turn, string(args.Place), args.TurnEvent)
 	if m.Fair {
 		alive := ""
 		if args.FairFor > 0 {
-			alive = millisText(args.FairFor)
+			alive = transport.MillisText(args.FairFor)
 		}
 		call.Keys = append(call.Keys, m.Queue(key)...)
 		call.Args = append(call.Args, alive, m.Channel(key), c.Publish, args.FairBit)
 	}
+}
+
+// UndoArgs say which acquire to take back.
+type UndoArgs struct {
+	Lock           Lock
+	Mode           *Mode
+	Owner, Carrier string
+	Acquire        int64 // the request number of the acquire
+	Number         int64 // the request number of the undo
+	Keep           int64 // the hold with this token stays; 0 for none
+}
+
+// Undo takes back an acquire of unknown outcome. It sends the script until Redis answers. It
+// returns false if the client is stopped first.
+func (c *Client) Undo(args UndoArgs) (answered bool) {
+	m, key := args.Mode, args.Lock.Key
+	return c.AskUntilAnswered(&transport.Call{
+		Script: m.Undo, DB: args.Lock.DB, Keys: m.EndKeys(key), MinKeys: m.MinKeys(),
+		Args: transport.Words(args.Owner, args.Carrier, args.Acquire, args.Number, m.Channel(key), c.Publish,
+			args.Keep),
+	})
+}
+
+// UndoPermits gives back those of the permits that the carrier's acquire with that number took. A
+// grant with a token up to keep stays. It sends the script until Redis answers. It returns false if
+// the client is stopped first.
+func (c *Client) UndoPermits(lock Lock, carrier string, acquire, keep int64, permits []string) (answered bool) {
+	return c.AskUntilAnswered(&transport.Call{
+		Script: permitUndoScript, DB: lock.DB, Keys: SemaphoreKeys(lock.Key),
+		Args: append(transport.Words(carrier, acquire, PermitChannel(lock.Key), c.Publish, keep), permits...),
+	})
+}
+
+// Dequeue takes owners that gave up out of the queue of a FAIR lock. stay is true if some of them
+// stay because another Leash has refreshed them. It has heartbeat time to refresh them again; 0
+// says that this time has passed. bit is this Leash in the scores of waiters.
+func (c *Client) Dequeue(
+	lock Lock, owners []string, bit string, heartbeat time.Duration, until time.Time,
+) (stay bool, err error) {
+	n, err := c.AskInt(&transport.Call{
+		Script: dequeueScript, DB: lock.DB, Keys: Fair.EndKeys(lock.Key),
+		Args: append(transport.Words(Fair.Channel(lock.Key), c.Publish, bit, heartbeat.Milliseconds()), owners...),
+	}, until)
+	return err == nil && n == 0, err
+}
+
+// LeaveTurns takes an entry out of the list of turns. If the lock is reserved for it, the next one
+// gets its turn. Without an answer its reservation runs out.
+func (c *Client) LeaveTurns(lock Lock, m *Mode, entry, event string, until time.Time) {
+	word := "0"
+	if m == Permit { // how many are available
+		word = "1"
+	}
+	_, _ = c.AskInt(&transport.Call{
+		Script: leaveTurnsScript, DB: lock.DB, Keys: []string{TurnsKey(lock.Key)},
+		Args: []string{entry, event, m.Channel(lock.Key), c.Publish, word},
+	}, until)
 }

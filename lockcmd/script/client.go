@@ -1,166 +1,42 @@
 package script
 
 import (
-	"context"
 	"errors"
-	"log/slog"
-	"strings"
-	"sync/atomic"
-	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script/transport"
 )
 
-// Client runs lock scripts on one Redis, a cluster or a single server. Set the fields before the
-// first call. It is safe for concurrent use.
+// ErrAbsent is the error for a hold that is not there.
+var ErrAbsent = errors.New("lockcmd: no such hold")
+
+// Client has a function for each lock script. Set the fields before the first call. It is safe for
+// concurrent use.
 type Client struct {
-	// *redis.Client or *redis.ClusterClient; it speaks RESP2, does not retry, and obeys deadlines
-	Redis     redis.UniversalClient
-	IsCluster bool
-	Databases func(db int) redis.UniversalClient // of other databases than 0; nil for none
-	Timeout   time.Duration                      // an attempt takes at most half of it
-	Log       *slog.Logger
-	Publish   string // the ways to publish: "p" for PUBLISH, "s" for SPUBLISH, "ps" for both
-
-	Links Links // nil for none
-
-	roundTrip   roundTrip
-	refusals    refusals
-	waitClients waitClients
-	Stopped     chan struct{} // closed by stop
-	lastTime    time.Time     // set before stopped is closed; no request lasts longer
+	*transport.Client
+	Publish string // the ways to publish: "p" for PUBLISH, "s" for SPUBLISH, "ps" for both
 }
 
 // New makes a client for rdb.
-func New(rdb redis.UniversalClient) *Client {
-	_, isCluster := rdb.(*redis.ClusterClient)
-	return &Client{Redis: rdb, IsCluster: isCluster, Stopped: make(chan struct{})}
+func New(rdb redis.UniversalClient) *Client { return &Client{Client: transport.New(rdb)} }
+
+// Lock names a lock, a semaphore, a counter or a latch. The same key in two databases is two locks
+// (R8). They share one channel, because Redis's channels have no databases. A message about one of
+// them also wakes the waiters of the other, which attempt once and wait on.
+type Lock struct {
+	DB  int
+	Key string
 }
 
-// Stop ends all waits for Redis. Requests may still be sent and answered until the given time.
-func (c *Client) Stop(last time.Time) {
-	c.lastTime = last
-	close(c.Stopped)
+// Ref names a hold.
+type Ref struct {
+	Lock    Lock
+	Token   int64
+	Carrier string
 }
 
-// Close closes the connections that the client made. The caller owns all others.
-func (c *Client) Close() { c.waitClients.close() }
-
-// CapAtStop returns until, or an earlier time when the client is stopped.
-func (c *Client) CapAtStop(until time.Time) time.Time {
-	select {
-	case <-c.Stopped:
-		if c.lastTime.Before(until) {
-			return c.lastTime
-		}
-	default:
-	}
-	return until
+// Ref names a hold of a lock.
+func (h Hold) Ref(lock Lock) Ref {
+	return Ref{Lock: lock, Token: h.Record.Token, Carrier: h.Record.Carrier}
 }
-
-// StoppedWithin waits for d. It returns true when the client is stopped first.
-func (c *Client) StoppedWithin(d time.Duration) bool { return !c.Sleep(context.Background(), d) }
-
-// Sleep waits for d. It returns false when ctx ends or the client is stopped first.
-func (c *Client) Sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-	case <-c.Stopped:
-	}
-	return false
-}
-
-// Deadline is when a request that begins now, and has no answer, counts as unknown.
-func (c *Client) Deadline() time.Time { return time.Now().Add(c.Timeout) }
-
-// Repeat sends a request until Redis has answered it, until limit, or until the client is stopped.
-func (c *Client) Repeat(limit time.Time, send func(until time.Time) error) {
-	for time.Now().Before(limit) && IsSilence(send(c.Deadline())) && !c.StoppedWithin(100*time.Millisecond) {
-	}
-}
-
-// RefreshTopologyAfter starts a refresh of the topology after a node did not serve as expected. For
-// commands that it may not repeat, go-redis refreshes only every 60 s, which is late for a lease.
-func (c *Client) RefreshTopologyAfter(v Verdict) {
-	if v == Answered {
-		return
-	}
-	if cluster, ok := c.Redis.(*redis.ClusterClient); ok {
-		// It runs in the background, at most every 200 ms.
-		cluster.ReloadState(context.Background())
-	}
-	if c.Links != nil {
-		c.Links.Refresh()
-	}
-}
-
-// Database is the client of a database.
-func (c *Client) Database(db int) redis.UniversalClient {
-	if db == 0 || c.Databases == nil {
-		return c.Redis
-	}
-	return c.Databases(db)
-}
-
-// Value reads a string, "" if there is none.
-func (c *Client) Value(db int, key string, until time.Time) (string, error) {
-	for {
-		text, err := c.get(db, key, until)
-		switch {
-		case err == nil, errors.Is(err, redis.Nil):
-			return text, nil
-		case Judge(err) == Answered:
-			return "", err
-		}
-		if time.Now().After(until) || c.StoppedWithin(10*time.Millisecond) {
-			return "", errors.Join(ErrRefused, err)
-		}
-	}
-}
-
-func (c *Client) get(db int, key string, until time.Time) (string, error) {
-	if limit := time.Now().Add(MaxAttempt); limit.Before(until) {
-		until = limit
-	}
-	ctx, cancel := context.WithDeadline(context.Background(), c.CapAtStop(until))
-	defer cancel()
-	return c.Database(db).Get(ctx, key).Result()
-}
-
-// nodeOf is the address of the node of a key, for logs.
-func (c *Client) nodeOf(key string) string {
-	if c.Links == nil {
-		return "redis"
-	}
-	return c.Links.NodeAddr(SlotOf(key))
-}
-
-// PrintableKey is a key in a form that is safe in an error.
-func PrintableKey(key string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' {
-			return '?'
-		}
-		return r
-	}, key)
-}
-
-// roundTrip is an estimate of how long a call takes. It follows a shorter call at once and longer
-// ones slowly. It is safe for concurrent use.
-type roundTrip struct{ nanos atomic.Int64 }
-
-func (r *roundTrip) note(d time.Duration) {
-	old := r.nanos.Load()
-	if old == 0 || int64(d) < old {
-		r.nanos.Store(int64(d))
-		return
-	}
-	r.nanos.Store(old + (int64(d)-old)/16)
-}
-
-// RoundTrip is about how long the last calls took.
-func (c *Client) RoundTrip() time.Duration { return time.Duration(c.roundTrip.nanos.Load()) }

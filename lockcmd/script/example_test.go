@@ -9,6 +9,7 @@ import (
 
 	"leash/internal/embedded"
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 )
 
 // A Client calls each script by a function with typed arguments.
@@ -27,9 +28,9 @@ func ExampleClient() {
 	defer c.Close()
 
 	latch, until := script.Lock{Key: "started"}, time.Now().Add(c.Timeout)
-	set, err := c.SetLatch(script.Connection{}, latch, 2, until)
+	set, err := c.SetLatch(transport.Connection{}, latch, 2, until)
 	fmt.Println(set, err)
-	left, err := c.CountDown(script.Connection{}, latch, until)
+	left, err := c.CountDown(transport.Connection{}, latch, until)
 	fmt.Println(left, err)
 	// Output:
 	// 1 <nil>

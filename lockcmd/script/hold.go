@@ -7,19 +7,9 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script/transport"
 )
-
-// Ref names a hold.
-type Ref struct {
-	Lock    Lock
-	Token   int64
-	Carrier string
-}
-
-// Ref names a hold of a lock.
-func (h Hold) Ref(lock Lock) Ref {
-	return Ref{Lock: lock, Token: h.Record.Token, Carrier: h.Record.Carrier}
-}
 
 func (r Ref) tombstone() string { return TombstoneKey(r.Lock.Key, r.Token, r.Carrier) }
 
@@ -43,7 +33,7 @@ func (c *Client) Tombstones(ctx context.Context, refs []Ref) (texts []string, er
 	pipe.Exec(ctx) // each command has its own error
 	texts, errs = make([]string, len(refs)), make([]error, len(refs))
 	for i, cmd := range cmds {
-		if texts[i], errs[i] = cmd.Result(); errs[i] != nil && Judge(errs[i]) == Answered {
+		if texts[i], errs[i] = cmd.Result(); errs[i] != nil && transport.Judge(errs[i]) == transport.Answered {
 			errs[i] = nil
 		}
 	}
@@ -70,7 +60,7 @@ func (c *Client) RemoveTombstone(ctx context.Context, r Ref) error {
 // nobody.
 func (c *Client) WriteTombstone(r Ref, text string, lasts time.Duration, channel string,
 	until time.Time) (written bool, err error) {
-	args := words(text, lasts.Milliseconds())
+	args := transport.Words(text, lasts.Milliseconds())
 	if channel != "" {
 		args = append(args, channel, c.Publish)
 	}
@@ -78,45 +68,43 @@ func (c *Client) WriteTombstone(r Ref, text string, lasts time.Duration, channel
 }
 
 // askTombstone calls a script about a hold's tombstone. done tells that it answered 1.
-func (c *Client) askTombstone(sc *Script, r Ref, args []string, until time.Time) (done bool, err error) {
-	return c.askDone(&scriptCall{Script: sc, DB: r.Lock.DB, Keys: []string{r.tombstone()}, Args: args}, until)
+func (c *Client) askTombstone(sc *transport.Script, r Ref, args []string, until time.Time) (done bool, err error) {
+	return c.AskDone(&transport.Call{Script: sc, DB: r.Lock.DB, Keys: []string{r.tombstone()}, Args: args}, until)
 }
 
 // WriteSharedTombstone adds a word to the tombstone of a hold that is being released with one key a
 // call. It removes the word with 0. written is false if another tombstone says more.
 func (c *Client) WriteSharedTombstone(r Ref, word string, lasts time.Duration, until time.Time) (written bool,
 	err error) {
-	return c.askTombstone(sharedTombstoneScript, r, words(word, lasts.Milliseconds()), until)
+	return c.askTombstone(sharedTombstoneScript, r, transport.Words(word, lasts.Milliseconds()), until)
 }
 
 // MarkBroken tells the Leash of a hold by an event that LOCK.BREAK is about to end it. The mark is
 // a tombstone that lasts so long. marked is false if the hold was released or has another carrier.
 func (c *Client) MarkBroken(r Ref, lasts time.Duration, event string, until time.Time) (marked bool, err error) {
-	return c.askTombstone(markBrokenScript, r, words(lasts.Milliseconds(), CarrierChannel(r.Carrier), event), until)
+	args := transport.Words(lasts.Milliseconds(), CarrierChannel(r.Carrier), event)
+	return c.askTombstone(markBrokenScript, r, args, until)
 }
 
 // ForceEnd ends a hold that MarkBroken has marked, without its Leash. The mark and the answer under
 // the request's ID last so long. ended is false if there is no such hold.
 func (c *Client) ForceEnd(lock Lock, h Hold, requestID string, lasts time.Duration, until time.Time) (ended bool,
 	err error) {
-	return c.askDone(&scriptCall{
-		OutlastsMigration: true, Script: h.Mode.Revoke, DB: lock.DB, MinKeys: h.Mode.MinKeys(),
-		Keys: h.Mode.EndKeys(lock.Key, h.Ref(lock).tombstone(), AnswerKey(lock.Key, requestID)),
-		Args: words(
-			h.Owner, h.Record.Token, h.Record.Carrier, "all", h.Mode.Channel(lock.Key), c.Publish,
-			lasts.Milliseconds(), "", "", "", "broken",
-		),
-	}, until)
+	args := RevokeArgs{Mode: h.Mode, Owner: h.Owner, Hold: h.Ref(lock), All: true, AnswerID: requestID, Keep: lasts}
+	call := args.call(c)
+	call.Args = append(call.Args, "broken")
+	call.OutlastsMigration, call.MinKeys = true, h.Mode.MinKeys()
+	return c.AskDone(call, until)
 }
 
 // ForceEndOther ends a hold that has no record, as Redisson's forceUnlock does. The answer under
 // the request's ID lasts so long. ended is false if the owner does not hold the lock.
 func (c *Client) ForceEndOther(lock Lock, h Hold, requestID string, lasts time.Duration,
 	until time.Time) (ended bool, err error) {
-	return c.askDone(&scriptCall{
+	return c.AskDone(&transport.Call{
 		OutlastsMigration: true, Script: h.Mode.BreakOther, DB: lock.DB, MinKeys: h.Mode.MinKeys(),
 		Keys: h.Mode.EndKeys(lock.Key, AnswerKey(lock.Key, requestID)),
-		Args: words(h.Owner, h.Mode.Channel(lock.Key), c.Publish, lasts.Milliseconds()),
+		Args: transport.Words(h.Owner, h.Mode.Channel(lock.Key), c.Publish, lasts.Milliseconds()),
 	}, until)
 }
 
@@ -143,13 +131,13 @@ func (c *Client) Extend(args ExtendArgs, until time.Time) (ExtendResult, error) 
 	if args.Event != "" {
 		channel = CarrierChannel(h.Record.Carrier)
 	}
-	call := &scriptCall{
+	call := &transport.Call{
 		Script: h.Mode.Extend, DB: args.Lock.DB, MinKeys: h.Mode.MinKeys(), OutlastsMigration: true,
 		Keys: h.Mode.Keys(args.Lock.Key, h.Ref(args.Lock).tombstone()),
-		Args: words(h.Owner, h.Text, extendedRecord(h.Text, ms, args.RequestID, args.ToLease), ms, channel,
+		Args: transport.Words(h.Owner, h.Text, extendedRecord(h.Text, ms, args.RequestID, args.ToLease), ms, channel,
 			args.Event, args.Keep.Milliseconds()),
 	}
-	left, err := c.askInt(call, until)
+	left, err := c.AskInt(call, until)
 	return ExtendResult{Left: left, Sent: call.Sent}, err
 }
 
@@ -168,4 +156,44 @@ func extendedRecord(record string, ms int64, id string, toLease bool) string {
 	}
 	f[8] = strings.Join(more, ",")
 	return strings.Join(f, " ")
+}
+
+// RenewHold makes a hold last so long at least, from sent on. held is false if it is not there.
+func (c *Client) RenewHold(
+	r Ref, m *Mode, owner string, lasts time.Duration, until time.Time,
+) (held bool, sent time.Time, err error) {
+	call := r.renewal(m, owner, lasts)
+	code, err := c.renewOne(call, until)
+	return code > 0, call.Sent, err
+}
+
+// CheckHold returns how long a hold lasts, from sent on. left is 0 if it has no end, and negative
+// if it is not there. It waits while a slot migration splits the keys.
+func (c *Client) CheckHold(
+	r Ref, m *Mode, owner string, until time.Time,
+) (left time.Duration, sent time.Time, err error) {
+	call := r.renewal(m, owner, 0)
+	call.OutlastsMigration = true
+	code, err := c.renewOne(call, until)
+	return Millis(code - 1), call.Sent, err
+}
+
+// renewal is the call that renews or, with 0, checks one hold.
+func (r Ref) renewal(m *Mode, owner string, lasts time.Duration) *transport.Call {
+	return &transport.Call{
+		Script: m.Renew, DB: r.Lock.DB, Keys: m.Keys(r.Lock.Key),
+		Args: transport.Words(lasts.Milliseconds(), owner, RecordPrefix(r.Token, r.Carrier)),
+	}
+}
+
+// renewOne sends a call about one hold.
+func (c *Client) renewOne(call *transport.Call, until time.Time) (code int64, err error) {
+	n, err := c.AskList(call, until, "i")
+	switch {
+	case err != nil:
+		return 0, err
+	case n[0] < 0: // Redis could not say
+		return 0, transport.ErrRefused
+	}
+	return n[0], nil
 }

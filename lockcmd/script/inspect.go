@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script/transport"
 )
 
 // Inspection is what Redis has of a lock.
@@ -52,17 +54,16 @@ type Hold struct {
 
 // Inspect reads a lock. The error is ErrRefused when Redis did not answer in time.
 func (c *Client) Inspect(lock Lock, until time.Time) (Inspection, error) {
-	reply, err := c.ask(&scriptCall{
+	n, reply, err := c.read(&transport.Call{
 		Script: inspectScript, DB: lock.DB, Keys: []string{lock.Key, QueueKeys(lock.Key)[0]}, MinKeys: 1,
-	}, until)
+	}, "iiii", "ss", until)
 	if err != nil {
-		return Inspection{}, errorOfRead(err)
+		return Inspection{}, err
 	}
-	n := integersOf(reply)
 	info := Inspection{Mode: "plain", Left: Millis(n[0]), Now: n[1]*1000 + n[2]/1000, Queue: int(n[3])}
 	text := ""
-	for i := 4; i+1 < len(n); i += 2 {
-		field, value := textAt(reply, i), textAt(reply, i+1)
+	for i := 4; i < len(n); i += 2 {
+		field, value := transport.TextAt(reply, i), transport.TextAt(reply, i+1)
 		switch field {
 		case RecordField:
 			if r, ok := ParseRecord(value); ok {
@@ -93,20 +94,30 @@ func (c *Client) Inspect(lock Lock, until time.Time) (Inspection, error) {
 	return info, nil
 }
 
+// read calls a script that reads a lock. Its reply has items of the kinds of first, then any number
+// of the group more.
+func (c *Client) read(call *transport.Call, first, more string, until time.Time) (n []int64, reply any, err error) {
+	n, err = transport.Ask(c.Client, call, until, func(r any) ([]int64, bool) {
+		n, kinds := transport.Items(r)
+		reply = r
+		return n, kinds == first+strings.Repeat(more, max(len(kinds)-len(first), 0)/len(more))
+	})
+	return n, reply, transport.ErrorOfRead(err)
+}
+
 // inspectRW reads a read-write lock. The inspection shows the writer, or the reader with the
 // longest hold and the sum of the readers' counts.
 func (c *Client) inspectRW(lock Lock, until time.Time) (Inspection, error) {
-	reply, err := c.ask(&scriptCall{
+	n, reply, err := c.read(&transport.Call{
 		Script: inspectRWScript, DB: lock.DB, Keys: Read.Keys(lock.Key), OutlastsMigration: true,
-	}, until)
+	}, "iii", "sss", until)
 	if err != nil {
-		return Inspection{}, errorOfRead(err)
+		return Inspection{}, err
 	}
-	n := integersOf(reply)
 	info := Inspection{Mode: Read.Name, Left: Millis(n[0]), Now: n[1]*1000 + n[2]/1000}
-	for i := 3; i+2 < len(n); i += 3 {
-		f := Hold{Mode: Read, Owner: textAt(reply, i), Text: textAt(reply, i+2)}
-		f.Count, _ = strconv.ParseInt(textAt(reply, i+1), 10, 64)
+	for i := 3; i < len(n); i += 3 {
+		f := Hold{Mode: Read, Owner: transport.TextAt(reply, i), Text: transport.TextAt(reply, i+2)}
+		f.Count, _ = strconv.ParseInt(transport.TextAt(reply, i+1), 10, 64)
 		if owner, ok := strings.CutSuffix(f.Owner, ":write"); ok {
 			f.Mode, f.Owner = Write, owner
 		}
@@ -153,7 +164,7 @@ func (c *Client) Locks(ctx context.Context, db int, keys []string) (names []stri
 	for i, key := range keys {
 		text, err := records[i].Result()
 		switch {
-		case err != nil && !errors.Is(err, redis.Nil) && Judge(err) != Answered:
+		case err != nil && !errors.Is(err, redis.Nil) && transport.Judge(err) != transport.Answered:
 			return nil, err
 		case err != nil:
 		default:
@@ -195,10 +206,10 @@ func (c *Client) held(lock Lock) (bool, error) {
 	if c.IsCluster && !OneSlot(lock.Key) {
 		return false, nil
 	}
-	held, err := c.askDone(&scriptCall{
+	held, err := c.AskDone(&transport.Call{
 		Script: heldScript, DB: lock.DB, Keys: []string{lock.Key, PermitsKey(lock.Key), RecordsKey(lock.Key)},
 	}, time.Now().Add(c.Timeout))
-	if KeysSplit(err) { // in a slot migration, records are enough
+	if transport.KeysSplit(err) { // in a slot migration, records are enough
 		return true, nil
 	}
 	return held, err

@@ -1,7 +1,12 @@
 package script
 
 import (
+	"embed"
+	"io/fs"
+	"slices"
 	"strings"
+
+	"leash/lockcmd/script/transport"
 )
 
 // Mode is a way to hold a lock: where holds are in Redis, and the scripts for them. A script has
@@ -14,18 +19,18 @@ type Mode struct {
 	Option string // of ACQUIRE; "" for none
 	Shared bool   // several owners may hold the lock
 
-	Acquire, Release, Revoke, Move, Undo *Script
+	Acquire, Release, Revoke, Move, Undo *transport.Script
 	// acquires for a command with REPLICAS. It also checks the rights of undo before it writes.
-	AcquireReplicated *Script
+	AcquireReplicated *transport.Script
 	// renews holds; of holds that it only checks it returns the time left (R24)
-	Renew *Script
+	Renew *transport.Script
 	// replaces the record of a lease if it is unchanged, and sets the lease's time
-	Extend     *Script
-	BreakOther *Script // ends a hold that is not of a Leash
-	Restore    *Script // restores holds on a new master
+	Extend     *transport.Script
+	BreakOther *transport.Script // ends a hold that is not of a Leash
+	Restore    *transport.Script // restores holds on a new master
 	// renews or releases one key of a hold at a time; nil if a hold has one key
-	RenewKey, ReleaseKey *Script
-	Handover             *Script // nil if a release cannot grant
+	RenewKey, ReleaseKey *transport.Script
+	Handover             *transport.Script // nil if a release cannot grant
 	// waiters are in the queue in Redis and have a channel each
 	Fair bool
 
@@ -59,7 +64,7 @@ var (
 )
 
 func newRWMode(id uint8, name string, shared bool) *Mode {
-	load := func(script string, parts ...string) *Script {
+	load := func(script string, parts ...string) *transport.Script {
 		return Load("rw_"+script, append([]string{"rw_" + name}, parts...)...)
 	}
 	return &Mode{
@@ -159,4 +164,96 @@ func (m *Mode) HandsOverTo(next *Mode) bool {
 // wait.
 func (m *Mode) SameInRedis(other *Mode) bool {
 	return m == other || m.Queue != nil && other.Queue != nil
+}
+
+// Files are the Lua scripts and their parts.
+//
+//go:embed lua/*.lua
+var Files embed.FS
+
+var (
+	AcquireScript         = Load("acquire", "acquire_free", "turns", "master", "again", "plain_again")
+	ReleaseScript         = Load("release", "release_alone", "turns", "queue", "take_back", "release_reply")
+	HandoverScript        = Load("handover", "turns", "queue", "master", "take_back", "release_reply")
+	RevokeScript          = Load("revoke", "queue", "revoke_report", "take_back")
+	MoveScript            = Load("move", "set_carrier")
+	undoScript            = Load("undo", "queue", "take_back")
+	RenewScript           = Load("renew")
+	restoreScript         = Load("restore", "master", "restore_each")
+	ExtendScript          = Load("extend", "extend_report")
+	BreakScript           = Load("break", "queue")
+	markBrokenScript      = Load("mark_broken")
+	tombstoneScript       = Load("tombstone")
+	sharedTombstoneScript = Load("shared_tombstone")
+	inspectScript         = Load("inspect")
+	takeScript            = Load("take")
+	giveScript            = Load("give")
+	setLatchScript        = Load("set_latch")
+	countDownScript       = Load("count_down")
+
+	AcquireFairScript = Load("acquire", "turns", "queue", "fair_head", "master", "again", "plain_again")
+
+	replicatedAcquireScript = Load("acquire", "undo_rights", "acquire_free", "turns", "master", "again",
+		"plain_again")
+	replicatedAcquireFairScript = Load("acquire", "turns", "queue", "fair_head", "master", "undo_rights", "again",
+		"plain_again")
+
+	dequeueScript    = Load("dequeue", "queue")
+	leaveTurnsScript = Load("leave_turns", "turns")
+	TouchScript      = Load("touch")
+
+	inspectRWScript = Load("rw_inspect", "rw_read", "rw")
+
+	initSemaphoreScript   = Load("semaphore_init")
+	resizeSemaphoreScript = Load("semaphore_resize", "permits")
+	semaphoreInfoScript   = Load("semaphore_info", "permits")
+
+	PermitAcquireScript  = Load("permit_acquire", "turns", "permits", "master")
+	PermitReleaseScript  = Load("permit_release", "turns", "permits")
+	PermitHandoverScript = Load("permit_handover", "turns", "permits", "master")
+	PermitRevokeScript   = Load("permit_revoke", "permits")
+	permitUndoScript     = Load("permit_undo", "permits")
+	PermitRenewScript    = Load("permit_renew", "permits")
+	permitRestoreScript  = Load("permit_restore", "permits", "master", "restore_each")
+	PermitRenewKeyScript = Load("permit_renew_key", "permits")
+	PermitMoveScript     = Load("permit_move", "permits", "set_carrier")
+
+	heldScript  = Load("held", "rw_read", "rw")
+	probeScript = Load("probe")
+)
+
+// loaded are the scripts by the name of their file. Of scripts that share a file, it has the first.
+var loaded = make(map[string]*transport.Script)
+
+// ByName is the script in a file, for tests that wait until it runs.
+func ByName(name string) *transport.Script { return loaded[name] }
+
+// Load joins the prelude, the given parts and the script.
+func Load(name string, parts ...string) *transport.Script {
+	var files []string
+	for _, file := range slices.Concat([]string{"prelude"}, parts, []string{name}) {
+		text, err := Files.ReadFile("lua/" + file + ".lua")
+		if err != nil {
+			panic("lockcmd: embedded script " + file + ": " + err.Error())
+		}
+		files = append(files, string(text))
+	}
+	sc := transport.NewScript(files)
+	if loaded[name] == nil {
+		loaded[name] = sc
+	}
+	return sc
+}
+
+// AllCommands are the names of the commands that any script calls, in order.
+func AllCommands() (names []string) {
+	files, _ := fs.Glob(Files, "lua/*.lua")
+	for _, file := range files {
+		text, _ := Files.ReadFile(file) // it is embedded
+		for _, m := range transport.CallPattern.FindAllSubmatch(text, -1) {
+			names = append(names, string(m[1]))
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }

@@ -1,6 +1,10 @@
 package script
 
-import "time"
+import (
+	"time"
+
+	"leash/lockcmd/script/transport"
+)
 
 // MoveArgs say which hold gets another carrier.
 type MoveArgs struct {
@@ -43,19 +47,19 @@ func (c *Client) Move(args *MoveArgs, until time.Time) (MoveResult, error) {
 	if args.Event != "" {
 		channel = CarrierChannel(from.Carrier)
 	}
-	call := &scriptCall{
+	call := &transport.Call{
 		Script: m.Move, DB: from.Lock.DB, Keys: m.Keys(from.Lock.Key),
-		Args: words(
+		Args: transport.Words(
 			args.Owner, from.Token, from.Carrier, args.Last, args.ID, args.Carrier, args.Request,
 			RecordClient(args.Client),
 			args.Tombstone, args.Keep.Milliseconds(), channel, args.Event,
 		),
-		WantReplicas: args.Replicas, ReplicaTimeout: args.ReplicasIn, OutcomeUnknown: args.Unknown,
+		WantReplicas: args.Replicas, Touch: TouchScript, ReplicaTimeout: args.ReplicasIn, OutcomeUnknown: args.Unknown,
 	}
 	if !args.OwnKeys {
 		call.Keys = append(call.Keys, from.tombstone(), TombstoneKey(from.Lock.Key, from.Token, args.Carrier))
 	}
-	r, err := answer(c, call, until, moveResult)
+	r, err := transport.Ask(c.Client, call, until, moveResult)
 	args.Unknown = call.OutcomeUnknown
 	r.Sent, r.Replicas = call.Sent, call.GotReplicas
 	return r, err
@@ -63,12 +67,12 @@ func (c *Client) Move(args *MoveArgs, until time.Time) (MoveResult, error) {
 
 // moveResult reads the reply. ok is false if the script has no such reply.
 func moveResult(reply any) (r MoveResult, ok bool) {
-	switch n, list := listOf(reply); {
-	case list && len(n) == 1 && n[0] == NoSuchHold:
+	switch n, kinds := transport.Items(reply); {
+	case kinds == "i" && n[0] == NoSuchHold:
 		return r, true
-	case list && len(n) == 6 && n[0] == 1:
+	case kinds == "iiiiis" && n[0] == 1:
 		r = MoveResult{Moved: true, Token: n[1], Left: Millis(n[2]), Count: n[3], Age: Millis(n[4])}
-		r.Record, _ = ParseRecord(textAt(reply, 5))
+		r.Record, _ = ParseRecord(transport.TextAt(reply, 5))
 		return r, true
 	}
 	return r, false

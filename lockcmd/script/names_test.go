@@ -48,3 +48,12 @@ func TestRecord(t *testing.T) {
 		t.Errorf("got client %q", got)
 	}
 }
+
+func TestHugeNumbersDoNotOverflow(t *testing.T) {
+	if d := Millis(1<<63 - 1); d <= 0 {
+		t.Errorf("%v, want a long time", d)
+	}
+	if d := Millis(-1 << 63); d >= 0 {
+		t.Errorf("%v, want a time that is over", d)
+	}
+}

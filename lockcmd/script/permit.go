@@ -4,6 +4,8 @@ import (
 	"context"
 	"strconv"
 	"time"
+
+	"leash/lockcmd/script/transport"
 )
 
 // PermitRequest says who wants permits of a semaphore, and which. It gets all or none.
@@ -59,11 +61,11 @@ func (c *Client) AcquirePermits(r *PermitRequest, until time.Time) (
 		waits = "1"
 	}
 	args := append(r.appendGrant(c, make([]string, 0, 13+2*len(r.Permits))), waits, string(r.Behind), r.TurnEvent)
-	call := &scriptCall{
+	call := &transport.Call{
 		Script: PermitAcquireScript, DB: r.Lock.DB, Keys: append(SemaphoreKeys(r.Lock.Key), TurnsKey(r.Lock.Key)),
 		Args: r.appendPermits(args),
 	}
-	result, err = answer(c, call, until, func(reply any) (PermitAcquireResult, bool) {
+	result, err = transport.Ask(c.Client, call, until, func(reply any) (PermitAcquireResult, bool) {
 		return permitAcquireResult(reply, len(r.Permits))
 	})
 	result.Sent = call.Sent
@@ -73,14 +75,14 @@ func (c *Client) AcquirePermits(r *PermitRequest, until time.Time) (
 // appendGrant appends what the grant writes, up to the entry in the list of turns.
 func (r *PermitRequest) appendGrant(c *Client, args []string) []string {
 	g := &r.Grant
-	return append(args, g.Carrier, decimal(g.Request), millisText(g.TTL), g.Options, RecordID(g.ID),
+	return append(args, g.Carrier, transport.Decimal(g.Request), transport.MillisText(g.TTL), g.Options, RecordID(g.ID),
 		RecordClient(g.Client), PermitChannel(r.Lock.Key), c.Publish, g.Master, r.Turn)
 }
 
 // appendPermits appends the permits with their tokens.
 func (r *PermitRequest) appendPermits(args []string) []string {
 	for i, permit := range r.Permits {
-		args = append(args, permit, decimal(r.FirstToken+int64(i)))
+		args = append(args, permit, transport.Decimal(r.FirstToken+int64(i)))
 	}
 	return args
 }
@@ -88,19 +90,16 @@ func (r *PermitRequest) appendPermits(args []string) []string {
 // permitAcquireResult reads the reply about so many permits. ok is false if the script has no such
 // reply.
 func permitAcquireResult(reply any, permits int) (r PermitAcquireResult, ok bool) {
-	n, ok := listOf(reply)
-	switch {
-	case !ok:
-		return r, false
-	case n[0] == 0 && len(n) == 2:
+	switch n, kinds := transport.Items(reply); {
+	case kinds == "ii" && n[0] == 0:
 		r.Left = Millis(n[1])
-	case n[0] == 1 && len(n) == 2+2*permits:
+	case kinds == transport.Ints(2+2*permits) && n[0] == 1:
 		r.Outcome, r.Available, r.Grants = AcquireGranted, n[1], permitGrants(n[2:])
-	case n[0] == 2 && len(n) == 4:
-		r.Outcome, r.Permit, r.Carrier = AcquireElsewhere, textAt(reply, 1), textAt(reply, 3)
-		r.Token, _ = strconv.ParseInt(textAt(reply, 2), 10, 64)
-	case n[0] == 6 && len(n) == 2:
-		r.Outcome, r.Master = AcquireInGrace, textAt(reply, 1)
+	case kinds == "isss" && n[0] == 2:
+		r.Outcome, r.Permit, r.Carrier = AcquireElsewhere, transport.TextAt(reply, 1), transport.TextAt(reply, 3)
+		r.Token, _ = strconv.ParseInt(transport.TextAt(reply, 2), 10, 64)
+	case kinds == "is" && n[0] == 6:
+		r.Outcome, r.Master = AcquireInGrace, transport.TextAt(reply, 1)
 	default:
 		return r, false
 	}
@@ -132,14 +131,14 @@ type PermitHandoverResult struct {
 func (c *Client) HandOverPermit(permit string, hold Ref, r *PermitRequest, until time.Time) (
 	result PermitHandoverResult, unknown bool, err error,
 ) {
-	args := append(make([]string, 0, 15+2*len(r.Permits)), permit, decimal(hold.Token), hold.Carrier)
+	args := append(make([]string, 0, 15+2*len(r.Permits)), permit, transport.Decimal(hold.Token), hold.Carrier)
 	args = append(r.appendGrant(c, args), string(r.Behind), r.TurnEvent)
 	keys := SemaphoreKeys(r.Lock.Key)
-	call := &scriptCall{
+	call := &transport.Call{
 		Script: PermitHandoverScript, DB: r.Lock.DB, Keys: append(keys, TurnsKey(r.Lock.Key)), MinKeys: len(keys),
 		Args: r.appendPermits(args),
 	}
-	result, err = answer(c, call, until, func(reply any) (PermitHandoverResult, bool) {
+	result, err = transport.Ask(c.Client, call, until, func(reply any) (PermitHandoverResult, bool) {
 		return permitHandoverResult(reply, len(r.Permits))
 	})
 	result.Sent = call.Sent
@@ -149,13 +148,10 @@ func (c *Client) HandOverPermit(permit string, hold Ref, r *PermitRequest, until
 // permitHandoverResult reads the reply about so many permits. ok is false if the script has no such
 // reply.
 func permitHandoverResult(reply any, permits int) (r PermitHandoverResult, ok bool) {
-	n, ok := listOf(reply)
-	switch {
-	case !ok:
-		return r, false
-	case len(n) == 1 && (n[0] == HoldEnded || n[0] == NoSuchHold):
+	switch n, kinds := transport.Items(reply); {
+	case kinds == "i" && (n[0] == HoldEnded || n[0] == NoSuchHold):
 		r.Answer = n[0]
-	case len(n) == 3+2*permits && n[0] == HoldEnded:
+	case kinds == transport.Ints(3+2*permits) && n[0] == HoldEnded:
 		r = PermitHandoverResult{
 			Answer: HoldEnded, Granted: true, Others: n[1], Available: n[2], Grants: permitGrants(n[3:]),
 		}
@@ -187,37 +183,34 @@ type PermitRevokeResult struct {
 // be called several times with the same arguments, and acts once.
 func (c *Client) RevokePermit(args *PermitRevokeArgs, until time.Time) (PermitRevokeResult, error) {
 	lock, token, channel, event := args.Hold.Lock, "", "", ""
-	call := &scriptCall{
+	call := &transport.Call{
 		Script: PermitRevokeScript, DB: lock.DB, Keys: SemaphoreKeys(lock.Key), OutcomeUnknown: args.Unknown,
 	}
 	if args.Hold.Carrier != "" {
-		token, channel, event = decimal(args.Hold.Token), CarrierChannel(args.Hold.Carrier), args.Event
+		token, channel, event = transport.Decimal(args.Hold.Token), CarrierChannel(args.Hold.Carrier), args.Event
 		call.Keys = append(call.Keys, args.Hold.tombstone())
 	}
-	call.Args = words(
+	call.Args = transport.Words(
 		args.Permit, token, args.Hold.Carrier, PermitChannel(lock.Key), c.Publish, args.Keep.Milliseconds(),
 		channel, event,
 	)
-	r, err := answer(c, call, until, permitRevokeResult)
+	r, err := transport.Ask(c.Client, call, until, permitRevokeResult)
 	args.Unknown, r.Hold.Lock = call.OutcomeUnknown, lock
 	return r, err
 }
 
 // permitRevokeResult reads the reply. ok is false if the script has no such reply.
 func permitRevokeResult(reply any) (r PermitRevokeResult, ok bool) {
-	n, ok := listOf(reply)
-	switch {
-	case !ok:
-		return r, false
-	case len(n) == 1 && (n[0] == HoldEnded || n[0] == NoSuchHold):
+	switch n, kinds := transport.Items(reply); {
+	case kinds == "i" && (n[0] == HoldEnded || n[0] == NoSuchHold):
 		r.Given = n[0] == HoldEnded
-		return r, true
-	case len(n) != 4 || n[0] != -2:
+	case kinds == "issi" && n[0] == -2:
+		r.Changed, r.TTL = true, Millis(n[3])
+		r.Hold.Carrier = transport.TextAt(reply, 2)
+		r.Hold.Token, _ = strconv.ParseInt(transport.TextAt(reply, 1), 10, 64)
+	default:
 		return r, false
 	}
-	r.Changed, r.TTL = true, Millis(n[3])
-	r.Hold.Carrier = textAt(reply, 2)
-	r.Hold.Token, _ = strconv.ParseInt(textAt(reply, 1), 10, 64)
 	return r, true
 }
 

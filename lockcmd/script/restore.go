@@ -2,8 +2,14 @@ package script
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script/transport"
 )
 
 // RestoreArgs say which holds to write back on a new master in its grace period. The holds have one
@@ -37,11 +43,11 @@ func (h *RestoredHold) record(m *Mode) string {
 		since = time.Now().UnixMilli()
 	}
 	if h.Moves > 0 {
-		ext = strings.TrimPrefix(ext+",moves="+decimal(h.Moves), "-,")
+		ext = strings.TrimPrefix(ext+",moves="+transport.Decimal(h.Moves), "-,")
 	}
 	return RecordPrefix(h.Token, h.Carrier) + strings.Join([]string{
-		decimal(h.Request), decimal(h.Token), decimal(since), millisText(h.TTL), h.Terms.OptionLetters(), ext,
-		RecordID(h.LastID), RecordClient(h.Client),
+		transport.Decimal(h.Request), transport.Decimal(h.Token), transport.Decimal(since), transport.MillisText(h.TTL),
+		h.Terms.OptionLetters(), ext, RecordID(h.LastID), RecordClient(h.Client),
 	}, " ")
 }
 
@@ -74,30 +80,19 @@ type RestoreResult struct {
 // result for each hold. unknown tells that a copy may still be on its way, also without an error.
 func (c *Client) Restore(args *RestoreArgs, until time.Time) (results []RestoreResult, unknown bool, err error) {
 	call := args.call()
-	reply, err := c.ask(call, until)
-	results, err = c.restored(call, args, reply, err)
-	return results, call.OutcomeUnknown, err
-}
-
-// RestoreOnce is Restore with one attempt, which ends with ctx.
-func (c *Client) RestoreOnce(ctx context.Context, args *RestoreArgs) (results []RestoreResult, unknown bool,
-	err error) {
-	call := args.call()
-	reply, err := call.Script.Run(ctx, c.Database(call.DB), call.Keys, call.Args)
-	if err != nil {
-		v := Judge(err)
-		c.RefreshTopologyAfter(v)
-		return nil, v == Ambiguous, err
+	results, err = transport.Ask(c.Client, call, until, args.results)
+	isOther := func(r RestoreResult) bool { return r.Outcome == RestoreOtherMaster }
+	if slices.ContainsFunc(results, isOther) {
+		c.RefreshTopologyAfter(transport.Refused)
 	}
-	results, err = c.restored(call, args, reply, nil)
 	return results, call.OutcomeUnknown, err
 }
 
 // call makes the call.
-func (args *RestoreArgs) call() *scriptCall {
-	call := &scriptCall{
+func (args *RestoreArgs) call() *transport.Call {
+	call := &transport.Call{
 		Script: args.Mode.Restore, DB: args.DB,
-		Args: words(args.Master, args.GraceEnd, args.TokenTTL.Milliseconds()),
+		Args: transport.Words(args.Master, args.GraceEnd, args.TokenTTL.Milliseconds()),
 	}
 	for i := range args.Holds {
 		h := &args.Holds[i]
@@ -106,40 +101,21 @@ func (args *RestoreArgs) call() *scriptCall {
 			call.Keys = append(call.Keys, TokenKey(h.Key))
 		}
 		call.Keys = append(call.Keys, TombstoneKey(h.Key, h.Token, h.Carrier))
-		call.Args = append(call.Args, h.Owner, decimal(h.Count), decimal(max(h.Lasts.Milliseconds(), 1)),
-			h.record(args.Mode))
+		call.Args = append(call.Args, h.Owner, transport.Decimal(h.Count),
+			transport.Decimal(max(h.Lasts.Milliseconds(), 1)), h.record(args.Mode))
 	}
 	return call
 }
 
-// restored reads the reply.
-func (c *Client) restored(call *scriptCall, args *RestoreArgs, reply any, err error) ([]RestoreResult, error) {
-	if err != nil {
-		return nil, err
-	}
-	results, ok := restoreResults(reply)
-	if !ok || len(results) != len(args.Holds) {
-		call.OutcomeUnknown = true
-		return nil, c.badShape(call)
-	}
-	for _, r := range results {
-		if r.Outcome == RestoreOtherMaster {
-			c.RefreshTopologyAfter(Refused)
-			break
-		}
-	}
-	return results, nil
-}
-
-// restoreResults reads the reply. ok is false if the script has no such reply.
-func restoreResults(reply any) (results []RestoreResult, ok bool) {
-	n, ok := listOf(reply)
-	if !ok {
+// results reads the reply. ok is false if the script has no such reply.
+func (args *RestoreArgs) results(reply any) (results []RestoreResult, ok bool) {
+	n, _ := transport.Items(reply)
+	if len(n) != len(args.Holds) {
 		return nil, false
 	}
 	results = make([]RestoreResult, len(n))
 	for i, code := range n {
-		if r, moved := ParseRecord(textAt(reply, i)); moved {
+		if r, moved := ParseRecord(transport.TextAt(reply, i)); moved {
 			results[i] = RestoreResult{Outcome: RestoreMoved, Record: r}
 			continue
 		}
@@ -149,4 +125,49 @@ func restoreResults(reply any) (results []RestoreResult, ok bool) {
 		results[i].Outcome = restoreOutcomes[code]
 	}
 	return results, true
+}
+
+// ErrNoMaster is the error for a node that is no master.
+var ErrNoMaster = errors.New("lockcmd: not a master")
+
+// ProbeArgs are what Leash knows of a node.
+type ProbeArgs struct {
+	Identity string        // "" for none
+	Since    int64         // since when it has been master at the latest, ms since 1970
+	Marks    []string      // keys of which the first that the node takes gets the mark
+	Keep     time.Duration // how long the mark lives
+}
+
+// ProbeResult is what a master says of itself. Times are ms since 1970.
+type ProbeResult struct {
+	Identity   string
+	ReplID     string // its replication ID
+	Since, Now int64
+}
+
+// Probe asks a node which master it is and since when.
+func Probe(ctx context.Context, node *redis.Client, args ProbeArgs) (ProbeResult, error) {
+	var reply any
+	var err error
+	words := transport.Words(args.Identity, args.Since, args.Keep.Milliseconds())
+	for i := range len(args.Marks) + 1 {
+		var mark []string // none in the last try
+		if i < len(args.Marks) {
+			mark = args.Marks[i : i+1]
+		}
+		reply, err = probeScript.Run(ctx, node, mark, words)
+		if err == nil || transport.Judge(err) != transport.Refused {
+			break
+		}
+	}
+	n, kinds := transport.Items(reply)
+	switch {
+	case err != nil:
+		return ProbeResult{}, err
+	case kinds != "ssii":
+		return ProbeResult{}, ErrNoMaster
+	}
+	return ProbeResult{
+		Identity: transport.TextAt(reply, 0), ReplID: transport.TextAt(reply, 1), Since: n[2], Now: n[3],
+	}, nil
 }

@@ -27,12 +27,12 @@ func (s *stage) restore(m *script.Mode, change ...func(*script.RestoreArgs)) str
 		f(args)
 	}
 	results, unknown, err := s.Restore(args, s.until)
-	once, onceUnknown, onceErr := s.RestoreOnce(s.Context(), args)
-	if err != nil || onceErr != nil || unknown || onceUnknown || len(results) != 1 || len(once) != 1 {
-		s.Fatalf("got %v, %t, %v and once %v, %t, %v", results, unknown, err, once, onceUnknown, onceErr)
+	again, againUnknown, againErr := s.Restore(args, s.until)
+	if err != nil || againErr != nil || unknown || againUnknown || len(results) != 1 || len(again) != 1 {
+		s.Fatalf("got %v, %t, %v and again %v, %t, %v", results, unknown, err, again, againUnknown, againErr)
 	}
 	said := ""
-	for _, r := range [...]script.RestoreResult{results[0], once[0]} {
+	for _, r := range [...]script.RestoreResult{results[0], again[0]} {
 		said += [...]string{
 			script.RestoreHeldByOther: "other", script.Restored: "restored", script.RestoreAlreadyThere: "there",
 			script.RestoreMoved: "moved", script.RestoreOtherMaster: "master", script.RestoreTombstone: "tombstone",

@@ -2,8 +2,13 @@ package script
 
 import (
 	"errors"
+	"log/slog"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script/transport"
 )
 
 // TestRepliesOfOtherScriptsAreRefused checks that the reply to another script, as it comes when a
@@ -24,7 +29,8 @@ func TestRepliesOfOtherScriptsAreRefused(t *testing.T) {
 			[]any{
 				nil, n(1), n(0), text, list(), list(n(1)), list(n(1), n(7)), list(n(0)), list(n(8)), list(n(-1)),
 				list(n(2)),
-				list(n(3), n(1)), list(n(1), n(7), n(100), n(1), n(1)), []int64{},
+				list(n(3), n(1)), list(n(1), n(7), n(100), n(1), n(1)), []int64{}, list(text, n(7), n(5)),
+				list(n(1), text, n(5)), list(n(2), n(7), text, text), list(n(6), n(1)), list(list(n(3))), list(nil),
 			},
 		},
 		"handover": {
@@ -37,12 +43,16 @@ func TestRepliesOfOtherScriptsAreRefused(t *testing.T) {
 			func(reply any) bool { _, ok := moveResult(reply); return ok },
 			[]any{list(n(-1)), list(n(1), n(7), n(100), n(1), n(0), text)},
 			[]any{nil, n(-1), n(1), text, list(n(1)), list(n(0)), list(n(1), n(7), n(100), n(1), n(0)),
-				list(n(-1), n(1))},
+				list(n(-1), n(1)), list(n(1), n(7), n(100), n(1), n(0), n(0))},
 		},
 		"restore": {
-			func(reply any) bool { _, ok := restoreResults(reply); return ok },
-			[]any{[]int64{1, 2, 0}, list(n(-3)), list(n(-1), "L1 7 u:1 1 7 1 30000 w - - c"), list(text)},
-			[]any{nil, n(1), text, list(), []int64{}, list(n(3)), list(n(1), n(-4))},
+			func(reply any) bool {
+				_, ok := (&RestoreArgs{Holds: make([]RestoredHold, 2)}).results(reply)
+				return ok
+			},
+			[]any{[]int64{1, 2}, list(n(0), n(-3)), list(n(-1), "L1 7 u:1 1 7 1 30000 w - - c"), list(text, n(-1))},
+			[]any{nil, n(1), text, list(), []int64{}, list(n(3), n(1)), list(n(1), n(-4)), list(n(1)),
+				list(n(1), list()), []int64{1, 2, 0}},
 		},
 		"acquire permits": {
 			func(reply any) bool { _, ok := permitAcquireResult(reply, 1); return ok },
@@ -74,9 +84,9 @@ func TestRepliesOfOtherScriptsAreRefused(t *testing.T) {
 	}
 }
 
-// TestRepliesOfAnotherShapeAreErrShape: the caller learns that the outcome is unknown, and the
+// TestRepliesOfAnotherShapeAreUnknown: the caller learns that the outcome is unknown, and the
 // connection is closed, because the replies after it may belong to other commands.
-func TestRepliesOfAnotherShapeAreErrShape(t *testing.T) {
+func TestRepliesOfAnotherShapeAreUnknown(t *testing.T) {
 	for name, row := range map[string]struct {
 		reply string
 		call  func(c *Client, until time.Time) (unknown bool, err error)
@@ -129,10 +139,12 @@ func TestRepliesOfAnotherShapeAreErrShape(t *testing.T) {
 			return unknown, err
 		}},
 	} {
-		c, links := New(nil), &fakeLinks{reply: row.reply, sent: true}
-		c.Timeout, c.Links = time.Second, links
-		unknown, err := row.call(c, time.Now().Add(time.Second))
-		if !unknown || !errors.Is(err, ErrShape) || !errors.Is(err, ErrUnknown) || len(links.dropped) != 1 {
+		rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1})
+		defer rdb.Close()
+		c, links := New(rdb), &fakeLinks{reply: row.reply, sent: true}
+		c.Timeout, c.Links, c.Log = time.Second, links, slog.New(slog.DiscardHandler)
+		unknown, err := row.call(c, time.Now().Add(50*time.Millisecond))
+		if !unknown || !errors.Is(err, transport.ErrUnknown) || len(links.dropped) != 1 {
 			t.Errorf("%s: got %t, %v, and %d connections closed", name, unknown, err, len(links.dropped))
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 )
 
 // A FAIR waiter has a place in a queue in Redis, that of Redisson's RedissonFairLock. It is behind
@@ -162,7 +163,7 @@ func (m *Machine[R]) dequeueSome(lock script.Lock, list []*leaver, heartbeat tim
 			return false
 		}
 		stay, err := m.Redis.Dequeue(lock, owners, m.FairBit, heartbeat, m.Deadline(time.Time{}))
-		if !script.IsSilence(err) || time.Now().After(limit) ||
+		if !transport.IsSilence(err) || time.Now().After(limit) ||
 			!m.Redis.Sleep(context.Background(), time.Second) {
 			return stay
 		}

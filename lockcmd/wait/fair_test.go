@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 )
 
 // TestR22DequeueGoesInBatchesTheLastFirst: One call takes up to 500 waiters out, and those that
@@ -47,7 +48,7 @@ func TestR22DequeueIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLeash()
 		l.FairHeartbeat = FairHeartbeat
-		l.redis.refuses, l.redis.stay = script.ErrUnknown, true
+		l.redis.refuses, l.redis.stay = transport.ErrUnknown, true
 		began := time.Now()
 		<-l.Dequeue(l.Arrive(script.Lock{Key: "fair"}, "me"))
 		if took := time.Since(began).Truncate(time.Second); took != time.Second || l.redis.calls() != 2 {

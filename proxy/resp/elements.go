@@ -2,6 +2,7 @@ package resp
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -34,6 +35,32 @@ func Elements(reply []byte) (all [][]byte, ok bool) {
 		all, rest = append(all, rest[:used]), rest[used:]
 	}
 	return all, true
+}
+
+// CutIntegers removes an array of integers from the start of text and appends the integers to dst.
+// ok is false if text begins with anything else.
+func CutIntegers[N ~int64](dst []N, text []byte) (list []N, rest []byte, ok bool) {
+	rest, n, ok := CutHeader(text, "*")
+	if !ok || n > len(rest)/len(":1\r\n") {
+		return dst, text, false
+	}
+	dst = slices.Grow(dst, n)
+	for range n {
+		if string(rest[:min(4, len(rest))]) == ":1\r\n" { // the usual reply about a renewal
+			dst, rest = append(dst, 1), rest[4:]
+			continue
+		}
+		line, after, found := bytes.Cut(rest, []byte(asciiCRLF))
+		if !found || len(line) < 2 || line[0] != integerMark {
+			return dst, text, false
+		}
+		number, ok := ParseInt(line[1:])
+		if !ok {
+			return dst, text, false
+		}
+		dst, rest = append(dst, N(number)), after
+	}
+	return dst, rest, true
 }
 
 // Array makes an array of its elements.

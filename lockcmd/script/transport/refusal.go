@@ -1,4 +1,4 @@
-package script
+package transport
 
 import (
 	"errors"
@@ -25,7 +25,7 @@ type refusal struct {
 }
 
 // noteRefusal notes that the node of a call refused it for now.
-func (c *Client) noteRefusal(call *scriptCall, err error) {
+func (c *Client) noteRefusal(call *Call, err error) {
 	var reply redis.Error
 	if !errors.As(err, &reply) || Migrates(reply) {
 		return
@@ -51,7 +51,10 @@ func (c *Client) noteRefusal(call *scriptCall, err error) {
 const quietAfterRefusal = 5 * time.Second
 
 // noteSuccess notes that the node of a call took it.
-func (c *Client) noteSuccess(call *scriptCall) {
+func (c *Client) noteSuccess(call *Call) {
+	if call.WantReplicas == 0 {
+		c.roundTrip.note(time.Since(call.Sent))
+	}
 	f := &c.refusals
 	if !f.some.Load() {
 		return

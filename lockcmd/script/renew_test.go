@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"leash/lockcmd/script/transport"
 )
 
 // heldKeys are the keys of holds.
@@ -65,7 +67,7 @@ func TestRenewBufferEqualsTheClientsCommands(t *testing.T) {
 				b.Lasts = 0
 			}
 			buf.appendCall(&b)
-			want = b.call().append(want)
+			want = b.call().Append(want)
 		}
 		if string(buf.commands) != string(want) {
 			t.Errorf("%s: got %q, want %q", m.Name, buf.commands, want)
@@ -81,7 +83,7 @@ func TestRenewBufferReadsReplies(t *testing.T) {
 	for _, want := range []struct {
 		replies []RenewReply
 		failed  error
-	}{{replies: []RenewReply{1, 0, -1}}, {failed: ReplyError("MOVED 1 127.0.0.1:1")}, {},
+	}{{replies: []RenewReply{1, 0, -1}}, {failed: transport.ReplyError("MOVED 1 127.0.0.1:1")}, {},
 		{replies: []RenewReply{30001}}} {
 		var replies []RenewReply
 		var failed error
@@ -130,14 +132,14 @@ func TestR25RefusedBatchesAreNotSplit(t *testing.T) {
 		err     error
 		refused bool
 	}{
-		{ReplyError("CLUSTERDOWN The cluster is down"), false},
-		{ReplyError("LOADING Redis is loading the dataset in memory"), false},
-		{ReplyError("READONLY You can't write against a read only replica."), false},
+		{transport.ReplyError("CLUSTERDOWN The cluster is down"), false},
+		{transport.ReplyError("LOADING Redis is loading the dataset in memory"), false},
+		{transport.ReplyError("READONLY You can't write against a read only replica."), false},
 		{errors.New("i/o timeout"), false},
 		// one key may exist (R14)
-		{ReplyError("TRYAGAIN Multiple keys request during rehashing of slot"), true},
-		{ReplyError("NOPERM No permissions to access a key"), true},
-		{ReplyError("ERR Error running script"), true},
+		{transport.ReplyError("TRYAGAIN Multiple keys request during rehashing of slot"), true},
+		{transport.ReplyError("NOPERM No permissions to access a key"), true},
+		{transport.ReplyError("ERR Error running script"), true},
 	} {
 		r := c.renewResult(t.Context(), &b, nil, row.err, time.Now())
 		if r.Refused != row.refused || len(r.Replies) > 0 {
@@ -171,7 +173,7 @@ func TestRenewalsOnTheDirectPath(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			links, got := &fakeLinks{reply: row.reply, sent: row.sent, err: row.err}, make(map[int][]RenewReply)
-			c := &Client{Links: links}
+			c := &Client{Client: &transport.Client{Links: links}}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			left := c.renewDirect(ctx, []RenewBatch{batchOf(Plain, 1), batchOf(Plain, 1)}, func(i int, r RenewResult) {

@@ -1,4 +1,4 @@
-package script
+package transport
 
 import (
 	"context"
@@ -14,9 +14,6 @@ import (
 // ErrUnknown is the error for a request that was sent and whose outcome nobody knows.
 var ErrUnknown = errors.New("lockcmd: outcome unknown")
 
-// ErrAbsent is the error for a hold that is not there.
-var ErrAbsent = errors.New("lockcmd: no such hold")
-
 // ErrRefused is the error for a request that Redis certainly did not run. It may take the request
 // later.
 var ErrRefused = errors.New("lockcmd: Redis did not take the request")
@@ -28,8 +25,8 @@ var ErrShape = errors.New("lockcmd: a reply of another shape than the script's")
 // IsSilence reports whether an error means that Redis did not answer in time.
 func IsSilence(err error) bool { return errors.Is(err, ErrUnknown) || errors.Is(err, ErrRefused) }
 
-// errorOfRead is the error of a request that only reads. Without an answer it has changed nothing.
-func errorOfRead(err error) error {
+// ErrorOfRead is the error of a request that only reads. Without an answer it has changed nothing.
+func ErrorOfRead(err error) error {
 	if errors.Is(err, ErrUnknown) {
 		return fmt.Errorf("%w: %v", ErrRefused, err)
 	}
@@ -140,7 +137,7 @@ return ''`)
 
 // nameMissingRight adds the missing command or key to Redis's error, if the error is about a
 // missing right.
-func (c *Client) nameMissingRight(call *scriptCall, err error) error {
+func (c *Client) nameMissingRight(call *Call, err error) error {
 	for _, start := range msgsMissingKey {
 		if !strings.HasPrefix(err.Error(), start) {
 			continue
@@ -163,7 +160,7 @@ func (c *Client) nameMissingRight(call *scriptCall, err error) error {
 }
 
 // firstDenied returns the first of the names that a script finds denied; "" if it finds none.
-func (c *Client) firstDenied(call *scriptCall, find *redis.Script, keys, names []string) string {
+func (c *Client) firstDenied(call *Call, find *redis.Script, keys, names []string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	args := make([]any, len(names))

@@ -1,0 +1,200 @@
+package script
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"leash/lockcmd/script/transport"
+)
+
+// A READ or WRITE hold, or a permit, has several keys. During a slot migration they may be on two
+// nodes, where no script can use them all. Renewals then go on with one key a call (R14).
+
+// keyRenewal renews some holds of a batch that way.
+type keyRenewal struct {
+	client  *Client
+	batch   *RenewBatch
+	some    []int        // the indexes of these holds
+	counts  []int64      // of each of them
+	replies []RenewReply // to all holds of the batch
+}
+
+// renewKeys renews the holds of which Redis could say nothing, and writes what it says now.
+func (c *Client) renewKeys(ctx context.Context, b *RenewBatch, replies []RenewReply) {
+	k := &keyRenewal{client: c, batch: b, replies: replies}
+	for i, reply := range replies {
+		if reply == renewUnknown {
+			k.some = append(k.some, i)
+		}
+	}
+	k.renewFields(ctx)
+	if b.Mode == Read && b.Lasts > 0 {
+		k.renewTimeouts(ctx)
+	}
+}
+
+// renewFields renews the key that has the hold, which is the lock or the zset of permits, and the
+// records.
+func (k *keyRenewal) renewFields(ctx context.Context) {
+	cmds := make([][2]transport.Once, len(k.some))
+	pipe := k.client.Database(k.batch.DB).Pipeline()
+	for j, i := range k.some {
+		key, token, carrier := k.batch.Holds.Hold(i)
+		owner := k.owner(i)
+		keys := k.batch.Mode.Keys(key)
+		lock, records := keys[len(keys)-2], keys[len(keys)-1]
+		cmds[j] = [2]transport.Once{k.send(ctx, pipe, lock, owner, ""),
+			k.send(ctx, pipe, records, owner, RecordPrefix(token, carrier))}
+	}
+	pipe.Exec(ctx) // each command has its own error
+	k.counts = make([]int64, len(k.some))
+	for j, i := range k.some {
+		lock, records := keyReply(cmds[j][0]), keyReply(cmds[j][1])
+		switch {
+		case lock == renewGone || records == renewGone:
+			k.replies[i] = renewGone
+		case lock == renewDone && records == renewDone:
+			k.replies[i] = renewDone
+			n, _ := cmds[j][0].Int64() // the command did not fail
+			k.counts[j] = min(n, maxPerKeyCounts)
+		}
+	}
+}
+
+// maxPerKeyCounts is how many timeout keys of a READ hold are handled one by one. Further ones
+// expire. It also limits the loop for any number that Redis may answer.
+const maxPerKeyCounts = 1 << 20
+
+// renewTimeouts renews the timeout keys of the READ holds that are there.
+func (k *keyRenewal) renewTimeouts(ctx context.Context) {
+	cmds := make([][]transport.Once, len(k.some))
+	pipe := k.client.Database(k.batch.DB).Pipeline()
+	for j, i := range k.some {
+		key, _, _ := k.batch.Holds.Hold(i)
+		for n := range k.counts[j] {
+			cmds[j] = append(cmds[j], k.send(ctx, pipe, TimeoutKey(key, k.owner(i), n+1), "", ""))
+		}
+	}
+	pipe.Exec(ctx)
+	for j, i := range k.some {
+		for _, cmd := range cmds[j] {
+			if keyReply(cmd) != renewDone {
+				k.replies[i] = renewUnknown
+			}
+		}
+	}
+}
+
+func (k *keyRenewal) owner(i int) string { return string(k.batch.Holds.AppendOwner(i, nil)) }
+
+// send adds the renewal of one key to a pipeline.
+func (k *keyRenewal) send(ctx context.Context, pipe redis.Pipeliner, key, owner, begins string) transport.Once {
+	ms := int64(k.batch.Lasts / time.Millisecond)
+	cmd := k.batch.Mode.RenewKey.Command(ctx, "EVAL", []string{key}, transport.Words(ms, owner, begins))
+	pipe.Process(ctx, cmd)
+	return cmd
+}
+
+// keyReply is what Redis says of one key.
+func keyReply(cmd transport.Once) RenewReply {
+	n, err := cmd.Int64()
+	var answer redis.Error
+	switch {
+	case errors.As(err, &answer) && redis.HasErrorPrefix(err, "WRONGTYPE"), err == nil && n == 0:
+		return renewGone
+	case err == nil:
+		return renewDone
+	}
+	return renewUnknown
+}
+
+// A READ or WRITE hold has several keys. During a slot migration they may be on two nodes, where no
+// script can use them all. Releases then go on with one key a request (R14). The release of a
+// permit does not: it waits, or the lease ends.
+
+// holdPart is a key of a READ or WRITE hold.
+type holdPart string
+
+// The parts. The records come first.
+const (
+	recordsPart holdPart = "records"
+	lockPart    holdPart = "lock"
+)
+
+// releaseKeys is Release with one request a key. A hold that the records do not have was ended by
+// an earlier copy, if there may be one.
+func (c *Client) releaseKeys(args *ReleaseArgs, until time.Time) (answer int64, err error) {
+	answer, err = c.releasePart(args, recordsPart, until)
+	if err == nil && answer == NoSuchHold && args.Unknown {
+		answer = HoldEnded
+	}
+	if err != nil || answer < 0 {
+		return answer, err
+	}
+	args.Unknown = true
+	if _, err = c.releasePart(args, lockPart, until); err != nil {
+		return 0, err
+	}
+	if args.End.Mode == Read {
+		c.dropTimeouts(args, answer == HoldEnded, until)
+	}
+	return answer, nil
+}
+
+func (c *Client) releasePart(args *ReleaseArgs, part holdPart, until time.Time) (answer int64, err error) {
+	m, lock := args.End.Mode, args.End.Hold.Lock
+	key := lock.Key
+	if part == recordsPart {
+		key = RecordsKey(key)
+	}
+	call := &transport.Call{
+		Script: m.ReleaseKey, DB: lock.DB, Keys: []string{key},
+		Args: append(args.End.list(4), m.Channel(lock.Key), c.Publish, transport.Decimal(args.PerKeyCounts),
+			string(part)),
+	}
+	return c.askEnd(args, call, until)
+}
+
+// countsOf asks how many counts an owner's hold has, without the other keys of it. It returns 1 at
+// least, and not more than releasePart can handle.
+func (c *Client) countsOf(lock Lock, m *Mode, owner string, until time.Time) (int64, error) {
+	n, err := c.AskInt(&transport.Call{
+		Script: m.RenewKey, DB: lock.DB, Keys: []string{lock.Key}, Args: transport.Words(0, owner, ""),
+	}, until)
+	if err != nil {
+		return 0, err
+	}
+	return max(min(n, maxPerKeyCounts), 1), nil
+}
+
+// dropTimeouts deletes the timeout keys of the counts that the release of a READ hold ends. Keys
+// that it cannot reach expire.
+func (c *Client) dropTimeouts(args *ReleaseArgs, all bool, until time.Time) {
+	ctx, cancel := context.WithDeadline(context.Background(), c.CapAtStop(until))
+	defer cancel()
+	lock, owner := args.End.Hold.Lock, args.End.Owner
+	rdb := c.Database(lock.DB)
+	for n := args.PerKeyCounts; n > 0; n-- {
+		last := TimeoutKey(lock.Key, owner, n)
+		if !all { // the first key lasts as long as this one would have (R12)
+			if left := rdb.PTTL(ctx, last).Val(); left > 0 {
+				c.setTimeout(lock, owner, left, until)
+			}
+		}
+		if err := rdb.Del(ctx, last).Err(); err != nil || !all {
+			return
+		}
+	}
+}
+
+// setTimeout sets how long the first count of an owner's READ hold lasts. Without an answer that
+// count lasts as long as before.
+func (c *Client) setTimeout(lock Lock, owner string, left time.Duration, until time.Time) {
+	_, _ = c.AskInt(&transport.Call{
+		Script: Read.RenewKey, DB: lock.DB, Keys: []string{TimeoutKey(lock.Key, owner, 1)},
+		Args: transport.Words(left.Milliseconds(), "", ""),
+	}, until)
+}
