@@ -190,7 +190,7 @@ func (b *breakRequest) step(info script.Inspection) (over bool, err error) {
 // forEach runs do for several holds at a time, and begins no more after an error.
 func (b *breakRequest) forEach(holds []script.Hold, do func(script.Hold) error) error {
 	var failure atomic.Pointer[error]
-	b.service.inParallel(len(holds), func(i int) {
+	b.service.releaser.InParallel(len(holds), func(i int) {
 		if failure.Load() != nil {
 			return
 		}
@@ -226,7 +226,7 @@ func (b *breakRequest) markBroken(f script.Hold) error {
 func (b *breakRequest) awaitReports() {
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
 		missing := slices.Collect(maps.Keys(b.awaitingReport))
-		b.service.inParallel(len(missing), func(i int) { b.readReport(missing[i]) })
+		b.service.releaser.InParallel(len(missing), func(i int) { b.readReport(missing[i]) })
 		if len(b.awaitingReport) == 0 {
 			return
 		}
@@ -298,7 +298,7 @@ func (s *Service) obeyBreak(h *hold.Hold) {
 		return
 	}
 	if !h.NoteRemoteWatch() {
-		s.events.answerLateWatcher(h.Token, h.Carrier.Name)
+		s.releaser.AnswerLateWatcher(h.Token, h.Carrier.Name)
 	}
 	h.Evict(renewal.ReasonBroken)
 }
@@ -314,7 +314,7 @@ func (s *Service) reportExpired(h *hold.Hold) {
 			continue
 		}
 		if f, ok := info.Find(h.Token); !ok || f.Record.Carrier != h.Carrier.Name {
-			s.writeTombstone(h, event.Released)
+			s.releaser.WriteTombstone(h, event.Released)
 			return
 		}
 	}

@@ -19,8 +19,7 @@
 //	permitAcquisition   one SEM.ACQUIRE in progress                       permit_acquisition.go
 //	multiAcquisition    one LOCK.MACQUIRE in progress                     multi_acquisition.go
 //	wait.Machine        lets commands wait                                wait/machine.go
-//	releaseRequest      a release by the hold's own carrier               release_request.go
-//	remoteRelease       a release by anybody else                         remote_release.go
+//	release.Releaser    ends holds and gives counts back                  release/releaser.go
 //	restore.Restorer    renews, finds, writes back and moves holds        restore/restorer.go
 //	script.Client       runs the Lua scripts, by a typed function each       script/client.go
 //
@@ -67,8 +66,8 @@
 //
 //	hold/state.go, hold/change.go     what each event does in each state of a hold
 //	afterwards.go                     what follows from that and needs Redis
-//	release.go, release_request.go    the owner releases it on its connection
-//	remote_release.go                 ... on another connection or another Leash
+//	release.go, release/request.go    the owner releases it on this Leash
+//	release/remote.go                 ... on another Leash
 //	hold/carrier.go                   its connection has ended
 //	hold/loss.go                      it is lost: the connection is closed, or gets LOCKLOST
 //	loss.go                           which command is answered with LOCKLOST

@@ -57,7 +57,7 @@ func (v *leashEvents) Receive(e event.Event) {
 	case h != nil:
 		v.handle(h, e.Kind)
 	case e.Kind == event.Watched, e.Kind == event.Broken: // the hold has ended
-		v.answerLateWatcher(e.Token, e.Carrier)
+		v.service.releaser.AnswerLateWatcher(e.Token, e.Carrier)
 	}
 }
 
@@ -86,7 +86,7 @@ func (v *leashEvents) handle(h *hold.Hold, kind string) {
 		s.spawn(func() { s.obeyBreak(h) })
 	case event.Watched:
 		if !h.NoteRemoteWatch() {
-			v.answerLateWatcher(h.Token, h.Carrier.Name)
+			v.service.releaser.AnswerLateWatcher(h.Token, h.Carrier.Name)
 		}
 	case event.Wanted:
 		h.ReportWanted()
@@ -94,15 +94,6 @@ func (v *leashEvents) handle(h *hold.Hold, kind string) {
 		s.spawn(func() { s.recount(h) })
 	default:
 		s.watchdog.Check(&h.Watch)
-	}
-}
-
-// answerLateWatcher writes the tombstone of a hold that ended before somebody asked, if its end is
-// still known.
-func (v *leashEvents) answerLateWatcher(token int64, carrier string) {
-	s := v.service
-	if e, ok := s.holds.Ends.Find(token, carrier); ok {
-		s.spawn(func() { event.WriteTombstone(s.redis, e.Hold, e.Text, 2*s.cfg.WatchdogTimeout, "") })
 	}
 }
 

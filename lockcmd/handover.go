@@ -5,16 +5,24 @@ import (
 	"time"
 
 	"leash/lockcmd/hold"
+	"leash/lockcmd/release"
 	"leash/lockcmd/script"
 	"leash/lockcmd/script/transport"
 	"leash/lockcmd/wait"
 )
 
+// waiters are the waiters of this Leash, to which a release grants the lock. It implements
+// release.Waiters.
+type waiters struct {
+	*wait.Machine[result]
+	stats *counters
+}
+
 // handoverRequest is a wait.Request that the release of a hold can grant (R21).
 type handoverRequest interface {
 	wait.Request[result]
-	// takeOver ends the hold of rel and grants the lock to the request, in one script.
-	takeOver(rel *releaseRequest, at wait.Position, until time.Time) (handover, error)
+	// takeOver ends h and grants the lock to the request, in one script.
+	takeOver(h *hold.Hold, end script.EndArgs, at wait.Position, until time.Time) (handover, error)
 	// undoHandover takes back what a hand-over has granted to a waiter that has left. r is nil
 	// without a grant. copyPending says that a copy of it may still grant something.
 	undoHandover(r *result, copyPending bool)
@@ -22,49 +30,51 @@ type handoverRequest interface {
 
 // handover is what a hand-over did.
 type handover struct {
-	answer  int64 // as of a release
-	unknown bool  // a copy may still be on its way, also after an error
-	given   bool
-	grant   result // if it was given
+	release.Handover
+	given bool
+	grant result // if it was given
 }
 
-// handOver ends the hold and grants the lock to w in one script. known is false when a plain
-// release must follow. It carries the same number, so it acts only if this call has not.
-func (rel *releaseRequest) handOver(w *wait.Waiter[result], at wait.Position, until time.Time) (code int64,
-	known bool) {
-	s, request := rel.service, w.Request.(handoverRequest)
-	began := time.Now()
-	o, err := request.takeOver(rel, at, until)
-	rel.outcomeUnknown = rel.outcomeUnknown || o.unknown
-	told := err == nil && o.answer == script.HoldEnded // a release tells everybody
+// HandOver implements release.Waiters. It grants the lock to the head of its queue.
+func (ws waiters) HandOver(h *hold.Hold, end script.EndArgs, until time.Time) (release.Handover, bool) {
+	if ws.Draining() {
+		return release.Handover{}, false
+	}
+	w, at, claimed := ws.Claim(h.Lock(), h.Mode(), h.Details().Handovers)
+	if !claimed {
+		return release.Handover{}, false
+	}
+	began, request := time.Now(), w.Request.(handoverRequest)
+	o, err := request.takeOver(h, end, at, until)
+	told := err == nil && o.Answer == script.HoldEnded // a release tells everybody
 	if o.given {
-		o.grant.kind, o.grant.handovers = granted, rel.hold.Details().Handovers+1
-		s.stats.handovers.Add(1)
-		s.stats.handoverTimes.Observe(time.Since(began))
+		o.grant.kind, o.grant.handovers = granted, h.Details().Handovers+1
+		ws.stats.handovers.Add(1)
+		ws.stats.handoverTimes.Observe(time.Since(began))
 	}
 	switch {
-	case o.given && !s.waits.Grant(w, o.grant, o.unknown):
-		request.undoHandover(&o.grant, o.unknown)
-	case !o.given && !s.waits.Unclaim(w, o.unknown, told) && o.unknown:
+	case o.given && !ws.Grant(w, o.grant, o.Unknown):
+		request.undoHandover(&o.grant, o.Unknown)
+	case !o.given && !ws.Unclaim(w, o.Unknown, told) && o.Unknown:
 		request.undoHandover(nil, true)
 	}
 	if err != nil {
 		// After an error, nobody knows how far the script came.
-		rel.outcomeUnknown = rel.outcomeUnknown || !errors.Is(err, transport.ErrRefused)
-		return 0, false
+		o.Unknown = o.Unknown || !errors.Is(err, transport.ErrRefused)
 	}
-	return o.answer, true
+	return o.Handover, err == nil
 }
 
-func (a *acquisition) takeOver(rel *releaseRequest, at wait.Position, until time.Time) (handover, error) {
-	s, h := rel.service, rel.hold
+func (a *acquisition) takeOver(h *hold.Hold, end script.EndArgs, at wait.Position,
+	until time.Time) (handover, error) {
+	s := a.carrier.service
 	r, unknown, err := s.redis.Handover(&script.HandoverArgs{
-		End: rel.endArgs(), Grant: a.grantTerms(), Mode: a.options.mode, Turn: s.waits.Entry(a.options.mode),
+		End: end, Grant: a.grantTerms(), Mode: a.options.mode, Turn: s.waits.Entry(a.options.mode),
 		TurnOver:  at.Place == script.PlaceFirst, // its turn ends if another Leash waits
 		TurnEvent: wait.TurnEvent(h.Lock(), h.Mode()),
 	}, until)
 	grant := result{token: r.Token, left: r.Left, sent: r.Sent, others: r.Others}
-	return handover{answer: r.Answer, unknown: unknown, given: r.Granted, grant: grant}, err
+	return handover{release.Handover{Answer: r.Answer, Unknown: unknown}, r.Granted, grant}, err
 }
 
 func (a *acquisition) undoHandover(r *result, copyPending bool) {
@@ -77,10 +87,11 @@ func (a *acquisition) undoHandover(r *result, copyPending bool) {
 	}
 }
 
-func (a *permitAcquisition) takeOver(rel *releaseRequest, at wait.Position, until time.Time) (handover, error) {
-	r, unknown, err := rel.service.redis.HandOverPermit(rel.hold.Owner(), rel.hold.Ref(), a.request(at), until)
+func (a *permitAcquisition) takeOver(h *hold.Hold, _ script.EndArgs, at wait.Position,
+	until time.Time) (handover, error) {
+	r, unknown, err := a.carrier.service.redis.HandOverPermit(h.Owner(), h.Ref(), a.request(at), until)
 	grant := result{others: r.Others, permitsLeft: r.Available, grants: r.Grants, sent: r.Sent}
-	return handover{answer: r.Answer, unknown: unknown, given: r.Granted, grant: grant}, err
+	return handover{release.Handover{Answer: r.Answer, Unknown: unknown}, r.Granted, grant}, err
 }
 
 // undoHandover gives the permits back, now and once more a TTL later.

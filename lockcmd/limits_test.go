@@ -10,7 +10,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/lockcmd/hold"
-	"leash/lockcmd/script"
 )
 
 // TestR28MaxHoldEndsAHoldLeftToExpire: A connection has ended and left its holds to expire. Each
@@ -83,7 +82,7 @@ func TestR28MaxHoldSparesAnAttachedHold(t *testing.T) {
 				want(t, connect(t, to).do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", token), ":"+token)
 			}
 			kept := h.Copy(h.Carrier.Detached()) // its time has come
-			receive(t, s.endAll([]*releaseRequest{{service: s, hold: kept, all: true, until: time.Now()}}), soon)
+			receive(t, s.releaser.EndAll([]hold.Change{{Hold: kept, Until: time.Now()}}), soon)
 			if there := exists(t, rdb, key); there != (to != nil) {
 				t.Errorf("taken over %v, there %v", to != nil, there)
 			}
@@ -111,11 +110,12 @@ func TestR28MaxHoldAfterAMoveToAnEndedConnection(t *testing.T) {
 		if !h.LockRequests(s.deadline()) {
 			t.Fatal("its request lock is taken")
 		}
-		rel := s.beginRelease(h, false)
+		_, until, ok := h.BeginRelease(false)
 		b.carrier.End(Expire)
-		if code, err := rel.send(s.deadline()); code != script.CountsRemain || err != nil {
-			t.Fatalf("released: %d, %v", code, err)
+		if !ok || !time.Now().Before(until) {
+			t.Fatalf("the release has begun: %v, safe until %v", ok, until)
 		}
+		h.ResumeAfterRelease(until) // as after an answer that counts remain
 		h.UnlockRequests()
 		wantReleased(t, rdb, key)
 	})
@@ -133,12 +133,12 @@ func TestR28MaxHoldDuringAReleaseThatFails(t *testing.T) {
 		if !h.LockRequests(s.deadline()) {
 			t.Fatal("its request lock is taken")
 		}
-		rel := s.beginRelease(h, true)
+		_, until, _ := h.BeginRelease(true)
 		eventually(t, soon, "MAXHOLD is over", func() bool { return h.MaxHoldLeft(time.Now()) <= 0 })
 		if h.Evict(hold.ReasonMaxHold) || len(a.losses) != 0 {
 			t.Error("it was lost during the release")
 		}
-		rel.resume()
+		h.ResumeAfterRelease(until)
 		h.UnlockRequests()
 		want(t, receive(t, a.losses, soon), key+" "+hold.ReasonMaxHold)
 		eventually(t, soon, "it is released", func() bool { return !exists(t, rdb, key) })

@@ -179,7 +179,7 @@ func (ma *multiAcquisition) switchToLease() result {
 		return result{kind: granted}
 	}
 	s, errs := ma.carrier.service, make([]error, len(ma.holds))
-	s.inParallel(len(errs), func(i int) {
+	s.releaser.InParallel(len(errs), func(i int) {
 		errs[i] = transport.ErrUnknown // in case of a panic
 		errs[i] = s.switchToLease(ma.holds[i], ma.group, ma.keys[i].ttl, ma.deadline())
 	})
@@ -222,7 +222,7 @@ func (ma *multiAcquisition) drop(from int) {
 		}
 		dropped = true
 		back.Add(1)
-		if !s.spawn(func() { defer back.Done(); s.putBack(h, ma.keys[i].id) }) {
+		if !s.spawn(func() { defer back.Done(); s.releaser.PutBack(h, ma.keys[i].id) }) {
 			back.Done()
 		}
 	}

@@ -116,7 +116,7 @@ func (a *permitAcquisition) undoMove(one *acquisition, m *restore.Move) {
 	s.spawn(func() {
 		defer moveDone()
 		if h := one.finish(m, time.Now().Add(max(a.options.ttl, maxLate))); h != nil {
-			s.putBack(h, "")
+			s.releaser.PutBack(h, "")
 		}
 	})
 }
@@ -198,7 +198,7 @@ func (a *permitAcquisition) undo() {
 		moveDone := a.carrier.beginMove(a.options.lock(), script.Permit, h.Owner())
 		s.spawn(func() {
 			defer moveDone()
-			s.putBack(h, "")
+			s.releaser.PutBack(h, "")
 		})
 	}
 	a.undoGrant()

@@ -5,14 +5,11 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"strconv"
 	"time"
 
-	"leash/lockcmd/event"
 	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
-	"leash/lockcmd/script/transport"
 	"leash/lockcmd/wait"
 	"leash/proxy/resp"
 )
@@ -140,11 +137,12 @@ func (c *Carrier) releasePermits(_ context.Context, dst []byte, args [][]byte) [
 	}
 	given, until := int64(0), s.deadline()
 	for _, p := range permits {
-		ok, msg := c.releasePermit(lock, p, until)
-		if msg != "" {
-			return appendError(dst, msg)
-		}
-		if ok {
+		switch ok, lost, err := c.releasePermit(lock, p, until); {
+		case err != nil:
+			return c.replyError(dst, err, msgReleaseLater)
+		case lost != "":
+			return appendError(dst, lost)
+		case ok:
 			given++
 		}
 	}
@@ -154,58 +152,20 @@ func (c *Carrier) releasePermits(_ context.Context, dst []byte, args [][]byte) [
 	return appendInt(dst, given)
 }
 
-// releasePermit gives one permit back, whoever holds it. A nonempty message is the error to answer.
-func (c *Carrier) releasePermit(lock script.Lock, id string, until time.Time) (given bool, msg string) {
-	h := c.service.holds.Find(lock, isPermit(id))
+// releasePermit gives one permit back, whoever holds it. If this connection has lost it, lost is
+// the error to answer.
+func (c *Carrier) releasePermit(lock script.Lock, id string, until time.Time) (given bool, lost string, err error) {
+	s := c.service
+	h := s.holds.Find(lock, isPermit(id))
 	if h == nil {
-		return c.service.revokePermit(lock, id, until)
+		given, err = s.releaser.ReleasePermit(lock, id, until)
+		return given, "", err
 	}
-	code, lost, msg := c.releaseHere(h, true, until)
+	code, lost, err := s.releaser.Release(h, true, until)
 	if lost != "" && h.Carrier == &c.Carrier {
-		msg = c.lossText(h, lost)
+		return false, c.lossText(h, lost), err
 	}
-	return code == script.HoldEnded, msg
-}
-
-// revokePermit releases a permit that another Leash carries. It reads who the carrier is, calls
-// the script with that, and starts again if it has changed (R13).
-func (s *Service) revokePermit(lock script.Lock, id string, until time.Time) (given bool, msg string) {
-	args := &script.PermitRevokeArgs{Permit: id, Hold: script.Ref{Lock: lock}}
-	for range 16 {
-		r, err := s.redis.RevokePermit(args, until)
-		switch {
-		case err != nil:
-			return s.revokeLater(args, err)
-		case r.Given, !r.Changed && args.Unknown:
-			s.stats.releases.Add(1)
-			return true, ""
-		case !r.Changed:
-			return false, ""
-		}
-		args.Hold, args.Keep = r.Hold, max(r.TTL, s.cfg.WatchdogTimeout)
-		args.Event = event.Text(event.Released, r.Hold.Token, r.Hold.Carrier, lock.Key)
-	}
-	return false, msgRefused
-}
-
-// revokeLater answers for a failed release. A release of unknown outcome is repeated (R26).
-func (s *Service) revokeLater(args *script.PermitRevokeArgs, err error) (given bool, msg string) {
-	switch {
-	case errors.Is(err, transport.ErrUnknown):
-		s.stats.timeouts.Add(1)
-		limit := time.Now().Add(s.cfg.WatchdogTimeout)
-		s.spawn(func() {
-			s.redis.Repeat(limit, func(until time.Time) error {
-				_, err := s.redis.RevokePermit(args, until)
-				return err
-			})
-		})
-		return false, msgReleaseLater
-	case errors.Is(err, transport.ErrRefused):
-		s.stats.timeouts.Add(1)
-		return false, msgRefused
-	}
-	return false, transport.ErrorText(err)
+	return code == script.HoldEnded, "", err
 }
 
 const permitSize = 16 // bytes

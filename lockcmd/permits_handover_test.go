@@ -95,8 +95,8 @@ func TestR7PermitHandoverActsOnce(t *testing.T) {
 		next := b.carrier.newPermitAcquisition(acquireOptions{mode: script.Permit, key: key, ttl: time.Minute}, 1)
 		ask := func(h *hold.Hold, answer string) {
 			t.Helper()
-			o, err := next.takeOver(&releaseRequest{service: s, hold: h}, wait.Position{}, s.deadline())
-			got := fmt.Sprint(o.answer, o.given, o.grant.others, o.grant.permitsLeft)
+			o, err := next.takeOver(h, script.EndArgs{}, wait.Position{}, s.deadline())
+			got := fmt.Sprint(o.Answer, o.given, o.grant.others, o.grant.permitsLeft)
 			if err != nil || got != answer {
 				t.Errorf("got %s, %v, want %s", got, err, answer)
 			}

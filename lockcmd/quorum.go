@@ -241,7 +241,7 @@ func (ma *multiAcquisition) putBackLate(done <-chan keyResult, late int) {
 	s := ma.carrier.service
 	for range late {
 		if kr := <-done; kr.hold != nil {
-			s.spawn(func() { s.putBack(kr.hold, ma.keys[kr.index].id) })
+			s.spawn(func() { s.releaser.PutBack(kr.hold, ma.keys[kr.index].id) })
 		}
 	}
 }

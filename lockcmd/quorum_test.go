@@ -270,7 +270,7 @@ func TestQuorumHidesLateGrants(t *testing.T) {
 		want(t, c.do("LOCK.TTL", key), ":-2")
 		want(t, c.do("LOCK.MRELEASE", "1", key), ":0")
 		want(t, c.do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(token, 10)), ":1")
-		s.putBack(h, "")
+		s.releaser.PutBack(h, "")
 		eventually(t, soon, "it is released", func() bool { return !exists(t, rdb, key) })
 	})
 }

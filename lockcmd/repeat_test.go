@@ -136,7 +136,7 @@ func TestR26UndoBesideARelease(t *testing.T) {
 		}
 		want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
 		back := make(chan struct{})
-		go func() { defer close(back); s.putBack(h, "2") }()
+		go func() { defer close(back); s.releaser.PutBack(h, "2") }()
 		<-time.After(300 * time.Millisecond) // longer than the release waits for Redis
 		h.UnlockRequests()
 		receive(t, back, 5*time.Second)

@@ -16,6 +16,7 @@ import (
 	"leash/lockcmd/event"
 	"leash/lockcmd/failover"
 	"leash/lockcmd/hold"
+	"leash/lockcmd/release"
 	"leash/lockcmd/restore"
 	"leash/lockcmd/script"
 	"leash/lockcmd/wait"
@@ -30,6 +31,7 @@ type Service struct {
 	timing
 	redis     *script.Client
 	restorer  *restore.Restorer
+	releaser  *release.Releaser
 	log       *slog.Logger
 	watchdog  *renewal.Watchdog
 	graces    *failover.Masters // nil without Config.FailoverGrace
@@ -101,6 +103,9 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log
 		Interval: wait.Interval, Timeout: cfg.UpstreamTimeout, Max: cfg.MaxWaiters,
 		FairBit: wait.NewFairBit(), FairTimeout: wait.FairTimeout, FairHeartbeat: wait.FairHeartbeat,
 	})
+	s.releaser = &release.Releaser{
+		Restorer: s.restorer, Waiters: waiters{s.waits, &s.stats}, Tasks: &s.tasks,
+	}
 	s.Change(cfg)
 	s.events.listen(s, subscriber)
 	return s, nil

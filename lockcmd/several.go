@@ -129,7 +129,7 @@ func (c *Carrier) mrelease(_ context.Context, dst []byte, args [][]byte) []byte 
 	}
 	key, reason, lost := c.takeUnreportedLoss([]byte(mreleaseName), args[1:])
 	replies := make([]string, len(keys))
-	c.service.inParallel(len(keys), func(i int) { replies[i] = c.unlockGuarded(keys[i], each[i]) })
+	c.service.releaser.InParallel(len(keys), func(i int) { replies[i] = c.unlockGuarded(keys[i], each[i]) })
 	if lost {
 		return appendError(dst, msgLost(key, reason))
 	}

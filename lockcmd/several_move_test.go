@@ -145,11 +145,11 @@ func TestR7UndoOfEachMode(t *testing.T) {
 			}
 			acquire("1")
 			acquire("2")
-			s.putBack(a.carrier.oldest(), "1") // "1" is not the last ID
+			s.releaser.PutBack(a.carrier.oldest(), "1") // "1" is not the last ID
 			acquire("2")
 			want(t, count(rdb, key, field), "1")
 			acquire("3")
-			s.putBack(a.carrier.oldest(), "3")
+			s.releaser.PutBack(a.carrier.oldest(), "3")
 			acquire("3")
 			want(t, count(rdb, key, field), "2")
 			if n := a.carrier.oldest().Details().Count; n != 2 {

@@ -45,7 +45,7 @@ type Stats struct {
 
 // counters are the live figures for Stats.
 type counters struct {
-	acquires, releases, handovers, timeouts, taken, undone, nameLimited atomic.Int64
+	acquires, handovers, timeouts, taken, undone, nameLimited atomic.Int64
 
 	handoverTimes histogram.Histogram
 
@@ -71,7 +71,7 @@ func (s *Service) Stats() Stats {
 	c, waits := &s.stats, &s.waits.Stats
 	out := Stats{
 		Holds: s.holds.Stats.Holds.Load(), Waiters: waits.Waiters.Load(),
-		Acquires: c.acquires.Load(), Releases: c.releases.Load(),
+		Acquires: c.acquires.Load(), Releases: s.releaser.Releases.Load(),
 		Handovers: c.handovers.Load(), Renewals: s.watchdog.Stats.Renewals.Load(),
 		RenewalLag: time.Duration(s.watchdog.Stats.Lag.Load()), Timeouts: c.timeouts.Load(),
 		Limited: waits.Limited.Load(), NameLimited: c.nameLimited.Load(),

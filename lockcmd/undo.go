@@ -44,7 +44,7 @@ func (s *Service) undoMoved(a *acquisition, carry func() *hold.Hold) (done <-cha
 	s.spawn(func() {
 		h := carry()
 		if h != nil {
-			s.putBack(h, a.options.id)
+			s.releaser.PutBack(h, a.options.id)
 		}
 		moveDone()
 		if a.waitsFair() {
@@ -70,7 +70,7 @@ func (s *Service) undoRepeated(a *acquisition) (done <-chan struct{}) {
 	answered := make(chan struct{})
 	s.spawn(func() {
 		defer close(answered)
-		s.releaseLocked(own, false, script.RecordID(a.options.id))
+		s.releaser.PutBackLocked(own, a.options.id)
 		if a.waitsFair() {
 			s.waits.Dequeue(a.fairPlace)
 		}

@@ -104,13 +104,3 @@ func (r *Restorer) moveAgain(h *hold.Hold, of script.Record, until time.Time) bo
 func (r *Restorer) noteRestorePending(h *hold.Hold) {
 	h.NoteRestorePending(time.Now().Add(r.Masters.Left(h.Key()) + transport.MaxAttempt))
 }
-
-// RepairBeforeRelease gives the master of h our state of h, if it is in the grace period and may
-// have an older one. The caller has locked the requests of h. An error is transport.ErrRefused.
-func (r *Restorer) RepairBeforeRelease(h *hold.Hold, until time.Time) error {
-	if !r.Masters.NeedsRepair(h.Key(), &h.Watch) {
-		return nil
-	}
-	_, err := r.Restore(h, until)
-	return err
-}

@@ -1,9 +1,8 @@
-package lockcmd
+package release
 
 import (
 	"time"
 
-	"leash/lockcmd/event"
 	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 	"leash/lockcmd/script/transport"
@@ -11,12 +10,11 @@ import (
 	"leash/renewal"
 )
 
-// releaseRequest is a release of a hold by its own Leash. Its owner has locked the hold's requests
-// when it is sent.
-type releaseRequest struct {
-	service *Service
-	hold    *hold.Hold
-	all     bool
+// request is a release of a hold by its own Leash. The hold's requests are locked when it is sent.
+type request struct {
+	*Releaser
+	hold *hold.Hold
+	all  bool
 	// ID of an acquire that is put back, in the form of a record; "" for a release by the owner
 	putBackID string
 	// counts remain as far as this Leash knows: the state was decrementing; otherwise releasing
@@ -33,23 +31,23 @@ type releaseRequest struct {
 	perKeyCounts   int64 // see script.ReleaseArgs
 }
 
-// beginRelease moves a present hold, whose requests the caller has locked, to a state of release.
+// begin moves a present hold, whose requests the caller has locked, to a state of release.
 // It returns nil when the hold is not held any more.
-func (s *Service) beginRelease(h *hold.Hold, all bool) *releaseRequest {
+func (r *Releaser) begin(h *hold.Hold, all bool) *request {
 	counts, until, ok := h.BeginRelease(all)
 	if !ok {
 		return nil
 	}
-	return &releaseRequest{service: s, hold: h, all: all, keepsCounts: counts, until: until}
+	return &request{Releaser: r, hold: h, all: all, keepsCounts: counts, until: until}
 }
 
 // renumber gives the request a number above all that locked the requests before.
-func (rel *releaseRequest) renumber() {
+func (rel *request) renumber() {
 	rel.number, rel.perKeyCounts = rel.hold.Carrier.Requests.Add(1), 0
 }
 
 // endArgs say which hold ends.
-func (rel *releaseRequest) endArgs() script.EndArgs {
+func (rel *request) endArgs() script.EndArgs {
 	h, what := rel.hold, rel.putBackID
 	if rel.all {
 		what = "all"
@@ -58,29 +56,28 @@ func (rel *releaseRequest) endArgs() script.EndArgs {
 }
 
 // args say besides how the release tells waiters that the lock is free.
-func (rel *releaseRequest) args() script.ReleaseArgs {
-	h, s := rel.hold, rel.service
+func (rel *request) args() script.ReleaseArgs {
+	h := rel.hold
 	id := wait.QueueID{Lock: h.Lock(), Channel: h.Mode().Channel(h.Key())}
 	return script.ReleaseArgs{
-		End: rel.endArgs(), Turn: s.waits.Entry(h.Mode().Unfair()), Waits: s.waits.Waiting(id),
+		End: rel.endArgs(), Turn: rel.Waiters.Entry(h.Mode().Unfair()), Waits: rel.Waiters.Waiting(id),
 		TurnEvent: wait.TurnEvent(h.Lock(), h.Mode()), Unknown: rel.outcomeUnknown, PerKeyCounts: rel.perKeyCounts,
 	}
 }
 
 // ask sends the release alone.
-func (rel *releaseRequest) ask(until time.Time) (code int64, err error) {
+func (rel *request) ask(until time.Time) (code int64, err error) {
 	args := rel.args()
-	code, err = rel.service.redis.Release(&args, until)
+	code, err = rel.Redis.Release(&args, until)
 	rel.outcomeUnknown, rel.perKeyCounts = args.Unknown, args.PerKeyCounts
 	return code, err
 }
 
 // send sends the release and settles the hold with the answer: script.HoldEnded,
 // script.CountsRemain or script.NoSuchHold.
-func (rel *releaseRequest) send(until time.Time) (code int64, err error) {
-	s := rel.service
+func (rel *request) send(until time.Time) (code int64, err error) {
 	if rel.number == 0 {
-		if err = s.restorer.RepairBeforeRelease(rel.hold, until); err != nil {
+		if err = rel.repairBefore(until); err != nil {
 			return 0, err
 		}
 		if err = rel.blockRestore(until); err != nil {
@@ -89,13 +86,12 @@ func (rel *releaseRequest) send(until time.Time) (code int64, err error) {
 		rel.renumber()
 	}
 	sent := time.Now()
-	if rel.hold.Mode().Handover != nil && !s.waits.Draining() && rel.freesLock() {
-		if w, at, claimed := s.waits.Claim(rel.hold.Lock(), rel.hold.Mode(), rel.hold.Details().Handovers); claimed {
-			code, known := rel.handOver(w, at, until)
-			if known && code != script.StaleRequest && (code != script.NoSuchHold || s.graces == nil) {
-				if code, err = rel.repairAnswer(code, sent, until); err != nil || code != script.StaleRequest {
-					return rel.conclude(code, until, err)
-				}
+	if rel.hold.Mode().Handover != nil && rel.freesLock() {
+		o, ok := rel.Waiters.HandOver(rel.hold, rel.endArgs(), until)
+		rel.outcomeUnknown = rel.outcomeUnknown || o.Unknown
+		if ok && o.Answer != script.StaleRequest && (o.Answer != script.NoSuchHold || rel.Masters == nil) {
+			if code, err = rel.repairAnswer(o.Answer, sent, until); err != nil || code != script.StaleRequest {
+				return rel.conclude(code, until, err)
 			}
 		}
 	}
@@ -104,7 +100,7 @@ func (rel *releaseRequest) send(until time.Time) (code int64, err error) {
 			return 0, err
 		}
 		if code == script.NoSuchHold && rel.restore != renewal.Renewed {
-			if rel.restore, err = s.restorer.Restore(rel.hold, until); err != nil {
+			if rel.restore, err = rel.Restore(rel.hold, until); err != nil {
 				return 0, err
 			}
 			// The master lacked it, and nobody else got the lock.
@@ -136,24 +132,24 @@ func (rel *releaseRequest) send(until time.Time) (code int64, err error) {
 
 // freesLock reports whether the release frees the lock, as far as this Leash knows. Each permit is
 // free for itself.
-func (rel *releaseRequest) freesLock() bool {
+func (rel *request) freesLock() bool {
 	h := rel.hold
 	if !h.Mode().Shared || h.Mode() == script.Permit {
 		return true
 	}
-	return rel.service.holds.Find(h.Lock(), func(other *hold.Hold) bool { return other != h }) == nil
+	return rel.Holds.Find(h.Lock(), func(other *hold.Hold) bool { return other != h }) == nil
 }
 
 // conclude settles the hold. If it is missing while copies of a release of one count are on their
 // way, a copy may have ended it. It counts as ended unless a tombstone says otherwise, if the
 // answer can still tell the client. A client that was told to wait would rely on the other
 // counts, so it is told of a loss.
-func (rel *releaseRequest) conclude(code int64, until time.Time, err error) (int64, error) {
+func (rel *request) conclude(code int64, until time.Time, err error) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
 	if code == script.NoSuchHold && rel.keepsCounts && rel.outcomeUnknown && !rel.answered {
-		switch how, err := rel.service.restorer.Tombstone(rel.hold, until); {
+		switch how, err := rel.Restorer.Tombstone(rel.hold, until); {
 		case err != nil:
 			return 0, err
 		case how == renewal.Gone, how == renewal.Released:
@@ -164,7 +160,7 @@ func (rel *releaseRequest) conclude(code int64, until time.Time, err error) (int
 }
 
 // applyAnswer applies the answer to the hold.
-func (rel *releaseRequest) applyAnswer(code int64) int64 {
+func (rel *request) applyAnswer(code int64) int64 {
 	h := rel.hold
 	if code == script.CountsRemain {
 		if !rel.decremented {
@@ -177,7 +173,7 @@ func (rel *releaseRequest) applyAnswer(code int64) int64 {
 		code = script.HoldEnded // an earlier copy has ended it
 	}
 	if code == script.HoldEnded {
-		rel.service.stats.releases.Add(1)
+		rel.Releases.Add(1)
 		h.Apply(hold.Ended)
 	}
 	return code
@@ -185,7 +181,7 @@ func (rel *releaseRequest) applyAnswer(code int64) int64 {
 
 // resume gives the hold back to the watchdog, because counts remain. If it was evicted, or its
 // connection ended, it is settled the way that requires.
-func (rel *releaseRequest) resume() {
+func (rel *request) resume() {
 	if rel.restoreBlocked {
 		rel.unblockRestore()
 	}
@@ -194,9 +190,9 @@ func (rel *releaseRequest) resume() {
 
 // resolveMissing settles a hold that is missing. If it is lost, lost is the reason. While nobody
 // knows, the watchdog goes on to check it.
-func (rel *releaseRequest) resolveMissing() (lost string, err error) {
-	h, s := rel.hold, rel.service
-	how, err := s.restorer.Tombstone(h, s.deadline())
+func (rel *request) resolveMissing() (lost string, err error) {
+	h := rel.hold
+	how, err := rel.Tombstone(h, rel.Redis.Deadline())
 	switch {
 	case h.OwnerInformed(), h.LeaseOverAt(rel.until):
 		h.Apply(hold.Ended)
@@ -205,7 +201,7 @@ func (rel *releaseRequest) resolveMissing() (lost string, err error) {
 		how = renewal.Moved
 	case err != nil:
 		rel.resume()
-		s.watchdog.Check(&h.Watch)
+		rel.Holds.Watchdog.Check(&h.Watch)
 		return "", err
 	}
 	return h.SettleMissing(how, rel.until), nil
@@ -213,15 +209,15 @@ func (rel *releaseRequest) resolveMissing() (lost string, err error) {
 
 // finish repeats a release until Redis answers or the hold must be over (R26). It unlocks the
 // requests.
-func (rel *releaseRequest) finish() {
-	h, s := rel.hold, rel.service
+func (rel *request) finish() {
+	h := rel.hold
 	defer h.UnlockRequests()
 	rel.answered = true
 	for rel.shouldRetry() {
-		code, err := rel.send(s.deadline())
+		code, err := rel.send(rel.Redis.Deadline())
 		switch {
 		case transport.IsSilence(err):
-			if s.redis.StoppedWithin(100 * time.Millisecond) {
+			if rel.Redis.StoppedWithin(100 * time.Millisecond) {
 				h.Apply(hold.Ended)
 				return
 			}
@@ -232,11 +228,11 @@ func (rel *releaseRequest) finish() {
 			rel.resolveMissing()
 			return
 		case err != nil && rel.keepsCounts: // the count stays
-			s.log.Warn("redis refuses a release", "key", h.Key(), "err", err)
+			rel.Redis.Log.Warn("redis refuses a release", "key", h.Key(), "err", err)
 			rel.resume()
 			return
 		case err != nil:
-			s.log.Warn("redis refuses a release", "key", h.Key(), "err", err)
+			rel.Redis.Log.Warn("redis refuses a release", "key", h.Key(), "err", err)
 		case code == script.NoSuchHold && !rel.outcomeUnknown:
 			// Another carrier may have it, and the event was lost. Its watchers ask Redis.
 			h.Apply(hold.Elsewhere)
@@ -248,7 +244,7 @@ func (rel *releaseRequest) finish() {
 
 // shouldRetry reports whether there is still a hold to release. While the watchdog renews the rest
 // of it, its Until decides.
-func (rel *releaseRequest) shouldRetry() bool {
+func (rel *request) shouldRetry() bool {
 	h := rel.hold
 	switch state := h.State(); {
 	case state == hold.Decrementing:
@@ -261,54 +257,19 @@ func (rel *releaseRequest) shouldRetry() bool {
 	case state == hold.Over && rel.keepsCounts:
 		return false
 	}
-	return time.Now().Before(rel.until.Add(rel.service.cfg.WatchdogTimeout))
+	return time.Now().Before(rel.until.Add(rel.Holds.TTL))
 }
 
-// repairAnswer checks an answer with another count than this Leash knows. It may come from a new
-// master that was not known as new and has an older state of the hold. Then it corrects the state,
-// and the answer counts as if the state had been right. script.StaleRequest tells the caller to
-// send the release again.
-func (rel *releaseRequest) repairAnswer(code int64, sent, until time.Time) (int64, error) {
-	h, s := rel.hold, rel.service
-	ended, counts := rel.keepsCounts && code == script.HoldEnded,
-		!rel.keepsCounts && !rel.all && code == script.CountsRemain
-	if s.graces == nil || !ended && !counts || rel.outcomeUnknown {
-		return code, nil
+// lockAndFinish waits for the hold's request lock and releases the hold.
+func (rel *request) lockAndFinish() {
+	until := rel.Redis.Deadline()
+	if until.Before(rel.until) {
+		until = rel.until
 	}
-	if _, ok := s.graces.MasterOf(h.Key(), sent, until); !ok || !s.graces.NeedsRepair(h.Key(), &h.Watch) {
-		return code, nil
-	}
-	if ended {
-		h.Decrement(rel.putBackID)
-		rel.decremented = true
-	}
-	how, err := s.restorer.Restore(h, until)
-	switch {
-	case ended && (err != nil || how == renewal.Renewed): // otherwise the watchdog restores it
-		return script.CountsRemain, nil
-	case counts && err == nil && how == renewal.Renewed:
-		return script.StaleRequest, nil
-	}
-	return code, err
-}
-
-// blockRestore writes a tombstone before the release, if a restore with an unknown outcome may
-// still arrive. That would bring the hold back for nobody. Any other tombstone has the same effect.
-func (rel *releaseRequest) blockRestore(until time.Time) (err error) {
-	h, s := rel.hold, rel.service
-	left := time.Until(h.Details().RestorePendingUntil)
-	if left <= 0 || rel.keepsCounts || rel.restoreBlocked {
-		return nil
-	}
-	rel.restoreBlocked, err = s.redis.WriteTombstone(h.Ref(), event.ReleasePending, left, "", until)
-	return err
-}
-
-// unblockRestore removes that tombstone, because the hold goes on. It waits for Redis. After its
-// deadline the tombstone expires by itself.
-func (rel *releaseRequest) unblockRestore() {
-	s := rel.service
-	if _, err := s.redis.WriteTombstone(rel.hold.Ref(), event.ReleasePending, 0, "", s.deadline()); err == nil {
-		rel.restoreBlocked = false
+	// The request gets its number only now, above that of an undo that had the lock before.
+	if rel.hold.LockRequests(until) {
+		rel.finish()
+	} else {
+		rel.hold.Apply(hold.Ended)
 	}
 }

@@ -1,0 +1,70 @@
+package release
+
+import (
+	"log/slog"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"leash/internal/redistest"
+	"leash/lockcmd/hold"
+	"leash/lockcmd/restore"
+	"leash/lockcmd/script"
+	"leash/lockcmd/wait"
+	"leash/renewal"
+)
+
+var shared struct {
+	once    sync.Once
+	cluster *redistest.Cluster
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if shared.cluster != nil {
+		shared.cluster.Close()
+	}
+	os.Exit(code)
+}
+
+// clusterOf returns a cluster that all tests share, and a client as package upstream makes it.
+func clusterOf(t *testing.T) (*redistest.Cluster, *redis.ClusterClient) {
+	t.Helper()
+	redistest.NeedsCluster(t)
+	var err error
+	shared.once.Do(func() { shared.cluster, err = redistest.LaunchCluster(redistest.ClusterOptions{}) })
+	if err != nil || shared.cluster == nil {
+		t.Fatalf("cluster: %v", err)
+	}
+	rdb := redis.NewClusterClient(&redis.ClusterOptions{
+		Addrs: shared.cluster.Addrs(), Protocol: 2, MaxRetries: -1, ContextTimeoutEnabled: true,
+	})
+	t.Cleanup(func() { rdb.Close() })
+	return shared.cluster, rdb
+}
+
+// leash is a Leash whose holds Redis alone knows, and on which nobody waits. It implements
+// hold.Service, wait.Tasks and Waiters.
+type leash struct{ tasks sync.WaitGroup }
+
+func (*leash) Lost(*hold.Hold, string)                                              {}
+func (*leash) Follow(time.Time, []hold.Change) (r <-chan struct{})                  { return nil }
+func (l *leash) Spawn(f func()) bool                                                { l.tasks.Go(f); return true }
+func (*leash) Entry(*script.Mode) string                                            { return "" }
+func (*leash) Waiting(wait.QueueID) bool                                            { return false }
+func (*leash) HandOver(*hold.Hold, script.EndArgs, time.Time) (o Handover, ok bool) { return o, false }
+
+// releaserOf returns the Releaser of a Leash without holds.
+func releaserOf(t *testing.T, rdb redis.UniversalClient, name string) *Releaser {
+	l := &leash{}
+	t.Cleanup(l.tasks.Wait)
+	r := &Releaser{Restorer: &restore.Restorer{Redis: script.New(rdb)}, Waiters: l, Tasks: l}
+	r.Redis.Timeout, r.Redis.Log = 20*time.Second, slog.New(slog.DiscardHandler)
+	r.Holds = hold.NewRegistry(hold.Config{
+		Leash: name, TTL: time.Minute, Watchdog: renewal.New(r), Service: l, Log: r.Redis.Log,
+	})
+	return r
+}

@@ -1,0 +1,66 @@
+package release
+
+import (
+	"time"
+
+	"leash/lockcmd/event"
+	"leash/lockcmd/script"
+	"leash/renewal"
+)
+
+// repairBefore gives the master of the hold our state of it, if it is in the grace period and may
+// have an older one. An error is transport.ErrRefused.
+func (rel *request) repairBefore(until time.Time) (err error) {
+	if rel.Masters.NeedsRepair(rel.hold.Key(), &rel.hold.Watch) {
+		_, err = rel.Restore(rel.hold, until)
+	}
+	return err
+}
+
+// repairAnswer checks an answer with another count than this Leash knows. It may come from a new
+// master that was not known as new and has an older state of the hold. Then it corrects the state,
+// and the answer counts as if the state had been right. script.StaleRequest tells the caller to
+// send the release again.
+func (rel *request) repairAnswer(code int64, sent, until time.Time) (int64, error) {
+	h := rel.hold
+	ended, counts := rel.keepsCounts && code == script.HoldEnded,
+		!rel.keepsCounts && !rel.all && code == script.CountsRemain
+	if rel.Masters == nil || !ended && !counts || rel.outcomeUnknown {
+		return code, nil
+	}
+	if _, ok := rel.Masters.MasterOf(h.Key(), sent, until); !ok || !rel.Masters.NeedsRepair(h.Key(), &h.Watch) {
+		return code, nil
+	}
+	if ended {
+		h.Decrement(rel.putBackID)
+		rel.decremented = true
+	}
+	how, err := rel.Restore(h, until)
+	switch {
+	case ended && (err != nil || how == renewal.Renewed): // otherwise the watchdog restores it
+		return script.CountsRemain, nil
+	case counts && err == nil && how == renewal.Renewed:
+		return script.StaleRequest, nil
+	}
+	return code, err
+}
+
+// blockRestore writes a tombstone before the release, if a restore with an unknown outcome may
+// still arrive. That would bring the hold back for nobody. Any other tombstone has the same effect.
+func (rel *request) blockRestore(until time.Time) (err error) {
+	left := time.Until(rel.hold.Details().RestorePendingUntil)
+	if left <= 0 || rel.keepsCounts || rel.restoreBlocked {
+		return nil
+	}
+	rel.restoreBlocked, err = rel.Redis.WriteTombstone(rel.hold.Ref(), event.ReleasePending, left, "", until)
+	return err
+}
+
+// unblockRestore removes that tombstone, because the hold goes on. It waits for Redis. After its
+// deadline the tombstone expires by itself.
+func (rel *request) unblockRestore() {
+	until := rel.Redis.Deadline()
+	if _, err := rel.Redis.WriteTombstone(rel.hold.Ref(), event.ReleasePending, 0, "", until); err == nil {
+		rel.restoreBlocked = false
+	}
+}

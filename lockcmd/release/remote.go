@@ -1,0 +1,263 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"leash/lockcmd/event"
+	"leash/lockcmd/hold"
+	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
+)
+
+// maxReads is how often a release starts again because the hold has changed since it was read.
+const maxReads = 16
+
+// ReleaseAnywhere releases a hold of any carrier: one count of it, or all. It reads who holds the
+// lock, calls the script with that, and starts again if it has changed (R13). With an ID of the
+// owner's, a repetition gets the answer of the first request. The code is as of Release. After a
+// transport.ErrUnknown the release goes on in the background.
+func (r *Releaser) ReleaseAnywhere(lock script.Lock, which hold.Selector, id string, all bool,
+	until time.Time) (code int64, err error) {
+	answerID := r.Holds.NewID()
+	if id != "" {
+		answerID = script.RequestID(which.Owner, id)
+	}
+	for i := range maxReads {
+		rr := r.newRemote(lock, answerID, all)
+		code, found, err := rr.read(which, id != "", until)
+		if err != nil || !found {
+			return code, err
+		}
+		code, err = rr.send(until)
+		switch {
+		case transport.IsSilence(err):
+			r.Tasks.Spawn(rr.finish)
+			return 0, transport.ErrUnknown
+		case err != nil, code != script.NoSuchHold:
+			return code, err
+		case r.Redis.StoppedWithin(time.Duration(i) * time.Millisecond):
+			// If the hold is marked as broken, its Leash has this time to end it.
+			return 0, transport.ErrRefused
+		}
+	}
+	return script.NoSuchHold, nil
+}
+
+// remote ends a hold, or takes one count of it, without its carrier.
+type remote struct {
+	*Releaser
+	lock script.Lock
+	id   string // the answer is kept under this ID
+	all  bool
+
+	// Set by read.
+	revoke script.RevokeArgs // which hold
+	local  *hold.Hold        // the hold, if this Leash carries it
+
+	release          *request // of local, while the outcome is unknown
+	tombstoneText    string   // a unique text, for a tombstone that comes before the end
+	tombstoneWritten bool     // there may be such a tombstone
+	outcomeUnknown   bool     // requests with one key a call have an unknown outcome
+}
+
+func (r *Releaser) newRemote(lock script.Lock, id string, all bool) *remote {
+	return &remote{Releaser: r, lock: lock, id: id, all: all, tombstoneText: r.Holds.NewID()}
+}
+
+// read finds the hold. If there is no such hold, found is false, and code is the answer: the one to
+// an earlier copy of this request, if it may be repeated, or script.NoSuchHold.
+func (rr *remote) read(which hold.Selector, repeated bool, until time.Time) (code int64, found bool, err error) {
+	if repeated {
+		if code, err = rr.keptAnswer(until); err != nil || code != script.NoSuchHold {
+			return code, false, err
+		}
+	}
+	info, f, found, err := rr.Seek(rr.lock, which, until)
+	switch {
+	case err != nil:
+		return 0, false, err
+	case !found && repeated: // the answer may have come in between
+		code, err = rr.keptAnswer(until)
+		return code, false, err
+	case !found:
+		return script.NoSuchHold, false, nil
+	}
+	ref := f.Ref(rr.lock)
+	rr.local = rr.Holds.FindRef(ref)
+	rr.revoke = script.RevokeArgs{
+		Mode: f.Mode, Owner: f.Owner, Hold: ref, All: rr.all, AnswerID: rr.id,
+		Keep: max(script.Millis(f.Record.TTL), rr.Holds.TTL, info.Left),
+	}
+	if rr.local == nil {
+		rr.revoke.Ended = event.Text(event.Released, ref.Token, ref.Carrier, rr.lock.Key)
+		rr.revoke.Decremented = event.Text(event.Decremented, ref.Token, ref.Carrier, rr.lock.Key)
+	}
+	return 0, true, nil
+}
+
+// keptAnswer is the answer to an earlier copy of this request; script.NoSuchHold if there is none.
+func (rr *remote) keptAnswer(until time.Time) (code int64, err error) {
+	text, err := rr.Redis.Value(rr.lock.DB, script.AnswerKey(rr.lock.Key, rr.id), until)
+	if err != nil || text == "" {
+		return script.NoSuchHold, err
+	}
+	code, _ = strconv.ParseInt(text, 10, 64)
+	return code, nil
+}
+
+// send sends the request. A hold of this Leash goes to a state of release first, so that no renewal
+// takes its end for a loss. While the outcome is unknown, it stays in that state and its requests
+// stay locked.
+func (rr *remote) send(until time.Time) (code int64, err error) {
+	h := rr.local
+	if h == nil {
+		if code, err = rr.callScript(until); err == nil && code == script.NoSuchHold {
+			// A BREAK may have marked it, and the first event may be lost. That Leash asks Redis.
+			event.Send(rr.Redis, event.Broken, rr.revoke.Hold, time.Now().Add(time.Second))
+		}
+		return code, err
+	}
+	if rr.release == nil {
+		if !h.LockRequests(until) {
+			return 0, transport.ErrRefused
+		}
+		if rr.release = rr.begin(h, rr.all); rr.release == nil {
+			h.UnlockRequests()
+			return script.NoSuchHold, nil
+		}
+	}
+	err = rr.release.blockRestore(until)
+	if err == nil {
+		code, err = rr.callScript(until)
+	}
+	switch {
+	case errors.Is(err, transport.ErrUnknown):
+		return code, err
+	case err == nil && code != script.NoSuchHold:
+		rr.release.applyAnswer(code)
+	default:
+		rr.release.resume()
+	}
+	rr.release = nil
+	h.UnlockRequests()
+	return code, err
+}
+
+// isLost reports whether the holder is being told of a loss, or has been.
+func (rr *remote) isLost(until time.Time) bool {
+	text, _ := rr.Redis.Tombstone(rr.revoke.Hold, until)
+	how, _, _ := strings.Cut(text, " ")
+	return how == event.Broken || how == event.Lost
+}
+
+func (rr *remote) callScript(until time.Time) (code int64, err error) {
+	if code, err = rr.Redis.Revoke(&rr.revoke, until); transport.KeysSplit(err) {
+		code, err = rr.callPerKey(until)
+	}
+	if err == nil && code == script.NoSuchHold && rr.outcomeUnknown && !rr.isLost(until) {
+		code = script.HoldEnded
+	}
+	if rr.tombstoneWritten && (err == nil && code != script.HoldEnded || err != nil && !rr.outcomeUnknown &&
+		!rr.revoke.Unknown) {
+		rr.removeTombstone()
+	}
+	return code, err
+}
+
+// callPerKey does what revoke.lua does with one key a call, for a slot migration (R14). It writes
+// the tombstone first: when the carrier's Leash finds the hold missing, it must find the reason.
+func (rr *remote) callPerKey(until time.Time) (int64, error) {
+	if code, err := rr.keptAnswer(until); err != nil || code != script.NoSuchHold {
+		return code, err
+	}
+	if rr.local == nil {
+		rr.tombstoneWritten = true
+		if _, err := rr.writeTombstone(rr.revoke.Keep, until); err != nil {
+			return 0, errors.Join(transport.ErrRefused, err)
+		}
+	}
+	if !rr.outcomeUnknown && rr.isLost(until) {
+		return script.NoSuchHold, nil
+	}
+	one := rr.revoke
+	one.Unknown = false
+	code, err := rr.Redis.RevokeOwnKeys(&one, until)
+	rr.outcomeUnknown = rr.outcomeUnknown || one.Unknown
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), rr.Redis.CapAtStop(until))
+	defer cancel()
+	if code == script.HoldEnded && rr.local == nil {
+		// overwrites any text
+		rr.Redis.OverwriteTombstone(ctx, one.Hold, event.Released, one.Keep)
+	}
+	if code != script.NoSuchHold {
+		rr.Redis.Database(rr.lock.DB).Set(ctx, script.AnswerKey(rr.lock.Key, rr.id), code, one.Keep)
+	}
+	return code, nil
+}
+
+// writeTombstone writes the tombstone for so long, or removes it with 0. Texts of others, and a
+// tombstone that says more, stay.
+func (rr *remote) writeTombstone(keep time.Duration, until time.Time) (written bool, err error) {
+	return rr.Redis.WriteSharedTombstone(rr.revoke.Hold, rr.tombstoneText, keep, until)
+}
+
+// removeTombstone removes the tombstone, because this request has not ended the hold. What it
+// cannot do soon expires by itself.
+func (rr *remote) removeTombstone() {
+	if _, err := rr.writeTombstone(0, time.Now().Add(rr.CorrectionTimeout())); err == nil {
+		rr.tombstoneWritten = false
+	}
+}
+
+// finish repeats the request until Redis answers or the hold's lease must be over (R26).
+func (rr *remote) finish() {
+	rr.Redis.Repeat(time.Now().Add(rr.revoke.Keep), func(until time.Time) error {
+		_, err := rr.send(until)
+		return err
+	})
+	if rel := rr.release; rel != nil {
+		if rel.keepsCounts {
+			rel.resume() // the owner still relies on the rest
+		} else {
+			rel.hold.Apply(hold.Ended)
+		}
+		rel.hold.UnlockRequests()
+	}
+}
+
+// ReleasePermit gives a permit back that another Leash carries. It asks who the carrier is, and
+// starts again if that has changed (R13). After a transport.ErrUnknown it goes on in the background.
+func (r *Releaser) ReleasePermit(lock script.Lock, permit string, until time.Time) (given bool, err error) {
+	args := &script.PermitRevokeArgs{Permit: permit, Hold: script.Ref{Lock: lock}}
+	for range maxReads {
+		done, err := r.Redis.RevokePermit(args, until)
+		switch {
+		case errors.Is(err, transport.ErrUnknown):
+			limit := time.Now().Add(r.Holds.TTL)
+			r.Tasks.Spawn(func() {
+				r.Redis.Repeat(limit, func(until time.Time) error {
+					_, err := r.Redis.RevokePermit(args, until)
+					return err
+				})
+			})
+			return false, err
+		case err != nil:
+			return false, err
+		case done.Given, !done.Changed && args.Unknown:
+			r.Releases.Add(1)
+			return true, nil
+		case !done.Changed:
+			return false, nil
+		}
+		args.Hold, args.Keep = done.Hold, max(done.TTL, r.Holds.TTL)
+		args.Event = event.Text(event.Released, args.Hold.Token, args.Hold.Carrier, lock.Key)
+	}
+	return false, transport.ErrRefused
+}
