@@ -400,3 +400,23 @@ func TestR26UnknownRemoteReleaseIsRepeated(t *testing.T) {
 		}
 	}
 }
+
+// TestR26UnknownPermitReleaseIsRepeated: A release of the permit of another Leash gets no answer
+// while it asks who the carrier is. It gives the permit back as soon as Redis answers.
+func TestR26UnknownPermitReleaseIsRepeated(t *testing.T) {
+	t.Parallel()
+	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second})
+	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
+		key, a, b := semaphore(t, straight, 1), connect(t, straight), connect(t, s)
+		permit := a.permit(key)
+		fault := arm(running(script.PermitRevokeScript, key), faultproxy.Always())
+		want(t, b.do("SEM.RELEASE", key, permit), "-"+msgReleaseLater)
+		fault.Disarm()
+		eventually(t, soon, "it is given back", func() bool {
+			return rdbGet(t, straight, key) == "1" && a.carrier.Holds() == 0
+		})
+		if len(a.losses) != 0 {
+			t.Error("a release was reported as a loss")
+		}
+	}
+}

@@ -232,22 +232,28 @@ func (rr *remote) finish() {
 	}
 }
 
-// ReleasePermit gives a permit back that another Leash carries. It asks who the carrier is, and
-// starts again if that has changed (R13). After a transport.ErrUnknown it goes on in the background.
+// ReleasePermit gives a permit back that another Leash carries. After a transport.ErrUnknown it goes
+// on in the background.
 func (r *Releaser) ReleasePermit(lock script.Lock, permit string, until time.Time) (given bool, err error) {
 	args := &script.PermitRevokeArgs{Permit: permit, Hold: script.Ref{Lock: lock}}
+	if given, err = r.revokePermit(args, until); errors.Is(err, transport.ErrUnknown) {
+		limit := time.Now().Add(r.Holds.TTL)
+		r.Tasks.Spawn(func() {
+			r.Redis.Repeat(limit, func(until time.Time) error {
+				_, err := r.revokePermit(args, until)
+				return err
+			})
+		})
+	}
+	return given, err
+}
+
+// revokePermit asks who the carrier of a permit is, calls the script with that, and starts again if
+// it has changed (R13).
+func (r *Releaser) revokePermit(args *script.PermitRevokeArgs, until time.Time) (given bool, err error) {
 	for range maxReads {
 		done, err := r.Redis.RevokePermit(args, until)
 		switch {
-		case errors.Is(err, transport.ErrUnknown):
-			limit := time.Now().Add(r.Holds.TTL)
-			r.Tasks.Spawn(func() {
-				r.Redis.Repeat(limit, func(until time.Time) error {
-					_, err := r.Redis.RevokePermit(args, until)
-					return err
-				})
-			})
-			return false, err
 		case err != nil:
 			return false, err
 		case done.Given, !done.Changed && args.Unknown:
@@ -257,7 +263,7 @@ func (r *Releaser) ReleasePermit(lock script.Lock, permit string, until time.Tim
 			return false, nil
 		}
 		args.Hold, args.Keep = done.Hold, max(done.TTL, r.Holds.TTL)
-		args.Event = event.Text(event.Released, args.Hold.Token, args.Hold.Carrier, lock.Key)
+		args.Event = event.Text(event.Released, done.Hold.Token, done.Hold.Carrier, done.Hold.Lock.Key)
 	}
 	return false, transport.ErrRefused
 }
