@@ -31,7 +31,7 @@ func (s afterwards) Follow(unsure time.Time, changes []hold.Change) (released <-
 			s.observeEnd(ch)
 		}
 		if ch.Has(hold.CheckLimits) {
-			s.spawn(func() { s.obeyBreak(h) })
+			s.spawn(func() { s.releaser.ObeyBreak(h) })
 		}
 		if ch.Has(hold.LeaveToExpire) {
 			left = append(left, h)

@@ -14,7 +14,6 @@ import (
 	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 	"leash/lockcmd/script/transport"
-	"leash/renewal"
 )
 
 const breakName = "LOCK.BREAK"
@@ -26,10 +25,7 @@ const (
 	wasForced = 2 // the hold was ended, and nobody confirmed that its holder knows
 )
 
-// breakTimeout is how long a Leash has to tell the holder and end the hold itself.
-const breakTimeout = time.Second
-
-// confirmSlack is how long after breakTimeout a last report may still be read.
+// confirmSlack is how long after release.BreakTimeout a last report may still be read.
 const confirmSlack = 100 * time.Millisecond
 
 // breakLock runs LOCK.BREAK.
@@ -53,7 +49,8 @@ func (c *Carrier) breakLock(_ context.Context, dst []byte, args [][]byte) []byte
 //   - It marks each hold as broken in Redis and sends an event to the hold's Leash.
 //   - That Leash asks Redis, tells its client, ends the hold and writes in the tombstone how the
 //     hold ended. The owner may have released it first.
-//   - After breakTimeout this Leash ends what is still there. The other Leash finds the mark later.
+//   - After release.BreakTimeout this Leash ends what is still there. The other Leash finds the
+//     mark later.
 //
 // A hold of Redisson is ended at once, because there is nobody to tell.
 type breakRequest struct {
@@ -216,7 +213,7 @@ func (b *breakRequest) markBroken(f script.Hold) error {
 	b.awaitingReport[token] = ref
 	b.mu.Unlock()
 	if h := s.holds.FindRef(ref); h != nil {
-		s.obeyBreak(h) // the event comes too
+		s.releaser.ObeyBreak(h) // the event comes too
 	}
 	return nil
 }
@@ -284,38 +281,4 @@ func (b *breakRequest) forceOther(f script.Hold) error {
 // keep is how long marks and answers about a hold live.
 func (b *breakRequest) keep(f script.Hold) time.Duration {
 	return max(script.Millis(f.Record.TTL), b.service.cfg.WatchdogTimeout)
-}
-
-// obeyBreak ends a hold after a break event, if Redis has the mark too, and reports in the
-// tombstone how it ended.
-func (s *Service) obeyBreak(h *hold.Hold) {
-	text, err := s.redis.Tombstone(h.Ref(), s.deadline())
-	if err != nil || text != event.Broken {
-		return
-	}
-	if h.ForgetIfLeaseOver() { // as far as this Leash knows
-		s.spawn(func() { s.reportExpired(h) })
-		return
-	}
-	if !h.NoteRemoteWatch() {
-		s.releaser.AnswerLateWatcher(h.Token, h.Carrier.Name)
-	}
-	h.Evict(renewal.ReasonBroken)
-}
-
-// reportPause is the pause between two looks at a lease that is about to end.
-const reportPause = 10 * time.Millisecond
-
-// reportExpired reports that a lease ended by itself, if it is gone before BREAK ends it.
-func (s *Service) reportExpired(h *hold.Hold) {
-	for until := time.Now().Add(breakTimeout); time.Now().Before(until) && !s.redis.StoppedWithin(reportPause); {
-		info, err := s.redis.Inspect(h.Lock(), until)
-		if err != nil {
-			continue
-		}
-		if f, ok := info.Find(h.Token); !ok || f.Record.Carrier != h.Carrier.Name {
-			s.releaser.WriteTombstone(h, event.Released)
-			return
-		}
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"leash/internal/faultproxy"
 	"leash/internal/redistest"
 	"leash/lockcmd/event"
+	"leash/lockcmd/release"
 	"leash/lockcmd/script"
 )
 
@@ -75,7 +76,7 @@ func TestR30BreakForcesUnconfirmedHolds(t *testing.T) {
 		reply := b.await(other, 1, key, "BLOCK", "0")
 		began := time.Now()
 		want(t, connect(t, other).do("LOCK.BREAK", key), ":2")
-		if took := time.Since(began); took < breakTimeout {
+		if took := time.Since(began); took < release.BreakTimeout {
 			t.Errorf("forced after %v", took)
 		}
 		tokenOf(t, woken(t, reply))

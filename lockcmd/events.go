@@ -83,7 +83,7 @@ func (v *leashEvents) handle(h *hold.Hold, kind string) {
 	s := v.service
 	switch kind {
 	case event.Broken:
-		s.spawn(func() { s.obeyBreak(h) })
+		s.spawn(func() { s.releaser.ObeyBreak(h) })
 	case event.Watched:
 		if !h.NoteRemoteWatch() {
 			v.service.releaser.AnswerLateWatcher(h.Token, h.Carrier.Name)

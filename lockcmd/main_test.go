@@ -16,6 +16,7 @@ import (
 	"leash/internal/embedded"
 	"leash/internal/redistest"
 	"leash/lockcmd/event"
+	"leash/lockcmd/release"
 	"leash/lockcmd/script"
 	"leash/proxy/pubsub"
 	"leash/proxy/upstream"
@@ -156,7 +157,7 @@ func slowRetries(s *Service) { s.waits.Interval = time.Minute }
 func longBreakTimeout(s *Service) { s.breakTimeout = 5 * time.Second }
 
 // defaultBreakTimeout sets the time that BREAK waits back to the value used in production.
-func defaultBreakTimeout(s *Service) { s.breakTimeout = breakTimeout }
+func defaultBreakTimeout(s *Service) { s.breakTimeout = release.BreakTimeout }
 
 // soon is an upper limit for operations that nothing delays, on a busy machine. It is much shorter
 // than the retry interval of a slowRetries Service, and shorter than the lease of a dead holder.

@@ -27,8 +27,7 @@ import (
 // Carrier.
 type Service struct {
 	// Immutable after New.
-	cfg Config
-	timing
+	cfg       Config
 	redis     *script.Client
 	restorer  *restore.Restorer
 	releaser  *release.Releaser
@@ -41,15 +40,12 @@ type Service struct {
 	stats     counters
 	observers atomic.Pointer[[]Observer]
 
+	breakTimeout time.Duration // how long BREAK waits for the Leash of a hold; tests set it
+
 	holds *hold.Registry
 	tasks tasks
 
 	maxHold atomic.Int64 // Config.MaxHold as Change has set it
-}
-
-// timing has pauses and limits that tests set.
-type timing struct {
-	breakTimeout time.Duration // how long BREAK waits for the holder's Leash
 }
 
 // New makes a Service. rdb is a *redis.Client or *redis.ClusterClient that speaks RESP2, does not
@@ -61,8 +57,7 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log
 		return nil, err
 	}
 	s := &Service{
-		cfg: cfg, redis: script.New(rdb), log: log, losses: newLossLog(log),
-		timing: timing{breakTimeout: breakTimeout},
+		cfg: cfg, redis: script.New(rdb), log: log, losses: newLossLog(log), breakTimeout: release.BreakTimeout,
 	}
 	switch c := rdb.(type) {
 	case *redis.ClusterClient:

@@ -5,6 +5,7 @@
 //	request.go     the request: states of its hold, repetitions, unknown outcomes (R26)
 //	new_master.go  a release on a new master, which may have an older state of the hold
 //	remote.go      releases of holds that another Leash carries
+//	broken.go      LOCK.BREAK of a hold of this Leash
 //	tombstone.go   how a hold ended, for those on other Leashes who ask
 //
 // A release grants the lock to a waiter of this Leash in the same script, if there is one (R21).
@@ -13,8 +14,8 @@
 // # Unknown outcomes
 //
 // A release without an answer goes on in the background until Redis answers, or until the hold must
-// be over. Its caller gets a transport.ErrUnknown. After a transport.ErrRefused, nothing was done and
-// nothing goes on.
+// be over. Its caller gets a transport.ErrUnknown. After a transport.ErrRefused, nothing was done
+// and nothing goes on.
 //
 // # Concurrency
 //

@@ -232,8 +232,8 @@ func (rr *remote) finish() {
 	}
 }
 
-// ReleasePermit gives a permit back that another Leash carries. After a transport.ErrUnknown it goes
-// on in the background.
+// ReleasePermit gives a permit back that another Leash carries. After a transport.ErrUnknown it
+// goes on in the background.
 func (r *Releaser) ReleasePermit(lock script.Lock, permit string, until time.Time) (given bool, err error) {
 	args := &script.PermitRevokeArgs{Permit: permit, Hold: script.Ref{Lock: lock}}
 	if given, err = r.revokePermit(args, until); errors.Is(err, transport.ErrUnknown) {
