@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"leash/bench/detection"
+	"leash/bench/testbed"
 )
 
 // inNamespace is the argument with which "bench detection" starts itself in its network namespace.
@@ -19,12 +20,12 @@ func runDetection(ctx context.Context, args []string, out io.Writer) (err error)
 	if err != nil {
 		return err
 	}
-	b := &testbed{}
-	defer func() { err = errors.Join(err, b.close()) }()
-	if err = b.makeDir(); err != nil {
+	b := &testbed.Bed{}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	if err = b.MakeDir(); err != nil {
 		return err
 	}
-	binary, err := b.leashBinary(ctx, options{leash: opt.Leash})
+	binary, err := b.LeashBinary(ctx, opt.Leash)
 	if err != nil {
 		return err
 	}

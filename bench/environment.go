@@ -6,17 +6,19 @@ import (
 	"strconv"
 	"strings"
 
+	"leash/bench/load"
+	"leash/bench/testbed"
 	"leash/internal/redistest"
 )
 
 // An environment is a Redis, or a cluster, with everything that takes locks on it.
 type environment struct {
-	testbed
+	testbed.Bed
 	name   string
 	opt    lockOptions
-	addrs  []string // of all nodes
-	routes []route  // of clients without Leash
-	redis  []int    // process ids
+	addrs  []string     // of all nodes
+	routes []load.Route // of clients without Leash
+	redis  []int        // process ids
 	pairs  []*lockRow
 	races  []*lockRow
 }
@@ -26,13 +28,13 @@ func setUpEnvironment(ctx context.Context, opt lockOptions, name string) (_ *env
 	g := &environment{name: name, opt: opt}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, g.close())
+			err = errors.Join(err, g.Close())
 		}
 	}()
-	if err = g.makeDir(); err != nil {
+	if err = g.MakeDir(); err != nil {
 		return nil, err
 	}
-	if g.opt.leash, err = g.leashBinary(ctx, opt.options); err != nil {
+	if g.opt.leash, err = g.LeashBinary(ctx, opt.leash); err != nil {
 		return nil, err
 	}
 	if err := g.startRedis(ctx); err != nil {
@@ -62,25 +64,25 @@ func setUpEnvironment(ctx context.Context, opt lockOptions, name string) (_ *env
 // startRedis starts a Redis or a cluster.
 func (g *environment) startRedis(ctx context.Context) error {
 	if g.name == onRedis {
-		progress("starting a redis")
-		s, err := g.launchRedis()
+		testbed.Progress("starting a redis")
+		s, err := g.LaunchRedis()
 		if err != nil {
 			return err
 		}
-		g.addrs, g.routes, g.redis = []string{s.Addr}, []route{{addr: s.Addr}}, []int{s.Pid()}
+		g.addrs, g.routes, g.redis = []string{s.Addr}, []load.Route{{Addr: s.Addr}}, []int{s.Pid()}
 		return nil
 	}
-	progress("starting a cluster")
+	testbed.Progress("starting a cluster")
 	c, err := redistest.LaunchCluster(redistest.ClusterOptions{})
 	if err != nil {
 		return err
 	}
-	g.closers = append(g.closers, c.Close)
+	g.Closers = append(g.Closers, c.Close)
 	g.addrs = c.Addrs()
 	for _, n := range c.Nodes {
 		g.redis = append(g.redis, n.Pid())
 	}
-	g.routes, err = clusterRoutes(ctx, c)
+	g.routes, err = testbed.ClusterRoutes(ctx, c)
 	return err
 }
 
@@ -104,14 +106,14 @@ func (g *environment) startLeashPairs(ctx context.Context) (pairs []leashPair, e
 	for _, flags := range g.opt.leashFlags {
 		l := leashPair{flags: strings.TrimSpace(flags)}
 		for i := range l.addrs {
-			c, err := g.startChild(ctx, g.opt.leash, func(port int) ([]string, error) {
+			c, err := g.StartChild(ctx, g.opt.leash, func(port int) ([]string, error) {
 				args := []string{"--listen", "127.0.0.1:" + strconv.Itoa(port), "--upstream", strings.Join(g.addrs, ",")}
 				return append(args, strings.Fields(flags)...), nil
 			})
 			if err != nil {
 				return nil, err
 			}
-			l.addrs[i], l.pids[i] = c.addr, c.pid()
+			l.addrs[i], l.pids[i] = c.Addr, c.PID()
 		}
 		pairs = append(pairs, l)
 	}
@@ -119,12 +121,12 @@ func (g *environment) startLeashPairs(ctx context.Context) (pairs []leashPair, e
 }
 
 // record records what the Leash at addr sends, and loads the scripts on every node.
-func (g *environment) record(addr string) (*recording, error) {
-	key := func(at route) string { return keysFor(-1, 1, at.owns)[0] }
+func (g *environment) record(addr string) (*load.Recording, error) {
+	key := func(at load.Route) string { return load.KeysFor(-1, 1, at.Owns)[0] }
 	for _, at := range g.routes[1:] {
-		if _, err := acquireOnce(addr, key(at)); err != nil {
+		if _, err := load.AcquireOnce(addr, key(at)); err != nil {
 			return nil, err
 		}
 	}
-	return recordPair(addr, g.routes[0].addr, key(g.routes[0]))
+	return load.RecordPair(addr, g.routes[0].Addr, key(g.routes[0]))
 }

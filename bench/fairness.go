@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"leash/bench/load"
+	"leash/bench/testbed"
 	"leash/internal/faultproxy"
 	"leash/internal/redistest"
 )
@@ -22,12 +24,12 @@ func runFairness(ctx context.Context, args []string, out io.Writer) (err error) 
 	if err != nil {
 		return err
 	}
-	b := &testbed{}
-	defer func() { err = errors.Join(err, b.close()) }()
-	if err = b.makeDir(); err != nil {
+	b := &testbed.Bed{}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	if err = b.MakeDir(); err != nil {
 		return err
 	}
-	if opt.leash, err = b.leashBinary(ctx, opt.options); err != nil {
+	if opt.leash, err = b.LeashBinary(ctx, opt.leash); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "%s%-8s %10s %8s %8s %9s %9s %9s %7s %6s\n", machine(append([]string{"fairness"}, args...)),
@@ -49,9 +51,9 @@ func runFairness(ctx context.Context, args []string, out io.Writer) (err error) 
 
 // fairness is the result of a contest.
 type fairness struct {
-	waits []histogram     // by site
-	most  []time.Duration // longest wait, by site
-	calls float64         // scripts for a grant
+	waits []load.Histogram // by site
+	most  []time.Duration  // longest wait, by site
+	calls float64          // scripts for a grant
 }
 
 // print prints a row for each site.
@@ -59,14 +61,14 @@ func (f *fairness) print(out io.Writer, kind string, sites []site) {
 	var sum time.Duration
 	var grants uint64
 	for i := range sites {
-		grants += f.waits[i].total
-		sum += f.waits[i].sum()
+		grants += f.waits[i].Total
+		sum += f.waits[i].Sum()
 	}
 	mean := sum / time.Duration(max(1, grants))
 	for i, s := range sites {
 		w := &f.waits[i]
-		fmt.Fprintf(out, "%-8s %10v %8d %8d %9v %9v %9v %7.2f", kind, s.roundTrip, s.clients, w.total,
-			w.quantile(0.5).Round(10*time.Microsecond), w.quantile(0.99).Round(10*time.Microsecond), f.most[i].Round(10*time.Microsecond),
+		fmt.Fprintf(out, "%-8s %10v %8d %8d %9v %9v %9v %7.2f", kind, s.roundTrip, s.clients, w.Total,
+			w.Quantile(0.5).Round(10*time.Microsecond), w.Quantile(0.99).Round(10*time.Microsecond), f.most[i].Round(10*time.Microsecond),
 			float64(f.most[i])/float64(max(1, mean)))
 		if i == 0 {
 			fmt.Fprintf(out, " %6.2f", f.calls)
@@ -77,16 +79,16 @@ func (f *fairness) print(out io.Writer, kind string, sites []site) {
 }
 
 // measure lets the clients of the sites compete, on a new Redis with new Leashes.
-func (c contest) measure(ctx context.Context, b *testbed, opt fairnessOptions, sites []site) (_ *fairness, err error) {
-	own := &testbed{dir: b.dir}
-	defer func() { err = errors.Join(err, own.close()) }()
-	redis, err := own.launchRedis()
+func (c contest) measure(ctx context.Context, b *testbed.Bed, opt fairnessOptions, sites []site) (_ *fairness, err error) {
+	own := &testbed.Bed{Dir: b.Dir}
+	defer func() { err = errors.Join(err, own.Close()) }()
+	redis, err := own.LaunchRedis()
 	if err != nil {
 		return nil, err
 	}
 	var addrs []string
 	for _, s := range sites {
-		addr, err := own.startSite(ctx, opt.leash, redis.Addr, s)
+		addr, err := startSite(ctx, own, opt.leash, redis.Addr, s)
 		if err != nil {
 			return nil, err
 		}
@@ -111,26 +113,26 @@ func (c contest) measure(ctx context.Context, b *testbed, opt fairnessOptions, s
 }
 
 // startSite starts a Leash that is the site's round trip away from Redis.
-func (b *testbed) startSite(ctx context.Context, leash, redis string, s site) (addr string, err error) {
+func startSite(ctx context.Context, b *testbed.Bed, leash, redis string, s site) (addr string, err error) {
 	p, err := faultproxy.New(redis)
 	if err != nil {
 		return "", err
 	}
-	b.closers = append(b.closers, p.Close)
+	b.Closers = append(b.Closers, p.Close)
 	p.Delay(s.roundTrip / 2)
-	child, err := b.startChild(ctx, leash, func(port int) ([]string, error) {
+	child, err := b.StartChild(ctx, leash, func(port int) ([]string, error) {
 		return []string{"--listen", "127.0.0.1:" + strconv.Itoa(port), "--upstream", p.Addr(), "--upstream-mode", "standalone"}, nil
 	})
 	if err != nil {
 		return "", err
 	}
-	return child.addr, nil
+	return child.Addr, nil
 }
 
 // compete runs all clients, first for a second that does not count.
 func (c contest) compete(ctx context.Context, opt fairnessOptions, sites []site, addrs []string, admin *redistest.Client) (*fairness, error) {
 	const warmup = time.Second
-	f := &fairness{waits: make([]histogram, len(sites)), most: make([]time.Duration, len(sites))}
+	f := &fairness{waits: make([]load.Histogram, len(sites)), most: make([]time.Duration, len(sites))}
 	from := time.Now().Add(warmup)
 	end := from.Add(opt.round)
 	var holders atomic.Int32
@@ -144,7 +146,7 @@ func (c contest) compete(ctx context.Context, opt fairnessOptions, sites []site,
 				err := one.run(ctx, addrs[i])
 				mu.Lock()
 				defer mu.Unlock()
-				f.waits[i].merge(&one.waits)
+				f.waits[i].Merge(&one.waits)
 				f.most[i], errs = max(f.most[i], one.most), append(errs, err)
 			})
 		}
@@ -157,7 +159,7 @@ func (c contest) compete(ctx context.Context, opt fairnessOptions, sites []site,
 	}
 	var grants uint64
 	for i := range f.waits {
-		grants += f.waits[i].total
+		grants += f.waits[i].Total
 	}
 	f.calls = float64(after-before) / float64(max(1, grants))
 	return f, nil
@@ -165,7 +167,7 @@ func (c contest) compete(ctx context.Context, opt fairnessOptions, sites []site,
 
 // scriptCalls is how many scripts Redis has run so far.
 func scriptCalls(ctx context.Context, admin *redistest.Client, at time.Time) (calls int, err error) {
-	if err := pause(ctx, time.Until(at)); err != nil {
+	if err := load.Pause(ctx, time.Until(at)); err != nil {
 		return 0, err
 	}
 	stats, err := admin.Do("INFO", "commandstats")
@@ -186,7 +188,7 @@ type competitor struct {
 	from, end time.Time // what counts
 	holders   *atomic.Int32
 
-	waits histogram
+	waits load.Histogram
 	most  time.Duration
 }
 
@@ -210,10 +212,10 @@ func (c *competitor) run(ctx context.Context, addr string) error {
 			return errors.New("two clients hold the lock")
 		}
 		if took := time.Since(began); began.Add(took).After(c.from) && began.Add(took).Before(c.end) {
-			c.waits.add(took)
+			c.waits.Add(took)
 			c.most = max(c.most, took)
 		}
-		if err := pause(ctx, c.hold); err != nil {
+		if err := load.Pause(ctx, c.hold); err != nil {
 			return err
 		}
 		c.holders.Add(-1)

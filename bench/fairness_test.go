@@ -6,18 +6,20 @@ import (
 	"testing"
 	"time"
 
+	"leash/bench/testbed"
+
 	"github.com/spf13/pflag"
 )
 
 // TestFairnessMeasuresEachKind lets two Leashes share each kind of lock briefly.
 func TestFairnessMeasuresEachKind(t *testing.T) {
-	b := &testbed{dir: t.TempDir()}
+	b := &testbed.Bed{Dir: t.TempDir()}
 	t.Cleanup(func() {
-		if err := b.close(); err != nil {
+		if err := b.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	leash, err := b.leashBinary(t.Context(), options{})
+	leash, err := b.LeashBinary(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,8 +32,8 @@ func TestFairnessMeasuresEachKind(t *testing.T) {
 		var grants uint64
 		for i := range f.waits {
 			w := &f.waits[i]
-			if grants += w.total; w.total > 0 && (w.quantile(0.5) <= 0 || f.most[i] < w.quantile(0.5)/2) {
-				t.Errorf("%s, Leash %d: %d grants, median %v, longest %v", c.name, i, w.total, w.quantile(0.5), f.most[i])
+			if grants += w.Total; w.Total > 0 && (w.Quantile(0.5) <= 0 || f.most[i] < w.Quantile(0.5)/2) {
+				t.Errorf("%s, Leash %d: %d grants, median %v, longest %v", c.name, i, w.Total, w.Quantile(0.5), f.most[i])
 			}
 		}
 		if grants == 0 {

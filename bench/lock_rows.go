@@ -6,22 +6,23 @@ import (
 	"fmt"
 	"strings"
 
+	"leash/bench/load"
 	"leash/internal/redistest"
 )
 
 // addPairs makes the rows of pairs over n connections.
-func (g *environment) addPairs(n int, script *recording, leashes []leashPair, peers []*peer) {
-	scripts := func(i int, at route) exchanger { return script.pair(keysFor(i, 1, at.owns)[0]) }
-	locks := func(i int, at route) exchanger { return lockPair(keysFor(i, 1, at.owns)[0]) }
-	add := func(kind, name string, t target, talk func(int, route) exchanger) {
-		l := load{routes: t.routes, clients: n, pipeline: 1, warmup: g.opt.warmup, round: g.opt.round, talk: talk}
+func (g *environment) addPairs(n int, script *load.Recording, leashes []leashPair, peers []*peer) {
+	scripts := func(i int, at load.Route) load.Exchanger { return script.Pair(load.KeysFor(i, 1, at.Owns)[0]) }
+	locks := func(i int, at load.Route) load.Exchanger { return load.LockPair(load.KeysFor(i, 1, at.Owns)[0]) }
+	add := func(kind, name string, t target, talk func(int, load.Route) load.Exchanger) {
+		l := load.Load{Routes: t.routes, Clients: n, Pipeline: 1, Warmup: g.opt.warmup, Round: g.opt.round, Talk: talk}
 		g.add(kind, name, n, func(ctx context.Context) (measurement, error) {
-			return t.measured(l.round, func(mark func() error) (*sample, error) { return l.run(ctx, mark) })
+			return t.measured(l.Round, func(mark func() error) (*load.Sample, error) { return l.Run(ctx, mark) })
 		})
 	}
 	add(byScripts, byScripts, target{routes: g.routes, redis: g.redis}, scripts)
 	for _, l := range leashes {
-		t := target{routes: []route{{addr: l.addrs[0]}}, proxies: l.pids[:1], redis: g.redis}
+		t := target{routes: []load.Route{{Addr: l.addrs[0]}}, proxies: l.pids[:1], redis: g.redis}
 		add(byLeash, byLeash+l.suffix(), t, locks)
 	}
 	for _, p := range peers {
@@ -30,11 +31,11 @@ func (g *environment) addPairs(n int, script *recording, leashes []leashPair, pe
 			t.proxies = leashes[0].pids[:1]
 		}
 		if p.note == "" {
-			t.load = p.program.pid()
+			t.load = p.program.PID()
 		}
 		r := g.add(p.name, p.name, n, func(ctx context.Context) (measurement, error) {
-			return t.measured(g.opt.round, func(mark func() error) (*sample, error) {
-				return p.program.run(ctx, n, g.opt.options, mark)
+			return t.measured(g.opt.round, func(mark func() error) (*load.Sample, error) {
+				return p.program.Run(ctx, n, g.opt.warmup, g.opt.round, mark)
 			})
 		})
 		r.library, r.note = true, p.note
@@ -52,31 +53,31 @@ func (g *environment) add(kind, name string, n int, measure func(context.Context
 
 // addRaces makes the rows of hand-overs, on one Leash of the pair and across both.
 func (g *environment) addRaces(l leashPair) {
-	add := func(kind string, r race, leashes int) {
+	add := func(kind string, r load.Race, leashes int) {
 		if !g.opt.wants(kind) {
 			return
 		}
-		r.key, r.addrs, r.warmup, r.round = handOverLock, l.addrs[:leashes], g.opt.warmup, g.opt.round
+		r.Key, r.Addrs, r.Warmup, r.Round = handOverLock, l.addrs[:leashes], g.opt.warmup, g.opt.round
 		t := target{proxies: l.pids[:leashes], redis: g.redis}
 		g.races = append(g.races, &lockRow{
-			result:  result{target: kind + l.suffix(), clients: r.count},
+			result:  result{target: kind + l.suffix(), clients: r.Count},
 			measure: func(ctx context.Context) (measurement, error) { return g.measureRace(ctx, r, t) },
 		})
 	}
-	add(handOver, race{count: g.opt.contenders}, 1)
-	add(handOverFar, race{count: 2, hold: farHold}, 2)
+	add(handOver, load.Race{Count: g.opt.contenders}, 1)
+	add(handOverFar, load.Race{Count: 2, Hold: farHold}, 2)
 }
 
 // measureRace also counts the calls to Redis.
-func (g *environment) measureRace(ctx context.Context, r race, t target) (measurement, error) {
+func (g *environment) measureRace(ctx context.Context, r load.Race, t target) (measurement, error) {
 	var marks []map[string]int
 	note := func() error {
 		calls, err := g.calls()
 		marks = append(marks, calls)
 		return err
 	}
-	m, err := t.measured(r.round, func(mark func() error) (*sample, error) {
-		return r.run(ctx, func() error {
+	m, err := t.measured(r.Round, func(mark func() error) (*load.Sample, error) {
+		return r.Run(ctx, func() error {
 			if len(marks) == 0 {
 				return errors.Join(note(), mark())
 			}

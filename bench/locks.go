@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"leash/bench/testbed"
 )
 
 // A lockRow is a line of a table of locks: one way to take locks with a number of clients.
@@ -36,7 +38,7 @@ func runEnvironment(ctx context.Context, opt lockOptions, name string, out io.Wr
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, g.close()) }()
+	defer func() { err = errors.Join(err, g.Close()) }()
 	if err := g.measureAll(ctx, opt); err != nil {
 		return err
 	}
@@ -50,7 +52,7 @@ func (g *environment) measureAll(ctx context.Context, opt lockOptions) error {
 	rows := append(g.pairs[:len(g.pairs):len(g.pairs)], g.races...)
 	took := time.Duration((opt.rounds+uncounted)*len(rows)) * (opt.warmup + opt.round)
 	for n := range opt.rounds + uncounted {
-		progress(fmt.Sprintf("%s, round %d of %d, %v in all", g.name, n, opt.rounds, took.Round(time.Second)))
+		testbed.Progress(fmt.Sprintf("%s, round %d of %d, %v in all", g.name, n, opt.rounds, took.Round(time.Second)))
 		for _, r := range rows {
 			if r.measure == nil || r.note != "" {
 				continue

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"leash/bench/load"
+	"leash/bench/testbed"
 	"leash/internal/redistest"
 )
 
@@ -27,7 +29,7 @@ const (
 type loudCounts struct{ sent, ran, refused int64 }
 
 // A loudProcess sends commands in a process of its own. A nil one does not.
-type loudProcess struct{ *program }
+type loudProcess struct{ *testbed.Program }
 
 // startLoud starts the process. It sends rate commands a second in all, over connections.
 func startLoud(dir, addr string, connections, rate int) (*loudProcess, error) {
@@ -35,7 +37,7 @@ func startLoud(dir, addr string, connections, rate int) (*loudProcess, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := startProgram(dir, loudCommand, "nice", "-n", "19", self, loudCommand, addr,
+	p, err := testbed.StartProgram(dir, loudCommand, "nice", "-n", "19", self, loudCommand, addr,
 		strconv.Itoa(connections), strconv.Itoa(rate))
 	return &loudProcess{p}, err
 }
@@ -45,10 +47,10 @@ func (p *loudProcess) counts(ctx context.Context) (c loudCounts, err error) {
 	if p == nil {
 		return c, nil
 	}
-	if _, err := fmt.Fprintln(p.in); err != nil {
-		return c, fmt.Errorf("%w; its output ends:\n%s", err, p.logTail())
+	if _, err := fmt.Fprintln(p.In); err != nil {
+		return c, fmt.Errorf("%w; its output ends:\n%s", err, p.LogTail())
 	}
-	line, err := p.next(ctx)
+	line, err := p.Next(ctx)
 	if err != nil {
 		return c, err
 	}
@@ -109,7 +111,7 @@ func (l *loud) send(begin time.Time) error {
 	failed := make(chan error, 1)
 	go func() { failed <- l.count(replies) }()
 	batch := strings.Repeat(redistest.Command("GET", "bench:absent"), loudBatch)
-	for p := newPacer(begin, l.every, time.Hour); p.next(context.Background()); {
+	for p := load.NewPacer(begin, l.every, time.Hour); p.Next(context.Background()); {
 		if _, err := io.WriteString(c, batch); err != nil {
 			return err
 		}

@@ -7,6 +7,9 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"leash/bench/load"
+	"leash/bench/testbed"
 )
 
 // A measurement is the result of one target under one load in one round.
@@ -31,7 +34,7 @@ type result struct {
 
 // measureAll measures all targets and pipelines in each round. The results are in the order of the
 // pipelines, then of the targets. With gobench, out gets a line for each measurement at once.
-func (b *testbed) measureAll(ctx context.Context, opt options, out io.Writer) ([]*result, error) {
+func (b *relays) measureAll(ctx context.Context, opt options, out io.Writer) ([]*result, error) {
 	var results []*result
 	for _, pipeline := range opt.pipelines {
 		for _, t := range b.targets {
@@ -40,7 +43,7 @@ func (b *testbed) measureAll(ctx context.Context, opt options, out io.Writer) ([
 	}
 	took := time.Duration(opt.rounds*len(results)) * (opt.warmup + opt.round)
 	for n := range opt.rounds {
-		progress(fmt.Sprintf("round %d of %d, %v in all", n+1, opt.rounds, took.Round(time.Second)))
+		testbed.Progress(fmt.Sprintf("round %d of %d, %v in all", n+1, opt.rounds, took.Round(time.Second)))
 		for i, r := range results {
 			m, err := b.targets[i%len(b.targets)].measure(ctx, opt, r.pipeline)
 			if err != nil {
@@ -56,15 +59,15 @@ func (b *testbed) measureAll(ctx context.Context, opt options, out io.Writer) ([
 }
 
 func (t target) measure(ctx context.Context, opt options, pipeline int) (measurement, error) {
-	l := load{
-		routes: t.routes, clients: opt.clients, pipeline: pipeline, valueSize: opt.valueSize,
-		keys: opt.keys, sets: opt.sets, warmup: opt.warmup, round: opt.round,
+	l := load.Load{
+		Routes: t.routes, Clients: opt.clients, Pipeline: pipeline, ValueSize: opt.valueSize,
+		Keys: opt.keys, Sets: opt.sets, Warmup: opt.warmup, Round: opt.round,
 	}
-	return t.measured(opt.round, func(mark func() error) (*sample, error) { return l.run(ctx, mark) })
+	return t.measured(opt.round, func(mark func() error) (*load.Sample, error) { return l.Run(ctx, mark) })
 }
 
 // measured runs a load, which calls mark where the part that counts begins and where it ends.
-func (t target) measured(round time.Duration, run func(mark func() error) (*sample, error)) (measurement, error) {
+func (t target) measured(round time.Duration, run func(mark func() error) (*load.Sample, error)) (measurement, error) {
 	var marks []usage
 	s, err := run(func() error {
 		u, err := t.usage()
@@ -74,17 +77,17 @@ func (t target) measured(round time.Duration, run func(mark func() error) (*samp
 	if err != nil {
 		return measurement{}, err
 	}
-	if s.commands == 0 {
+	if s.Commands == 0 {
 		return measurement{}, fmt.Errorf("no batch was answered within %v: give a longer --round", round)
 	}
 	each := func(part func(usage) time.Duration) time.Duration {
-		return (part(marks[1]) - part(marks[0])) / time.Duration(s.commands)
+		return (part(marks[1]) - part(marks[0])) / time.Duration(s.Commands)
 	}
 	return measurement{
-		commands: s.commands,
-		rate:     float64(s.commands) / s.elapsed.Seconds(),
-		p50:      s.p50,
-		p99:      s.p99,
+		commands: s.Commands,
+		rate:     float64(s.Commands) / s.Elapsed.Seconds(),
+		p50:      s.P50,
+		p99:      s.P99,
 		proxy:    each(func(u usage) time.Duration { return u.proxy }),
 		redis:    each(func(u usage) time.Duration { return u.redis }),
 		load:     each(func(u usage) time.Duration { return u.load }),
@@ -101,26 +104,14 @@ func (t target) usage() (u usage, err error) {
 	if t.load != 0 {
 		load = t.load
 	}
-	if u.load, err = cpuTimes(load); err != nil {
+	if u.load, err = testbed.CPUTimes(load); err != nil {
 		return u, err
 	}
-	if u.proxy, err = cpuTimes(t.proxies...); err != nil {
+	if u.proxy, err = testbed.CPUTimes(t.proxies...); err != nil {
 		return u, err
 	}
-	u.redis, err = cpuTimes(t.redis...)
+	u.redis, err = testbed.CPUTimes(t.redis...)
 	return u, err
-}
-
-// cpuTimes is the CPU time of processes together.
-func cpuTimes(pids ...int) (sum time.Duration, err error) {
-	for _, pid := range pids {
-		one, err := cpuTime(pid)
-		if err != nil {
-			return 0, err
-		}
-		sum += one
-	}
-	return sum, nil
 }
 
 // median is the median of the rounds' values. For an even number, it is the mean of the two in the

@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"leash/bench/load"
+	"leash/bench/testbed"
 	"leash/internal/redistest"
 )
 
@@ -69,24 +71,24 @@ func runNeighbour(ctx context.Context, args []string, out io.Writer) (err error)
 	if err != nil {
 		return err
 	}
-	b := &testbed{}
-	defer func() { err = errors.Join(err, b.close()) }()
-	if err = b.makeDir(); err != nil {
+	b := &testbed.Bed{}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	if err = b.MakeDir(); err != nil {
 		return err
 	}
-	if opt.leash, err = b.leashBinary(ctx, opt.options); err != nil {
+	if opt.leash, err = b.LeashBinary(ctx, opt.leash); err != nil {
 		return err
 	}
-	redis, err := b.launchRedis()
+	redis, err := b.LaunchRedis()
 	if err != nil {
 		return err
 	}
 	if err := redis.Client().ACLSetUser(ctx, loudUser, "on", ">"+loudUser, "~*", "+@all").Err(); err != nil {
 		return err
 	}
-	var leashes [2]*child
+	var leashes [2]*testbed.Child
 	for i := range leashes {
-		leashes[i], err = b.startChild(ctx, opt.leash, func(port int) ([]string, error) {
+		leashes[i], err = b.StartChild(ctx, opt.leash, func(port int) ([]string, error) {
 			return []string{"--listen", "127.0.0.1:" + strconv.Itoa(port), "--upstream", redis.Addr,
 				"--limit-user", "commands=" + strconv.Itoa(opt.limit)}, nil
 		})
@@ -97,10 +99,10 @@ func runNeighbour(ctx context.Context, args []string, out io.Writer) (err error)
 	rows := []*neighbour{{name: "absent"}, {name: "at the limit", times: 1},
 		{name: "10 times, at another Leash", times: 10, other: true}, {name: "10 times, at the same", times: 10}}
 	for n := range opt.rounds {
-		progress(fmt.Sprintf("round %d of %d, %v in all", n+1, opt.rounds,
+		testbed.Progress(fmt.Sprintf("round %d of %d, %v in all", n+1, opt.rounds,
 			(time.Duration(len(rows)*opt.rounds) * (neighbourWarmup + opt.round)).Round(time.Second)))
 		for _, row := range rows {
-			if err := row.measure(ctx, opt, b.dir, leashes); err != nil {
+			if err := row.measure(ctx, opt, b.Dir, leashes); err != nil {
 				return fmt.Errorf("%s: %w", row.name, err)
 			}
 		}
@@ -111,35 +113,35 @@ func runNeighbour(ctx context.Context, args []string, out io.Writer) (err error)
 }
 
 // measure adds a round.
-func (n *neighbour) measure(ctx context.Context, opt neighbourOptions, dir string, leashes [2]*child) (err error) {
+func (n *neighbour) measure(ctx context.Context, opt neighbourOptions, dir string, leashes [2]*testbed.Child) (err error) {
 	leash, loudest := leashes[0], leashes[0]
 	if n.other {
 		loudest = leashes[1]
 	}
 	var loud *loudProcess
 	if n.times > 0 {
-		if loud, err = startLoud(dir, loudest.addr, opt.clients, opt.limit*n.times); err != nil {
+		if loud, err = startLoud(dir, loudest.Addr, opt.clients, opt.limit*n.times); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, loud.stop()) }()
+		defer func() { err = errors.Join(err, loud.Stop()) }()
 	}
-	if err := pause(ctx, neighbourWarmup); err != nil {
+	if err := load.Pause(ctx, neighbourWarmup); err != nil {
 		return err
 	}
 	before, err := loud.counts(ctx)
 	if err != nil {
 		return err
 	}
-	cpuBefore, err := cpuTime(leash.pid())
+	cpuBefore, err := testbed.CPUTime(leash.PID())
 	if err != nil {
 		return err
 	}
 	began := time.Now()
-	h, err := readQuietly(ctx, leash.addr, opt.round)
+	h, err := readQuietly(ctx, leash.Addr, opt.round)
 	if err != nil {
 		return err
 	}
-	cpu, err := cpuTime(leash.pid())
+	cpu, err := testbed.CPUTime(leash.PID())
 	if err != nil {
 		return err
 	}
@@ -148,7 +150,7 @@ func (n *neighbour) measure(ctx context.Context, opt neighbourOptions, dir strin
 	if err != nil {
 		return err
 	}
-	n.rounds = append(n.rounds, measurement{p50: h.quantile(0.5), p99: h.quantile(0.99), proxy: cpu - cpuBefore})
+	n.rounds = append(n.rounds, measurement{p50: h.Quantile(0.5), p99: h.Quantile(0.99), proxy: cpu - cpuBefore})
 	seconds := elapsed.Seconds()
 	n.sent = append(n.sent, float64(after.sent-before.sent)/seconds)
 	n.ran = append(n.ran, float64(after.ran-before.ran)/seconds)
@@ -157,35 +159,35 @@ func (n *neighbour) measure(ctx context.Context, opt neighbourOptions, dir strin
 }
 
 // readQuietly sends GETs at a steady rate.
-func readQuietly(ctx context.Context, addr string, lasts time.Duration) (*histogram, error) {
-	samples, errs := make([]histogram, quietClients), make([]error, quietClients)
+func readQuietly(ctx context.Context, addr string, lasts time.Duration) (*load.Histogram, error) {
+	samples, errs := make([]load.Histogram, quietClients), make([]error, quietClients)
 	const every = quietClients * time.Second / quietRate
 	begin := time.Now()
 	var reading sync.WaitGroup
 	for i := range quietClients {
 		reading.Go(func() {
 			at := begin.Add(every * time.Duration(i) / quietClients)
-			errs[i] = readAtPace(ctx, addr, newPacer(at, every, lasts), &samples[i])
+			errs[i] = readAtPace(ctx, addr, load.NewPacer(at, every, lasts), &samples[i])
 		})
 	}
 	reading.Wait()
 	for i := range samples[1:] {
-		samples[0].merge(&samples[i+1])
+		samples[0].Merge(&samples[i+1])
 	}
 	return &samples[0], errors.Join(errs...)
 }
 
-func readAtPace(ctx context.Context, addr string, p *pacer, h *histogram) error {
+func readAtPace(ctx context.Context, addr string, p *load.Pacer, h *load.Histogram) error {
 	c, err := redistest.Dial(addr)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	for p.next(ctx) {
+	for p.Next(ctx) {
 		if reply, err := c.Do("GET", "bench:absent"); err != nil || reply != "$-1\r\n" {
 			return unexpected("GET", reply, err)
 		}
-		h.add(time.Since(p.from))
+		h.Add(time.Since(p.From))
 	}
 	return context.Cause(ctx)
 }

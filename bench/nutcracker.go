@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+
+	"leash/bench/load"
+	"leash/bench/testbed"
 )
 
 // nutcrackerConfig is a pool of one Redis with one connection, which is the default. The first
@@ -25,21 +28,21 @@ const nutcrackerConfig = `bench:
 
 // startNutcracker starts twemproxy in front of a Redis. If it is not installed, it is left out.
 // That is an error if the options name it.
-func (b *testbed) startNutcracker(ctx context.Context, opt options, redisAddr string, redis []int) error {
+func (b *relays) startNutcracker(ctx context.Context, opt options, redisAddr string, redis []int) error {
 	path, err := findNutcracker()
 	if err != nil {
 		if slices.Contains(opt.only, toNutcracker) {
 			return err
 		}
-		progress("nutcracker is not installed and left out")
+		testbed.Progress("nutcracker is not installed and left out")
 		return nil
 	}
-	c, err := b.startChild(ctx, path, func(port int) ([]string, error) {
-		stats, err := freePort()
+	c, err := b.StartChild(ctx, path, func(port int) ([]string, error) {
+		stats, err := testbed.FreePort()
 		if err != nil {
 			return nil, err
 		}
-		conf := filepath.Join(b.dir, fmt.Sprintf("nutcracker-%d.yml", port))
+		conf := filepath.Join(b.Dir, fmt.Sprintf("nutcracker-%d.yml", port))
 		listen := "127.0.0.1:" + strconv.Itoa(port)
 		text := fmt.Sprintf(nutcrackerConfig, listen, redisAddr)
 		if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
@@ -50,7 +53,7 @@ func (b *testbed) startNutcracker(ctx context.Context, opt options, redisAddr st
 	if err != nil {
 		return err
 	}
-	b.targets = append(b.targets, target{name: toNutcracker, routes: []route{{addr: c.addr}}, proxies: []int{c.pid()}, redis: redis})
+	b.targets = append(b.targets, target{name: toNutcracker, routes: []load.Route{{Addr: c.Addr}}, proxies: []int{c.PID()}, redis: redis})
 	return nil
 }
 

@@ -9,12 +9,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"leash/bench/testbed"
 )
 
 // A peer is a library whose locks are measured.
 type peer struct {
 	name    string
-	program *program
+	program *testbed.Program
 	note    string // why there is no program
 }
 
@@ -47,9 +49,9 @@ func (g *environment) startPeers(ctx context.Context, leash string) (peers []*pe
 			argv = append(append(argv, name), where...)
 		}
 		if err == nil {
-			progress("starting " + name)
-			if p.program, err = startProgram(g.dir, name, argv...); err == nil {
-				g.closers = append(g.closers, p.program.stop)
+			testbed.Progress("starting " + name)
+			if p.program, err = testbed.StartProgram(g.Dir, name, argv...); err == nil {
+				g.Closers = append(g.Closers, p.program.Stop)
 			}
 		}
 		if err != nil {
@@ -69,7 +71,7 @@ func (g *environment) startPeers(ctx context.Context, leash string) (peers []*pe
 
 // buildPeers builds the module of the Go libraries, once.
 func (g *environment) buildPeers(ctx context.Context) (argv []string, err error) {
-	path := filepath.Join(g.dir, "peers")
+	path := filepath.Join(g.Dir, "peers")
 	if _, err := os.Stat(path); err == nil {
 		return []string{path}, nil
 	}
@@ -99,7 +101,7 @@ func (g *environment) build(ctx context.Context, name string, argv ...string) er
 	if err != nil {
 		return err
 	}
-	progress("building " + name)
+	testbed.Progress("building " + name)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Dir = filepath.Join(dir, name)
 	if out, err := cmd.CombinedOutput(); err != nil {

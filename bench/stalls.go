@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"leash/bench/load"
+	"leash/bench/testbed"
 	"leash/internal/redistest"
 )
 
@@ -74,19 +76,19 @@ func runStalls(ctx context.Context, args []string, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	b := &testbed{}
-	defer func() { err = errors.Join(err, b.close()) }()
-	if err = b.makeDir(); err != nil {
+	b := &testbed.Bed{}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	if err = b.MakeDir(); err != nil {
 		return err
 	}
-	if opt.leash, err = b.leashBinary(ctx, opt.options); err != nil {
+	if opt.leash, err = b.LeashBinary(ctx, opt.leash); err != nil {
 		return err
 	}
-	redis, err := b.launchRedis()
+	redis, err := b.LaunchRedis()
 	if err != nil {
 		return err
 	}
-	c, err := b.startChild(ctx, opt.leash, func(port int) ([]string, error) {
+	c, err := b.StartChild(ctx, opt.leash, func(port int) ([]string, error) {
 		return []string{"--listen", "127.0.0.1:" + strconv.Itoa(port), "--upstream", redis.Addr}, nil
 	})
 	if err != nil {
@@ -94,12 +96,12 @@ func runStalls(ctx context.Context, args []string, out io.Writer) (err error) {
 	}
 	fmt.Fprintf(out, "%s\n%-12s %-8s %9s %9s %9s %9s %9s\n", machine(append([]string{"stalls"}, args...)), "beside", "target", "replies", "BUSY", "p50", "p99", "longest")
 	for _, s := range opt.stalls() {
-		for _, t := range []target{{name: toRedis, routes: []route{{addr: redis.Addr}}}, {name: toLeash, routes: []route{{addr: c.addr}}}} {
-			r, err := s.measure(ctx, redis.Addr, t.routes[0].addr, opt.clients)
+		for _, t := range []target{{name: toRedis, routes: []load.Route{{Addr: redis.Addr}}}, {name: toLeash, routes: []load.Route{{Addr: c.Addr}}}} {
+			r, err := s.measure(ctx, redis.Addr, t.routes[0].Addr, opt.clients)
 			if err != nil {
 				return fmt.Errorf("%s, %s: %w", s.name, t.name, err)
 			}
-			fmt.Fprintf(out, "%-12s %-8s %9d %9d %9v %9v %9v\n", s.name, t.name, r.replies, r.busy, r.latency.quantile(0.5), r.latency.quantile(0.99), r.longest.Round(time.Millisecond))
+			fmt.Fprintf(out, "%-12s %-8s %9d %9d %9v %9v %9v\n", s.name, t.name, r.replies, r.busy, r.latency.Quantile(0.5), r.latency.Quantile(0.99), r.longest.Round(time.Millisecond))
 		}
 	}
 	return nil
@@ -107,7 +109,7 @@ func runStalls(ctx context.Context, args []string, out io.Writer) (err error) {
 
 // stallResult is what clients measured during a stall.
 type stallResult struct {
-	latency       histogram
+	latency       load.Histogram
 	replies, busy int
 	longest       time.Duration
 }
@@ -141,7 +143,7 @@ func (s stall) measure(ctx context.Context, redis, addr string, clients int) (*s
 	}
 	var r stallResult
 	for i := range all {
-		r.latency.merge(&all[i].latency)
+		r.latency.Merge(&all[i].latency)
 		r.replies, r.busy, r.longest = r.replies+all[i].replies, r.busy+all[i].busy, max(r.longest, all[i].longest)
 	}
 	return &r, nil
@@ -162,13 +164,13 @@ func (r *stallResult) read(ctx context.Context, addr string, end time.Time) erro
 			return err
 		}
 		took := time.Since(began)
-		r.latency.add(took)
+		r.latency.Add(took)
 		r.replies++
 		r.longest = max(r.longest, took)
 		if strings.HasPrefix(reply, "-BUSY ") {
 			r.busy++
 		}
-		if pause(ctx, time.Millisecond) != nil {
+		if load.Pause(ctx, time.Millisecond) != nil {
 			return ctx.Err()
 		}
 	}

@@ -3,100 +3,16 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 
+	"leash/bench/load"
+	"leash/bench/testbed"
 	"leash/internal/certtest"
 )
-
-// A layer encrypts and decrypts for a client that does its socket calls itself. It suits only
-// exchangers that send nothing while a batch is in flight.
-type layer struct {
-	conn *tls.Conn
-	wire *wire
-	buf  []byte
-}
-
-// wire is what the connection of a layer reads and writes: the socket during the handshake, and
-// then the buffers.
-type wire struct {
-	net.Conn
-	buffered bool
-	in, out  []byte
-}
-
-// errDry means that all that has come is decrypted. For package tls it is a time-out, after which
-// it can go on.
-type errDry struct{}
-
-func (errDry) Error() string   { return "nothing more has come" }
-func (errDry) Timeout() bool   { return true }
-func (errDry) Temporary() bool { return true }
-
-// Read implements net.Conn.
-func (w *wire) Read(p []byte) (int, error) {
-	if !w.buffered {
-		return w.Conn.Read(p)
-	}
-	if len(w.in) == 0 {
-		return 0, errDry{}
-	}
-	n := copy(p, w.in)
-	w.in = w.in[n:]
-	return n, nil
-}
-
-// Write implements net.Conn.
-func (w *wire) Write(p []byte) (int, error) {
-	if !w.buffered {
-		return w.Conn.Write(p)
-	}
-	w.out = append(w.out, p...)
-	return len(p), nil
-}
-
-// handshake blocks until TLS is agreed on.
-func handshake(conn net.Conn, config *tls.Config) (*layer, error) {
-	w := &wire{Conn: conn}
-	l := &layer{conn: tls.Client(w, config), wire: w, buf: make([]byte, 16<<10)}
-	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
-	defer cancel()
-	if err := l.conn.HandshakeContext(ctx); err != nil {
-		return nil, fmt.Errorf("handshake: %w", err)
-	}
-	w.buffered = true
-	return l, nil
-}
-
-// encrypt appends what to send for plain to dst.
-func (l *layer) encrypt(dst, plain []byte) ([]byte, error) {
-	l.wire.out = dst
-	_, err := l.conn.Write(plain)
-	return l.wire.out, err
-}
-
-// decrypt gives what has come to receive, and returns its last answer.
-func (l *layer) decrypt(came []byte, receive func([]byte) (bool, error)) (complete bool, err error) {
-	l.wire.in = came
-	for {
-		n, err := l.conn.Read(l.buf)
-		if n > 0 {
-			if complete, err = receive(l.buf[:n]); err != nil {
-				return false, err
-			}
-			continue
-		}
-		if errors.As(err, &errDry{}) {
-			return complete, nil
-		}
-		return false, err
-	}
-}
 
 // certificates are what the servers with TLS show.
 type certificates struct {
@@ -104,8 +20,8 @@ type certificates struct {
 	client *tls.Config
 }
 
-func (b *testbed) certificates() (certificates, error) {
-	ca, err := certtest.Make(b.dir)
+func (b *relays) certificates() (certificates, error) {
+	ca, err := certtest.Make(b.Dir)
 	if err != nil {
 		return certificates{}, err
 	}
@@ -115,19 +31,19 @@ func (b *testbed) certificates() (certificates, error) {
 
 // startTLS starts what speaks TLS in front of a Redis. Each also has a port without TLS, where it
 // is asked whether it is ready.
-func (b *testbed) startTLS(ctx context.Context, opt options, redisAddr string, redis []int) error {
+func (b *relays) startTLS(ctx context.Context, opt options, redisAddr string, redis []int) error {
 	certs, err := b.certificates()
 	if err != nil {
 		return err
 	}
 	for _, t := range []struct {
 		name  string
-		start func(context.Context, options, string, string, certificates) (*child, error)
+		start func(context.Context, options, string, string, certificates) (*testbed.Child, error)
 	}{{toHAProxyTLS, b.startHAProxyTLS}, {toLeashTLS, b.startLeashTLS}} {
 		if !opt.wants(t.name) {
 			continue
 		}
-		port, err := freePort()
+		port, err := testbed.FreePort()
 		if err != nil {
 			return err
 		}
@@ -136,13 +52,13 @@ func (b *testbed) startTLS(ctx context.Context, opt options, redisAddr string, r
 		if err != nil {
 			return err
 		}
-		b.targets = append(b.targets, target{name: t.name, routes: []route{{addr: addr, tls: certs.client}}, proxies: []int{c.pid()}, redis: redis})
+		b.targets = append(b.targets, target{name: t.name, routes: []load.Route{{Addr: addr, TLS: certs.client}}, proxies: []int{c.PID()}, redis: redis})
 	}
 	return nil
 }
 
-func (b *testbed) startLeashTLS(ctx context.Context, opt options, addr, redisAddr string, certs certificates) (*child, error) {
-	return b.startChild(ctx, opt.leash, func(port int) ([]string, error) {
+func (b *relays) startLeashTLS(ctx context.Context, opt options, addr, redisAddr string, certs certificates) (*testbed.Child, error) {
+	return b.StartChild(ctx, opt.leash, func(port int) ([]string, error) {
 		return []string{"--listen", "127.0.0.1:" + strconv.Itoa(port), "--upstream", redisAddr,
 			"--tls-listen", addr, "--tls-cert", certs.Cert, "--tls-key", certs.Key}, nil
 	})
@@ -163,7 +79,7 @@ listen bench
   server redis %s
 `
 
-func (b *testbed) startHAProxyTLS(ctx context.Context, _ options, addr, redisAddr string, certs certificates) (*child, error) {
+func (b *relays) startHAProxyTLS(ctx context.Context, _ options, addr, redisAddr string, certs certificates) (*testbed.Child, error) {
 	path, err := findHAProxy()
 	if err != nil {
 		return nil, err
@@ -176,12 +92,12 @@ func (b *testbed) startHAProxyTLS(ctx context.Context, _ options, addr, redisAdd
 		}
 		both = append(both, part...)
 	}
-	pem := filepath.Join(b.dir, "haproxy.pem")
+	pem := filepath.Join(b.Dir, "haproxy.pem")
 	if err := os.WriteFile(pem, both, 0o600); err != nil {
 		return nil, err
 	}
-	return b.startChild(ctx, path, func(port int) ([]string, error) {
-		file := filepath.Join(b.dir, fmt.Sprintf("haproxy-%d.cfg", port))
+	return b.StartChild(ctx, path, func(port int) ([]string, error) {
+		file := filepath.Join(b.Dir, fmt.Sprintf("haproxy-%d.cfg", port))
 		text := fmt.Sprintf(haproxyConfig, port, addr, pem, redisAddr)
 		return []string{"-db", "-f", file}, os.WriteFile(file, []byte(text), 0o600)
 	})

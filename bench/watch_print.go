@@ -20,10 +20,10 @@ func printWatch(w io.Writer, rows []*watchRow) {
 			line[0] += ", after"
 		}
 		if r.holds > 0 {
-			line[1] = fmt.Sprintf("%.1f", min(r.taking.least, r.seen.least).Seconds())
-			line[2], line[3], line[4] = fmt.Sprint(r.taking.late), fmt.Sprint(r.seen.late), fmt.Sprint(r.lost)
+			line[1] = fmt.Sprintf("%.1f", min(r.taking.Least, r.seen.Least).Seconds())
+			line[2], line[3], line[4] = fmt.Sprint(r.taking.Late), fmt.Sprint(r.seen.Late), fmt.Sprint(r.lost)
 			line[6], line[7] = microseconds(r.leash), microseconds(r.redis)
-			line[8], line[9] = each(r.memory.heap, r.holds), each(r.memory.resident, r.holds)
+			line[8], line[9] = each(r.memory.Heap, r.holds), each(r.memory.Resident, r.holds)
 			times, directTimes = ratio(r.p99, alone), ratio(r.direct, directAlone)
 		}
 		table = append(table, append(line, milliseconds(r.p50), milliseconds(r.p99), times, milliseconds(r.direct), directTimes, fmt.Sprintf("%.0f", r.took.Seconds())))

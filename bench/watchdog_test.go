@@ -1,13 +1,14 @@
 package main
 
 import (
-	"math"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"leash/bench/load"
 )
 
 // TestRunWatchdog keeps a few holds for a few seconds. All processes must end.
@@ -53,39 +54,16 @@ func TestWatchOptionsRefused(t *testing.T) {
 	}
 }
 
-func TestLastHeap(t *testing.T) {
-	const trace = "gc 1 @0.004s 6%: 0.02+0.75+0.03 ms clock, 0.09+0.1/0.3/0+0.1 ms cpu, 3->4->2 MB, 4 MB goal, 0 MB stacks, 0 MB globals, 4 P\n" +
-		"level=INFO msg=\"gc 9 is no line of these\"\n" +
-		"gc 2 @0.1s 6%: 0.02+0.75+0.03 ms clock, 0.09+0.1/0.3/0+0.1 ms cpu, 300->400->217 MB, 4 MB goal, 0 MB stacks, 0 MB globals, 4 P\n"
-	if got := lastHeap(trace); got != 217 {
-		t.Errorf("got %d MB, want 217", got)
-	}
-	if got := lastHeap(""); got != 0 {
-		t.Errorf("got %d MB of no trace, want 0", got)
-	}
-}
-
 // TestPrintWatch: acquires beside holds are compared with the mean of those without holds, before
 // and after.
 func TestPrintWatch(t *testing.T) {
 	var out strings.Builder
 	printWatch(&out, []*watchRow{
 		{p99: time.Millisecond, direct: time.Millisecond},
-		{holds: 7, p99: 3 * time.Millisecond, direct: time.Millisecond, taking: ttlReport{least: 5 * time.Second, late: 11}, seen: ttlReport{least: 6 * time.Second, late: 2}, lost: 1},
+		{holds: 7, p99: 3 * time.Millisecond, direct: time.Millisecond, taking: load.TTLReport{Least: 5 * time.Second, Late: 11}, seen: load.TTLReport{Least: 6 * time.Second, Late: 2}, lost: 1},
 		{after: true, p99: 2 * time.Millisecond, direct: 3 * time.Millisecond},
 	})
 	if got, want := strings.Join(strings.Fields(strings.Split(out.String(), "\n")[3]), ""), "|7|5.0|11|2|1|0.0%||||"+"|0.00|3.00|2.0|1.00|0.5|0|"; got != want {
 		t.Errorf("got %s, want %s", got, want)
-	}
-}
-
-func TestHistogramMerge(t *testing.T) {
-	var a, b histogram
-	a.add(time.Millisecond)
-	b.add(time.Second)
-	b.add(time.Second)
-	a.merge(&b)
-	if got := a.quantile(0.9).Seconds(); a.total != 3 || math.Abs(got-1) > 0.02 {
-		t.Errorf("got %v s as the quantile of %d, want 1 of 3", got, a.total)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"leash/internal/redistest"
 )
 
-// A holderPool is connections that take locks and keep them.
-type holderPool struct {
+// A HolderPool is connections that take locks and keep them.
+type HolderPool struct {
 	members []*redistest.Client
 	holds   int
 }
@@ -20,14 +20,14 @@ type holderPool struct {
 // include the buffers of connections.
 const poolPipeline = 16
 
-// newHolderPool connects. Each connection takes a few locks and releases them, so that Leash has
+// NewHolderPool connects. Each connection takes a few locks and releases them, so that Leash has
 // allocated what a connection needs.
-func newHolderPool(addr string, connections int) (*holderPool, error) {
-	c := &holderPool{}
+func NewHolderPool(addr string, connections int) (*HolderPool, error) {
+	c := &HolderPool{}
 	for i := range connections {
 		m, err := redistest.Dial(addr)
 		if err != nil {
-			return nil, errors.Join(err, c.close())
+			return nil, errors.Join(err, c.Close())
 		}
 		c.members = append(c.members, m)
 		var numbers []int
@@ -36,15 +36,15 @@ func newHolderPool(addr string, connections int) (*holderPool, error) {
 		}
 		for _, name := range []string{"LOCK.ACQUIRE", "LOCK.RELEASE"} {
 			if err := ask(m, name, numbers); err != nil {
-				return nil, errors.Join(err, c.close())
+				return nil, errors.Join(err, c.Close())
 			}
 		}
 	}
 	return c, nil
 }
 
-// close ends the connections, and so releases what they hold.
-func (c *holderPool) close() error {
+// Close ends the connections, and so releases what they hold.
+func (c *HolderPool) Close() error {
 	var errs []error
 	for _, m := range c.members {
 		errs = append(errs, m.Close())
@@ -53,9 +53,9 @@ func (c *holderPool) close() error {
 	return errors.Join(errs...)
 }
 
-// take acquires locks until the pool holds that many. It calls taken with the number of each new
+// Take acquires locks until the pool holds that many. It calls taken with the number of each new
 // lock.
-func (c *holderPool) take(ctx context.Context, holds int, taken func(numbers []int)) error {
+func (c *HolderPool) Take(ctx context.Context, holds int, taken func(numbers []int)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var wg sync.WaitGroup

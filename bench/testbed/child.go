@@ -1,4 +1,4 @@
-package main
+package testbed
 
 import (
 	"bytes"
@@ -22,9 +22,9 @@ const (
 	startTries   = 3
 )
 
-// A child is a proxy that bench has started.
-type child struct {
-	addr string
+// A Child is a proxy that bench has started.
+type Child struct {
+	Addr string
 	log  string // the file that has its output
 	cmd  *exec.Cmd
 	done chan struct{} // closed by own when the process has ended
@@ -33,10 +33,10 @@ type child struct {
 // startChild runs a program and returns when it answers a GET. args gets the port that the program
 // listens on. Another program may take that port between the choice of a free port and its use.
 // startChild then tries another port.
-func startChild(ctx context.Context, dir, name string, args func(port int) ([]string, error)) (*child, error) {
+func startChild(ctx context.Context, dir, name string, args func(port int) ([]string, error)) (*Child, error) {
 	var errs []error
 	for try := range startTries {
-		port, err := freePort()
+		port, err := FreePort()
 		if err != nil {
 			return nil, err
 		}
@@ -44,8 +44,8 @@ func startChild(ctx context.Context, dir, name string, args func(port int) ([]st
 		if err != nil {
 			return nil, err
 		}
-		c := &child{
-			addr: fmt.Sprintf("127.0.0.1:%d", port),
+		c := &Child{
+			Addr: fmt.Sprintf("127.0.0.1:%d", port),
 			log:  filepath.Join(dir, fmt.Sprintf("%s-%d.log", filepath.Base(name), port)),
 			cmd:  exec.Command(name, argv...),
 			done: make(chan struct{}),
@@ -57,7 +57,7 @@ func startChild(ctx context.Context, dir, name string, args func(port int) ([]st
 		if err == nil {
 			return c, nil
 		}
-		errs = append(errs, fmt.Errorf("%s, try %d: %w; its output ends:\n%s", filepath.Base(name), try+1, err, c.logTail()), c.stop())
+		errs = append(errs, fmt.Errorf("%s, try %d: %w; its output ends:\n%s", filepath.Base(name), try+1, err, c.LogTail()), c.stop())
 		if ctx.Err() != nil {
 			break
 		}
@@ -65,7 +65,8 @@ func startChild(ctx context.Context, dir, name string, args func(port int) ([]st
 	return nil, errors.Join(errs...)
 }
 
-func freePort() (int, error) {
+// FreePort is a port of 127.0.0.1 on which nothing listens.
+func FreePort() (int, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, err
@@ -74,7 +75,7 @@ func freePort() (int, error) {
 	return ln.Addr().(*net.TCPAddr).Port, nil
 }
 
-func (c *child) start() error {
+func (c *Child) start() error {
 	log, err := os.Create(c.log)
 	if err != nil {
 		return err
@@ -91,7 +92,7 @@ func (c *child) start() error {
 
 // own starts the process and waits for its end. It stays on its thread until then, because the
 // kernel kills the process when the thread that started it ends.
-func (c *child) own(started chan<- error) {
+func (c *Child) own(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	defer close(c.done)
@@ -102,16 +103,17 @@ func (c *child) own(started chan<- error) {
 	}
 }
 
-func (c *child) pid() int { return c.cmd.Process.Pid }
+// PID is the number of the process.
+func (c *Child) PID() int { return c.cmd.Process.Pid }
 
 // awaitReady polls until a GET is answered.
-func (c *child) awaitReady(ctx context.Context) error {
+func (c *Child) awaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	for {
-		err := probe(c.addr)
+		err := probe(c.Addr)
 		if err == nil {
 			return nil
 		}
@@ -151,7 +153,7 @@ func probe(addr string) error {
 
 // stop ends the process and waits for it. If the process does not end soon after SIGTERM, stop
 // kills it.
-func (c *child) stop() error {
+func (c *Child) stop() error {
 	if err := c.signal(syscall.SIGTERM); err != nil {
 		return err
 	}
@@ -165,15 +167,15 @@ func (c *child) stop() error {
 	return err
 }
 
-func (c *child) signal(sig syscall.Signal) error {
+func (c *Child) signal(sig syscall.Signal) error {
 	if err := c.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 	return nil
 }
 
-// logTail is the end of the output, for errors.
-func (c *child) logTail() string {
+// LogTail is the end of the output, for errors.
+func (c *Child) LogTail() string {
 	b, err := os.ReadFile(c.log)
 	if err != nil {
 		return err.Error()

@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"context"
@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// A race is contention for one lock. Contenders wait for it, hold it, release it, and wait again.
-type race struct {
-	addrs  []string // of the Leashes; contenders use them in turn
-	count  int
-	hold   time.Duration // how long each holds it
-	key    string
-	warmup time.Duration
-	round  time.Duration
+// A Race is contention for one lock. Contenders wait for it, hold it, release it, and wait again.
+type Race struct {
+	Addrs  []string // of the Leashes; contenders use them in turn
+	Count  int
+	Hold   time.Duration // how long each holds it
+	Key    string
+	Warmup time.Duration
+	Round  time.Duration
 }
 
 // minWait is how long a contender must have waited for its grant to count as a hand-over. A shorter
@@ -35,7 +35,7 @@ type contender struct {
 
 // racing is a race while it runs. It belongs to one goroutine.
 type racing struct {
-	race
+	Race
 	poller     *poller
 	contenders []*contender
 	buf        []byte
@@ -48,15 +48,15 @@ type racing struct {
 	phase    phase
 	began    time.Time // when warming or counting did
 	idle     int       // contenders that have finished: draining
-	sample   sample    // its commands are grants, its latencies those of hand-overs
+	sample   Sample    // its commands are grants, its latencies those of hand-overs
 }
 
-// run runs the race for warmup and round, in the calling goroutine, and calls mark as load.run
+// Run runs the race for warmup and round, in the calling goroutine, and calls mark as load.run
 // does. A sample is a hand-over: from the sending of a release until the grant arrives at the next
 // holder. Two holders at a time, or a token that does not rise, end the run with an error. At the
 // end the lock is free. Otherwise a connection might close with an unread grant, whose lease would
 // have to run out.
-func (r race) run(ctx context.Context, mark func() error) (*sample, error) {
+func (r Race) Run(ctx context.Context, mark func() error) (*Sample, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	p, err := newPoller()
@@ -65,26 +65,26 @@ func (r race) run(ctx context.Context, mark func() error) (*sample, error) {
 	}
 	defer p.close()
 	now := time.Now()
-	g := &racing{race: r, poller: p, buf: make([]byte, 4<<10), began: now, released: now}
+	g := &racing{Race: r, poller: p, buf: make([]byte, 4<<10), began: now, released: now}
 	defer g.close()
 	if err := g.connect(); err != nil {
 		return nil, err
 	}
-	if err := g.runWhile(ctx, func() bool { return time.Since(g.began) < r.warmup }); err != nil {
+	if err := g.runWhile(ctx, func() bool { return time.Since(g.began) < r.Warmup }); err != nil {
 		return nil, err
 	}
 	if err := mark(); err != nil {
 		return nil, err
 	}
 	g.phase, g.began = counting, time.Now()
-	if err := g.runWhile(ctx, func() bool { return time.Since(g.began) < r.round }); err != nil {
+	if err := g.runWhile(ctx, func() bool { return time.Since(g.began) < r.Round }); err != nil {
 		return nil, err
 	}
-	g.phase, g.sample.elapsed = draining, time.Since(g.began)
+	g.phase, g.sample.Elapsed = draining, time.Since(g.began)
 	if err := mark(); err != nil {
 		return nil, err
 	}
-	if err := g.runWhile(ctx, func() bool { return g.idle < r.count }); err != nil {
+	if err := g.runWhile(ctx, func() bool { return g.idle < r.Count }); err != nil {
 		return nil, err
 	}
 	g.sample.quantiles()
@@ -93,13 +93,13 @@ func (r race) run(ctx context.Context, mark func() error) (*sample, error) {
 
 // connect lets all contenders ask for the lock.
 func (g *racing) connect() error {
-	for i := range g.count {
+	for i := range g.Count {
 		c := &contender{
-			race: g, addr: g.addrs[i%len(g.addrs)],
-			acquire: command("LOCK.ACQUIRE", g.key, "BLOCK", "0"), release: command("LOCK.RELEASE", g.key),
+			race: g, addr: g.Addrs[i%len(g.Addrs)],
+			acquire: command("LOCK.ACQUIRE", g.Key, "BLOCK", "0"), release: command("LOCK.RELEASE", g.Key),
 		}
 		var err error
-		if c.client, err = dial(i, route{addr: c.addr}, c); err != nil {
+		if c.client, err = dial(i, Route{Addr: c.addr}, c); err != nil {
 			return err
 		}
 		g.contenders = append(g.contenders, c)
@@ -179,7 +179,7 @@ func (c *contender) receive(came, request []byte) (newRequest []byte, complete b
 	if err := c.race.granted(c, c.reply.list[0], time.Now()); err != nil {
 		return request, false, err
 	}
-	if c.race.hold == 0 {
+	if c.race.Hold == 0 {
 		request = c.sendRelease(request)
 	}
 	return request, false, nil
@@ -200,13 +200,13 @@ func (g *racing) granted(c *contender, token int64, now time.Time) error {
 	if token <= g.token {
 		return fmt.Errorf("granted with token %d after %d", token, g.token)
 	}
-	g.holder, g.token, g.due = c, token, now.Add(g.hold)
+	g.holder, g.token, g.due = c, token, now.Add(g.Hold)
 	if g.phase != counting {
 		return nil
 	}
-	g.sample.commands++
+	g.sample.Commands++
 	if g.handedOver(c) {
-		g.sample.latency.add(now.Sub(g.released))
+		g.sample.latency.Add(now.Sub(g.released))
 	}
 	return nil
 }
@@ -214,5 +214,5 @@ func (g *racing) granted(c *contender, token int64, now time.Time) error {
 // handedOver reports whether c was waiting for the lock when the last holder released it. With
 // several Leashes, c must also be on another Leash than that holder.
 func (g *racing) handedOver(c *contender) bool {
-	return g.last != nil && g.released.Sub(c.asked) > minWait && (len(g.addrs) == 1 || g.last.addr != c.addr)
+	return g.last != nil && g.released.Sub(c.asked) > minWait && (len(g.Addrs) == 1 || g.last.addr != c.addr)
 }

@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"testing"
@@ -11,10 +11,10 @@ import (
 func TestPacerCountsFromWhenItWasDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		b := newPacer(began.Add(time.Second), time.Second, 4*time.Second)
+		b := NewPacer(began.Add(time.Second), time.Second, 4*time.Second)
 		var from []time.Duration
-		for n := 0; b.next(t.Context()); n++ {
-			from = append(from, b.from.Sub(began))
+		for n := 0; b.Next(t.Context()); n++ {
+			from = append(from, b.From.Sub(began))
 			if n == 1 {
 				time.Sleep(1500 * time.Millisecond)
 			}

@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"strings"
@@ -6,7 +6,7 @@ import (
 )
 
 // recorded is an example of what a Leash sends.
-var recorded = &recording{
+var recorded = &Recording{
 	key: "bench:-1:0", token: "1700000000000001",
 	acquire: []string{"EVALSHA", "a", "1", "bench:-1:0", "{bench:-1:0}:token", "7"},
 	release: []string{"EVALSHA", "b", "1", "bench:-1:0", "me", "1700000000000001"},
@@ -14,7 +14,7 @@ var recorded = &recording{
 
 // TestRecordedPair: a recording is sent again, for another key and with the new token.
 func TestRecordedPair(t *testing.T) {
-	p := recorded.pair("bench:5:0")
+	p := recorded.Pair("bench:5:0")
 	for _, token := range []string{"1800000000000002", "1900000000000003"} {
 		if got, want := p.begin(nil), command("EVALSHA", "a", "1", "bench:5:0", "{bench:5:0}:token", "7"); string(got) != string(want) {
 			t.Errorf("got %q, want %q", got, want)
@@ -35,15 +35,15 @@ func TestPairIsChecked(t *testing.T) {
 		replies []string
 		want    string
 	}{
-		{lockPair("k"), []string{"$-1\r\n"}, "got a nil"},
-		{lockPair("k"), []string{":0\r\n"}, "got [0], want a token"},
-		{lockPair("k"), []string{":5\r\n", ":0\r\n"}, "got [0], want 1"},
-		{lockPair("k"), []string{":5\r\n", "*3\r\n:1\r\n:0\r\n:0\r\n"}, "got [1 0 0], want 1"},
-		{lockPair("k"), []string{":5\r\n", "-LOCKNOTHELD no\r\n"}, "LOCKNOTHELD"},
-		{lockPair("k"), []string{":5\r\n:1\r\n"}, "behind it"},
-		{recorded.pair("k"), []string{"*2\r\n:0\r\n:30000\r\n"}, "got [0 30000], want 1 and a token"},
-		{recorded.pair("k"), []string{"*3\r\n:1\r\n:5\r\n:30000\r\n"}, "token 5: want one of 16 digits"},
-		{recorded.pair("k"), []string{"*3\r\n:1\r\n:1700000000000009\r\n:30000\r\n", ":-1\r\n"}, "got [-1], want 1"},
+		{LockPair("k"), []string{"$-1\r\n"}, "got a nil"},
+		{LockPair("k"), []string{":0\r\n"}, "got [0], want a token"},
+		{LockPair("k"), []string{":5\r\n", ":0\r\n"}, "got [0], want 1"},
+		{LockPair("k"), []string{":5\r\n", "*3\r\n:1\r\n:0\r\n:0\r\n"}, "got [1 0 0], want 1"},
+		{LockPair("k"), []string{":5\r\n", "-LOCKNOTHELD no\r\n"}, "LOCKNOTHELD"},
+		{LockPair("k"), []string{":5\r\n:1\r\n"}, "behind it"},
+		{recorded.Pair("k"), []string{"*2\r\n:0\r\n:30000\r\n"}, "got [0 30000], want 1 and a token"},
+		{recorded.Pair("k"), []string{"*3\r\n:1\r\n:5\r\n:30000\r\n"}, "token 5: want one of 16 digits"},
+		{recorded.Pair("k"), []string{"*3\r\n:1\r\n:1700000000000009\r\n:30000\r\n", ":-1\r\n"}, "got [-1], want 1"},
 	} {
 		c.pair.begin(nil)
 		var err error

@@ -1,4 +1,6 @@
-package main
+// Package load sends what bench measures: batches of commands, pairs of acquire and release, races
+// for a lock, requests at a steady rate. It checks each reply.
+package load
 
 import (
 	"context"
@@ -8,36 +10,36 @@ import (
 	"time"
 )
 
-// A route is where a client connects, and which keys it may use there.
-type route struct {
-	addr string
-	owns func(key string) bool // nil: every key
-	tls  *tls.Config           // nil: without TLS
+// A Route is where a client connects, and which keys it may use there.
+type Route struct {
+	Addr string
+	Owns func(key string) bool // nil: every key
+	TLS  *tls.Config           // nil: without TLS
 }
 
-// A load is the work for a target in one measurement.
-type load struct {
-	routes    []route // clients use them in turn
-	clients   int
-	pipeline  int
-	valueSize int
-	keys      int // of all clients together
-	sets      int // percent
-	warmup    time.Duration
-	round     time.Duration
-	// talk returns what client number i sends on its route; nil: SET and GET as given above.
-	talk func(i int, at route) exchanger
+// A Load is the work for a target in one measurement.
+type Load struct {
+	Routes    []Route // clients use them in turn
+	Clients   int
+	Pipeline  int
+	ValueSize int
+	Keys      int // of all clients together
+	Sets      int // percent
+	Warmup    time.Duration
+	Round     time.Duration
+	// Talk returns what client number i sends on its route; nil: SET and GET as given above.
+	Talk func(i int, at Route) Exchanger
 }
 
-// A sample is the result of one measurement.
-type sample struct {
-	commands int
-	elapsed  time.Duration
-	latency  histogram     // of batches
-	p50, p99 time.Duration // of batches
+// A Sample is the result of one measurement.
+type Sample struct {
+	Commands int
+	Elapsed  time.Duration
+	latency  Histogram     // of batches
+	P50, P99 time.Duration // of batches
 }
 
-func (s *sample) quantiles() { s.p50, s.p99 = s.latency.quantile(0.50), s.latency.quantile(0.99) }
+func (s *Sample) quantiles() { s.P50, s.P99 = s.latency.Quantile(0.50), s.latency.Quantile(0.99) }
 
 const (
 	// waitTimeout is how often an idle load checks whether to end.
@@ -46,10 +48,10 @@ const (
 	stallTimeout = 10 * time.Second
 )
 
-// run runs the load for warmup and round, in the calling goroutine. It calls mark where the part
+// Run runs the load for warmup and round, in the calling goroutine. It calls mark where the part
 // that counts begins and ends. It returns when every reply has come. A wrong reply, or a target
 // that has stopped answering, ends it with an error.
-func (l load) run(ctx context.Context, mark func() error) (*sample, error) {
+func (l Load) Run(ctx context.Context, mark func() error) (*Sample, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	p, err := newPoller()
@@ -62,7 +64,7 @@ func (l load) run(ctx context.Context, mark func() error) (*sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &running{load: l, poller: p, clients: clients, mark: mark, buf: make([]byte, 64<<10)}
+	r := &running{Load: l, poller: p, clients: clients, mark: mark, buf: make([]byte, 64<<10)}
 	if err := r.start(time.Now()); err != nil {
 		return nil, err
 	}
@@ -82,10 +84,10 @@ func (l load) run(ctx context.Context, mark func() error) (*sample, error) {
 }
 
 // connect opens all connections. It returns those that it has opened, even with an error.
-func (l load) connect(p *poller) ([]*client, error) {
+func (l Load) connect(p *poller) ([]*client, error) {
 	var clients []*client
-	for i := range l.clients {
-		at := l.routes[i%len(l.routes)]
+	for i := range l.Clients {
+		at := l.Routes[i%len(l.Routes)]
 		c, err := dial(i, at, l.newExchanger(i, at))
 		if err != nil {
 			return clients, err
@@ -98,12 +100,12 @@ func (l load) connect(p *poller) ([]*client, error) {
 	return clients, nil
 }
 
-func (l load) newExchanger(i int, at route) exchanger {
-	if l.talk != nil {
-		return l.talk(i, at)
+func (l Load) newExchanger(i int, at Route) Exchanger {
+	if l.Talk != nil {
+		return l.Talk(i, at)
 	}
-	keys := keysFor(i, max(1, l.keys/l.clients), at.owns)
-	return &batches{stream: newStream(keys, l.valueSize, l.sets, uint64(i)+1), size: l.pipeline}
+	keys := KeysFor(i, max(1, l.Keys/l.Clients), at.Owns)
+	return &batches{stream: newStream(keys, l.ValueSize, l.Sets, uint64(i)+1), size: l.Pipeline}
 }
 
 func closeAll(clients []*client) {
@@ -114,13 +116,13 @@ func closeAll(clients []*client) {
 
 // running is a load while it runs. It belongs to one goroutine.
 type running struct {
-	load
+	Load
 	poller  *poller
 	clients []*client
 	mark    func() error
 	buf     []byte
 
-	sample    sample
+	sample    Sample
 	phase     phase
 	began     time.Time // of the phase
 	waiting   int       // clients with a batch in flight
@@ -167,8 +169,8 @@ func (r *running) ready(id int) error {
 	r.waiting--
 	switch r.phase {
 	case counting:
-		r.sample.commands += r.pipeline
-		r.sample.latency.add(now.Sub(c.began))
+		r.sample.Commands += r.Pipeline
+		r.sample.latency.Add(now.Sub(c.began))
 	case draining:
 		return nil
 	}
@@ -180,11 +182,11 @@ func (r *running) tick(now time.Time) error {
 	switch {
 	case now.Sub(r.lastReply) > stallTimeout:
 		return fmt.Errorf("no reply for %v, %d clients wait", stallTimeout, r.waiting)
-	case r.phase == warming && now.Sub(r.began) >= r.warmup:
+	case r.phase == warming && now.Sub(r.began) >= r.Warmup:
 		r.phase, r.began = counting, now
 		return r.mark()
-	case r.phase == counting && now.Sub(r.began) >= r.round:
-		r.phase, r.sample.elapsed = draining, now.Sub(r.began)
+	case r.phase == counting && now.Sub(r.began) >= r.Round:
+		r.phase, r.sample.Elapsed = draining, now.Sub(r.began)
 		return r.mark()
 	}
 	return nil

@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"context"
@@ -12,10 +12,10 @@ import (
 // steadyClients share the rate of measureSteady.
 const steadyClients = 10
 
-// measureSteady takes a lock rate times a second, and releases it at once. For when the time of an
+// MeasureSteady takes a lock rate times a second, and releases it at once. For when the time of an
 // acquire begins to count, see pacer.
-func measureSteady(ctx context.Context, addr string, rate int, lasts time.Duration) (*histogram, error) {
-	samples := make([]histogram, steadyClients)
+func MeasureSteady(ctx context.Context, addr string, rate int, lasts time.Duration) (*Histogram, error) {
+	samples := make([]Histogram, steadyClients)
 	errs := make([]error, steadyClients)
 	every := steadyClients * time.Second / time.Duration(rate)
 	var wg sync.WaitGroup
@@ -27,15 +27,15 @@ func measureSteady(ctx context.Context, addr string, rate int, lasts time.Durati
 	wg.Wait()
 	sum := &samples[0]
 	for i := range samples[1:] {
-		sum.merge(&samples[i+1])
+		sum.Merge(&samples[i+1])
 	}
 	return sum, errors.Join(errs...)
 }
 
-// measureDirect sends a script that reads one key to the nodes themselves, rate times a second in
+// MeasureDirect sends a script that reads one key to the nodes themselves, rate times a second in
 // all. It shows how long an acquire waits for a busy node or core.
-func measureDirect(ctx context.Context, routes []route, rate int, lasts time.Duration) (*histogram, error) {
-	samples := make([]histogram, len(routes))
+func MeasureDirect(ctx context.Context, routes []Route, rate int, lasts time.Duration) (*Histogram, error) {
+	samples := make([]Histogram, len(routes))
 	errs := make([]error, len(routes))
 	every := time.Duration(len(routes)) * time.Second / time.Duration(rate)
 	var wg sync.WaitGroup
@@ -45,45 +45,45 @@ func measureDirect(ctx context.Context, routes []route, rate int, lasts time.Dur
 	wg.Wait()
 	sum := &samples[0]
 	for i := range samples[1:] {
-		sum.merge(&samples[i+1])
+		sum.Merge(&samples[i+1])
 	}
 	return sum, errors.Join(errs...)
 }
 
 // readSteadily sends the scripts to one node.
-func readSteadily(ctx context.Context, at route, every, lasts time.Duration, h *histogram) error {
-	c, err := redistest.Dial(at.addr)
+func readSteadily(ctx context.Context, at Route, every, lasts time.Duration, h *Histogram) error {
+	c, err := redistest.Dial(at.Addr)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	key := 0
-	for !at.owns(holdKey(key)) {
+	for !at.Owns(holdKey(key)) {
 		key++
 	}
-	b := newPacer(time.Now(), every, lasts)
-	for b.next(ctx) {
+	b := NewPacer(time.Now(), every, lasts)
+	for b.Next(ctx) {
 		if _, err := c.Do("EVAL", "return redis.call('PTTL', KEYS[1])", "1", holdKey(key)); err != nil {
 			return err
 		}
-		h.add(time.Since(b.from))
+		h.Add(time.Since(b.From))
 	}
 	return context.Cause(ctx)
 }
 
 // acquireSteadily runs client number i.
-func acquireSteadily(ctx context.Context, addr string, i int, every, lasts time.Duration, h *histogram) error {
+func acquireSteadily(ctx context.Context, addr string, i int, every, lasts time.Duration, h *Histogram) error {
 	c, err := redistest.Dial(addr)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	b := newPacer(time.Now().Add(every*time.Duration(i)/steadyClients), every, lasts)
-	for n := i; b.next(ctx); n += steadyClients {
+	b := NewPacer(time.Now().Add(every*time.Duration(i)/steadyClients), every, lasts)
+	for n := i; b.Next(ctx); n += steadyClients {
 		if err := ask(c, "LOCK.ACQUIRE", []int{-1 - n}); err != nil {
 			return err
 		}
-		h.add(time.Since(b.from))
+		h.Add(time.Since(b.From))
 		if err := ask(c, "LOCK.RELEASE", []int{-1 - n}); err != nil {
 			return err
 		}

@@ -1,21 +1,22 @@
-package main
+package load
 
 import (
 	"math/bits"
 	"time"
 )
 
-// A histogram counts durations, exact to 1.6 %. The zero value is empty.
+// A Histogram counts durations, exact to 1.6 %. The zero value is empty.
 //
 // Up to 64 ns, each nanosecond has its own bucket. Above, each power of two is divided into 64.
-type histogram struct {
+type Histogram struct {
 	counts [64 * 59]uint32
-	total  uint64
+	Total  uint64
 }
 
-func (h *histogram) add(d time.Duration) {
+// Add counts one duration.
+func (h *Histogram) Add(d time.Duration) {
 	h.counts[bucket(d)]++
-	h.total++
+	h.Total++
 }
 
 // bucket is the number of the bucket that d falls into.
@@ -34,9 +35,9 @@ func middle(bucket int) time.Duration {
 	return time.Duration(uint64(bucket%64+64)<<shift + 1<<(shift-1))
 }
 
-// quantile returns the duration that the share q of all does not exceed; 0 when there is none.
-func (h *histogram) quantile(q float64) time.Duration {
-	rest := int64(q * float64(h.total))
+// Quantile returns the duration that the share q of all does not exceed; 0 when there is none.
+func (h *Histogram) Quantile(q float64) time.Duration {
+	rest := int64(q * float64(h.Total))
 	for i, n := range h.counts {
 		if rest -= int64(n); rest < 0 || rest == 0 && n > 0 {
 			return middle(i)
@@ -45,18 +46,18 @@ func (h *histogram) quantile(q float64) time.Duration {
 	return 0
 }
 
-// sum is the sum of all durations.
-func (h *histogram) sum() (sum time.Duration) {
+// Sum is the sum of all durations.
+func (h *Histogram) Sum() (sum time.Duration) {
 	for i, n := range h.counts {
 		sum += time.Duration(n) * middle(i)
 	}
 	return sum
 }
 
-// merge adds what other has counted.
-func (h *histogram) merge(other *histogram) {
+// Merge adds what other has counted.
+func (h *Histogram) Merge(other *Histogram) {
 	for i, n := range other.counts {
 		h.counts[i] += n
 	}
-	h.total += other.total
+	h.Total += other.Total
 }

@@ -1,4 +1,4 @@
-package main
+package testbed
 
 import (
 	"strings"
@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-var programOptions = options{warmup: 0, round: 100 * time.Millisecond}
+const programRound = 100 * time.Millisecond
 
 func TestProgram(t *testing.T) {
-	p, err := startProgram(t.TempDir(), "test", "sh", "-c", `while read -r run n w r; do echo begin; echo over; echo "end $n 1000 10 $r"; done`)
+	p, err := StartProgram(t.TempDir(), "test", "sh", "-c", `while read -r run n w r; do echo begin; echo over; echo "end $n 1000 10 $r"; done`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
 		marks := 0
-		s, err := p.run(t.Context(), 7, programOptions, func() error { marks++; return nil })
+		s, err := p.Run(t.Context(), 7, 0, programRound, func() error { marks++; return nil })
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.commands != 7 || s.elapsed != 1000 || s.p50 != 10 || s.p99 != 100 || marks != 2 {
+		if s.Commands != 7 || s.Elapsed != 1000 || s.P50 != 10 || s.P99 != 100 || marks != 2 {
 			t.Errorf("got %+v, %d marks", s, marks)
 		}
 	}
-	if err := p.stop(); err != nil {
+	if err := p.Stop(); err != nil {
 		t.Error(err)
 	}
 }
@@ -34,19 +34,19 @@ func TestProgramThatFails(t *testing.T) {
 		"read -r run; echo begin; echo begin; read -r more":     `it said "begin", want "over"`,
 		"read -r run; echo begin; echo over; echo end; sleep 1": `it said "end"`,
 	} {
-		p, err := startProgram(t.TempDir(), "test", "sh", "-c", script)
+		p, err := StartProgram(t.TempDir(), "test", "sh", "-c", script)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = p.run(t.Context(), 1, programOptions, func() error { return nil })
+		_, err = p.Run(t.Context(), 1, 0, programRound, func() error { return nil })
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", script, err, want)
 		}
-		if err := p.stop(); err != nil {
+		if err := p.Stop(); err != nil {
 			t.Error(err)
 		}
 	}
-	if _, err := startProgram(t.TempDir(), "test", "/nonexistent"); err == nil {
+	if _, err := StartProgram(t.TempDir(), "test", "/nonexistent"); err == nil {
 		t.Error("no error")
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"strings"
@@ -8,7 +8,7 @@ import (
 
 func testRace(addrs ...string) (g *racing, a, b *contender) {
 	now := time.Now()
-	g = &racing{race: race{addrs: addrs}, phase: counting}
+	g = &racing{Race: Race{Addrs: addrs}, phase: counting}
 	a = &contender{race: g, addr: addrs[0], client: &client{id: 1}, asked: now.Add(-time.Second)}
 	b = &contender{race: g, addr: addrs[len(addrs)-1], client: &client{id: 2}, asked: now.Add(-time.Second)}
 	return g, a, b
@@ -48,12 +48,12 @@ func TestRaceCounts(t *testing.T) {
 	pass(b) // on the same Leash
 	a.asked = g.released
 	pass(a) // had not waited
-	if g.sample.commands != 4 || g.sample.latency.total != 1 {
-		t.Errorf("got %d grants, %d latencies, want 4 and 1", g.sample.commands, g.sample.latency.total)
+	if g.sample.Commands != 4 || g.sample.latency.Total != 1 {
+		t.Errorf("got %d grants, %d latencies, want 4 and 1", g.sample.Commands, g.sample.latency.Total)
 	}
 	g.phase = draining
 	pass(b)
-	if g.sample.commands != 4 {
+	if g.sample.Commands != 4 {
 		t.Error("a grant counts after the round")
 	}
 }
@@ -68,7 +68,7 @@ func TestContenderReadsReplies(t *testing.T) {
 		t.Errorf("released: got %v, %v", complete, err)
 	}
 	a.begin(nil)
-	g.hold = time.Hour
+	g.Hold = time.Hour
 	if request, complete, err := a.receive([]byte(":8\r\n"), nil); err != nil || complete || len(request) > 0 || g.holder != a {
 		t.Errorf("granted, to hold: got %q, %v, %v", request, complete, err)
 	}

@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"errors"
@@ -16,7 +16,7 @@ type client struct {
 	id    int
 	file  *os.File
 	fd    int
-	talk  exchanger
+	talk  Exchanger
 	began time.Time // when the batch began
 
 	secure *layer // nil: without TLS
@@ -28,8 +28,8 @@ type client struct {
 	watchesWrite bool // the poller reports when the socket takes more
 }
 
-// An exchanger is what a client sends, batch by batch, and the replies that it expects.
-type exchanger interface {
+// An Exchanger is what a client sends, batch by batch, and the replies that it expects.
+type Exchanger interface {
 	// begin appends the first requests of the next batch to request.
 	begin(request []byte) []byte
 	// receive takes what has come and reports whether the batch is complete. If it is not, receive
@@ -40,15 +40,15 @@ type exchanger interface {
 const dialTimeout = 5 * time.Second
 
 // dial connects. Only this package uses the socket then: the Go runtime does not poll it.
-func dial(id int, at route, talk exchanger) (*client, error) {
-	conn, err := net.DialTimeout("tcp", at.addr, dialTimeout)
+func dial(id int, at Route, talk Exchanger) (*client, error) {
+	conn, err := net.DialTimeout("tcp", at.Addr, dialTimeout)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
 	var secure *layer
-	if at.tls != nil {
-		if secure, err = handshake(conn, at.tls); err != nil {
+	if at.TLS != nil {
+		if secure, err = handshake(conn, at.TLS); err != nil {
 			return nil, err
 		}
 	}

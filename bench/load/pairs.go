@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"fmt"
@@ -16,8 +16,8 @@ type pair struct {
 	held  bool
 }
 
-// lockPair is a pair of lock commands, for Leash.
-func lockPair(key string) *pair {
+// LockPair is a pair of lock commands, for Leash.
+func LockPair(key string) *pair {
 	return &pair{acquire: command("LOCK.ACQUIRE", key), release: command("LOCK.RELEASE", key)}
 }
 

@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"bytes"
@@ -74,11 +74,11 @@ func TestValuesOfOneByte(t *testing.T) {
 
 func TestKeysFor(t *testing.T) {
 	odd := func(key string) bool { return strings.HasSuffix(key, "1") }
-	got, want := keysFor(3, 2, odd), []string{"bench:3:1", "bench:3:11"}
+	got, want := KeysFor(3, 2, odd), []string{"bench:3:1", "bench:3:11"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got := keysFor(0, 2, nil); !slices.Equal(got, []string{"bench:0:0", "bench:0:1"}) {
+	if got := KeysFor(0, 2, nil); !slices.Equal(got, []string{"bench:0:0", "bench:0:1"}) {
 		t.Errorf("got %q", got)
 	}
 }

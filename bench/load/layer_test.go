@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"crypto/tls"
@@ -23,15 +23,15 @@ func TestLoadTLS(t *testing.T) {
 	t.Cleanup(func() { _ = s.Close() })
 	for _, size := range []int{64, 256 << 10} {
 		l := testLoad(s.Addr)
-		l.routes[0].tls, l.pipeline, l.valueSize, l.clients, l.round = config, 8, size, 2, time.Second
-		sample, err := l.run(t.Context(), func() error { return nil })
-		if err != nil || sample.commands == 0 || sample.commands != l.pipeline*int(sample.latency.total) {
+		l.Routes[0].TLS, l.Pipeline, l.ValueSize, l.Clients, l.Round = config, 8, size, 2, time.Second
+		sample, err := l.Run(t.Context(), func() error { return nil })
+		if err != nil || sample.Commands == 0 || sample.Commands != l.Pipeline*int(sample.latency.Total) {
 			t.Fatalf("values of %d bytes: %v, or too few commands", size, err)
 		}
 	}
 	l := testLoad(s.Addr)
-	l.routes[0].tls = &tls.Config{ServerName: "127.0.0.1"}
-	if _, err := l.run(t.Context(), func() error { return nil }); err == nil {
+	l.Routes[0].TLS = &tls.Config{ServerName: "127.0.0.1"}
+	if _, err := l.Run(t.Context(), func() error { return nil }); err == nil {
 		t.Error("a certificate of an unknown authority is accepted")
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"bytes"
@@ -10,19 +10,19 @@ import (
 	"leash/internal/redistest"
 )
 
-// A recording is what Leash sent to Redis to take one lock and to release it, as MONITOR showed it.
+// A Recording is what Leash sent to Redis to take one lock and to release it, as MONITOR showed it.
 // bench can send it again for other keys. So the row "scripts" sends exactly what the current Leash
 // sends.
-type recording struct {
+type Recording struct {
 	key              string
 	token            string
 	acquire, release []string // the words of both commands
 }
 
-// recordPair takes and releases key through the Leash at addr. node is the address of the Redis
+// RecordPair takes and releases key through the Leash at addr. node is the address of the Redis
 // that owns the key. recordPair does so twice, because the first time may have to load the scripts.
-func recordPair(addr, node, key string) (*recording, error) {
-	if _, err := acquireOnce(addr, key); err != nil {
+func RecordPair(addr, node, key string) (*Recording, error) {
+	if _, err := AcquireOnce(addr, key); err != nil {
 		return nil, err
 	}
 	monitor, err := redistest.Dial(node)
@@ -33,7 +33,7 @@ func recordPair(addr, node, key string) (*recording, error) {
 	if reply, err := monitor.Do("MONITOR"); err != nil || reply != "+OK\r\n" {
 		return nil, fmt.Errorf("MONITOR: got %q, %w", reply, err)
 	}
-	token, err := acquireOnce(addr, key)
+	token, err := AcquireOnce(addr, key)
 	if err != nil {
 		return nil, err
 	}
@@ -47,11 +47,11 @@ func recordPair(addr, node, key string) (*recording, error) {
 	if !slices.Contains(seen[1], token) {
 		return nil, fmt.Errorf("the release that Leash sent has no token %s in it: %q", token, seen[1])
 	}
-	return &recording{key: key, token: token, acquire: seen[0], release: seen[1]}, nil
+	return &Recording{key: key, token: token, acquire: seen[0], release: seen[1]}, nil
 }
 
-// acquireOnce takes and releases key through the Leash at addr and returns the token it got.
-func acquireOnce(addr, key string) (token string, err error) {
+// AcquireOnce takes and releases key through the Leash at addr and returns the token it got.
+func AcquireOnce(addr, key string) (token string, err error) {
 	leash, err := redistest.Dial(addr)
 	if err != nil {
 		return "", err
@@ -124,9 +124,9 @@ func monitored(line string) (words []string, err error) {
 	return words, nil
 }
 
-// pair is the recording for another key. The numbers of its requests stay as recorded. Redis
+// Pair is the recording for another key. The numbers of its requests stay as recorded. Redis
 // compares them only with those of an existing hold, and the lock is free when it is taken.
-func (r *recording) pair(key string) *pair {
+func (r *Recording) Pair(key string) *pair {
 	request := func(words []string) []byte {
 		var out []string
 		for _, w := range words {

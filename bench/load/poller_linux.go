@@ -1,8 +1,7 @@
-package main
+package load
 
 import (
 	"fmt"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -55,21 +54,4 @@ func (p *poller) wait(timeout time.Duration, ready func(id int) error) error {
 		}
 	}
 	return nil
-}
-
-// cpuTime is the CPU time of a process, in user and kernel mode, including ended threads. It reads
-// the clock of clock_getcpuclockid(3), which has nanoseconds, unlike /proc.
-func cpuTime(pid int) (time.Duration, error) {
-	const cpuclockSched = 2
-	var ts unix.Timespec
-	if err := unix.ClockGettime(int32(^pid<<3|cpuclockSched), &ts); err != nil {
-		return 0, fmt.Errorf("cpu clock of process %d: %w", pid, err)
-	}
-	return time.Duration(ts.Nano()), nil
-}
-
-// childAttr puts a child into its own process group, so that ^C reaches only bench. It makes the
-// kernel kill the child when the thread that started it ends.
-func childAttr() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

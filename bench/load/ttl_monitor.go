@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"context"
@@ -14,65 +14,66 @@ import (
 	"leash/internal/redistest"
 )
 
-// A ttlMonitor asks Redis for the remaining TTL of every hold, once in each renewal period. While
+// A TTLMonitor asks Redis for the remaining TTL of every hold, once in each renewal period. While
 // it is sparse, it asks for a hundredth of the holds.
-type ttlMonitor struct {
-	opt    watchOptions
-	routes []route
+type TTLMonitor struct {
+	ttl    time.Duration // of the holds
+	Routes []Route
 	cancel context.CancelFunc
 	rounds sync.WaitGroup // one goroutine for each node
 
-	sparse atomic.Bool // check only a hundredth of the holds in each period
+	Sparse atomic.Bool // check only a hundredth of the holds in each period
 
 	mu      sync.Mutex
 	numbers [][]int32 // of the holds, by node
-	sight   ttlReport
+	sight   TTLReport
 	err     error // of a node that does not answer; it is not checked any more
 }
 
-// ttlReport is what the monitor has seen of the holds.
-type ttlReport struct {
+// TTLReport is what the monitor has seen of the holds.
+type TTLReport struct {
 	looks   int
-	least   time.Duration // the shortest remaining TTL
-	late    int           // checks of a hold that should have been renewed
-	missing int           // checks of a hold that was not there
+	Least   time.Duration // the shortest remaining TTL
+	Late    int           // checks of a hold that should have been renewed
+	Missing int           // checks of a hold that was not there
 }
 
-// newTTLMonitor starts a monitor. Close ends it.
-func newTTLMonitor(routes []route, opt watchOptions) *ttlMonitor {
+// NewTTLMonitor starts a monitor. Close ends it.
+func NewTTLMonitor(routes []Route, ttl time.Duration) *TTLMonitor {
 	ctx, cancel := context.WithCancel(context.Background())
-	m := &ttlMonitor{opt: opt, routes: routes, cancel: cancel, numbers: make([][]int32, len(routes)), sight: ttlReport{least: math.MaxInt64}}
+	m := &TTLMonitor{ttl: ttl, Routes: routes, cancel: cancel, numbers: make([][]int32, len(routes)), sight: TTLReport{Least: math.MaxInt64}}
 	for i := range routes {
 		m.rounds.Go(func() { m.runRounds(ctx, i) })
 	}
 	return m
 }
 
-func (m *ttlMonitor) close() error {
+// Close ends the checks and waits for their end.
+func (m *TTLMonitor) Close() error {
 	m.cancel()
 	m.rounds.Wait()
 	return nil
 }
 
-// watch checks these holds from now on.
-func (m *ttlMonitor) watch(numbers []int) {
+// Watch checks these holds from now on.
+func (m *TTLMonitor) Watch(numbers []int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, n := range numbers {
-		for i, at := range m.routes {
-			if at.owns(holdKey(n)) {
+		for i, at := range m.Routes {
+			if at.Owns(holdKey(n)) {
 				m.numbers[i] = append(m.numbers[i], int32(n))
 			}
 		}
 	}
 }
 
-// report is what the monitor has seen since the last report.
-func (m *ttlMonitor) report() (ttlReport, error) {
+// Report is what the monitor has seen since the last report.
+func (m *TTLMonitor) Report() (TTLReport, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	seen := m.sight
-	m.sight = ttlReport{least: math.MaxInt64}
+	m.sight = TTLReport{Least: math.MaxInt64}
 	return seen, m.err
 }
 
@@ -87,16 +88,16 @@ const ttlMonitorPause = 10 * time.Millisecond
 const sparseFactor = 100
 
 // runRounds checks the holds of a node, again and again. The nodes alternate.
-func (m *ttlMonitor) runRounds(ctx context.Context, node int) {
-	c, err := redistest.Dial(m.routes[node].addr)
+func (m *TTLMonitor) runRounds(ctx context.Context, node int) {
+	c, err := redistest.Dial(m.Routes[node].Addr)
 	if err == nil {
 		defer c.Close()
-		if pause(ctx, ttlMonitorPause*time.Duration(node)/time.Duration(len(m.routes))) != nil {
+		if Pause(ctx, ttlMonitorPause*time.Duration(node)/time.Duration(len(m.Routes))) != nil {
 			return
 		}
 		ticker := time.NewTicker(ttlMonitorPause)
 		defer ticker.Stop()
-		parts := int(m.opt.period() / ttlMonitorPause)
+		parts := int(m.ttl / 3 / ttlMonitorPause)
 		for tick := 0; err == nil; tick++ {
 			select {
 			case <-ctx.Done():
@@ -107,7 +108,7 @@ func (m *ttlMonitor) runRounds(ctx context.Context, node int) {
 			all := m.numbers[node]
 			m.mu.Unlock()
 			part, of := tick%parts, parts
-			if m.sparse.Load() { // a fraction of that part, a different one in each period
+			if m.Sparse.Load() { // a fraction of that part, a different one in each period
 				part, of = part*sparseFactor+tick/parts%sparseFactor, of*sparseFactor
 			}
 			err = m.askTTLs(c, all[len(all)*part/of:len(all)*(part+1)/of])
@@ -121,10 +122,10 @@ func (m *ttlMonitor) runRounds(ctx context.Context, node int) {
 // ttlMonitorPipeline keeps requests and replies smaller than socket buffers.
 const ttlMonitorPipeline = 200
 
-func (m *ttlMonitor) askTTLs(c *redistest.Client, numbers []int32) error {
-	var seen ttlReport
+func (m *TTLMonitor) askTTLs(c *redistest.Client, numbers []int32) error {
+	var seen TTLReport
 	least := int64(math.MaxInt64)
-	soon := (m.opt.ttl*2/3 - 500*time.Millisecond).Milliseconds()
+	soon := (m.ttl*2/3 - 500*time.Millisecond).Milliseconds()
 	for len(numbers) > 0 {
 		some := numbers[:min(ttlMonitorPipeline, len(numbers))]
 		numbers = numbers[len(some):]
@@ -147,10 +148,10 @@ func (m *ttlMonitor) askTTLs(c *redistest.Client, numbers []int32) error {
 			seen.looks++
 			switch {
 			case left < 0:
-				seen.missing++
+				seen.Missing++
 				continue
 			case left < soon:
-				seen.late++
+				seen.Late++
 			}
 			least = min(least, left)
 		}
@@ -158,10 +159,10 @@ func (m *ttlMonitor) askTTLs(c *redistest.Client, numbers []int32) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.sight.looks += seen.looks
-	m.sight.late += seen.late
-	m.sight.missing += seen.missing
+	m.sight.Late += seen.Late
+	m.sight.Missing += seen.Missing
 	if least < math.MaxInt64 {
-		m.sight.least = min(m.sight.least, time.Duration(least)*time.Millisecond)
+		m.sight.Least = min(m.sight.Least, time.Duration(least)*time.Millisecond)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"bytes"
@@ -96,8 +96,8 @@ func (s *stream) choose() (r *record, set bool) {
 	return r, false
 }
 
-// keysFor returns n keys of client number i that owns accepts; a nil owns accepts all.
-func keysFor(i, n int, owns func(key string) bool) []string {
+// KeysFor returns n keys of client number i that owns accepts; a nil owns accepts all.
+func KeysFor(i, n int, owns func(key string) bool) []string {
 	keys := make([]string, 0, n)
 	for j := 0; len(keys) < n; j++ {
 		key := "bench:" + strconv.Itoa(i) + ":" + strconv.Itoa(j)

@@ -1,4 +1,4 @@
-package main
+package load
 
 import (
 	"context"
@@ -13,10 +13,10 @@ import (
 	"leash/internal/embedded"
 )
 
-func testLoad(addr string) load {
-	return load{
-		routes: []route{{addr: addr}}, clients: 5, pipeline: 1, valueSize: 64, keys: 50, sets: 50,
-		warmup: 20 * time.Millisecond, round: 50 * time.Millisecond,
+func testLoad(addr string) Load {
+	return Load{
+		Routes: []Route{{Addr: addr}}, Clients: 5, Pipeline: 1, ValueSize: 64, Keys: 50, Sets: 50,
+		Warmup: 20 * time.Millisecond, Round: 50 * time.Millisecond,
 	}
 }
 
@@ -29,26 +29,26 @@ func TestLoad(t *testing.T) {
 	t.Cleanup(s.Close)
 	for _, c := range []struct {
 		name   string
-		change func(*load)
+		change func(*Load)
 	}{
-		{"unpipelined", func(*load) {}},
-		{"pipelined", func(l *load) { l.pipeline = 16 }},
-		{"only get", func(l *load) { l.sets = 0 }},
-		{"only set", func(l *load) { l.sets = 100 }},
-		{"tiny values", func(l *load) { l.valueSize = 1 }},
-		{"batches larger than any socket buffer", func(l *load) { l.valueSize, l.pipeline, l.clients, l.keys = 1<<20, 8, 2, 4 }},
-		{"one key a client", func(l *load) { l.keys = 1 }},
+		{"unpipelined", func(*Load) {}},
+		{"pipelined", func(l *Load) { l.Pipeline = 16 }},
+		{"only get", func(l *Load) { l.Sets = 0 }},
+		{"only set", func(l *Load) { l.Sets = 100 }},
+		{"tiny values", func(l *Load) { l.ValueSize = 1 }},
+		{"batches larger than any socket buffer", func(l *Load) { l.ValueSize, l.Pipeline, l.Clients, l.Keys = 1<<20, 8, 2, 4 }},
+		{"one key a client", func(l *Load) { l.Keys = 1 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := testLoad(s.Addr())
 			c.change(&l)
 			marks := 0
-			sample, err := l.run(t.Context(), func() error { marks++; return nil })
+			sample, err := l.Run(t.Context(), func() error { marks++; return nil })
 			if err != nil {
 				t.Fatal(err)
 			}
-			if marks != 2 || sample.elapsed < l.round || sample.commands != l.pipeline*int(sample.latency.total) {
-				t.Errorf("got %d marks, %v, %d commands in %d batches", marks, sample.elapsed, sample.commands, sample.latency.total)
+			if marks != 2 || sample.Elapsed < l.Round || sample.Commands != l.Pipeline*int(sample.latency.Total) {
+				t.Errorf("got %d marks, %v, %d commands in %d batches", marks, sample.Elapsed, sample.Commands, sample.latency.Total)
 			}
 		})
 	}
@@ -119,8 +119,8 @@ func TestLoadChecksReplies(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := testLoad(fakeServer(t, c.answer))
-			l.round = 10 * time.Second // the error comes long before
-			_, err := l.run(t.Context(), func() error { return nil })
+			l.Round = 10 * time.Second // the error comes long before
+			_, err := l.Run(t.Context(), func() error { return nil })
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %s", err, c.want)
 			}
@@ -132,7 +132,7 @@ func TestLoadEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	enough := errors.New("enough")
 	l := testLoad(fakeServer(t, func(string) string { cancel(enough); return "+" }))
-	if _, err := l.run(ctx, func() error { return nil }); !errors.Is(err, enough) {
+	if _, err := l.Run(ctx, func() error { return nil }); !errors.Is(err, enough) {
 		t.Errorf("got %v, want %v", err, enough)
 	}
 }
@@ -144,7 +144,7 @@ func TestLoadWithoutServer(t *testing.T) {
 	}
 	addr := ln.Addr().String()
 	ln.Close()
-	if _, err := testLoad(addr).run(t.Context(), func() error { return nil }); err == nil {
+	if _, err := testLoad(addr).Run(t.Context(), func() error { return nil }); err == nil {
 		t.Error("no error")
 	}
 }
@@ -152,7 +152,7 @@ func TestLoadWithoutServer(t *testing.T) {
 // TestStall: a tick detects that no more replies come.
 func TestStall(t *testing.T) {
 	now := time.Now()
-	r := &running{load: testLoad(""), phase: draining, lastReply: now, waiting: 3}
+	r := &running{Load: testLoad(""), phase: draining, lastReply: now, waiting: 3}
 	if err := r.tick(now.Add(stallTimeout)); err != nil {
 		t.Errorf("too early: %v", err)
 	}

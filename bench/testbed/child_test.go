@@ -1,4 +1,4 @@
-package main
+package testbed
 
 import (
 	"context"
@@ -19,21 +19,21 @@ func TestChild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	used, err := cpuTime(c.pid())
+	used, err := CPUTime(c.PID())
 	if err != nil || used <= 0 || used > 10*time.Second {
 		t.Errorf("cpu time: got %v, %v", used, err)
 	}
 	if err := c.stop(); err != nil {
 		t.Error(err)
 	}
-	if conn, err := net.Dial("tcp", c.addr); err == nil {
+	if conn, err := net.Dial("tcp", c.Addr); err == nil {
 		conn.Close()
 		t.Error("still listening")
 	}
 	if err := c.stop(); err != nil {
 		t.Errorf("stopped again: %v", err)
 	}
-	if _, err := cpuTime(c.pid()); err == nil {
+	if _, err := CPUTime(c.PID()); err == nil {
 		t.Error("an ended process has a cpu clock")
 	}
 }
@@ -62,12 +62,12 @@ func TestChildThatCannotBeStarted(t *testing.T) {
 
 // TestCPUTimeOfThisProcess compares cpuTime with the work of this process.
 func TestCPUTimeOfThisProcess(t *testing.T) {
-	before, err := cpuTime(os.Getpid())
+	before, err := CPUTime(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for end := time.Now().Add(30 * time.Second); ; {
-		after, err := cpuTime(os.Getpid())
+		after, err := CPUTime(os.Getpid())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,5 +77,17 @@ func TestCPUTimeOfThisProcess(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatalf("30s of looking cost %v", after-before)
 		}
+	}
+}
+
+func TestLastHeap(t *testing.T) {
+	const trace = "gc 1 @0.004s 6%: 0.02+0.75+0.03 ms clock, 0.09+0.1/0.3/0+0.1 ms cpu, 3->4->2 MB, 4 MB goal, 0 MB stacks, 0 MB globals, 4 P\n" +
+		"level=INFO msg=\"gc 9 is no line of these\"\n" +
+		"gc 2 @0.1s 6%: 0.02+0.75+0.03 ms clock, 0.09+0.1/0.3/0+0.1 ms cpu, 300->400->217 MB, 4 MB goal, 0 MB stacks, 0 MB globals, 4 P\n"
+	if got := lastHeap(trace); got != 217 {
+		t.Errorf("got %d MB, want 217", got)
+	}
+	if got := lastHeap(""); got != 0 {
+		t.Errorf("got %d MB of no trace, want 0", got)
 	}
 }
