@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/internal/nemesis/history"
 	"leash/internal/redistest"
 )
 
@@ -30,8 +31,8 @@ const (
 // with the clients that wait and with the holds that have ended. It is safe for concurrent use.
 type audit struct {
 	bed     *testbed
-	history *history
-	tally   *tally
+	history *history.History
+	tally   *history.Tally
 	grace   time.Duration // the longest time after a failover in which Leash grants nothing
 
 	mu        sync.Mutex
@@ -40,9 +41,9 @@ type audit struct {
 	freeSince map[string]time.Time         // by lock, the time since when it is free
 	// the longest time that a lock was free while a client waited and nothing was broken
 	longest     time.Duration
-	longestFair time.Duration             // the same for fair locks
-	sightings   map[string]*sighting      // by lock, the latest one
-	masters     map[string][]masterPeriod // by lock, the masters that had it
+	longestFair time.Duration                     // the same for fair locks
+	sightings   map[string]*sighting              // by lock, the latest one
+	masters     map[string][]history.MasterPeriod // by lock, the masters that had it
 }
 
 // sighting is what a node had of a lock, for as long as that did not change.
@@ -68,11 +69,11 @@ for i = 1, #held, 2 do
 end
 return out`
 
-func newAudit(b *testbed, h *history, t *tally, grace time.Duration) *audit {
+func newAudit(b *testbed, h *history.History, t *history.Tally, grace time.Duration) *audit {
 	return &audit{
 		bed: b, history: h, tally: t, grace: grace,
 		waits: make(map[string]map[int]time.Time), freeSince: make(map[string]time.Time), sightings: make(map[string]*sighting),
-		masters: make(map[string][]masterPeriod),
+		masters: make(map[string][]history.MasterPeriod),
 	}
 }
 
@@ -123,7 +124,7 @@ func (a *audit) look(ctx context.Context, n *redistest.Node) {
 	var reads []func()
 	for _, key := range append(a.bed.realKeys(), a.bed.counters.keys()...) {
 		left := pipe.PTTL(ctx, key)
-		switch kindOf(key) {
+		switch history.KindOf(key) {
 		case "rw":
 			lock, records := pipe.Exists(ctx, key), pipe.EvalRO(ctx, liveHolds, []string{key, "{" + key + "}:leash"})
 			reads = append(reads, func() {
@@ -198,13 +199,13 @@ func (a *audit) noteTokens(s seen, tokens []string, errs ...error) {
 	}
 	key, asked := s.key, s.asked
 	for _, token := range tokens {
-		a.history.noteSeen(key, token, asked)
+		a.history.NoteSeen(key, token, asked)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.noteChange(s, tokens)
-	if masters := a.masters[key]; len(masters) == 0 || masters[len(masters)-1].node != s.node.Announced() {
-		a.masters[key] = append(masters, masterPeriod{s.node.Announced(), asked})
+	if masters := a.masters[key]; len(masters) == 0 || masters[len(masters)-1].Node != s.node.Announced() {
+		a.masters[key] = append(masters, history.MasterPeriod{Node: s.node.Announced(), From: asked})
 	}
 	if !s.free {
 		delete(a.freeSince, key)
@@ -216,21 +217,21 @@ func (a *audit) noteTokens(s seen, tokens []string, errs ...error) {
 	since, waits := a.freeSince[key], false
 	first := asked
 	for _, began := range a.waits[key] {
-		first, waits = earlier(first, began), true
+		first, waits = history.Earlier(first, began), true
 	}
-	since = later(since, first)
+	since = history.Later(since, first)
 	if !waits {
 		return
 	}
-	idle, tolerance, longest := asked.Sub(since)-a.history.faults.disturbedOrInGrace(since, asked, a.grace), idleTolerance, &a.longest
-	if kindOf(key) == "fair" {
+	idle, tolerance, longest := asked.Sub(since)-a.history.Faults.DisturbedOrInGrace(since, asked, a.grace), idleTolerance, &a.longest
+	if history.KindOf(key) == "fair" {
 		tolerance, longest = fairTolerance, &a.longestFair
 		// Redis's clock also says when such a waiter leaves the queue.
-		idle -= a.history.lengthened(key, since.Add(-fairTolerance), asked)
+		idle -= a.history.Lengthened(key, since.Add(-fairTolerance), asked)
 	}
 	*longest = max(*longest, idle)
 	if idle > tolerance {
-		a.tally.violation(key, 0, "%s has been free for %v while a client waits", key, round(asked.Sub(since)))
+		a.tally.Violation(key, 0, "%s has been free for %v while a client waits", key, history.Round(asked.Sub(since)))
 		a.freeSince[key] = asked // report it only once
 	}
 }
@@ -243,9 +244,9 @@ func (a *audit) noteChange(s seen, tokens []string) {
 	was := a.sightings[s.key]
 	if was == nil || was.what != what {
 		if was != nil && was.again {
-			a.history.noteLock(s.key, was.at, "%s %v", was.what, was.left)
+			a.history.NoteLock(s.key, was.at, "%s %v", was.what, was.left)
 		}
-		a.history.noteLock(s.key, s.asked, "%s %v", what, s.left.Val())
+		a.history.NoteLock(s.key, s.asked, "%s %v", what, s.left.Val())
 		a.sightings[s.key] = &sighting{what: what}
 		return
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/internal/nemesis/history"
 	"leash/internal/redistest"
 )
 
@@ -15,13 +16,13 @@ import (
 func TestIdle(t *testing.T) {
 	for _, crowned := range []bool{false, true} {
 		start := time.Now()
-		timeline := &faultTimeline{periods: []*faultPeriod{{newMaster: crowned, from: start, to: start}}}
-		a := newAudit(&testbed{}, newHistory(timeline), newTally(), 5*time.Second)
+		timeline := &history.FaultTimeline{Periods: []*history.FaultPeriod{{NewMaster: crowned, From: start, To: start}}}
+		a := newAudit(&testbed{}, history.NewHistory(timeline), history.NewTally(), 5*time.Second)
 		defer a.waiting("lock:1")()
 		node := &redistest.Node{Server: &redistest.Server{}}
 		look := func(s int) int {
 			a.readRecords(seen{node, "lock:1", start.Add(time.Duration(s) * time.Second), redis.NewDurationCmd(t.Context(), 0), true}, nil)
-			return len(a.tally.wrong)
+			return len(a.tally.Wrong)
 		}
 		look(0)
 		if n := look(7); crowned && n > 0 || !crowned && n == 0 {

@@ -6,17 +6,19 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"leash/internal/nemesis/history"
 )
 
 // belief is a hold that a client believes that it has.
 type belief struct {
-	history            *history
+	history            *history.History
 	key                string
 	mode               string // plain, fair, read, write, permit or quorum
 	owner              string // "" for an owner of its own
 	token              string
 	hold               int
-	parts              []*redisHold // what Redis has of it
+	parts              []*history.RedisHold // what Redis has of it
 	since              time.Time
 	ttl                time.Duration
 	errorOnLoss        bool          // ONLOSS ERROR: an open connection proves nothing
@@ -37,7 +39,7 @@ type belief struct {
 }
 
 // believe notes a grant that happened between sent and got. The belief in it begins.
-func (h *history) believe(r *request, key, token string, number int64, sent, got time.Time) *belief {
+func believe(h *history.History, r *request, key, token string, number int64, sent, got time.Time) *belief {
 	b := &belief{
 		history: h, key: key, mode: r.mode, owner: r.owner, token: token, ttl: r.ttl, errorOnLoss: r.errorOnLoss, count: 1, idle: r.idle,
 		outlivesConnection: slices.Contains(r.args, "ONCLOSE"),
@@ -50,39 +52,42 @@ func (h *history) believe(r *request, key, token string, number int64, sent, got
 	if r.most > 0 {
 		b.limit = sent.Add(r.most)
 	}
-	b.hold = h.newHold()
+	b.hold = h.NewHold()
 	if number != 0 || r.mode == "permit" {
 		b.keep(r, key, token, sent, got)
 	}
 	b.cap()
-	b.note(grant, number, sent, got)
+	b.note(history.Grant, number, sent, got)
 	b.logEvent("token %s for %q, asked %v ago by %s", token, strings.Join(r.args, " "), got.Sub(sent), r.by)
 	return b
 }
 
 // keep notes that the hold, or a part of it, is in Redis under a key.
 func (b *belief) keep(r *request, key, token string, sent, got time.Time) {
-	b.parts = append(b.parts, b.history.addRedisHold(r, key, token, b.hold, sent, got))
+	b.parts = append(b.parts, b.history.AddRedisHold(&history.RedisHold{
+		Hold: b.hold, Key: key, Token: token, Base: max(r.ttl, r.lease), Replicas: r.replicas, Lease: r.lease > 0,
+		ErrorOnLoss: r.errorOnLoss, Sent: sent, Got: got,
+	}))
 }
 
 // logEvent notes what happened to the hold, for reports.
 func (b *belief) logEvent(format string, args ...any) {
-	b.history.noteHold(b.hold, fmt.Sprintf(format, args...))
+	b.history.NoteHold(b.hold, fmt.Sprintf(format, args...))
 }
 
-func (b *belief) note(a action, token int64, call, ret time.Time) {
-	b.history.add(b.key, op{action: a, mode: b.mode, hold: b.hold, owner: b.owner, token: token, counted: a == end && b.count == 1}, call, ret)
+func (b *belief) note(a history.Action, token int64, call, ret time.Time) {
+	b.history.Add(b.key, history.Op{Action: a, Mode: b.mode, Hold: b.hold, Owner: b.owner, Token: token, Counted: a == history.End && b.count == 1}, call, ret)
 }
 
 func (b *belief) cap() {
 	for _, limit := range []time.Time{b.lease, b.limit} {
 		if !limit.IsZero() {
-			b.until, b.certain = earlier(b.until, limit), earlier(b.certain, limit)
+			b.until, b.certain = history.Earlier(b.until, limit), history.Earlier(b.certain, limit)
 		}
 	}
 	if b.idle > 0 {
 		limit := b.last.Add(b.idle)
-		b.until, b.certain = earlier(b.until, limit), earlier(b.certain, limit)
+		b.until, b.certain = history.Earlier(b.until, limit), history.Earlier(b.certain, limit)
 	}
 }
 
@@ -102,7 +107,7 @@ func (b *belief) confirmed(sent time.Time, d time.Duration) {
 	b.last, b.certain, b.until = sent, sent.Add(d), sent.Add(d)
 	b.logEvent("asked %v ago, certain for %v", time.Since(sent), d)
 	if !b.lease.IsZero() {
-		b.lease = later(b.lease, b.certain)
+		b.lease = history.Later(b.lease, b.certain)
 	}
 	b.cap()
 }
@@ -114,7 +119,7 @@ func (b *belief) extended(sent time.Time, d time.Duration) {
 	b.certain, b.until = b.lease, b.lease
 	b.cap()
 	for _, k := range b.parts {
-		b.history.lengthen(k, d)
+		b.history.Lengthen(k, d)
 	}
 }
 
@@ -124,12 +129,12 @@ func (b *belief) ends(at, done time.Time) {
 		return
 	}
 	b.over = true
-	at = earlier(at, b.proved(at))
-	b.logEvent("not believed in from %v on; last answered when asked at %v, then good until %v, certain until %v", b.history.when(at),
-		b.history.when(b.last), b.history.when(b.until), b.history.when(b.certain))
-	b.note(end, 0, at, done)
+	at = history.Earlier(at, b.proved(at))
+	b.logEvent("not believed in from %v on; last answered when asked at %v, then good until %v, certain until %v", b.history.When(at),
+		b.history.When(b.last), b.history.When(b.until), b.history.When(b.certain))
+	b.note(history.End, 0, at, done)
 	for _, k := range b.parts {
-		b.history.setEnd(k, at, done)
+		b.history.SetEnd(k, at, done)
 	}
 }
 
@@ -139,7 +144,7 @@ func (b *belief) ends(at, done time.Time) {
 func (b *belief) connectionEnded() { b.ends(b.last, time.Time{}) }
 
 // expire ends the belief of a client that got no reply for too long.
-func (b *belief) expire() { b.ends(earlier(b.until, time.Now()), time.Time{}) }
+func (b *belief) expire() { b.ends(history.Earlier(b.until, time.Now()), time.Time{}) }
 
 // proved returns the time until which the replies to a client proved its hold. The client ends its
 // belief at the given time. A reply proves the hold for half a TTL only while Redis answers Leash
@@ -147,24 +152,10 @@ func (b *belief) expire() { b.ends(earlier(b.until, time.Now()), time.Time{}) }
 // then closes the connection, but the client may send a release before it sees that. What Leash
 // called certain counts in any case.
 func (b *belief) proved(at time.Time) time.Time {
-	end := later(b.until, b.certain)
-	if !b.history.faults.answering(b.last.Add(-b.ttl), earlier(at, end)) {
+	end := history.Later(b.until, b.certain)
+	if !b.history.Faults.Answering(b.last.Add(-b.ttl), history.Earlier(at, end)) {
 		// A reply after the end of a lease proves nothing.
-		return earlier(end, later(b.certain, b.last))
+		return history.Earlier(end, history.Later(b.certain, b.last))
 	}
 	return end
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }

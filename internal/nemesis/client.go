@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"leash/internal/nemesis/history"
 	"leash/internal/redistest"
 )
 
@@ -56,12 +57,12 @@ func (w *worker) dial() *client {
 	if w.rnd.IntN(12) == 0 {
 		if p, conn, err := startProcess(w.bed.fronts[i].Addr()); err == nil {
 			w.bed.processes.add(p)
-			return &client{redistest.NewClient(conn), p, leashName(i)}
+			return &client{redistest.NewClient(conn), p, history.LeashName(i)}
 		}
 	}
 	c, err := w.bed.dial(i)
 	if err != nil {
-		w.tally.add("connect", "refused")
+		w.tally.Add("connect", "refused")
 		time.Sleep(50 * time.Millisecond)
 		return nil
 	}
@@ -74,7 +75,7 @@ func (b *testbed) dial(i int) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &client{c, nil, leashName(i)}, nil
+	return &client{c, nil, history.LeashName(i)}, nil
 }
 
 // leave ends a connection. It closes the connection, sometimes by RST, or it kills the client's
@@ -84,7 +85,7 @@ func (w *worker) leave(c *client) {
 		w.bed.processes.remove(c.process)
 		if w.rnd.IntN(2) == 0 {
 			c.process.kill()
-			w.tally.add("leave", "kill -9")
+			w.tally.Add("leave", "kill -9")
 		}
 		_ = c.Close()
 		c.process.kill() // it may be stopped and would not end by itself

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"leash/internal/nemesis/history"
 	"leash/internal/redistest"
 )
 
@@ -14,7 +15,7 @@ import (
 // the other direction sets the clock right, as a time service does it.
 var clockFaults = []fault{
 	{"clock: a moment off", true, false, func(l *injector) error {
-		return l.withClockOff(l.anyNode(), l.between(time.Millisecond, smallStep), (*injector).shortPause)
+		return l.withClockOff(l.anyNode(), l.between(time.Millisecond, history.SmallStep), (*injector).shortPause)
 	}},
 	{"clock: stepped", true, false, func(l *injector) error {
 		return l.withClockOff(l.anyNode(), l.between(100*time.Millisecond, maxStep), (*injector).longPause)
@@ -24,12 +25,9 @@ var clockFaults = []fault{
 }
 
 const (
-	// smallStep is a step that is within the margin that Leash takes off the shortest lease
-	// (renewal.Until). Such a step explains no error.
-	smallStep = 20 * time.Millisecond
 	// maxStep is the longest step, except for the step of an hour. A lock may stay for so long
 	// after all faults have ended.
-	maxStep = 2 * ttl
+	maxStep = 2 * history.TTL
 )
 
 // anyNode returns a master most of the time, and sometimes any node.
@@ -38,7 +36,7 @@ func (l *injector) anyNode() *redistest.Node {
 		return l.master()
 	}
 	n := pick(l.rnd, l.bed.cluster.Nodes)
-	l.timeline.setPlace(l.period, n.Announced())
+	l.timeline.SetPlace(l.period, n.Announced())
 	return n
 }
 
@@ -81,8 +79,8 @@ func (l *injector) failoverToOther() error {
 	if err := l.step(replica, d); err != nil {
 		return err
 	}
-	l.timeline.newMaster(l.period)
-	passed := l.history.beginStep(l.served(master), d)
+	l.timeline.NewMaster(l.period)
+	passed := l.history.BeginStep(l.served(master), d)
 	err := l.bed.cluster.Failover(replica) // Redis may refuse
 	passed(err == nil || l.bed.cluster.MasterOf(slot) == replica)
 	l.shortPause()
@@ -94,8 +92,8 @@ func (l *injector) step(n *redistest.Node, d time.Duration) error {
 	if n.Clock == nil {
 		return errNoNode
 	}
-	l.timeline.setPlace(l.period, fmt.Sprintf("by %v", d))
-	done := l.history.beginStep(l.served(n), d)
+	l.timeline.SetPlace(l.period, fmt.Sprintf("by %v", d))
+	done := l.history.BeginStep(l.served(n), d)
 	err := n.Clock.Step(d)
 	done(err == nil)
 	return err
@@ -108,8 +106,8 @@ func (l *injector) served(n *redistest.Node) (keys []string) {
 			keys = append(keys, key)
 		}
 	}
-	if slices.ContainsFunc(quorumKeys, func(key string) bool { return slices.Contains(keys, key) }) {
-		keys = append(keys, quorumKey)
+	if slices.ContainsFunc(history.QuorumKeys, func(key string) bool { return slices.Contains(keys, key) }) {
+		keys = append(keys, history.QuorumKey)
 	}
 	return keys
 }

@@ -8,12 +8,6 @@ import (
 	"time"
 )
 
-// counterKinds are the kinds that have no owners: the counters of SEM.TAKE, and latches.
-var counterKinds = []string{"count", "latch"}
-
-// isCounter reports whether a name is that of a counter or a latch, or of one of these kinds.
-func isCounter(key string) bool { return slices.Contains(counterKinds, kindOf(key)) }
-
 // counterUses is how many clients use a counter before it is retired.
 const counterUses = 60
 

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"leash/internal/nemesis/history"
 )
 
 // count uses the current counter or latch. If there is none, it makes one.
@@ -33,7 +35,7 @@ func (w *worker) create(kind string) *counter {
 	}
 	for again := range 2 {
 		n := 1 + w.rnd.IntN(4)
-		if _, ok := w.ask(c, op{action: set, n: int64(n)}, 0, name, c.key, strconv.Itoa(n)); !ok {
+		if _, ok := w.ask(c, history.Op{Action: history.Set, N: int64(n)}, 0, name, c.key, strconv.Itoa(n)); !ok {
 			return c
 		}
 		if again == 0 && !w.oneIn(4) {
@@ -63,13 +65,13 @@ func (w *worker) take(c *counter) {
 	if wait > 0 && c.most == 1 {
 		done = w.audit.waiting(c.key)
 	}
-	taken, ok := w.ask(c, op{action: take, n: int64(n)}, wait, args...)
+	taken, ok := w.ask(c, history.Op{Action: history.Take, N: int64(n)}, wait, args...)
 	done()
 	if !ok || taken == 0 {
 		return
 	}
 	time.Sleep(w.millis(0, 200))
-	w.ask(c, op{action: give, n: int64(n)}, 0, "SEM.GIVE", c.key, count)
+	w.ask(c, history.Op{Action: history.Give, N: int64(n)}, 0, "SEM.GIVE", c.key, count)
 }
 
 // latch counts a latch down, waits for it to be at zero, or reads it.
@@ -78,7 +80,7 @@ func (w *worker) latch(c *counter) {
 	case w.oneIn(8):
 		w.read(c)
 	case w.oneIn(3):
-		if left, ok := w.ask(c, op{action: countDown}, 0, "LATCH.DOWN", c.key); ok && left == 0 {
+		if left, ok := w.ask(c, history.Op{Action: history.CountDown}, 0, "LATCH.DOWN", c.key); ok && left == 0 {
 			w.bed.counters.open(c)
 		}
 	default:
@@ -95,19 +97,19 @@ func (w *worker) await(c *counter) {
 		args = append(args, "BLOCK", ms(wait))
 	}
 	sent := time.Now()
-	open, ok := w.ask(c, op{action: await}, wait, args...)
+	open, ok := w.ask(c, history.Op{Action: history.Await}, wait, args...)
 	got, opened := time.Now(), w.bed.counters.openedAt(c)
 	// A new master may not know that the latch was at zero.
-	if !ok || opened.IsZero() || got.Before(opened) || w.history.explained(c.key, opened, got) {
+	if !ok || opened.IsZero() || got.Before(opened) || w.history.Explained(c.key, opened, got) {
 		return
 	}
-	since := later(opened, sent)
-	rough := w.history.faults.disturbed(since, got)
+	since := history.Later(opened, sent)
+	rough := w.history.Faults.Disturbed(since, got)
 	if late := got.Sub(since) - replySlack; late > rough {
-		w.tally.violation(c.key, 0, "%s was at zero, and %v was not told for %v", c.key, args, round(got.Sub(since)))
+		w.tally.Violation(c.key, 0, "%s was at zero, and %v was not told for %v", c.key, args, history.Round(got.Sub(since)))
 	}
 	if open == 0 && opened.Before(sent) && rough == 0 {
-		w.tally.violation(c.key, 0, "%s was at zero, and %v was answered 0", c.key, args)
+		w.tally.Violation(c.key, 0, "%s was at zero, and %v was answered 0", c.key, args)
 	}
 }
 
@@ -117,47 +119,47 @@ func (w *worker) read(c *counter) {
 	if c.kind == "latch" {
 		args = []string{"LATCH.GET", c.key}
 	}
-	w.ask(c, op{action: read}, 0, args...)
+	w.ask(c, history.Op{Action: history.Read}, 0, args...)
 }
 
 // ask sends a request about a counter. It adds what is known of the request to the history. ok is
 // false if the reply is not a number.
-func (w *worker) ask(c *counter, o op, wait time.Duration, args ...string) (n int64, ok bool) {
-	kind := c.kind + " " + o.action.String()
-	o.hold = w.history.newRequest()
+func (w *worker) ask(c *counter, o history.Op, wait time.Duration, args ...string) (n int64, ok bool) {
+	kind := c.kind + " " + o.Action.String()
+	o.Hold = w.history.NewRequest()
 	reply, sent, err := w.conn.do(time.Now().Add(wait+replyPatience), args...)
 	got := time.Now()
 	w.checkLateness(c.key, args, wait+replySlack, sent, got, err)
 	n, wrong := strconv.ParseInt(strings.TrimPrefix(reply, ":"), 10, 64)
 	switch {
 	case err != nil:
-		w.tally.add(kind, "no reply")
+		w.tally.Add(kind, "no reply")
 		w.drop()
 	case strings.HasPrefix(reply, "-ERR"): // nothing was done
-		w.tally.errored(kind, reply)
+		w.tally.Errored(kind, reply)
 		return 0, false
 	case reply[0] == '-':
-		w.tally.errored(kind, reply)
+		w.tally.Errored(kind, reply)
 	case wrong != nil || reply[0] != ':':
-		w.tally.violation(c.key, 0, "%v was answered %q", args, reply)
-	case n == 0 && (o.action == take || o.action == await): // the wait timed out
-		w.tally.add(kind, "0")
+		w.tally.Violation(c.key, 0, "%v was answered %q", args, reply)
+	case n == 0 && (o.Action == history.Take || o.Action == history.Await): // the wait timed out
+		w.tally.Add(kind, "0")
 		return 0, true
 	default:
-		w.tally.add(kind, "done")
-		o.left = n
-		w.history.add(c.key, o, sent, got)
+		w.tally.Add(kind, "done")
+		o.Left = n
+		w.history.Add(c.key, o, sent, got)
 		return n, true
 	}
-	if o.action == read || o.action == await {
+	if o.Action == history.Read || o.Action == history.Await {
 		return 0, false
 	}
 	w.bed.counters.retire(c)
-	o.unknown = true
-	w.history.add(c.key, o, sent, time.Time{})
-	if o.action == take { // if the client is gone, Leash gives back what it took
-		o.action = giveBack
-		w.history.add(c.key, o, sent, time.Time{})
+	o.Unknown = true
+	w.history.Add(c.key, o, sent, time.Time{})
+	if o.Action == history.Take { // if the client is gone, Leash gives back what it took
+		o.Action = history.GiveBack
+		w.history.Add(c.key, o, sent, time.Time{})
 	}
 	return 0, false
 }

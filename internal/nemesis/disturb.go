@@ -16,12 +16,12 @@ var waits = regexp.MustCompile(`acquire|await|sem\.take`)
 func (w *worker) disturbOther() {
 	list, _, err := w.conn.do(time.Now().Add(replyPatience), "CLIENT", "LIST")
 	if err != nil {
-		w.tally.add("disturb", "no reply")
+		w.tally.Add("disturb", "no reply")
 		w.drop()
 		return
 	}
 	if list[0] == '-' {
-		w.tally.errored("disturb", list)
+		w.tally.Errored("disturb", list)
 		return
 	}
 	var waiting [][]string // clients that seem to wait
@@ -31,7 +31,7 @@ func (w *worker) disturbOther() {
 		}
 	}
 	if len(waiting) == 0 {
-		w.tally.add("disturb", "no client waits")
+		w.tally.Add("disturb", "no client waits")
 		return
 	}
 	m := pick(w.rnd, waiting)
@@ -46,11 +46,11 @@ func (w *worker) disturbOther() {
 	reply, _, err := w.conn.do(time.Now().Add(replyPatience), args...)
 	switch {
 	case err != nil:
-		w.tally.add("disturb", "no reply")
+		w.tally.Add("disturb", "no reply")
 		w.drop()
 	case reply == ":0", reply == ":1":
-		w.tally.add("disturb", args[1]+" "+reply[1:])
+		w.tally.Add("disturb", args[1]+" "+reply[1:])
 	default:
-		w.tally.errored("disturb", reply)
+		w.tally.Errored("disturb", reply)
 	}
 }

@@ -31,7 +31,7 @@
 // # Exceptions
 //
 // The check excepts what Leash does not promise, and counts it. Each exception is limited to the
-// time that it may last (exceptions.go):
+// time that it may last (history/exceptions.go):
 //
 //   - A master that dies forgets what no replica has confirmed.
 //   - A master that is flushed forgets everything.

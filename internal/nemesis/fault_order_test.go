@@ -3,6 +3,8 @@ package main
 import (
 	"slices"
 	"testing"
+
+	"leash/internal/nemesis/history"
 )
 
 // TestFaultOrder: each fault comes once in a round. A fault that could not be caused comes again.
@@ -52,7 +54,7 @@ func TestMissedFaults(t *testing.T) {
 
 // TestNoClockFaultsWithoutClocks: without clocks that can be stepped, a run has no clock faults.
 func TestNoClockFaultsWithoutClocks(t *testing.T) {
-	h := newHistory(&faultTimeline{})
+	h := history.NewHistory(&history.FaultTimeline{})
 	all, some := newNemesis(&testbed{clocks: true}, h, options{}, nil).faults, newNemesis(&testbed{}, h, options{}, nil).faults
 	if got := len(all) - len(some); got != len(clockFaults) {
 		t.Errorf("left out %d faults, want %d", got, len(clockFaults))

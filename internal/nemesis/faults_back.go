@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"leash/internal/faultproxy"
+	"leash/internal/nemesis/history"
 	"leash/internal/redistest"
 )
 
@@ -148,7 +149,7 @@ func (l *injector) moveSlot() error {
 		return errNoNode
 	}
 	to := pick(l.rnd, others)
-	l.timeline.setPlace(l.period, to.Announced())
+	l.timeline.SetPlace(l.period, to.Announced())
 	m, err := l.bed.cluster.BeginMove(slot, to)
 	if err != nil {
 		return err
@@ -173,7 +174,7 @@ func (l *injector) failover() error {
 	if replica == nil {
 		return errNoNode
 	}
-	l.timeline.newMaster(l.period)
+	l.timeline.NewMaster(l.period)
 	return l.bed.cluster.Failover(replica) // Redis may refuse: the replica is behind
 }
 
@@ -191,13 +192,13 @@ func (l *injector) killReplica() error {
 }
 
 func (l *injector) flushAll() error {
-	defer l.history.forget("", false)(false, 0)
+	defer l.history.Forget("", false)(false, 0)
 	master := l.master()
 	err := master.Client().FlushAll(context.Background()).Err()
 	for _, key := range l.bed.realKeys() {
-		if kindOf(key) == "sem" {
+		if history.KindOf(key) == "sem" {
 			// The reply is MOVED if another master has the slot.
-			_ = master.Client().SetNX(context.Background(), key, permits, 0).Err()
+			_ = master.Client().SetNX(context.Background(), key, history.Permits, 0).Err()
 		}
 	}
 	return err
@@ -213,8 +214,8 @@ func (l *injector) killMaster() error {
 	if master == nil || replica == nil {
 		return errNoNode
 	}
-	l.timeline.newMaster(l.period)
-	defer l.history.forget("", true)(l.grace, 0) // with a grace period, Leash restores the holds
+	l.timeline.NewMaster(l.period)
+	defer l.history.Forget("", true)(l.grace, 0) // with a grace period, Leash restores the holds
 	if err := master.Kill(); err != nil {
 		return err
 	}

@@ -93,7 +93,7 @@ func (l *injector) killLeash() error {
 		return fmt.Errorf("a Leash has crashed: %s", leash.LogTail())
 	}
 	leash.Kill()
-	l.timeline.newMaster(l.period)
+	l.timeline.NewMaster(l.period)
 	time.Sleep(l.between(0, 2*time.Second))
 	return leash.Restart(context.Background())
 }
@@ -103,7 +103,7 @@ func (l *injector) restartLeash() error {
 	if err := leash.Stop(); err != nil {
 		return err
 	}
-	l.timeline.newMaster(l.period)
+	l.timeline.NewMaster(l.period)
 	time.Sleep(l.between(0, 500*time.Millisecond))
 	return leash.Restart(context.Background())
 }

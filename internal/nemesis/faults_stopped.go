@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"leash/internal/nemesis/history"
 	"leash/internal/redistest"
 )
 
@@ -18,7 +19,7 @@ const (
 // pass on any of those writes.
 func (l *injector) stopBeyondLease() error {
 	i := l.rnd.IntN(len(l.bed.leashes))
-	l.timeline.setPlace(l.period, leashName(i))
+	l.timeline.SetPlace(l.period, history.LeashName(i))
 	stopped, other := l.bed.leashes[i], l.bed.leashes[(i+1)%len(l.bed.leashes)]
 	holders := l.stoppedHolders(stopped.Addr)
 	defer func() {
@@ -32,11 +33,11 @@ func (l *injector) stopBeyondLease() error {
 	for _, h := range holders {
 		_ = h.Send(strings.Repeat(redistest.Command("INCR", h.data), stoppedWrites))
 	}
-	time.Sleep(ttl + l.between(0, ttl))
+	time.Sleep(history.TTL + l.between(0, history.TTL))
 	next, err := redistest.Dial(other.Addr)
 	if err == nil {
 		defer next.Close()
-		next.Timeout = 2 * ttl
+		next.Timeout = 2 * history.TTL
 		for _, h := range holders {
 			h.before = h.takeOver(next)
 		}
@@ -48,10 +49,10 @@ func (l *injector) stopBeyondLease() error {
 		h.awaitEnd()
 		after, err := next.Do("GET", h.data)
 		switch {
-		case h.before == "" || err != nil || strings.HasPrefix(after, "-"), l.timeline.othersDuring(l.period):
+		case h.before == "" || err != nil || strings.HasPrefix(after, "-"), l.timeline.OthersDuring(l.period):
 			// The counter is unknown, or another fault may have changed it.
 		case after != h.before:
-			l.tally.violation(h.key, 0, "its Leash was stopped, and wrote %q for the old holder after the next holder had read %q", after, h.before)
+			l.tally.Violation(h.key, 0, "its Leash was stopped, and wrote %q for the old holder after the next holder had read %q", after, h.before)
 		}
 	}
 	return nil
@@ -71,7 +72,7 @@ func (l *injector) stoppedHolders(addr string) (holders []*stoppedHolder) {
 		if err != nil {
 			continue
 		}
-		c.Timeout = ttl
+		c.Timeout = history.TTL
 		h := &stoppedHolder{Client: c, key: fmt.Sprintf("stopped:%d:%d", l.rnd.Int64(), n)}
 		h.data = "data:" + h.key
 		if reply, err := c.Do("LOCK.ACQUIRE", h.key); err != nil || !strings.HasPrefix(reply, ":") {
@@ -85,7 +86,7 @@ func (l *injector) stoppedHolders(addr string) (holders []*stoppedHolder) {
 
 // takeOver acquires the lock for the next holder, and returns the counter. It returns "" on errors.
 func (h *stoppedHolder) takeOver(next *redistest.Client) string {
-	if reply, err := next.Do("LOCK.ACQUIRE", h.key, "BLOCK", fmt.Sprint(ttl.Milliseconds())); err != nil || !strings.HasPrefix(reply, ":") {
+	if reply, err := next.Do("LOCK.ACQUIRE", h.key, "BLOCK", fmt.Sprint(history.TTL.Milliseconds())); err != nil || !strings.HasPrefix(reply, ":") {
 		return ""
 	}
 	reply, err := next.Do("GET", h.data)
@@ -97,7 +98,7 @@ func (h *stoppedHolder) takeOver(next *redistest.Client) string {
 
 // awaitEnd reads until the connection ends, or until no reply has come for a TTL.
 func (h *stoppedHolder) awaitEnd() {
-	h.Timeout = ttl
+	h.Timeout = history.TTL
 	for {
 		if _, err := h.Read(); err != nil {
 			return

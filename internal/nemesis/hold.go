@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"leash/internal/nemesis/history"
 )
 
 // holdGroup is the holds that a client has together on one connection.
@@ -61,7 +63,7 @@ func (g holdGroup) expired() bool {
 func (w *worker) hold(g holdGroup) bool {
 	length := w.millis(0, 400)
 	if w.oneIn(10) {
-		length += ttl + time.Second
+		length += history.TTL + time.Second
 	}
 	for stop := time.Now().Add(length); time.Now().Before(stop); {
 		time.Sleep(w.millis(5, 60))
@@ -70,7 +72,7 @@ func (w *worker) hold(g holdGroup) bool {
 				g.connectionEnded()
 			}
 			g.expire()
-			w.tally.add("hold", "lease over")
+			w.tally.Add("hold", "lease over")
 			w.releaseLate(g)
 			return false
 		}
@@ -94,9 +96,9 @@ func (w *worker) releaseLate(g holdGroup) {
 	case err != nil:
 		w.drop()
 	case reply[0] == '-':
-		w.tally.errored("late release", reply)
+		w.tally.Errored("late release", reply)
 	default:
-		w.tally.add("late release", reply)
+		w.tally.Add("late release", reply)
 	}
 }
 
@@ -127,7 +129,7 @@ func (w *worker) checkHeld(g holdGroup) bool {
 	switch {
 	case isTimeout(err):
 		g.expire()
-		w.tally.add("hold", "lost: no reply")
+		w.tally.Add("hold", "lost: no reply")
 		w.drop()
 		return false
 	case err != nil:
@@ -152,7 +154,7 @@ func (w *worker) checkHeld(g holdGroup) bool {
 // lost ends the beliefs of a client that is told of a loss. An early loss needs an explanation.
 func (w *worker) lost(g holdGroup, b *belief, what, reply string) bool {
 	word, _, _ := strings.Cut(strings.TrimPrefix(reply, "-"), " ")
-	w.tally.add("hold", "lost: "+what+" "+word)
+	w.tally.Add("hold", "lost: "+what+" "+word)
 	w.checkEarlyLoss(b, what, reply)
 	g.connectionEnded()
 	w.drop()
@@ -172,8 +174,8 @@ func (w *worker) checkEarlyLoss(b *belief, what, reply string) {
 	if word, _, _ := strings.Cut(reply, " "); reply[0] == '-' && !slices.Contains(lossErrors, word) {
 		return // the error does not say that the hold is over
 	}
-	if now := time.Now(); !b.over && !b.maybeLost && now.Add(margin).Before(b.certain) && !w.history.explained(b.key, b.since, now) {
-		w.tally.violation(b.key, b.hold, "hold %d of %s was certain for %v more, and %s was answered %s", b.hold, b.key, round(b.certain.Sub(now)), what, reply)
+	if now := time.Now(); !b.over && !b.maybeLost && now.Add(margin).Before(b.certain) && !w.history.Explained(b.key, b.since, now) {
+		w.tally.Violation(b.key, b.hold, "hold %d of %s was certain for %v more, and %s was answered %s", b.hold, b.key, history.Round(b.certain.Sub(now)), what, reply)
 	}
 }
 
@@ -193,7 +195,7 @@ func (w *worker) reattach(g holdGroup) bool {
 		}
 	}
 	g.connectionEnded()
-	w.tally.add("hold", "lost: connection ended")
+	w.tally.Add("hold", "lost: connection ended")
 	return false
 }
 
@@ -206,15 +208,15 @@ func (w *worker) attach(c *client, b *belief, what string) bool {
 	reply, sent, err := c.do(time.Now().Add(5*time.Second), args...)
 	switch {
 	case err != nil:
-		w.tally.add(what, "no reply")
+		w.tally.Add(what, "no reply")
 	case reply == ":"+b.token:
 		w.contradict(b, sent)
 		b.answered(sent)
 		b.logEvent("%s by %s", what, c)
-		w.tally.add(what, "attached")
+		w.tally.Add(what, "attached")
 		return true
 	default:
-		w.tally.errored(what, reply)
+		w.tally.Errored(what, reply)
 	}
 	return false
 }

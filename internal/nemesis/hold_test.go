@@ -3,6 +3,8 @@ package main
 import (
 	"testing"
 	"time"
+
+	"leash/internal/nemesis/history"
 )
 
 // TestEarlyLoss: Leash must not deny a hold that was certain, unless LOCK.BREAK ended it.
@@ -21,17 +23,17 @@ func TestEarlyLoss(t *testing.T) {
 		{"no such permit", "permit", 0, false, "-SEMNOTHELD there is no such permit", 1},
 		{"a permit too few", "permit", 0, false, ":1", 1},
 		{"no reply from Redis", "permit", 0, false, "-LOCKTIMEOUT Redis did not answer", 0},
-		{"in its last moment", "permit", ttl, false, "-SEMNOTHELD there is no such permit", 0},
+		{"in its last moment", "permit", history.TTL, false, "-SEMNOTHELD there is no such permit", 0},
 		{"broken", "plain", 0, true, "-LOCKLOST lock:1 broken", 0},
 	} {
 		now := time.Now()
-		w := &worker{tally: newTally(), history: newHistory(&faultTimeline{})}
-		b := w.history.believe(&request{mode: row.mode, ttl: ttl}, "lock:1", "7", 7, now.Add(-row.age), now)
+		w := &worker{tally: history.NewTally(), history: history.NewHistory(&history.FaultTimeline{})}
+		b := believe(w.history, &request{mode: row.mode, ttl: history.TTL}, "lock:1", "7", 7, now.Add(-row.age), now)
 		if row.broken {
-			w.history.forget("lock:1", false)(false, 0)
+			w.history.Forget("lock:1", false)(false, 0)
 		}
 		w.checkEarlyLoss(b, "a question", row.reply)
-		if got := len(w.tally.wrong); got != row.want {
+		if got := len(w.tally.Wrong); got != row.want {
 			t.Errorf("%s: got %d violations, want %d", row.name, got, row.want)
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 
+	"leash/internal/nemesis/history"
+
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/pflag"
 )
@@ -66,13 +68,13 @@ func run(ctx context.Context, opt options, out io.Writer) error {
 // trial runs clients and causes faults. Then it checks what the clients saw. settled checks whether
 // the Leashes have cleaned up.
 func trial(ctx context.Context, opt options, b *testbed, settled func() error, log *slog.Logger, out io.Writer) error {
-	timeline := &faultTimeline{}
+	timeline := &history.FaultTimeline{}
 	if opt.grace { // Leash takes a master that has just been started for new
-		s := timeline.begin("redis: started", false)
-		timeline.newMaster(s)
-		timeline.ended(s)
+		s := timeline.Begin("redis: started", false)
+		timeline.NewMaster(s)
+		timeline.Ended(s)
 	}
-	h, t := newHistory(timeline, b.logs()...), newTally()
+	h, t := history.NewHistory(timeline, b.logs()...), history.NewTally()
 	a := newAudit(b, h, t, opt.graceTime())
 	b.counters.renew()
 	n := newNemesis(b, h, opt, log)
@@ -80,7 +82,7 @@ func trial(ctx context.Context, opt options, b *testbed, settled func() error, l
 	watching, stopWatching := context.WithCancel(ctx)
 	defer stopWatching()
 	var watchers sync.WaitGroup
-	watchers.Go(func() { timeline.watchStalls(watching) })
+	watchers.Go(func() { timeline.WatchStalls(watching) })
 	watchers.Go(func() { a.run(watching) })
 
 	running, cancel := context.WithTimeout(ctx, opt.length)
@@ -99,13 +101,13 @@ func trial(ctx context.Context, opt options, b *testbed, settled func() error, l
 	watchers.Wait()
 
 	fmt.Fprintf(out, "seed %d\nfaults\n%soperations\n%s", opt.seed, n, t)
-	fmt.Fprintf(out, "the machine stalled %d times\n", timeline.stalls)
-	stayed, smooth, lingered := h.longestAfterEnd()
+	fmt.Fprintf(out, "the machine stalled %d times\n", timeline.Stalls)
+	stayed, smooth, lingered := h.LongestAfterEnd()
 	fmt.Fprintf(out, "longest time that a lock stayed after its hold had ended: %v, and %v without the time with faults\nlongest time that a lock was free while a client waited: %v, and a fair lock: %v\n",
-		round(stayed), round(smooth), round(a.longest), round(a.longestFair))
-	verdict := errors.Join(t.verdict(h), unsettled, lingered, h.checkSilentLosses(a.masters), h.check(out, log))
+		history.Round(stayed), history.Round(smooth), history.Round(a.longest), history.Round(a.longestFair))
+	verdict := errors.Join(t.Verdict(h), unsettled, lingered, h.CheckSilentLosses(a.masters), h.Check(out, log))
 	if broken == nil && ctx.Err() == nil { // otherwise the run was too short
-		verdict = errors.Join(verdict, h.coverage(opt, n.missed()))
+		verdict = errors.Join(verdict, h.Coverage(opt.kinds, opt.length, n.missed()))
 	}
 	return verdict
 }

@@ -13,6 +13,7 @@ import (
 
 	"leash/internal/faultproxy"
 	"leash/internal/leashtest"
+	"leash/internal/nemesis/history"
 	"leash/internal/redistest"
 )
 
@@ -33,9 +34,9 @@ type fault struct {
 // causes those of Redis and of the network to Redis.
 type nemesis struct {
 	bed      *testbed
-	history  *history
-	timeline *faultTimeline
-	tally    *tally
+	history  *history.History
+	timeline *history.FaultTimeline
+	tally    *history.Tally
 	log      *slog.Logger
 	faults   []fault // the faults that this run may cause
 	grace    bool    // Leash has a grace period, so that no lock is lost by a failover
@@ -47,10 +48,10 @@ type nemesis struct {
 	refused map[string]int
 }
 
-func newNemesis(b *testbed, h *history, opt options, log *slog.Logger) *nemesis {
+func newNemesis(b *testbed, h *history.History, opt options, log *slog.Logger) *nemesis {
 	faults := slices.DeleteFunc(chosen(opt.faults, opt.forget), func(f fault) bool { return !b.clocks && strings.HasPrefix(f.name, "clock:") })
 	return &nemesis{
-		bed: b, history: h, timeline: h.faults, log: log, faults: faults, grace: opt.grace, seed: opt.seed,
+		bed: b, history: h, timeline: h.Faults, log: log, faults: faults, grace: opt.grace, seed: opt.seed,
 		happened: make(map[string]int), refused: make(map[string]int),
 	}
 }
@@ -60,7 +61,7 @@ type injector struct {
 	*nemesis
 	rnd    *rand.Rand
 	order  faultOrder
-	period *faultPeriod // the time of the current fault
+	period *history.FaultPeriod // the time of the current fault
 }
 
 func (n *nemesis) newInjector(number uint64) *injector {
@@ -115,7 +116,7 @@ func (n *nemesis) run(ctx context.Context) error {
 // grace period, since Leash may grant nothing in that period.
 func (n *nemesis) faultlessTime() time.Duration {
 	if n.grace {
-		return faultlessLength + longestTTL
+		return faultlessLength + history.LongestTTL
 	}
 	return faultlessLength
 }
@@ -124,10 +125,10 @@ func (n *nemesis) faultlessTime() time.Duration {
 func (l *injector) run(ctx context.Context) error {
 	for ctx.Err() == nil && len(l.order.all) > 0 {
 		f := l.order.next()
-		l.log.Debug("fault", "name", f.name, "at", time.Duration(l.history.at(time.Now())))
-		l.period = l.timeline.begin(f.name, f.upstream)
+		l.log.Debug("fault", "name", f.name, "at", time.Duration(l.history.At(time.Now())))
+		l.period = l.timeline.Begin(f.name, f.upstream)
 		err := f.cause(l)
-		l.timeline.ended(l.period)
+		l.timeline.Ended(l.period)
 		switch {
 		case err == nil:
 			l.count(l.happened, f)
@@ -191,28 +192,28 @@ func pick[T any](rnd *rand.Rand, list []T) T { return list[rnd.IntN(len(list))] 
 // front returns the proxy before a random Leash.
 func (l *injector) front() *faultproxy.Proxy {
 	i := l.rnd.IntN(len(l.bed.fronts))
-	l.timeline.setPlace(l.period, leashName(i))
+	l.timeline.SetPlace(l.period, history.LeashName(i))
 	return l.bed.fronts[i]
 }
 
 // leash returns a random Leash.
 func (l *injector) leash() *leashtest.Leash {
 	i := l.rnd.IntN(len(l.bed.leashes))
-	l.timeline.setPlace(l.period, leashName(i))
+	l.timeline.SetPlace(l.period, history.LeashName(i))
 	return l.bed.leashes[i]
 }
 
 // master returns a random master, with its proxy.
 func (l *injector) master() *redistest.Node {
 	n := pick(l.rnd, l.bed.cluster.Masters())
-	l.timeline.setPlace(l.period, n.Announced())
+	l.timeline.SetPlace(l.period, n.Announced())
 	return n
 }
 
 // slot returns the hash slot of a random lock, counter or latch.
 func (l *injector) slot() int {
 	key := pick(l.rnd, append(l.bed.realKeys(), l.bed.counters.keys()...))
-	l.timeline.setPlace(l.period, "the slot of "+key)
+	l.timeline.SetPlace(l.period, "the slot of "+key)
 	return redistest.Slot(key)
 }
 
@@ -226,4 +227,36 @@ func (n *nemesis) String() string {
 		}
 	}
 	return b.String()
+}
+
+// retriesPerRound is how often a fault that could not be caused is tried again in a round.
+const retriesPerRound = 2
+
+// faultOrder returns faults in rounds. In each round every fault comes once, in a random order. If
+// each fault were chosen independently, a run of three minutes would miss some faults.
+type faultOrder struct {
+	rnd     *rand.Rand
+	all     []fault
+	left    []fault        // the faults that this round has not had yet
+	retries map[string]int // the retries of this round, by fault
+}
+
+// next returns the next fault. There must be at least one fault.
+func (d *faultOrder) next() fault {
+	if len(d.left) == 0 {
+		d.left, d.retries = slices.Clone(d.all), make(map[string]int)
+		d.rnd.Shuffle(len(d.left), func(i, j int) { d.left[i], d.left[j] = d.left[j], d.left[i] })
+	}
+	f := d.left[0]
+	d.left = d.left[1:]
+	return f
+}
+
+// refused notes that f, the fault that next returned last, could not be caused. It comes again at
+// the end of this round.
+func (d *faultOrder) refused(f fault) {
+	if d.retries[f.name] < retriesPerRound {
+		d.retries[f.name]++
+		d.left = append(d.left, f)
+	}
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"leash/internal/nemesis/history"
+
 	"github.com/spf13/pflag"
 )
 
@@ -84,7 +86,7 @@ func (o options) graceTime() time.Duration {
 	if !o.grace {
 		return 0
 	}
-	return longestTTL
+	return history.LongestTTL
 }
 
 func only(when bool, text string) string {

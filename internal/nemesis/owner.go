@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"leash/internal/nemesis/history"
 )
 
 // useHold does one more thing with a held lock. It extends the lease, downgrades a write hold,
@@ -31,21 +33,21 @@ func (w *worker) extend(b *belief) {
 	left, wrong := strconv.ParseInt(strings.TrimPrefix(reply, ":"), 10, 64)
 	switch {
 	case err == nil && wrong == nil && left > 0:
-		w.tally.add("extend", "done")
+		w.tally.Add("extend", "done")
 		// Leash may have dropped the hold just before, while Redis still had it.
 		b.maybeLost = b.maybeLost || sent.Add(margin).After(b.lease)
 		b.extended(sent, time.Duration(left)*time.Millisecond)
 		w.hold(holdGroup{b})
 		return
 	case err == nil:
-		w.tally.errored("extend", reply)
+		w.tally.Errored("extend", reply)
 		w.checkEarlyLoss(b, "LOCK.EXTEND", reply)
 	default:
-		w.tally.add("extend", "no reply")
+		w.tally.Add("extend", "no reply")
 		w.drop()
 	}
 	// Nobody knows whether the lease was extended. The extension may have shortened it.
-	b.lease = earlier(b.lease, sent.Add(d))
+	b.lease = history.Earlier(b.lease, sent.Add(d))
 	b.cap()
 	if w.conn == nil {
 		b.connectionEnded()
@@ -66,7 +68,7 @@ func (w *worker) enter(b *belief) {
 		args = append(args, "LEASE", ms(enterLease)) // it does not shorten the remaining time
 	}
 	for range 1 + w.rnd.IntN(2) {
-		if !w.counts(b, reacquire, ":"+b.token, args...) {
+		if !w.counts(b, history.Reacquire, ":"+b.token, args...) {
 			return
 		}
 	}
@@ -74,7 +76,7 @@ func (w *worker) enter(b *belief) {
 		return
 	}
 	for b.count > 1 && !w.oneIn(4) {
-		if !w.counts(b, innerRelease, ":0", "LOCK.RELEASE", b.key, "TOKEN", b.token) {
+		if !w.counts(b, history.InnerRelease, ":0", "LOCK.RELEASE", b.key, "TOKEN", b.token) {
 			return
 		}
 	}
@@ -82,7 +84,7 @@ func (w *worker) enter(b *belief) {
 
 // counts sends a command that changes the count of a hold. It reports whether the command was
 // carried out. If that is unknown, the count stays 0.
-func (w *worker) counts(b *belief, a action, want string, args ...string) bool {
+func (w *worker) counts(b *belief, a history.Action, want string, args ...string) bool {
 	name := a.String()
 	if w.conn == nil || b.over {
 		return false
@@ -92,32 +94,32 @@ func (w *worker) counts(b *belief, a action, want string, args ...string) bool {
 	reply, sent, err := w.conn.do(time.Now().Add(5*time.Second), args...)
 	switch {
 	case err != nil:
-		w.tally.add(name, "no reply")
+		w.tally.Add(name, "no reply")
 		w.drop()
 		w.reattach(holdGroup{b})
 		return false
-	case a == reacquire && reply[0] != '-' && reply != want && time.Now().Add(margin).After(b.certain):
+	case a == history.Reacquire && reply[0] != '-' && reply != want && time.Now().Add(margin).After(b.certain):
 		// The lease had expired.
 		b.connectionEnded()
 		if reply[0] == ':' {
 			w.releaseNewHold(b, reply, sent)
 		}
 		return false
-	case a == reacquire && reply == "$-1" && w.history.faults.slotMoving(b.key, sent, time.Now()):
+	case a == history.Reacquire && reply == "$-1" && w.history.Faults.SlotMoving(b.key, sent, time.Now()):
 		// The command changed nothing.
-		w.tally.add(name, "nil while the slot moves")
+		w.tally.Add(name, "nil while the slot moves")
 		b.count = was
 		return false
-	case a == innerRelease && reply == ":1" && !b.lease.IsZero() && time.Now().Add(margin).After(b.lease):
+	case a == history.InnerRelease && reply == ":1" && !b.lease.IsZero() && time.Now().Add(margin).After(b.lease):
 		// The lease expired before Redis answered.
-		w.tally.add(name, "lease over")
+		w.tally.Add(name, "lease over")
 		b.connectionEnded()
 		return false
 	case reply != want && reply[0] != '-':
-		w.tally.violation(b.key, b.hold, "hold %d of %s: %v was answered %s, not %s", b.hold, b.key, args, reply, want)
+		w.tally.Violation(b.key, b.hold, "hold %d of %s: %v was answered %s, not %s", b.hold, b.key, args, reply, want)
 		return false
 	case reply != want:
-		w.tally.errored(name, reply)
+		w.tally.Errored(name, reply)
 		switch {
 		case strings.HasPrefix(reply, "-ERR"), strings.HasPrefix(reply, "-NOREPLICAS"):
 			// The command changed nothing.
@@ -129,13 +131,13 @@ func (w *worker) counts(b *belief, a action, want string, args ...string) bool {
 		}
 		return false
 	}
-	w.tally.add(name, "done")
+	w.tally.Add(name, "done")
 	b.note(a, 0, sent, time.Now())
 	b.logEvent("%s", strings.Join(args, " "))
 	w.contradict(b, sent)
 	b.answered(sent)
 	b.count = was + 1
-	if a == innerRelease {
+	if a == history.InnerRelease {
 		b.count = was - 1
 	}
 	return true
@@ -144,13 +146,13 @@ func (w *worker) counts(b *belief, a action, want string, args ...string) bool {
 // releaseNewHold is for an owner that acquired its lock again just after its lease had expired. The
 // owner has a new hold then. It releases this hold.
 func (w *worker) releaseNewHold(b *belief, reply string, sent time.Time) {
-	w.tally.add(reacquire.String(), "new hold")
+	w.tally.Add(history.Reacquire.String(), "new hold")
 	number, _ := strconv.ParseInt(reply[1:], 10, 64)
-	r := &request{mode: b.mode, owner: b.owner, ttl: ttl}
+	r := &request{mode: b.mode, owner: b.owner, ttl: history.TTL}
 	if !b.lease.IsZero() {
 		r.lease = enterLease
 	}
-	w.release(holdGroup{w.history.believe(r, b.key, reply[1:], number, sent, time.Now())})
+	w.release(holdGroup{believe(w.history, r, b.key, reply[1:], number, sent, time.Now())})
 }
 
 // moveHold moves the hold to a new connection. The worker uses this connection from then on.
@@ -171,22 +173,22 @@ func (w *worker) moveHold(b *belief) {
 
 // downgrade acquires the lock for reading as well, and then releases the write hold.
 func (w *worker) downgrade(b *belief) {
-	r := &request{mode: "read", owner: b.owner, ttl: ttl, key: b.key}
+	r := &request{mode: "read", owner: b.owner, ttl: history.TTL, key: b.key}
 	reply, sent, err := w.conn.do(time.Now().Add(5*time.Second), "LOCK.ACQUIRE", b.key, "READ", "OWNER", b.owner)
 	got := time.Now()
 	switch {
 	case err != nil:
-		w.tally.add("downgrade", "no reply")
+		w.tally.Add("downgrade", "no reply")
 		b.connectionEnded()
 		w.drop()
 		return
 	case reply[0] != ':':
-		w.tally.errored("downgrade", reply)
+		w.tally.Errored("downgrade", reply)
 		return
 	}
 	number, _ := strconv.ParseInt(reply[1:], 10, 64)
-	reads := w.history.believe(r, b.key, reply[1:], number, sent, got)
-	w.tally.add("downgrade", "done")
+	reads := believe(w.history, r, b.key, reply[1:], number, sent, got)
+	w.tally.Add("downgrade", "done")
 	w.give(w.conn, holdGroup{b}, "LOCK.RELEASE", b.key, "WRITE", "OWNER", b.owner)
 	b.ends(time.Now(), time.Time{})
 	if w.conn == nil {
@@ -209,16 +211,16 @@ func (w *worker) upgrade(b *belief) {
 	case err != nil:
 		b.connectionEnded()
 		w.drop()
-	case strings.HasPrefix(reply, ":") && w.history.explained(b.key, b.since, time.Now()):
+	case strings.HasPrefix(reply, ":") && w.history.Explained(b.key, b.since, time.Now()):
 		// The read hold was already lost.
-		w.tally.add("upgrade", "new hold")
+		w.tally.Add("upgrade", "new hold")
 		b.connectionEnded()
 		w.drop()
 	case strings.HasPrefix(reply, ":"):
-		w.tally.violation(b.key, b.hold, "a reader of %s was let write: %s", b.key, reply)
+		w.tally.Violation(b.key, b.hold, "a reader of %s was let write: %s", b.key, reply)
 	default:
 		word, _, _ := strings.Cut(reply, " ")
-		w.tally.add("upgrade", word)
+		w.tally.Add("upgrade", word)
 	}
 }
 

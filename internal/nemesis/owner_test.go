@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"leash/internal/nemesis/history"
 	"leash/internal/redistest"
 )
 
@@ -43,11 +44,11 @@ func TestInnerRelease(t *testing.T) {
 		{"the reply says that a renewed hold ended", 0, ":1", 1},
 	} {
 		now := time.Now()
-		w := &worker{tally: newTally(), history: newHistory(&faultTimeline{}), conn: answering(t, row.reply)}
-		b := w.history.believe(&request{mode: "plain", ttl: time.Minute, lease: row.lease}, "lock:1", "7", 7, now.Add(-time.Second), now)
+		w := &worker{tally: history.NewTally(), history: history.NewHistory(&history.FaultTimeline{}), conn: answering(t, row.reply)}
+		b := believe(w.history, &request{mode: "plain", ttl: time.Minute, lease: row.lease}, "lock:1", "7", 7, now.Add(-time.Second), now)
 		b.count = 2
-		done := w.counts(b, innerRelease, ":0", "LOCK.RELEASE", "lock:1", "TOKEN", "7")
-		if got := len(w.tally.wrong); got != row.want || done != (row.reply == ":0") || b.over != (row.reply == ":1" && row.want == 0) {
+		done := w.counts(b, history.InnerRelease, ":0", "LOCK.RELEASE", "lock:1", "TOKEN", "7")
+		if got := len(w.tally.Wrong); got != row.want || done != (row.reply == ":0") || b.over != (row.reply == ":1" && row.want == 0) {
 			t.Errorf("%s: got %d violations, done %v, over %v", row.name, got, done, b.over)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"leash/internal/nemesis/history"
 	"leash/internal/redistest"
 )
 
@@ -34,7 +35,7 @@ func TestClientInAProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.kill()
-	here := &client{redistest.NewClient(conn), p, leashName(0)}
+	here := &client{redistest.NewClient(conn), p, history.LeashName(0)}
 	defer here.Close()
 	accepted, err := ln.Accept()
 	if err != nil {

@@ -35,7 +35,7 @@ func (w *worker) endHolds(g holdGroup) {
 	at, word := time.Now(), pick(w.rnd, []string{"", "QUIT", "RESET"})
 	if word == "" {
 		g.ends(at, time.Time{})
-		w.tally.add("release", "by closing")
+		w.tally.Add("release", "by closing")
 		w.drop()
 		return
 	}
@@ -44,14 +44,14 @@ func (w *worker) endHolds(g holdGroup) {
 	var done time.Time
 	switch got := time.Now(); {
 	case err != nil:
-		w.tally.add("release", "by "+word+", no reply")
+		w.tally.Add("release", "by "+word+", no reply")
 	case reply[0] == '-':
-		w.tally.errored("release", reply)
+		w.tally.Errored("release", reply)
 	case reply != want:
-		w.tally.violation(g[0].key, g[0].hold, "%s was answered %q", word, reply)
+		w.tally.Violation(g[0].key, g[0].hold, "%s was answered %q", word, reply)
 	default:
-		w.tally.add("release", "by "+word)
-		if word == "RESET" && got.Sub(at) < resetSoon && !g.outlivesConnection() && w.history.faults.disturbed(at, got) == 0 {
+		w.tally.Add("release", "by "+word)
+		if word == "RESET" && got.Sub(at) < resetSoon && !g.outlivesConnection() && w.history.Faults.Disturbed(at, got) == 0 {
 			done = got
 		}
 	}
@@ -116,7 +116,7 @@ func (w *worker) give(c *client, g holdGroup, args ...string) {
 		if other == nil {
 			break
 		}
-		w.tally.add("release", "repeated")
+		w.tally.Add("release", "repeated")
 		reply, _, err = other.do(time.Now().Add(replyPatience), args...)
 		w.leave(other)
 	}
@@ -128,24 +128,24 @@ func (w *worker) give(c *client, g holdGroup, args ...string) {
 	switch {
 	case err != nil:
 		// If Leash did not carry out the release, the hold lasts as long as its connection.
-		w.tally.add("release", "no reply")
+		w.tally.Add("release", "no reply")
 		w.drop()
 	case reply == want:
-		w.tally.add("release", "done")
+		w.tally.Add("release", "done")
 		g.ends(at, got)
 		return
 	case reply[0] == '-':
-		w.tally.errored("release", reply)
+		w.tally.Errored("release", reply)
 		if !ended || !strings.HasPrefix(reply, "-LOCKNOTHELD") && !strings.HasPrefix(reply, "-SEMNOTHELD") {
 			w.checkEarlyLoss(b, args[0], reply)
 		}
 	default:
-		w.tally.add("release", reply)
+		w.tally.Add("release", reply)
 		if b.mode == "permit" && !ended { // fewer permits than the client held
 			w.checkEarlyLoss(b, args[0], reply)
 		}
 		if b.mode != "quorum" && len(g) == 1 && b.mode != "permit" {
-			w.tally.violation(b.key, b.hold, "hold %d of %s with count %d: %v was answered %s", b.hold, b.key, b.count, args, reply)
+			w.tally.Violation(b.key, b.hold, "hold %d of %s with count %d: %v was answered %s", b.hold, b.key, b.count, args, reply)
 		}
 	}
 	g.ends(at, time.Time{})

@@ -6,29 +6,23 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"leash/internal/nemesis/history"
 )
 
-// quorumKey stands for a quorum of quorumKeys in the history.
-const quorumKey = "quo"
-
-var quorumKeys = []string{"quo:1", "quo:2", "quo:3", "quo:4", "quo:5"}
-
 // allKinds lists the kinds of locks.
-var allKinds = append([]string{"lock", "fair", "rw", "sem", quorumKey}, counterKinds...)
+var allKinds = append([]string{"lock", "fair", "rw", "sem", history.QuorumKey}, history.CounterKinds...)
 
 // keysOf returns the locks of a run that are of these kinds. There are few locks, so that clients
 // compete for them.
 func keysOf(kinds []string) (keys []string) {
-	for _, key := range []string{"lock:1", "lock:2", "lock:3", "lock:4", "fair:1", "fair:2", "rw:1", "rw:2", "sem:1", "sem:2", quorumKey, "count", "latch"} {
-		if slices.Contains(kinds, kindOf(key)) {
+	for _, key := range []string{"lock:1", "lock:2", "lock:3", "lock:4", "fair:1", "fair:2", "rw:1", "rw:2", "sem:1", "sem:2", history.QuorumKey, "count", "latch"} {
+		if slices.Contains(kinds, history.KindOf(key)) {
 			keys = append(keys, key)
 		}
 	}
 	return keys
 }
-
-// longestTTL is the longest TTL of any hold.
-const longestTTL = 5 * time.Second
 
 // request is an acquire command to be sent.
 type request struct {
@@ -64,8 +58,8 @@ func ms(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10)
 
 // request returns a random request for a single lock or semaphore.
 func (w *worker) request(key string) *request {
-	r := &request{key: key, mode: "plain", ttl: ttl, args: []string{"LOCK.ACQUIRE", key}}
-	switch kind := kindOf(key); {
+	r := &request{key: key, mode: "plain", ttl: history.TTL, args: []string{"LOCK.ACQUIRE", key}}
+	switch kind := history.KindOf(key); {
 	case kind == "sem":
 		r.mode, r.args[0] = "permit", "SEM.ACQUIRE"
 		if w.oneIn(4) {
@@ -120,7 +114,7 @@ func (w *worker) terms(r *request) {
 		r.lease = w.millis(200, 2200)
 		r.with("LEASE", ms(r.lease))
 	case 2:
-		r.ttl = w.millis(1000, int(longestTTL.Milliseconds()))
+		r.ttl = w.millis(1000, int(history.LongestTTL.Milliseconds()))
 		r.with("TTL", ms(r.ttl))
 	}
 	if r.mode == "permit" {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"leash/internal/nemesis/history"
 	"leash/internal/redistest"
 )
 
@@ -43,7 +44,7 @@ func (b *testbed) settled(before usage) error {
 
 // awaitExpiry waits until the leases of the last trial have expired.
 func (b *testbed) awaitExpiry() error {
-	time.Sleep(ttl)
+	time.Sleep(history.TTL)
 	return nil
 }
 
@@ -55,11 +56,11 @@ func (b *testbed) takeAll() error {
 	}
 	defer c.Close()
 	for _, key := range b.realKeys() {
-		args := []string{"LOCK.ACQUIRE", key, "BLOCK", ms(3*ttl + maxStep)}
-		switch kindOf(key) {
+		args := []string{"LOCK.ACQUIRE", key, "BLOCK", ms(3*history.TTL + maxStep)}
+		switch history.KindOf(key) {
 		case "sem":
 			args[0] = "SEM.ACQUIRE"
-			args = append(args, "COUNT", strconv.Itoa(permits))
+			args = append(args, "COUNT", strconv.Itoa(history.Permits))
 		case "rw":
 			args = append(args, "WRITE")
 		case "fair":
@@ -156,7 +157,7 @@ func (b *testbed) goroutines() string {
 	var text strings.Builder
 	for i, l := range b.leashes {
 		said, err := l.Goroutines()
-		fmt.Fprintf(&text, "\n%s\n%s", leashName(i), cmp.Or(said, fmt.Sprint(err)))
+		fmt.Fprintf(&text, "\n%s\n%s", history.LeashName(i), cmp.Or(said, fmt.Sprint(err)))
 	}
 	return text.String()
 }

@@ -1,12 +1,16 @@
 package main
 
-import "strconv"
+import (
+	"strconv"
+
+	"leash/internal/nemesis/history"
+)
 
 // several acquires more than one lock: all or none.
 func (w *worker) several() {
 	var keys []string
 	for _, key := range w.bed.keys {
-		if kindOf(key) == "lock" && !w.oneIn(3) {
+		if history.KindOf(key) == "lock" && !w.oneIn(3) {
 			keys = append(keys, key)
 		}
 	}
@@ -14,7 +18,7 @@ func (w *worker) several() {
 		return
 	}
 	w.rnd.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
-	r := &request{key: keys[0], mode: "several", ttl: ttl, args: append([]string{"LOCK.MACQUIRE", strconv.Itoa(len(keys))}, keys...)}
+	r := &request{key: keys[0], mode: "several", ttl: history.TTL, args: append([]string{"LOCK.MACQUIRE", strconv.Itoa(len(keys))}, keys...)}
 	w.terms(r)
 	if w.oneIn(3) {
 		r.owner = "several:" + w.nextID()
@@ -26,19 +30,19 @@ func (w *worker) several() {
 		return
 	}
 	if len(tokens) != len(keys) {
-		w.tally.violation(r.key, 0, "%v was answered %q", r.args, reply)
+		w.tally.Violation(r.key, 0, "%v was answered %q", r.args, reply)
 		return
 	}
 	var g holdGroup
 	for i, token := range tokens {
 		number, err := strconv.ParseInt(token, 10, 64)
 		if err != nil {
-			w.tally.violation(r.key, 0, "%v was answered %q", r.args, reply)
+			w.tally.Violation(r.key, 0, "%v was answered %q", r.args, reply)
 			continue
 		}
 		part := *r
 		part.mode = "plain"
-		g = append(g, w.history.believe(&part, keys[i], token, number, sent, got))
+		g = append(g, believe(w.history, &part, keys[i], token, number, sent, got))
 	}
 	if w.begin(g) {
 		w.release(g)
@@ -48,10 +52,10 @@ func (w *worker) several() {
 // quorum acquires most of quorumKeys. They count as one hold: no other client may have a quorum at
 // the same time.
 func (w *worker) quorum() {
-	keys := append([]string(nil), quorumKeys...)
+	keys := append([]string(nil), history.QuorumKeys...)
 	w.rnd.Shuffle(len(keys), func(i, j int) { keys[i], keys[j] = keys[j], keys[i] })
 	need := len(keys)/2 + 1
-	r := &request{key: quorumKey, mode: "quorum", ttl: ttl, args: append([]string{"LOCK.MACQUIRE", strconv.Itoa(len(keys))}, keys...)}
+	r := &request{key: history.QuorumKey, mode: "quorum", ttl: history.TTL, args: append([]string{"LOCK.MACQUIRE", strconv.Itoa(len(keys))}, keys...)}
 	r.with("QUORUM", strconv.Itoa(need))
 	if !w.oneIn(4) {
 		r.wait = w.millis(1, 4000)
@@ -62,17 +66,17 @@ func (w *worker) quorum() {
 	if len(tokens) == 0 {
 		return
 	}
-	b := w.history.believe(r, quorumKey, "", 0, sent, got)
+	b := believe(w.history, r, history.QuorumKey, "", 0, sent, got)
 	for i, token := range tokens {
 		number, err := strconv.ParseInt(token, 10, 64)
 		if err != nil {
 			continue // nil: this lock was not granted
 		}
-		w.history.add(keys[i], op{action: grant, mode: r.mode, hold: b.hold, token: number}, sent, got)
+		w.history.Add(keys[i], history.Op{Action: history.Grant, Mode: r.mode, Hold: b.hold, Token: number}, sent, got)
 		b.keep(r, keys[i], token, sent, got)
 	}
 	if len(b.parts) < need {
-		w.tally.violation(r.key, 0, "%v was answered %q", r.args, reply)
+		w.tally.Violation(r.key, 0, "%v was answered %q", r.args, reply)
 	}
 	if g := (holdGroup{b}); w.begin(g) {
 		w.release(g)
@@ -84,7 +88,7 @@ func (w *worker) mrelease(g holdGroup) []string {
 	var keys, tokens []string
 	for _, b := range g {
 		for _, k := range b.parts {
-			keys, tokens = append(keys, k.key), append(tokens, k.token)
+			keys, tokens = append(keys, k.Key), append(tokens, k.Token)
 		}
 	}
 	args := append([]string{"LOCK.MRELEASE", strconv.Itoa(len(keys))}, keys...)

@@ -13,11 +13,9 @@ import (
 
 	"leash/internal/faultproxy"
 	"leash/internal/leashtest"
+	"leash/internal/nemesis/history"
 	"leash/internal/redistest"
 )
-
-// ttl is the watchdog timeout of the Leashes.
-const ttl = 3 * time.Second
 
 // testbed is the system under test: a cluster and two Leashes. There is a proxy before each node
 // and before each Leash.
@@ -73,7 +71,7 @@ func setUp(
 	b.closers = append(b.closers, b.cluster.Close)
 	for _, binary := range []string{binary, cmp.Or(opt.other, binary)} {
 		l, err := leashtest.Start(ctx, binary, dir, append(extra, "--upstream", strings.Join(b.cluster.Addrs(), ","),
-			"--watchdog-timeout", ttl.String(), "--upstream-timeout", "3s", "--drain-timeout", "1s")...)
+			"--watchdog-timeout", history.TTL.String(), "--upstream-timeout", "3s", "--drain-timeout", "1s")...)
 		if err != nil {
 			return nil, err
 		}
@@ -107,10 +105,10 @@ func (b *testbed) prepare() error {
 	}
 	defer c.Close()
 	for _, key := range b.keys {
-		if kindOf(key) != "sem" {
+		if history.KindOf(key) != "sem" {
 			continue
 		}
-		if reply, err := c.Do("SEM.INIT", key, strconv.Itoa(permits)); err != nil || reply[0] != ':' {
+		if reply, err := c.Do("SEM.INIT", key, strconv.Itoa(history.Permits)); err != nil || reply[0] != ':' {
 			return errors.Join(err, fmt.Errorf("SEM.INIT was answered %q", reply))
 		}
 	}
@@ -129,9 +127,9 @@ func (b *testbed) logs() (files []string) {
 func (b *testbed) realKeys() (keys []string) {
 	for _, key := range b.keys {
 		switch {
-		case key == quorumKey:
-			keys = append(keys, quorumKeys...)
-		case !isCounter(key): // the keys of counters and latches change during the run
+		case key == history.QuorumKey:
+			keys = append(keys, history.QuorumKeys...)
+		case !history.IsCounter(key): // the keys of counters and latches change during the run
 			keys = append(keys, key)
 		}
 	}

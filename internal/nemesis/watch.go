@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"time"
+
+	"leash/internal/nemesis/history"
 )
 
 // watch waits for the loss of b with LOCK.AWAITLOSS. It does so on another connection, perhaps to
@@ -20,14 +22,14 @@ func (w *worker) watch(b *belief) {
 		got := time.Now()
 		switch {
 		case err != nil:
-			w.tally.add("awaitloss", "no reply")
+			w.tally.Add("awaitloss", "no reply")
 			w.overdue(b, sent, got, block)
 			return
 		case strings.HasPrefix(reply, "-"):
-			w.tally.errored("awaitloss", reply)
+			w.tally.Errored("awaitloss", reply)
 			return
 		case reply == "$-1" && got.Sub(sent) >= block:
-			w.tally.add("awaitloss", "in time")
+			w.tally.Add("awaitloss", "in time")
 			w.overdue(b, sent, got, block)
 			return
 		case reply == "$-1":
@@ -35,7 +37,7 @@ func (w *worker) watch(b *belief) {
 		default:
 			reply = "lost: " + tokensOf(reply)[0]
 		}
-		w.tally.add("awaitloss", reply)
+		w.tally.Add("awaitloss", reply)
 		w.overdue(b, sent, got, block)
 		b.logEvent("AWAITLOSS, asked %v ago: %s", got.Sub(sent), reply)
 		b.endNotice.Store(&endNotice{reply, got})
@@ -52,12 +54,12 @@ type endNotice struct {
 // over, or when the hold had ended. AWAITLOSS was sent at sent, and its reply came at got.
 func (w *worker) overdue(b *belief, sent, got time.Time, block time.Duration) {
 	since := sent.Add(block)
-	if gone := w.history.latestEnd(b.parts[0]); !gone.IsZero() {
-		since = earlier(since, gone)
+	if gone := w.history.LatestEnd(b.parts[0]); !gone.IsZero() {
+		since = history.Earlier(since, gone)
 	}
-	since = later(since, sent)
-	if late := got.Sub(since) - replySlack; late > w.history.faults.disturbed(since, got) {
-		w.tally.violation(b.key, b.hold, "hold %d of %s: AWAITLOSS was late by %v", b.hold, b.key, round(got.Sub(since)))
+	since = history.Later(since, sent)
+	if late := got.Sub(since) - replySlack; late > w.history.Faults.Disturbed(since, got) {
+		w.tally.Violation(b.key, b.hold, "hold %d of %s: AWAITLOSS was late by %v", b.hold, b.key, history.Round(got.Sub(since)))
 	}
 }
 
@@ -75,14 +77,14 @@ const silent = "lost: silence"
 func (w *worker) contradict(b *belief, sent time.Time) {
 	n := b.endNotice.Load()
 	// One step of a clock may have ended the lease, and the next step may have undone that.
-	if n == nil || b.maybeLost || !sent.After(n.at) || w.history.explained(b.key, b.since, sent) {
+	if n == nil || b.maybeLost || !sent.After(n.at) || w.history.Explained(b.key, b.since, sent) {
 		return
 	}
-	if n.what == silent && !b.reattached.IsZero() && n.at.Sub(b.reattached) < reportTolerance+w.history.faults.disturbed(b.reattached, n.at) {
+	if n.what == silent && !b.reattached.IsZero() && n.at.Sub(b.reattached) < history.ReportTolerance+w.history.Faults.Disturbed(b.reattached, n.at) {
 		b.endNotice.CompareAndSwap(n, nil)
 		return
 	}
 	if n.at.Add(margin).Before(b.certain) && b.endNotice.CompareAndSwap(n, nil) {
-		w.tally.violation(b.key, b.hold, "hold %d of %s has ended, said AWAITLOSS (%s), and %v later it was there", b.hold, b.key, n.what, sent.Sub(n.at))
+		w.tally.Violation(b.key, b.hold, "hold %d of %s has ended, said AWAITLOSS (%s), and %v later it was there", b.hold, b.key, n.what, sent.Sub(n.at))
 	}
 }

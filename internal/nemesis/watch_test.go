@@ -3,6 +3,8 @@ package main
 import (
 	"testing"
 	"time"
+
+	"leash/internal/nemesis/history"
 )
 
 // TestContradict: AWAITLOSS must not report the end of a hold that is certain. The exception is a
@@ -18,7 +20,7 @@ func TestContradict(t *testing.T) {
 	}{
 		{"still held", "lost: gone", 0, 0, time.Second, 1},
 		{"the question was sent before the reply", "lost: gone", time.Second, 0, time.Second / 2, 0},
-		{"the lease was nearly over", "lost: silence", ttl - margin/2, 0, ttl, 0},
+		{"the lease was nearly over", "lost: silence", history.TTL - margin/2, 0, history.TTL, 0},
 		{"lost by silence, and still held", "lost: silence", time.Second, 0, 2 * time.Second, 1},
 		{"lost by silence, and the owner reattached", "lost: silence", time.Second, time.Second + time.Millisecond, 2 * time.Second, 0},
 		{"the owner reattached, and AWAITLOSS replied late", "lost: silence", time.Second + time.Millisecond, time.Second, 2 * time.Second, 0},
@@ -27,8 +29,8 @@ func TestContradict(t *testing.T) {
 		{"the hold ended, and the owner reattached", "ended", time.Second, time.Second + time.Millisecond, 2 * time.Second, 1},
 	} {
 		start := time.Now()
-		w := &worker{tally: newTally(), history: newHistory(&faultTimeline{})}
-		b := w.history.believe(&request{mode: "plain", ttl: ttl}, "lock:1", "7", 7, start, start)
+		w := &worker{tally: history.NewTally(), history: history.NewHistory(&history.FaultTimeline{})}
+		b := believe(w.history, &request{mode: "plain", ttl: history.TTL}, "lock:1", "7", 7, start, start)
 		if row.revived > 0 {
 			b.reattached = start.Add(row.revived)
 		}
@@ -36,7 +38,7 @@ func TestContradict(t *testing.T) {
 		b.endNotice.Store(&endNotice{row.what, start.Add(row.at)})
 		w.contradict(b, start.Add(row.asked))
 		w.contradict(b, start.Add(row.asked))
-		if got := len(w.tally.wrong); got != row.want {
+		if got := len(w.tally.Wrong); got != row.want {
 			t.Errorf("%s: got %d violations, want %d", row.name, got, row.want)
 		}
 	}

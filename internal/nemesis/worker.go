@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"leash/internal/nemesis/history"
 )
 
 const (
@@ -27,8 +29,8 @@ type worker struct {
 	number  int
 	bed     *testbed
 	rnd     *rand.Rand
-	history *history
-	tally   *tally
+	history *history.History
+	tally   *history.Tally
 	audit   *audit
 	owners  int
 	conn    *client        // the connection in use; nil for none
@@ -60,13 +62,13 @@ func (w *worker) drop() {
 // round does one thing. Usually it acquires a lock, holds it and releases it.
 func (w *worker) round() {
 	key := pick(w.rnd, w.bed.keys)
-	kind := kindOf(key)
+	kind := history.KindOf(key)
 	switch {
-	case kind == quorumKey:
+	case kind == history.QuorumKey:
 		w.quorum()
 	case kind == "lock" && w.oneIn(6):
 		w.several()
-	case isCounter(key):
+	case history.IsCounter(key):
 		w.count(kind)
 	case kind != "sem" && w.oneIn(80):
 		w.breaks(key)
@@ -89,14 +91,14 @@ func (w *worker) single(r *request) {
 		if r.mode == "permit" {
 			number = 0
 		} else if number <= 0 {
-			w.tally.violation(r.key, 0, "%v was answered %q", r.args, reply)
+			w.tally.Violation(r.key, 0, "%v was answered %q", r.args, reply)
 		}
-		g = append(g, w.history.believe(r, r.key, token, number, sent, got))
+		g = append(g, believe(w.history, r, r.key, token, number, sent, got))
 	}
 	if r.repeated {
 		// Leash may receive the first copy after the second. The first copy then moves the hold to
 		// a connection that has ended.
-		w.tally.add(r.kind(), "repeated, and granted")
+		w.tally.Add(r.kind(), "repeated, and granted")
 		g.connectionEnded()
 		w.drop()
 		return
@@ -157,7 +159,7 @@ func (w *worker) acquire(r *request) (reply string, sent, got time.Time) {
 			r.by = fmt.Sprintf("worker %d, %s", w.number, w.conn)
 			return w.granted(r, reply, at, got), sent, got
 		}
-		w.tally.add(r.kind(), "no reply")
+		w.tally.Add(r.kind(), "no reply")
 		w.drop()
 		if r.id == "" || w.oneIn(4) {
 			return "", sent, got
@@ -173,8 +175,8 @@ func (w *worker) acquire(r *request) (reply string, sent, got time.Time) {
 // checkLateness records a violation if the reply took longer than the tolerance, not counting the
 // time of faults.
 func (w *worker) checkLateness(key string, args []string, tolerance time.Duration, sent, got time.Time, err error) {
-	if late := got.Sub(sent) - tolerance; late > 0 && late > w.history.faults.disturbed(sent, got) && (err == nil || isTimeout(err)) {
-		w.tally.violation(key, 0, "%v was not answered for %v", args, round(got.Sub(sent)))
+	if late := got.Sub(sent) - tolerance; late > 0 && late > w.history.Faults.Disturbed(sent, got) && (err == nil || isTimeout(err)) {
+		w.tally.Violation(key, 0, "%v was not answered for %v", args, history.Round(got.Sub(sent)))
 	}
 }
 
@@ -182,15 +184,15 @@ func (w *worker) checkLateness(key string, args []string, tolerance time.Duratio
 func (w *worker) granted(r *request, reply string, sent, got time.Time) string {
 	switch {
 	case reply == "$-1", reply == "*-1":
-		w.tally.add(r.kind(), "taken")
+		w.tally.Add(r.kind(), "taken")
 		return ""
 	case strings.HasPrefix(reply, "-"):
-		w.tally.errored(r.kind(), reply)
+		w.tally.Errored(r.kind(), reply)
 		return ""
 	}
-	w.tally.add(r.kind(), "granted")
+	w.tally.Add(r.kind(), "granted")
 	if r.wait > 0 && got.Sub(sent) > 20*time.Millisecond {
-		w.tally.waited(got.Sub(sent))
+		w.tally.Waited(got.Sub(sent))
 	}
 	return reply
 }
@@ -207,9 +209,9 @@ func isTimeout(err error) bool {
 // whether the break was carried out, a copy of it may reach Redis after the fault.
 func (w *worker) breaks(key string) {
 	began, by := time.Now(), w.conn.String()
-	done := w.history.forget(key, false)
+	done := w.history.Forget(key, false)
 	reply, _, err := w.conn.do(began.Add(replyPatience), "LOCK.BREAK", key)
-	arrived := w.history.faults.disturbed(began.Add(-reportTolerance), time.Now()) == 0
+	arrived := w.history.Faults.Disturbed(began.Add(-history.ReportTolerance), time.Now()) == 0
 	switch {
 	case err != nil || reply[0] == '-':
 		done(false, longest)
@@ -217,14 +219,14 @@ func (w *worker) breaks(key string) {
 		// Otherwise it is not certain that the holder was told.
 		done(reply == ":0" || reply == ":1" && arrived, 0)
 	}
-	w.history.noteLock(key, began, "LOCK.BREAK by %s is sent; %v later: %q, %v", by, time.Since(began), reply, err)
+	w.history.NoteLock(key, began, "LOCK.BREAK by %s is sent; %v later: %q, %v", by, time.Since(began), reply, err)
 	switch {
 	case err != nil:
-		w.tally.add("break", "no reply")
+		w.tally.Add("break", "no reply")
 		w.drop()
 	case reply[0] == '-':
-		w.tally.errored("break", reply)
+		w.tally.Errored("break", reply)
 	default:
-		w.tally.add("break", reply)
+		w.tally.Add("break", reply)
 	}
 }

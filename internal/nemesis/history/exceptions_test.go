@@ -1,4 +1,4 @@
-package main
+package history
 
 import (
 	"io"
@@ -20,10 +20,10 @@ func TestForgottenAndReported(t *testing.T) {
 		{"the holder was told", true, false, 800},
 		{"the holder learns of it when it asks", true, true, 500},
 	} {
-		h := newHistory(&faultTimeline{})
+		h := NewHistory(&FaultTimeline{})
 		h.forgets = []*interval{{key: "k", from: 500 * ms, to: 510 * ms, reported: row.told}}
-		h.redisHolds["k 10"] = &redisHold{hold: 1, key: "k", token: "10", base: time.Second, errorOnLoss: row.silent}
-		ops, _ := h.withExceptions("k", testHistory{granted("plain", 1, 10, 0, 1), ended("plain", 1, 800, never)})
+		h.redisHolds["k 10"] = &RedisHold{Hold: 1, Key: "k", Token: "10", Base: time.Second, ErrorOnLoss: row.silent}
+		ops, _ := h.withExceptions("k", testHistory{granted("plain", 1, 10, 0, 1), ended("plain", 1, 800, Never)})
 		if got := ops[1].Call; got != row.want*ms {
 			t.Errorf("%s: the belief ends at %v, want %v", row.name, time.Duration(got), time.Duration(row.want*ms))
 		}
@@ -57,10 +57,10 @@ func TestForgottenTokens(t *testing.T) {
 		{"the clock of another lock was stepped", []*clockStep{{keys: []string{"other"}, by: time.Second, to: ms}, {keys: []string{"other"}, by: -time.Second, to: ms}}, []*interval{flush}, 200, false},
 		{"ended by LOCK.BREAK, which keeps the counter", []*clockStep{forth, back}, []*interval{{key: "k", from: 100 * ms, to: 101 * ms}}, 200, false},
 	} {
-		h := newHistory(&faultTimeline{})
+		h := NewHistory(&FaultTimeline{})
 		h.steps, h.forgets = row.jumps, row.forgets
-		h.byKey["k"] = testHistory{granted("plain", 1, 3050_000, 50, 51), ended("plain", 1, 60, 61), granted("plain", 2, row.second*1000, 200, 201)}
-		if err := h.check(io.Discard, slog.New(slog.DiscardHandler)); (err == nil) != row.ok {
+		h.ByKey["k"] = testHistory{granted("plain", 1, 3050_000, 50, 51), ended("plain", 1, 60, 61), granted("plain", 2, row.second*1000, 200, 201)}
+		if err := h.Check(io.Discard, slog.New(slog.DiscardHandler)); (err == nil) != row.ok {
 			t.Errorf("%s: %v", row.name, err)
 		}
 	}

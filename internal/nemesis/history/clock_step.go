@@ -1,4 +1,4 @@
-package main
+package history
 
 import (
 	"slices"
@@ -12,17 +12,17 @@ type clockStep struct {
 	from, to int64         // ns since the start
 }
 
-// beginStep notes that the clock of some locks is about to be stepped. Call done with false if it
+// BeginStep notes that the clock of some locks is about to be stepped. Call done with false if it
 // was not stepped.
-func (h *history) beginStep(keys []string, by time.Duration) (done func(bool)) {
+func (h *History) BeginStep(keys []string, by time.Duration) (done func(bool)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	j := &clockStep{keys: keys, by: by, from: h.at(time.Now()), to: never}
+	j := &clockStep{keys: keys, by: by, from: h.At(time.Now()), to: Never}
 	h.steps = append(h.steps, j)
 	return func(stepped bool) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		j.to = h.at(time.Now())
+		j.to = h.At(time.Now())
 		if !stepped {
 			j.by = 0
 		}
@@ -30,7 +30,7 @@ func (h *history) beginStep(keys []string, by time.Duration) (done func(bool)) {
 }
 
 // stepsLocked returns the steps of a lock's clock between two times. h.mu must be held.
-func (h *history) stepsLocked(key string, from, to int64) (steps []*clockStep) {
+func (h *History) stepsLocked(key string, from, to int64) (steps []*clockStep) {
 	for _, j := range h.steps {
 		if from <= j.to && j.from <= to && slices.Contains(j.keys, key) {
 			steps = append(steps, j)
@@ -43,7 +43,7 @@ func (h *history) stepsLocked(key string, from, to int64) (steps []*clockStep) {
 // between them. since is the beginning of the first step forward.
 func shortenedBy(steps []*clockStep) (by time.Duration, since int64) {
 	var ahead, least time.Duration
-	since = never
+	since = Never
 	for _, j := range steps {
 		if j.by > 0 {
 			since = min(since, j.from)
@@ -66,10 +66,14 @@ func lengthenedBy(steps []*clockStep) time.Duration {
 	return most - ahead
 }
 
-// lengthened returns by how much steps back may lengthen a lock whose end was set after from. It
+// Lengthened returns by how much steps back may lengthen a lock whose end was set after from. It
 // counts the steps until at.
-func (h *history) lengthened(key string, from, at time.Time) time.Duration {
+func (h *History) Lengthened(key string, from, at time.Time) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return lengthenedBy(h.stepsLocked(key, h.at(from), h.at(at)))
+	return lengthenedBy(h.stepsLocked(key, h.At(from), h.At(at)))
 }
+
+// SmallStep is a step that is within the margin that Leash takes off the shortest lease
+// (renewal.Until). Such a step explains no error.
+const SmallStep = 20 * time.Millisecond

@@ -1,4 +1,4 @@
-package main
+package history
 
 import (
 	"fmt"
@@ -9,13 +9,13 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// permits is how many permits every semaphore of a run has.
-const permits = 3
+// Permits is how many permits every semaphore of a run has.
+const Permits = 3
 
 // property is something that must hold for a lock, and the operations that it is about.
 type property struct {
 	name      string
-	about     func(op) bool
+	about     func(Op) bool
 	model     porcupine.Model
 	exclusion bool // the only effect of a hold is to keep others out
 }
@@ -34,37 +34,37 @@ type state struct {
 	unknownTakes string // the numbers of takes with an unknown outcome, each with a space after it
 }
 
-func newProperty(name string, about func(op) bool, step func(state, op) (state, bool)) property {
+func newProperty(name string, about func(Op) bool, step func(state, Op) (state, bool)) property {
 	return property{name: name, about: about, model: porcupine.Model{
 		Init: func() any { return state{} },
 		Step: func(s, input, _ any) (bool, any) {
-			next, ok := step(s.(state), input.(op))
+			next, ok := step(s.(state), input.(Op))
 			return ok, next
 		},
-		DescribeOperation: func(input, _ any) string { return input.(op).String() },
+		DescribeOperation: func(input, _ any) string { return input.(Op).String() },
 		DescribeState:     func(s any) string { return fmt.Sprintf("%+v", s) },
 	}}
 }
 
 // newExclusion returns a property of holds whose only effect is to keep others out.
-func newExclusion(name string, about func(op) bool, step func(state, op) (state, bool)) property {
+func newExclusion(name string, about func(Op) bool, step func(state, Op) (state, bool)) property {
 	a := newProperty(name, about, step)
 	a.exclusion = true
 	return a
 }
 
-func (o op) String() string {
-	if o.action > end {
+func (o Op) String() string {
+	if o.Action > End {
 		return o.describe()
 	}
-	return fmt.Sprintf("%s %s of hold %d owner %q token %d", o.action, o.mode, o.hold, o.owner, o.token)
+	return fmt.Sprintf("%s %s of hold %d owner %q token %d", o.Action, o.Mode, o.Hold, o.Owner, o.Token)
 }
 
-func anyOp(op) bool { return true }
+func anyOp(Op) bool { return true }
 
-func grantsAndEnds(o op) bool { return o.action == grant || o.action == end }
+func grantsAndEnds(o Op) bool { return o.Action == Grant || o.Action == End }
 
-func tokens(o op) bool { return o.action == grant && o.token != 0 }
+func tokens(o Op) bool { return o.Action == Grant && o.Token != 0 }
 
 var (
 	mutex     = newExclusion("mutex", grantsAndEnds, state.exclusive)
@@ -76,13 +76,13 @@ var (
 
 // propertiesOf returns the properties of a lock.
 func propertiesOf(key string) []property {
-	switch kindOf(key) {
+	switch KindOf(key) {
 	case "rw":
 		return []property{fence, readWrite}
 	case "sem":
 		return []property{semaphore}
 	case "quo":
-		if key != quorumKey {
+		if key != QuorumKey {
 			return []property{fence} // an owner may hold it while another owner has the quorum
 		}
 		return []property{mutex}
@@ -96,30 +96,31 @@ func propertiesOf(key string) []property {
 	return []property{fence, mutex, reentrant}
 }
 
-func kindOf(key string) string {
+// KindOf is the kind of a lock, counter or latch: the start of its name.
+func KindOf(key string) string {
 	kind, _, _ := strings.Cut(key, ":")
 	return kind
 }
 
 // fence is the model of fencing tokens: each token is higher than all tokens before it.
-func (s state) fence(o op) (next state, ok bool) {
-	if o.token <= s.token {
+func (s state) fence(o Op) (next state, ok bool) {
+	if o.Token <= s.token {
 		return s, false
 	}
-	s.token = o.token
+	s.token = o.Token
 	return s, true
 }
 
 // exclusive is the model of a mutex: it has one holder at a time.
-func (s state) exclusive(o op) (next state, ok bool) {
-	if o.action == grant {
+func (s state) exclusive(o Op) (next state, ok bool) {
+	if o.Action == Grant {
 		if s.holder != 0 {
 			return s, false
 		}
-		s.holder = o.hold
+		s.holder = o.Hold
 		return s, true
 	}
-	if s.holder != o.hold {
+	if s.holder != o.Hold {
 		return s, false
 	}
 	return state{}, true
@@ -127,20 +128,20 @@ func (s state) exclusive(o op) (next state, ok bool) {
 
 // reentrant is like exclusive, and counts the acquires. The hold ends with the release of the last
 // count.
-func (s state) reentrant(o op) (next state, ok bool) {
+func (s state) reentrant(o Op) (next state, ok bool) {
 	switch {
-	case o.action != grant && s.holder != o.hold:
+	case o.Action != Grant && s.holder != o.Hold:
 		return s, false
-	case o.action == reacquire:
+	case o.Action == Reacquire:
 		s.count++
 		return s, true
-	case o.action == innerRelease:
+	case o.Action == InnerRelease:
 		s.count--
 		return s, s.count > 0
-	case o.action == end && o.counted && s.count != 1:
+	case o.Action == End && o.Counted && s.count != 1:
 		return s, false
 	}
-	if s, ok = s.exclusive(o); ok && o.action == grant {
+	if s, ok = s.exclusive(o); ok && o.Action == Grant {
 		s.count = 1
 	}
 	return s, ok
@@ -148,40 +149,40 @@ func (s state) reentrant(o op) (next state, ok bool) {
 
 // readWrite is the model of a read-write lock. It has one writer, or any number of readers. The
 // owner of the writer may also read.
-func (s state) readWrite(o op) (next state, ok bool) {
-	if o.mode == "read" {
+func (s state) readWrite(o Op) (next state, ok bool) {
+	if o.Mode == "read" {
 		return s.read(o)
 	}
-	switch o.action {
-	case grant:
+	switch o.Action {
+	case Grant:
 		if s.holder != 0 || s.readers != "" {
 			return s, false
 		}
-		s.holder, s.owner = o.hold, o.owner
+		s.holder, s.owner = o.Hold, o.Owner
 		return s, true
-	case end:
-		if s.holder != o.hold {
+	case End:
+		if s.holder != o.Hold {
 			return s, false
 		}
 		s.holder, s.owner = 0, ""
 		return s, true
 	}
-	return s, s.holder == o.hold
+	return s, s.holder == o.Hold
 }
 
 // read is the part of readWrite for readers.
-func (s state) read(o op) (state, bool) {
+func (s state) read(o Op) (state, bool) {
 	readers := strings.Fields(s.readers)
-	name := strconv.Itoa(o.hold)
+	name := strconv.Itoa(o.Hold)
 	i := slices.Index(readers, name)
-	switch o.action {
-	case grant:
-		if s.holder != 0 && (o.owner == "" || s.owner != o.owner) {
+	switch o.Action {
+	case Grant:
+		if s.holder != 0 && (o.Owner == "" || s.owner != o.Owner) {
 			return s, false
 		}
 		readers = append(readers, name)
 		slices.Sort(readers)
-	case end:
+	case End:
 		if i < 0 {
 			return s, false
 		}
@@ -194,11 +195,17 @@ func (s state) read(o op) (state, bool) {
 }
 
 // permit is the model of a semaphore: no more than its permits are held at a time.
-func (s state) permit(o op) (state, bool) {
-	if o.action == grant {
+func (s state) permit(o Op) (state, bool) {
+	if o.Action == Grant {
 		s.permitsOut++
-		return s, s.permitsOut <= permits
+		return s, s.permitsOut <= Permits
 	}
 	s.permitsOut--
 	return s, s.permitsOut >= 0
 }
+
+// QuorumKey stands for a quorum of QuorumKeys in the history.
+const QuorumKey = "quo"
+
+// QuorumKeys are the locks of which a quorum has most.
+var QuorumKeys = []string{"quo:1", "quo:2", "quo:3", "quo:4", "quo:5"}

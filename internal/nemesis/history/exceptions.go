@@ -1,4 +1,4 @@
-package main
+package history
 
 import (
 	"slices"
@@ -40,9 +40,9 @@ import (
 // last one while its clock is behind what it was (withHigherTokens). A step does not change what
 // Nemesis or Leash measure by a monotonic clock: waits and their ends, MAXHOLD, IDLE.
 
-// reportTolerance is how late a client may be told of a loss. Time in which something was broken is
+// ReportTolerance is how late a client may be told of a loss. Time in which something was broken is
 // added to it.
-const reportTolerance = time.Second
+const ReportTolerance = time.Second
 
 // shortened counts beliefs that ended early.
 type shortened struct {
@@ -53,28 +53,28 @@ type shortened struct {
 // these holds, or a clock may have ended them. n says how many they are. A hold is excepted for a
 // short time only. Leash finds the loss at the next renewal and tells the client. A client that
 // cannot be told stops believing by itself.
-func (h *history) withExceptions(key string, ops []porcupine.Operation) (out []porcupine.Operation, n shortened) {
+func (h *History) withExceptions(key string, ops []porcupine.Operation) (out []porcupine.Operation, n shortened) {
 	out = append([]porcupine.Operation(nil), ops...)
-	granted, holds := make(map[int]int64), make(map[int]*redisHold)
+	granted, holds := make(map[int]int64), make(map[int]*RedisHold)
 	for _, o := range ops {
-		if in := o.Input.(op); in.action == grant {
-			granted[in.hold] = o.Call
+		if in := o.Input.(Op); in.Action == Grant {
+			granted[in.Hold] = o.Call
 		}
 	}
 	for _, k := range h.redisHolds {
-		holds[k.hold] = k
+		holds[k.Hold] = k
 	}
 	for i, o := range out {
-		in := o.Input.(op)
-		if in.action != end {
+		in := o.Input.(Op)
+		if in.Action != End {
 			continue
 		}
-		k := holds[in.hold]
-		if at := h.forgottenEnd(key, k, granted[in.hold], o.Call); at < out[i].Call {
+		k := holds[in.Hold]
+		if at := h.forgottenEnd(key, k, granted[in.Hold], o.Call); at < out[i].Call {
 			out[i].Call = at
 			n.forgotten++
 		}
-		if at := h.steppedEnd(key, k, granted[in.hold], o.Call); at < out[i].Call {
+		if at := h.steppedEnd(key, k, granted[in.Hold], o.Call); at < out[i].Call {
 			out[i].Call = at
 			n.stepped++
 		}
@@ -84,16 +84,16 @@ func (h *history) withExceptions(key string, ops []porcupine.Operation) (out []p
 
 // forgottenEnd returns when Redis may have forgotten a hold that its client believed in from
 // granted to ended. It returns ended if Redis cannot have forgotten it.
-func (h *history) forgottenEnd(key string, k *redisHold, granted, ended int64) int64 {
+func (h *History) forgottenEnd(key string, k *RedisHold, granted, ended int64) int64 {
 	at := ended
 	for _, f := range h.forgets {
 		switch {
-		case f.reported && (k == nil || !k.errorOnLoss):
+		case f.reported && (k == nil || !k.ErrorOnLoss):
 			// The client was told. One with ONLOSS ERROR is not told before it asks.
 			continue
 		case f.key != "" && f.key != key, granted > f.to, ended < f.from:
 			continue
-		case f.failover && k != nil && k.replicas:
+		case f.failover && k != nil && k.Replicas:
 			continue
 		case k != nil && ended > h.latestReport(f, k):
 			continue
@@ -105,7 +105,7 @@ func (h *history) forgottenEnd(key string, k *redisHold, granted, ended int64) i
 
 // steppedEnd returns when a step of the clock may have ended a hold that its client believed in
 // from granted to ended. It returns ended if no step can have ended it.
-func (h *history) steppedEnd(key string, k *redisHold, granted, ended int64) int64 {
+func (h *History) steppedEnd(key string, k *RedisHold, granted, ended int64) int64 {
 	if k == nil {
 		return ended
 	}
@@ -113,12 +113,12 @@ func (h *history) steppedEnd(key string, k *redisHold, granted, ended int64) int
 	steps := h.stepsLocked(key, granted, ended)
 	h.mu.Unlock()
 	// A step counts only until the client must have been told, whatever was broken.
-	for len(steps) > 0 && ended > steps[0].to+int64(k.base+reportTolerance) {
+	for len(steps) > 0 && ended > steps[0].to+int64(k.Base+ReportTolerance) {
 		steps = steps[1:]
 	}
 	by, since := shortenedBy(steps)
 	now := time.Now()
-	if held := now.Add(k.base).Sub(renewal.Until(now, k.base)); by == 0 || by <= held && !k.lease {
+	if held := now.Add(k.Base).Sub(renewal.Until(now, k.Base)); by == 0 || by <= held && !k.Lease {
 		return ended
 	}
 	return max(since, granted, ended-int64(by))
@@ -126,17 +126,17 @@ func (h *history) steppedEnd(key string, k *redisHold, granted, ended int64) int
 
 // latestReport returns when the client of a forgotten hold must have been told, or must have
 // stopped believing in it.
-func (h *history) latestReport(f *interval, k *redisHold) int64 {
+func (h *History) latestReport(f *interval, k *RedisHold) int64 {
 	to := h.start.Add(time.Duration(f.to))
-	limit := to.Add(k.base*3/2 + reportTolerance)
-	return h.at(limit.Add(h.faults.disturbed(to, limit)))
+	limit := to.Add(k.Base*3/2 + ReportTolerance)
+	return h.At(limit.Add(h.Faults.Disturbed(to, limit)))
 }
 
 // withHigherTokens returns ops with higher tokens after Redis forgot the token counter. It adds the
 // time by which the clock had gone back until then, because Leash then makes tokens from that clock
 // alone (R6). It leaves out grants of the time in which Redis forgot the counter. changed is false
 // if Redis never forgot the counter while the clock was back.
-func (h *history) withHigherTokens(key string, ops []porcupine.Operation) (out []porcupine.Operation, changed bool) {
+func (h *History) withHigherTokens(key string, ops []porcupine.Operation) (out []porcupine.Operation, changed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	out = append(out, ops...)
@@ -148,8 +148,8 @@ func (h *history) withHigherTokens(key string, ops []porcupine.Operation) (out [
 		changed = true
 		out = slices.DeleteFunc(out, func(o porcupine.Operation) bool { return o.Call <= f.to && o.Return >= f.from })
 		for i, o := range out {
-			if in := o.Input.(op); o.Call > f.to {
-				in.token += back.Microseconds()
+			if in := o.Input.(Op); o.Call > f.to {
+				in.Token += back.Microseconds()
 				out[i].Input = in
 			}
 		}

@@ -1,4 +1,4 @@
-package main
+package history
 
 import (
 	"math"
@@ -35,24 +35,24 @@ func shortest(ops []porcupine.Operation) []porcupine.Operation {
 	before, after := make(map[int]int64), make(map[int]int64)
 	readers := make(map[string]bool) // the key is the owner
 	for _, o := range ops {
-		in := o.Input.(op)
-		if in.action != end {
-			before[in.hold] = max(before[in.hold], o.Return)
+		in := o.Input.(Op)
+		if in.Action != End {
+			before[in.Hold] = max(before[in.Hold], o.Return)
 		}
-		if first, any := after[in.hold]; in.action != grant && (!any || o.Call < first) {
-			after[in.hold] = o.Call
+		if first, any := after[in.Hold]; in.Action != Grant && (!any || o.Call < first) {
+			after[in.Hold] = o.Call
 		}
-		if in.action == grant && in.mode == "read" && in.owner != "" {
-			readers[in.owner] = true
+		if in.Action == Grant && in.Mode == "read" && in.Owner != "" {
+			readers[in.Owner] = true
 		}
 	}
 	out := append([]porcupine.Operation(nil), ops...)
 	for i, o := range ops {
-		switch in := o.Input.(op); {
-		case in.action == end:
-			out[i].Return = min(o.Return, max(o.Call, before[in.hold]))
-		case in.action == grant && (in.mode != "write" || !readers[in.owner]):
-			first, any := after[in.hold]
+		switch in := o.Input.(Op); {
+		case in.Action == End:
+			out[i].Return = min(o.Return, max(o.Call, before[in.Hold]))
+		case in.Action == Grant && (in.Mode != "write" || !readers[in.Owner]):
+			first, any := after[in.Hold]
 			if !any {
 				first = math.MaxInt64
 			}

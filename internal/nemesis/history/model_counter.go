@@ -1,4 +1,4 @@
-package main
+package history
 
 import (
 	"fmt"
@@ -14,69 +14,69 @@ var (
 )
 
 // changes reports whether an operation is about a counter or a latch and changes it.
-func (a action) changes() bool {
-	return slices.Contains([]action{set, countDown, give, take, giveBack}, a)
+func (a Action) changes() bool {
+	return slices.Contains([]Action{Set, CountDown, Give, Take, GiveBack}, a)
 }
 
 // describe returns an operation on a counter or a latch as text.
-func (o op) describe() string {
-	if o.unknown {
-		return fmt.Sprintf("%s %d, unknown whether it was done (%d)", o.action, o.n, o.hold)
+func (o Op) describe() string {
+	if o.Unknown {
+		return fmt.Sprintf("%s %d, unknown whether it was done (%d)", o.Action, o.N, o.Hold)
 	}
-	return fmt.Sprintf("%s %d was answered %d (%d)", o.action, o.n, o.left, o.hold)
+	return fmt.Sprintf("%s %d was answered %d (%d)", o.Action, o.N, o.Left, o.Hold)
 }
 
 // counter is the model of a counter: what is given and taken adds up. An operation with an unknown
 // outcome may never be done. The model then does it at the very end.
-func (s state) counter(o op) (next state, ok bool) {
-	switch o.action {
-	case set:
+func (s state) counter(o Op) (next state, ok bool) {
+	switch o.Action {
+	case Set:
 		return s.set(o)
-	case give:
+	case Give:
 		s.exists = true
-		s.left += o.n
-	case take:
-		if s.left < o.n {
-			return s, o.unknown
+		s.left += o.N
+	case Take:
+		if s.left < o.N {
+			return s, o.Unknown
 		}
-		s.left -= o.n
-		if o.unknown {
-			s.unknownTakes += fmt.Sprintf("%d ", o.hold)
+		s.left -= o.N
+		if o.Unknown {
+			s.unknownTakes += fmt.Sprintf("%d ", o.Hold)
 			return s, true
 		}
-		return s, o.left == 1
-	case giveBack: // what Leash had taken for a client that was gone
+		return s, o.Left == 1
+	case GiveBack: // what Leash had taken for a client that was gone
 		var taken bool
-		if s.unknownTakes, taken = without(s.unknownTakes, fmt.Sprintf("%d ", o.hold)); taken {
-			s.left += o.n
+		if s.unknownTakes, taken = without(s.unknownTakes, fmt.Sprintf("%d ", o.Hold)); taken {
+			s.left += o.N
 		}
 		return s, true
 	}
-	return s, o.unknown || o.left == s.left
+	return s, o.Unknown || o.Left == s.left
 }
 
 // latch is the model of a latch. Each count down subtracts one. The latch is gone at zero, and no
 // waiter goes on before that.
-func (s state) latch(o op) (next state, ok bool) {
+func (s state) latch(o Op) (next state, ok bool) {
 	switch {
-	case o.action == set:
+	case o.Action == Set:
 		return s.set(o)
-	case o.action == await:
-		return s, s.left == 0 && o.left == 1
-	case o.action == countDown && s.exists:
+	case o.Action == Await:
+		return s, s.left == 0 && o.Left == 1
+	case o.Action == CountDown && s.exists:
 		s.left--
 		s.exists = s.left > 0
 	}
-	return s, o.unknown || o.left == s.left
+	return s, o.Unknown || o.Left == s.left
 }
 
 // set sets the count of a counter or a latch that does not exist yet.
-func (s state) set(o op) (next state, ok bool) {
+func (s state) set(o Op) (next state, ok bool) {
 	fresh := !s.exists
 	if fresh {
-		s.exists, s.left = true, o.n
+		s.exists, s.left = true, o.N
 	}
-	return s, o.unknown || (o.left == 1) == fresh
+	return s, o.Unknown || (o.Left == 1) == fresh
 }
 
 // without removes a word from a list of words. Each word has a space after it. was is false if the
@@ -91,13 +91,19 @@ func without(list, word string) (rest string, was bool) {
 
 // lostCount reports whether Redis may have forgotten an operation on a counter or a latch while it
 // was in use. A counter has no lease. After a failover it goes on with the count of the new master.
-func (h *history) lostCount(ops []porcupine.Operation) bool {
-	first, last := int64(never), int64(0)
+func (h *History) lostCount(ops []porcupine.Operation) bool {
+	first, last := int64(Never), int64(0)
 	for _, o := range ops {
 		first, last = min(first, o.Call), max(last, o.Call)
-		if o.Return != never {
+		if o.Return != Never {
 			last = max(last, o.Return)
 		}
 	}
 	return slices.ContainsFunc(h.forgets, func(f *interval) bool { return f.key == "" && first <= f.to && last >= f.from })
 }
+
+// CounterKinds are the kinds that have no owners: the counters of SEM.TAKE, and latches.
+var CounterKinds = []string{"count", "latch"}
+
+// IsCounter reports whether a name is that of a counter or a latch, or of one of these kinds.
+func IsCounter(key string) bool { return slices.Contains(CounterKinds, KindOf(key)) }

@@ -1,4 +1,4 @@
-package main
+package history
 
 import (
 	"strings"
@@ -8,18 +8,18 @@ import (
 
 // TestCoverage: coverage returns an error for a run in which too little happened.
 func TestCoverage(t *testing.T) {
-	h := newHistory(&faultTimeline{})
+	h := NewHistory(&FaultTimeline{})
 	for i := range 20 {
-		h.add("lock:1", op{action: grant, hold: i}, h.start, h.start)
-		h.add("sem:1", op{action: end, hold: i}, h.start, h.start) // an end is not a grant
+		h.Add("lock:1", Op{Action: Grant, Hold: i}, h.start, h.start)
+		h.Add("sem:1", Op{Action: End, Hold: i}, h.start, h.start) // an end is not a grant
 	}
-	h.add("count:7", op{action: take}, h.start, h.start)
-	opt := options{length: time.Minute, kinds: []string{"lock"}}
-	if err := h.coverage(opt, nil); err != nil {
+	h.Add("count:7", Op{Action: Take}, h.start, h.start)
+	kinds := []string{"lock"}
+	if err := h.Coverage(kinds, time.Minute, nil); err != nil {
 		t.Errorf("20 grants in a minute: %v", err)
 	}
-	opt.kinds = []string{"lock", "sem", "count", "rw"}
-	err := h.coverage(opt, []string{"network: cut"})
+	kinds = []string{"lock", "sem", "count", "rw"}
+	err := h.Coverage(kinds, time.Minute, []string{"network: cut"})
 	if err == nil {
 		t.Fatal("a run with too few uses of three kinds: got no error")
 	}

@@ -1,4 +1,4 @@
-package main
+package history
 
 import (
 	"errors"
@@ -10,26 +10,26 @@ import (
 // useful run uses each kind many times as often.
 const maxMeanInterval = 5 * time.Second
 
-// coverage returns an error when a run proves less than it seems to. That is so when a fault was
+// Coverage returns an error when a run proves less than it seems to. That is so when a fault was
 // tried and never happened, or when clients used some kind of lock too rarely.
-func (h *history) coverage(opt options, missed []string) error {
+func (h *History) Coverage(kinds []string, length time.Duration, missed []string) error {
 	var errs []error
 	for _, name := range missed {
 		errs = append(errs, fmt.Errorf("%q was tried and never happened; --verbose says why", name))
 	}
 	had := make(map[string]int)
 	h.mu.Lock()
-	for key, ops := range h.byKey {
+	for key, ops := range h.ByKey {
 		for _, o := range ops {
-			if in := o.Input.(op); in.action != end && in.action != innerRelease {
-				had[kindOf(key)]++
+			if in := o.Input.(Op); in.Action != End && in.Action != InnerRelease {
+				had[KindOf(key)]++
 			}
 		}
 	}
 	h.mu.Unlock()
-	for _, kind := range opt.kinds {
-		if want := int(opt.length / maxMeanInterval); had[kind] < want {
-			errs = append(errs, fmt.Errorf("clients used the kind %q only %d times: a useful run of %v has at least %d uses", kind, had[kind], opt.length, want))
+	for _, kind := range kinds {
+		if want := int(length / maxMeanInterval); had[kind] < want {
+			errs = append(errs, fmt.Errorf("clients used the kind %q only %d times: a useful run of %v has at least %d uses", kind, had[kind], length, want))
 		}
 	}
 	return errors.Join(errs...)

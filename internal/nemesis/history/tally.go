@@ -1,4 +1,4 @@
-package main
+package history
 
 import (
 	"errors"
@@ -10,17 +10,19 @@ import (
 	"time"
 )
 
-// tally counts the outcomes of the workers' commands. It is safe for concurrent use.
-type tally struct {
+// Tally counts the outcomes of the workers' commands. It is safe for concurrent use.
+type Tally struct {
 	mu    sync.Mutex
 	count map[string]map[string]int // by kind of operation and outcome
 	waits []time.Duration           // the times that clients waited for a grant
-	wrong []violation               // outcomes that no fault explains
+	Wrong []violation               // outcomes that no fault explains
 }
 
-func newTally() *tally { return &tally{count: make(map[string]map[string]int)} }
+// NewTally makes a Tally that has counted nothing.
+func NewTally() *Tally { return &Tally{count: make(map[string]map[string]int)} }
 
-func (t *tally) add(kind, outcome string) {
+// Add counts an outcome of a kind of operation.
+func (t *Tally) Add(kind, outcome string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.count[kind] == nil {
@@ -29,13 +31,14 @@ func (t *tally) add(kind, outcome string) {
 	t.count[kind][outcome]++
 }
 
-func (t *tally) waited(d time.Duration) {
+// Waited notes how long a client waited for a grant.
+func (t *Tally) Waited(d time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.waits = append(t.waits, d)
 }
 
-// violation is an outcome that no fault explains.
+// Violation is an outcome that no fault explains.
 type violation struct {
 	at   time.Time
 	key  string // "" for none
@@ -43,26 +46,26 @@ type violation struct {
 	text string
 }
 
-// violation records an outcome that no fault explains. key and hold are empty if it is about none.
-func (t *tally) violation(key string, hold int, format string, args ...any) {
+// Violation records an outcome that no fault explains. key and hold are empty if it is about none.
+func (t *Tally) Violation(key string, hold int, format string, args ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.wrong = append(t.wrong, violation{time.Now(), key, hold, fmt.Sprintf(format, args...)})
+	t.Wrong = append(t.Wrong, violation{time.Now(), key, hold, fmt.Sprintf(format, args...)})
 }
 
-// errored counts an error reply. It records a violation if no fault explains the reply.
-func (t *tally) errored(kind, reply string) {
+// Errored counts an error reply. It records a violation if no fault explains the reply.
+func (t *Tally) Errored(kind, reply string) {
 	word, _, _ := strings.Cut(strings.TrimPrefix(reply, "-"), " ")
-	t.add(kind, word)
+	t.Add(kind, word)
 	if word == "ERR" && !strings.Contains(reply, "shutting down") || word == "WRONGTYPE" || word == "CROSSSLOT" || word == "LOCKKIND" {
-		t.violation("", 0, "%s was answered %s", kind, reply)
+		t.Violation("", 0, "%s was answered %s", kind, reply)
 	}
 }
 
-// verdict returns an error if there are violations. It shows the events around the first ones.
-func (t *tally) verdict(h *history) error {
+// Verdict returns an error if there are violations. It shows the events around the first ones.
+func (t *Tally) Verdict(h *History) error {
 	t.mu.Lock()
-	wrong := slices.Clone(t.wrong)
+	wrong := slices.Clone(t.Wrong)
 	t.mu.Unlock()
 	if len(wrong) == 0 {
 		return nil
@@ -70,7 +73,7 @@ func (t *tally) verdict(h *history) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d wrong answers:", len(wrong))
 	for i, c := range wrong[:min(20, len(wrong))] {
-		at := h.at(c.at)
+		at := h.At(c.at)
 		fmt.Fprintf(&b, "\n  at %v: %s", time.Duration(at), c.text)
 		if i < maxReports {
 			others := h.granted(c.key, at-int64(reportAfter), at+int64(reportAfter))
@@ -82,7 +85,7 @@ func (t *tally) verdict(h *history) error {
 
 // String returns the counts, with a line for each kind, and the times that clients waited for a
 // grant.
-func (t *tally) String() string {
+func (t *Tally) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var b strings.Builder
@@ -95,9 +98,10 @@ func (t *tally) String() string {
 	}
 	if n := len(t.waits); n > 0 {
 		slices.Sort(t.waits)
-		fmt.Fprintf(&b, "  %d waited for a grant: half of them %v, 99 of 100 %v, the longest %v\n", n, round(t.waits[n/2]), round(t.waits[n*99/100]), round(t.waits[n-1]))
+		fmt.Fprintf(&b, "  %d waited for a grant: half of them %v, 99 of 100 %v, the longest %v\n", n, Round(t.waits[n/2]), Round(t.waits[n*99/100]), Round(t.waits[n-1]))
 	}
 	return strings.ReplaceAll(b.String(), ",\n", "\n")
 }
 
-func round(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
+// Round is a duration as it is printed.
+func Round(d time.Duration) time.Duration { return d.Round(time.Millisecond) }

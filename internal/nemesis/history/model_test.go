@@ -1,4 +1,4 @@
-package main
+package history
 
 import (
 	"io"
@@ -13,40 +13,40 @@ import (
 // testHistory is a history that a test makes. Its times are in ms.
 type testHistory []porcupine.Operation
 
-func at(o op, call, ret int64) porcupine.Operation {
-	if ret != never {
+func at(o Op, call, ret int64) porcupine.Operation {
+	if ret != Never {
 		ret *= int64(time.Millisecond)
 	}
-	return porcupine.Operation{ClientId: o.hold, Input: o, Call: call * int64(time.Millisecond), Return: ret}
+	return porcupine.Operation{ClientId: o.Hold, Input: o, Call: call * int64(time.Millisecond), Return: ret}
 }
 
 func granted(mode string, hold int, token, call, ret int64) porcupine.Operation {
-	return at(op{action: grant, mode: mode, hold: hold, token: token}, call, ret)
+	return at(Op{Action: Grant, Mode: mode, Hold: hold, Token: token}, call, ret)
 }
 
 func ended(mode string, hold int, call, ret int64) porcupine.Operation {
-	return at(op{action: end, mode: mode, hold: hold}, call, ret)
+	return at(Op{Action: End, Mode: mode, Hold: hold}, call, ret)
 }
 
-func counted(a action, hold int, call, ret int64) porcupine.Operation {
-	return at(op{action: a, mode: "plain", hold: hold, counted: a == end}, call, ret)
+func counted(a Action, hold int, call, ret int64) porcupine.Operation {
+	return at(Op{Action: a, Mode: "plain", Hold: hold, Counted: a == End}, call, ret)
 }
 
 func owned(o porcupine.Operation, owner string) porcupine.Operation {
-	in := o.Input.(op)
-	in.owner = owner
+	in := o.Input.(Op)
+	in.Owner = owner
 	o.Input = in
 	return o
 }
 
 // asked returns a request about a counter or a latch, with its reply.
-func asked(a action, n, left, call, ret int64) porcupine.Operation {
-	return at(op{action: a, n: n, left: left}, call, ret)
+func asked(a Action, n, left, call, ret int64) porcupine.Operation {
+	return at(Op{Action: a, N: n, Left: left}, call, ret)
 }
 
 // unknown returns a request about a counter or a latch with an unknown outcome.
-func unknown(a action, number int, n, call int64) porcupine.Operation {
-	return at(op{action: a, hold: number, n: n, unknown: true}, call, never)
+func unknown(a Action, number int, n, call int64) porcupine.Operation {
+	return at(Op{Action: a, Hold: number, N: n, Unknown: true}, call, Never)
 }
 
 // TestModels: a model allows what its kind of lock allows. It refuses what a broken script may do.
@@ -58,63 +58,63 @@ func TestModels(t *testing.T) {
 		scene  testHistory
 	}{
 		{mutex, "one after the other", true, testHistory{
-			granted("plain", 1, 10, 0, 1), ended("plain", 1, 5, 6), granted("plain", 2, 11, 3, 8), ended("plain", 2, 9, never),
+			granted("plain", 1, 10, 0, 1), ended("plain", 1, 5, 6), granted("plain", 2, 11, 3, 8), ended("plain", 2, 9, Never),
 		}},
 		{mutex, "granted after a release with an unknown outcome", true, testHistory{
-			granted("plain", 1, 10, 0, 1), ended("plain", 1, 5, never), granted("plain", 2, 11, 5, 50),
+			granted("plain", 1, 10, 0, 1), ended("plain", 1, 5, Never), granted("plain", 2, 11, 5, 50),
 		}},
 		{mutex, "a release without a check of the owner ends another's hold, and a third is granted", false, testHistory{
-			granted("plain", 1, 10, 0, 1), ended("plain", 1, 2, never), granted("plain", 2, 11, 3, 4), granted("plain", 3, 12, 6, 7), ended("plain", 2, 9, 10),
+			granted("plain", 1, 10, 0, 1), ended("plain", 1, 2, Never), granted("plain", 2, 11, 3, 4), granted("plain", 3, 12, 6, 7), ended("plain", 2, 9, 10),
 		}},
 		{mutex, "granted while another client believes in its hold", false, testHistory{
-			granted("plain", 1, 10, 0, 1), granted("plain", 2, 11, 2, 3), ended("plain", 1, 5, 6), ended("plain", 2, 9, never),
+			granted("plain", 1, 10, 0, 1), granted("plain", 2, 11, 2, 3), ended("plain", 1, 5, 6), ended("plain", 2, 9, Never),
 		}},
 		{fence, "tokens rise", true, testHistory{granted("plain", 1, 10, 0, 1), granted("plain", 2, 11, 0, 5), granted("plain", 3, 12, 2, 6)}},
 		{fence, "a token that does not rise", false, testHistory{granted("plain", 1, 10, 0, 1), granted("plain", 2, 10, 4, 5)}},
 		{fence, "a token that falls", false, testHistory{granted("plain", 1, 11, 0, 1), granted("plain", 2, 10, 4, 5)}},
 		{fence, "two waiters at a time", true, testHistory{granted("plain", 1, 11, 0, 9), granted("plain", 2, 10, 1, 8)}},
 		{reentrant, "as many releases as acquires", true, testHistory{
-			granted("plain", 1, 10, 0, 1), counted(reacquire, 1, 2, 3), counted(innerRelease, 1, 4, 5), counted(end, 1, 6, 7), granted("plain", 2, 11, 7, 8),
+			granted("plain", 1, 10, 0, 1), counted(Reacquire, 1, 2, 3), counted(InnerRelease, 1, 4, 5), counted(End, 1, 6, 7), granted("plain", 2, 11, 7, 8),
 		}},
 		{reentrant, "the hold ends with one release too few", false, testHistory{
-			granted("plain", 1, 10, 0, 1), counted(reacquire, 1, 2, 3), counted(end, 1, 6, 7),
+			granted("plain", 1, 10, 0, 1), counted(Reacquire, 1, 2, 3), counted(End, 1, 6, 7),
 		}},
 		{reentrant, "an acquire that was not counted", false, testHistory{
-			granted("plain", 1, 10, 0, 1), counted(innerRelease, 1, 4, 5), counted(end, 1, 6, 7),
+			granted("plain", 1, 10, 0, 1), counted(InnerRelease, 1, 4, 5), counted(End, 1, 6, 7),
 		}},
 		{reentrant, "acquired again after its end", false, testHistory{
-			granted("plain", 1, 10, 0, 1), counted(end, 1, 2, 3), counted(reacquire, 1, 4, 5),
+			granted("plain", 1, 10, 0, 1), counted(End, 1, 2, 3), counted(Reacquire, 1, 4, 5),
 		}},
 		{counting, "what is given can be taken", true, testHistory{
-			asked(set, 2, 1, 0, 1), asked(take, 2, 1, 2, 3), asked(give, 1, 1, 4, 8), asked(take, 1, 1, 4, 6), asked(read, 0, 0, 9, 10),
+			asked(Set, 2, 1, 0, 1), asked(Take, 2, 1, 2, 3), asked(Give, 1, 1, 4, 8), asked(Take, 1, 1, 4, 6), asked(Read, 0, 0, 9, 10),
 		}},
-		{counting, "set again", true, testHistory{asked(set, 2, 1, 0, 1), asked(set, 5, 0, 2, 3), asked(read, 0, 2, 4, 5)}},
-		{counting, "set again, with an effect", false, testHistory{asked(set, 2, 1, 0, 1), asked(set, 5, 0, 2, 3), asked(read, 0, 5, 4, 5)}},
-		{counting, "more taken than there is", false, testHistory{asked(set, 1, 1, 0, 1), asked(take, 1, 1, 2, 3), asked(take, 1, 1, 2, 3)}},
-		{counting, "given twice", false, testHistory{asked(set, 1, 1, 0, 1), asked(give, 1, 3, 2, 3)}},
+		{counting, "set again", true, testHistory{asked(Set, 2, 1, 0, 1), asked(Set, 5, 0, 2, 3), asked(Read, 0, 2, 4, 5)}},
+		{counting, "set again, with an effect", false, testHistory{asked(Set, 2, 1, 0, 1), asked(Set, 5, 0, 2, 3), asked(Read, 0, 5, 4, 5)}},
+		{counting, "more taken than there is", false, testHistory{asked(Set, 1, 1, 0, 1), asked(Take, 1, 1, 2, 3), asked(Take, 1, 1, 2, 3)}},
+		{counting, "given twice", false, testHistory{asked(Set, 1, 1, 0, 1), asked(Give, 1, 3, 2, 3)}},
 		{counting, "outcome unknown, not done", true, testHistory{
-			asked(set, 1, 1, 0, 1), unknown(give, 7, 1, 2), unknown(take, 8, 1, 2), asked(read, 0, 1, 4, 5),
+			asked(Set, 1, 1, 0, 1), unknown(Give, 7, 1, 2), unknown(Take, 8, 1, 2), asked(Read, 0, 1, 4, 5),
 		}},
 		{counting, "outcome unknown, done late", true, testHistory{
-			asked(set, 1, 1, 0, 1), unknown(give, 7, 1, 2), asked(read, 0, 1, 4, 5), asked(read, 0, 2, 6, 7),
+			asked(Set, 1, 1, 0, 1), unknown(Give, 7, 1, 2), asked(Read, 0, 1, 4, 5), asked(Read, 0, 2, 6, 7),
 		}},
-		{counting, "outcome unknown, done twice", false, testHistory{asked(set, 1, 1, 0, 1), unknown(give, 7, 1, 2), asked(read, 0, 3, 4, 5)}},
+		{counting, "outcome unknown, done twice", false, testHistory{asked(Set, 1, 1, 0, 1), unknown(Give, 7, 1, 2), asked(Read, 0, 3, 4, 5)}},
 		{counting, "taken for a client that was gone, and given back", true, testHistory{
-			asked(set, 1, 1, 0, 1), unknown(take, 7, 1, 2), unknown(giveBack, 7, 1, 2), asked(read, 0, 0, 4, 5), asked(read, 0, 1, 6, 7),
+			asked(Set, 1, 1, 0, 1), unknown(Take, 7, 1, 2), unknown(GiveBack, 7, 1, 2), asked(Read, 0, 0, 4, 5), asked(Read, 0, 1, 6, 7),
 		}},
 		{counting, "given back without being taken", false, testHistory{
-			asked(set, 1, 1, 0, 1), unknown(take, 7, 1, 2), unknown(giveBack, 7, 1, 2), asked(read, 0, 2, 4, 5),
+			asked(Set, 1, 1, 0, 1), unknown(Take, 7, 1, 2), unknown(GiveBack, 7, 1, 2), asked(Read, 0, 2, 4, 5),
 		}},
 		{latching, "counted down, and set again", true, testHistory{
-			asked(set, 2, 1, 0, 1), asked(countDown, 0, 1, 2, 3), asked(await, 0, 1, 2, 6), asked(countDown, 0, 0, 4, 5), asked(set, 3, 1, 7, 8), asked(read, 0, 3, 9, 10),
+			asked(Set, 2, 1, 0, 1), asked(CountDown, 0, 1, 2, 3), asked(Await, 0, 1, 2, 6), asked(CountDown, 0, 0, 4, 5), asked(Set, 3, 1, 7, 8), asked(Read, 0, 3, 9, 10),
 		}},
-		{latching, "not below zero", true, testHistory{asked(set, 1, 1, 0, 1), asked(countDown, 0, 0, 2, 3), asked(countDown, 0, 0, 4, 5), asked(set, 1, 1, 6, 7)}},
+		{latching, "not below zero", true, testHistory{asked(Set, 1, 1, 0, 1), asked(CountDown, 0, 0, 2, 3), asked(CountDown, 0, 0, 4, 5), asked(Set, 1, 1, 6, 7)}},
 		{latching, "a waiter goes on before zero", false, testHistory{
-			asked(set, 2, 1, 0, 1), asked(countDown, 0, 1, 2, 3), asked(await, 0, 1, 2, 4), asked(countDown, 0, 0, 5, 6),
+			asked(Set, 2, 1, 0, 1), asked(CountDown, 0, 1, 2, 3), asked(Await, 0, 1, 2, 4), asked(CountDown, 0, 0, 5, 6),
 		}},
-		{latching, "one count down counts twice", false, testHistory{asked(set, 2, 1, 0, 1), asked(countDown, 0, 0, 2, 3)}},
-		{latching, "two counts down with the same reply", false, testHistory{asked(set, 3, 1, 0, 1), asked(countDown, 0, 2, 2, 5), asked(countDown, 0, 2, 2, 5)}},
-		{latching, "set while there is a count", false, testHistory{asked(set, 3, 1, 0, 1), asked(set, 2, 1, 2, 3)}},
+		{latching, "one count down counts twice", false, testHistory{asked(Set, 2, 1, 0, 1), asked(CountDown, 0, 0, 2, 3)}},
+		{latching, "two counts down with the same reply", false, testHistory{asked(Set, 3, 1, 0, 1), asked(CountDown, 0, 2, 2, 5), asked(CountDown, 0, 2, 2, 5)}},
+		{latching, "set while there is a count", false, testHistory{asked(Set, 3, 1, 0, 1), asked(Set, 2, 1, 2, 3)}},
 		{readWrite, "readers together", true, testHistory{
 			granted("read", 1, 10, 0, 1), granted("read", 2, 11, 0, 2), ended("read", 1, 5, 6), ended("read", 2, 5, 6), granted("write", 3, 12, 6, 8),
 		}},
@@ -148,8 +148,8 @@ func TestModels(t *testing.T) {
 // for holds of the time when Redis forgot, and only until the client must have been told.
 func TestForgottenHoldsAreExcepted(t *testing.T) {
 	ms := int64(time.Millisecond)
-	conflict := testHistory{granted("plain", 1, 10, 0, 1), granted("plain", 2, 11, 5, 6), ended("plain", 1, 8, never), ended("plain", 2, 9, never)}
-	late := testHistory{granted("plain", 1, 10, 0, 1), granted("plain", 2, 11, 5, 6), ended("plain", 1, 60_000, never), ended("plain", 2, 60_001, never)}
+	conflict := testHistory{granted("plain", 1, 10, 0, 1), granted("plain", 2, 11, 5, 6), ended("plain", 1, 8, Never), ended("plain", 2, 9, Never)}
+	late := testHistory{granted("plain", 1, 10, 0, 1), granted("plain", 2, 11, 5, 6), ended("plain", 1, 60_000, Never), ended("plain", 2, 60_001, Never)}
 	flush, other := &interval{from: 2 * ms, to: 3 * ms}, &interval{key: "other", from: 2 * ms, to: 3 * ms}
 	failover := &interval{from: 2 * ms, to: 3 * ms, failover: true}
 	for _, row := range []struct {
@@ -169,9 +169,9 @@ func TestForgottenHoldsAreExcepted(t *testing.T) {
 		{"flushed, with replicas", flush, true, conflict, true},
 		{"believed in for too long", flush, false, late, false},
 	} {
-		h := newHistory(&faultTimeline{})
+		h := NewHistory(&FaultTimeline{})
 		h.forgets = []*interval{row.forget}
-		h.redisHolds["k 10"] = &redisHold{hold: 1, key: "k", token: "10", base: time.Second, replicas: row.replicas}
+		h.redisHolds["k 10"] = &RedisHold{Hold: 1, Key: "k", Token: "10", Base: time.Second, Replicas: row.replicas}
 		ops, _ := h.withExceptions("k", row.scene)
 		if got := mutex.check(ops, checkTimeout) == porcupine.Ok; got != row.legal {
 			t.Errorf("%s: got %v, want %v", row.name, got, row.legal)
@@ -182,12 +182,12 @@ func TestForgottenHoldsAreExcepted(t *testing.T) {
 // TestConflictNamesFirstWrongOperation: conflict names the first operation that does not fit the
 // model.
 func TestConflictNamesFirstWrongOperation(t *testing.T) {
-	h := newHistory(&faultTimeline{})
-	h.byKey["lock:1"] = testHistory{
+	h := NewHistory(&FaultTimeline{})
+	h.ByKey["lock:1"] = testHistory{
 		granted("plain", 1, 10, 0, 1), ended("plain", 1, 2, 3), granted("plain", 2, 11, 4, 5), granted("plain", 3, 12, 6, 7), ended("plain", 2, 8, 9),
 		ended("plain", 3, 20, 21), granted("plain", 4, 13, 30, 31),
 	}
-	if err := h.check(io.Discard, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "lock:1 is no mutex:\n  until 7ms, with") {
+	if err := h.Check(io.Discard, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "lock:1 is no mutex:\n  until 7ms, with") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package history
 
 import (
 	"cmp"
@@ -25,32 +25,32 @@ type event struct {
 // maxHoldEvents is how many events of one hold are kept at most.
 const maxHoldEvents = 40
 
-// noteHold notes what happened to a hold. If there are too many events, it keeps the first one and
+// NoteHold notes what happened to a hold. If there are too many events, it keeps the first one and
 // the latest ones.
-func (h *history) noteHold(hold int, text string) {
+func (h *History) NoteHold(hold int, text string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	events := append(h.holdEvents[hold], event{h.at(time.Now()), fmt.Sprintf("hold %d: %s", hold, text)})
+	events := append(h.holdEvents[hold], event{h.At(time.Now()), fmt.Sprintf("hold %d: %s", hold, text)})
 	if len(events) > maxHoldEvents {
 		events = append(events[:1], events[len(events)-maxHoldEvents/2:]...)
 	}
 	h.holdEvents[hold] = events
 }
 
-// noteLock notes what happened to a lock, whichever client held it.
-func (h *history) noteLock(key string, at time.Time, format string, args ...any) {
+// NoteLock notes what happened to a lock, whichever client held it.
+func (h *History) NoteLock(key string, at time.Time, format string, args ...any) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.lockEvents[key] = append(h.lockEvents[key], event{h.at(at), fmt.Sprintf(format, args...)})
+	h.lockEvents[key] = append(h.lockEvents[key], event{h.At(at), fmt.Sprintf(format, args...)})
 }
 
 // eventsOf returns what happened to a lock between two times, in the order of time. It includes
 // what Redis had of the lock, what was broken, and what the Leashes logged. It also includes all
 // events of the given holds, from their beginning on. h.mu must not be held.
-func (h *history) eventsOf(key string, holds []int, from, to int64) string {
+func (h *History) eventsOf(key string, holds []int, from, to int64) string {
 	keys := []string{key}
-	if key == quorumKey {
-		keys = append(keys, quorumKeys...)
+	if key == QuorumKey {
+		keys = append(keys, QuorumKeys...)
 	}
 	h.mu.Lock()
 	var events []event
@@ -66,9 +66,9 @@ func (h *history) eventsOf(key string, holds []int, from, to int64) string {
 		events = append(events, h.holdEvents[hold]...)
 	}
 	h.mu.Unlock()
-	events = append(events, h.faults.events(h.start, from, to)...)
+	events = append(events, h.Faults.events(h.start, from, to)...)
 	for i, file := range h.logs {
-		events = append(events, h.logged(leashName(i), file, keys, from, to)...)
+		events = append(events, h.logged(LeashName(i), file, keys, from, to)...)
 	}
 	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
 	var b strings.Builder
@@ -79,25 +79,25 @@ func (h *history) eventsOf(key string, holds []int, from, to int64) string {
 }
 
 // granted returns the holds of a lock whose grants were received between two times.
-func (h *history) granted(key string, from, to int64) (holds []int) {
+func (h *History) granted(key string, from, to int64) (holds []int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, o := range h.byKey[key] {
-		if in := o.Input.(op); in.action == grant && from <= o.Return && o.Return <= to {
-			holds = append(holds, in.hold)
+	for _, o := range h.ByKey[key] {
+		if in := o.Input.(Op); in.Action == Grant && from <= o.Return && o.Return <= to {
+			holds = append(holds, in.Hold)
 		}
 	}
 	return holds
 }
 
 // events returns what was broken between two times. It says when each fault began and ended.
-func (w *faultTimeline) events(start time.Time, from, to int64) (events []event) {
+func (w *FaultTimeline) events(start time.Time, from, to int64) (events []event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, s := range w.periods {
-		began, ended := int64(s.from.Sub(start)), int64(never)
-		if !s.to.IsZero() {
-			ended = int64(s.to.Sub(start))
+	for _, s := range w.Periods {
+		began, ended := int64(s.From.Sub(start)), int64(Never)
+		if !s.To.IsZero() {
+			ended = int64(s.To.Sub(start))
 		}
 		if began > to || ended < from {
 			continue
@@ -113,7 +113,7 @@ func (w *faultTimeline) events(start time.Time, from, to int64) (events []event)
 
 // logged returns what a Leash logged between two times. It leaves out lines about locks that are
 // not in keys.
-func (h *history) logged(name, file string, keys []string, from, to int64) (events []event) {
+func (h *History) logged(name, file string, keys []string, from, to int64) (events []event) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return []event{{from, fmt.Sprintf("%s has no log: %v", name, err)}}
@@ -125,12 +125,12 @@ func (h *history) logged(name, file string, keys []string, from, to int64) (even
 		if err != nil || strings.Contains(rest, " key=") && !slices.ContainsFunc(keys, of) {
 			continue
 		}
-		if at := h.at(t); from <= at && at <= to {
+		if at := h.At(t); from <= at && at <= to {
 			events = append(events, event{at, name + " logs: " + rest})
 		}
 	}
 	return events
 }
 
-// leashName returns the name in reports of the Leash with an index.
-func leashName(i int) string { return fmt.Sprintf("leash %d", i+1) }
+// LeashName returns the name in reports of the Leash with an index.
+func LeashName(i int) string { return fmt.Sprintf("leash %d", i+1) }

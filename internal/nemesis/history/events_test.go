@@ -1,4 +1,4 @@
-package main
+package history
 
 import (
 	"io"
@@ -16,8 +16,8 @@ import (
 // leaves out what happened long before or after it, and what happened to other locks.
 func TestEventsOf(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
-	timeline := &faultTimeline{}
-	h := newHistory(timeline, log)
+	timeline := &FaultTimeline{}
+	h := NewHistory(timeline, log)
 	at := func(ms int) time.Time { return h.start.Add(time.Duration(ms) * time.Millisecond) }
 	stamp := func(ms int) string { return "time=" + at(ms).UTC().Format("2006-01-02T15:04:05.000Z") }
 	err := os.WriteFile(log, []byte(stamp(10_400)+" level=WARN msg=\"lock lost\" key=k db=0 reason=broken\n"+
@@ -25,17 +25,17 @@ func TestEventsOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	timeline.periods = []*faultPeriod{
-		{name: "over long ago", from: at(1000), to: at(2000)},
-		{name: "network cut", places: []string{"leash 1"}, from: at(3000), to: at(10_600)},
-		{name: "much later", from: at(20_000)},
+	timeline.Periods = []*FaultPeriod{
+		{name: "over long ago", From: at(1000), To: at(2000)},
+		{name: "network cut", places: []string{"leash 1"}, From: at(3000), To: at(10_600)},
+		{name: "much later", From: at(20_000)},
 	}
-	h.noteLock("k", at(10_300), "LOCK.BREAK")
-	h.noteLock("other", at(10_300), "another's")
-	h.holdEvents[1] = []event{{h.at(at(500)), "granted long ago"}, {h.at(at(10_500)), "ended"}}
-	h.byKey["k"] = []porcupine.Operation{granted("plain", 1, 10, 500, 501), granted("plain", 2, 11, 10_450, 10_450), ended("plain", 1, 10_500, never)}
+	h.NoteLock("k", at(10_300), "LOCK.BREAK")
+	h.NoteLock("other", at(10_300), "another's")
+	h.holdEvents[1] = []event{{h.At(at(500)), "granted long ago"}, {h.At(at(10_500)), "ended"}}
+	h.ByKey["k"] = []porcupine.Operation{granted("plain", 1, 10, 500, 501), granted("plain", 2, 11, 10_450, 10_450), ended("plain", 1, 10_500, Never)}
 
-	err = h.check(io.Discard, slog.New(slog.DiscardHandler))
+	err = h.Check(io.Discard, slog.New(slog.DiscardHandler))
 	if err == nil {
 		t.Fatal("two holds at once: got no error")
 	}

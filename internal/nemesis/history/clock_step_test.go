@@ -1,4 +1,4 @@
-package main
+package history
 
 import (
 	"testing"
@@ -37,10 +37,10 @@ func TestClockStepsAreExcepted(t *testing.T) {
 		{"of a lease", true, []*clockStep{forth(100, 40*time.Millisecond)}, 960},
 		{"long ago", false, []*clockStep{forth(-5000, time.Hour)}, 1000},
 	} {
-		h := newHistory(&faultTimeline{})
+		h := NewHistory(&FaultTimeline{})
 		h.steps = row.jumps
-		h.redisHolds["k 10"] = &redisHold{hold: 1, key: "k", token: "10", base: time.Second, lease: row.lease}
-		ops, n := h.withExceptions("k", testHistory{granted("plain", 1, 10, 0, 1), ended("plain", 1, 1000, never)})
+		h.redisHolds["k 10"] = &RedisHold{Hold: 1, Key: "k", Token: "10", Base: time.Second, Lease: row.lease}
+		ops, n := h.withExceptions("k", testHistory{granted("plain", 1, 10, 0, 1), ended("plain", 1, 1000, Never)})
 		if got := ops[1].Call; got != row.want*ms || (n.stepped == 1) != (row.want < 1000) || n.forgotten != 0 {
 			t.Errorf("%s: it ended after %v, %+v; want %d ms", row.name, time.Duration(got), n, row.want)
 		}
@@ -51,11 +51,11 @@ func TestClockStepsAreExcepted(t *testing.T) {
 // hold for longer than a TTL after the step.
 func TestClockStepIsExceptedForLimitedTime(t *testing.T) {
 	ms := int64(time.Millisecond)
-	h := newHistory(&faultTimeline{})
+	h := NewHistory(&FaultTimeline{})
 	h.steps = []*clockStep{{keys: []string{"k"}, by: time.Hour, from: 100 * ms, to: 101 * ms}}
-	h.redisHolds["k 10"] = &redisHold{hold: 1, key: "k", token: "10", base: time.Second}
+	h.redisHolds["k 10"] = &RedisHold{Hold: 1, Key: "k", Token: "10", Base: time.Second}
 	for until, want := range map[int64]int64{2100: 100, 2200: 2200} {
-		ops, _ := h.withExceptions("k", testHistory{granted("plain", 1, 10, 0, 1), ended("plain", 1, until, never)})
+		ops, _ := h.withExceptions("k", testHistory{granted("plain", 1, 10, 0, 1), ended("plain", 1, until, Never)})
 		if got := ops[1].Call; got != want*ms {
 			t.Errorf("believed in until %d ms: it ended after %v, want %d ms", until, time.Duration(got), want)
 		}
@@ -80,12 +80,12 @@ func TestClockStepsBackLengthenLeases(t *testing.T) {
 		{[]time.Duration{time.Minute, -time.Minute}, 2, time.Minute},
 		{[]time.Duration{-time.Minute, 90 * time.Second, -30 * time.Second}, 0, 30 * time.Second},
 	} {
-		h := newHistory(&faultTimeline{})
+		h := NewHistory(&FaultTimeline{})
 		at := func(s int) time.Time { return h.start.Add(time.Duration(s) * time.Second) }
 		for i, by := range row.jumps {
-			h.steps = append(h.steps, &clockStep{keys: []string{"k"}, by: by, from: h.at(at(i + 1)), to: h.at(at(i + 1))})
+			h.steps = append(h.steps, &clockStep{keys: []string{"k"}, by: by, from: h.At(at(i + 1)), to: h.At(at(i + 1))})
 		}
-		if got := h.lengthened("k", at(row.sent), at(9)); got != row.want {
+		if got := h.Lengthened("k", at(row.sent), at(9)); got != row.want {
 			t.Errorf("%v, granted at %d s: got %v, want %v", row.jumps, row.sent, got, row.want)
 		}
 	}

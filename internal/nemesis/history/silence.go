@@ -1,4 +1,4 @@
-package main
+package history
 
 import (
 	"errors"
@@ -9,35 +9,35 @@ import (
 	"time"
 )
 
-// masterPeriod says that a lock was seen at a master from a time on.
-type masterPeriod struct {
-	node string
-	from time.Time
+// MasterPeriod says that a lock was seen at a master from a time on.
+type MasterPeriod struct {
+	Node string
+	From time.Time
 }
 
 // masterAt returns the master of a lock at a time. It returns false if the lock had not been there
 // for as long as since.
-func masterAt(masters []masterPeriod, at time.Time, since time.Duration) (node string, ok bool) {
+func masterAt(masters []MasterPeriod, at time.Time, since time.Duration) (node string, ok bool) {
 	i := len(masters) - 1
-	for ; i >= 0 && masters[i].from.After(at); i-- {
+	for ; i >= 0 && masters[i].From.After(at); i-- {
 	}
-	if i < 0 || masters[i].from.After(at.Add(-since)) {
+	if i < 0 || masters[i].From.After(at.Add(-since)) {
 		return "", false
 	}
-	return masters[i].node, true
+	return masters[i].Node, true
 }
 
 // mayExplain reports whether a fault between from and to may explain that a Leash got no reply from
 // a node. Such a fault is one of the node, of the way to it, of this Leash, of everything, or of an
 // unknown place. A fault of another node explains nothing.
-func (w *faultTimeline) mayExplain(from, to time.Time, node, leash string) bool {
+func (w *FaultTimeline) mayExplain(from, to time.Time, node, leash string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, s := range w.periods {
-		if s.from.After(to) || !s.to.IsZero() && s.to.Add(recoveryTime).Before(from) {
+	for _, s := range w.Periods {
+		if s.From.After(to) || !s.To.IsZero() && s.To.Add(recoveryTime).Before(from) {
 			continue
 		}
-		otherPlace := !s.upstream // a fault of clients or of another Leash
+		otherPlace := !s.Upstream // a fault of clients or of another Leash
 		for _, where := range s.places {
 			switch {
 			case where == node, where == leash && strings.HasPrefix(s.name, "leash"), strings.HasPrefix(where, "the slot of"):
@@ -52,10 +52,10 @@ func (w *faultTimeline) mayExplain(from, to time.Time, node, leash string) bool 
 	return false
 }
 
-// checkSilentLosses returns an error if a Leash lost a lock because its master did not answer,
+// CheckSilentLosses returns an error if a Leash lost a lock because its master did not answer,
 // although that master had no fault. This happens if one silent master delays the renewals at
 // others. It harms only the holder, and Leash tells the holder.
-func (h *history) checkSilentLosses(masters map[string][]masterPeriod) error {
+func (h *History) CheckSilentLosses(masters map[string][]MasterPeriod) error {
 	var wrong []string
 	for i, file := range h.logs {
 		text, err := os.ReadFile(file)
@@ -67,13 +67,13 @@ func (h *history) checkSilentLosses(masters map[string][]masterPeriod) error {
 			if !ok {
 				continue
 			}
-			node, ok := masterAt(masters[key], at, longestTTL+recoveryTime)
-			if !ok || h.faults.mayExplain(at.Add(-longestTTL), at, node, leashName(i)) {
+			node, ok := masterAt(masters[key], at, LongestTTL+recoveryTime)
+			if !ok || h.Faults.mayExplain(at.Add(-LongestTTL), at, node, LeashName(i)) {
 				continue
 			}
-			text := fmt.Sprintf("%s at %v lost %s because %s did not answer, although nothing was broken there", leashName(i), h.when(at), key, node)
+			text := fmt.Sprintf("%s at %v lost %s because %s did not answer, although nothing was broken there", LeashName(i), h.When(at), key, node)
 			if len(wrong) < maxReports {
-				text += "\n    in the order of time\n" + h.eventsOf(key, nil, h.at(at.Add(-reportBefore)), h.at(at.Add(reportAfter)))
+				text += "\n    in the order of time\n" + h.eventsOf(key, nil, h.At(at.Add(-reportBefore)), h.At(at.Add(reportAfter)))
 			}
 			wrong = append(wrong, text)
 		}

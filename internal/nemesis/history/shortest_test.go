@@ -1,4 +1,4 @@
-package main
+package history
 
 import (
 	"math/rand/v2"
@@ -44,24 +44,24 @@ func randomHistory(rnd *rand.Rand, modes []string, holds int) (s testHistory) {
 	length := 8 + rnd.Int64N(40)
 	within := func(from, to int64) int64 { return from + rnd.Int64N(max(1, to-from+1)) }
 	for hold := range holds {
-		mode, owner := pick(rnd, modes), pick(rnd, []string{"", "me", "you"})
+		mode, owner := modes[rnd.IntN(len(modes))], [...]string{"", "me", "you"}[rnd.IntN(3)]
 		sent := within(0, length)
 		got := within(sent, sent+length/3)
-		add := func(a action, call, ret int64) {
-			s = append(s, owned(at(op{action: a, mode: mode, hold: hold + 1, counted: rnd.IntN(2) == 0}, call, ret), owner))
+		add := func(a Action, call, ret int64) {
+			s = append(s, owned(at(Op{Action: a, Mode: mode, Hold: hold + 1, Counted: rnd.IntN(2) == 0}, call, ret), owner))
 		}
-		add(grant, sent, got)
+		add(Grant, sent, got)
 		over := got
 		for range rnd.IntN(3) {
 			over += within(0, 3)
-			add(pick(rnd, []action{reacquire, innerRelease}), over, over+within(0, 2))
+			add([...]Action{Reacquire, InnerRelease}[rnd.IntN(2)], over, over+within(0, 2))
 		}
 		switch over = within(over, over+length/3); rnd.IntN(8) {
 		case 0: // it is never released
 		case 1, 2, 3:
-			add(end, within(sent, over), never)
+			add(End, within(sent, over), Never)
 		default:
-			add(end, over, within(over, over+4))
+			add(End, over, within(over, over+4))
 		}
 	}
 	return s
@@ -83,10 +83,10 @@ func TestManyReadersAreChecked(t *testing.T) {
 		from := w * 1000
 		for r := range int64(readers) {
 			hold := int(w*(readers+1) + r + 1)
-			s = append(s, granted("read", hold, 0, from, from+100+r), ended("read", hold, from+200+r, never))
+			s = append(s, granted("read", hold, 0, from, from+100+r), ended("read", hold, from+200+r, Never))
 		}
 		hold := int((w + 1) * (readers + 1))
-		s = append(s, granted("write", hold, 0, from+100, from+500), ended("write", hold, from+900, never))
+		s = append(s, granted("write", hold, 0, from+100, from+500), ended("write", hold, from+900, Never))
 	}
 	if got := readWrite.check(s, checkTimeout); got != porcupine.Ok {
 		t.Errorf("got %v, want %v", got, porcupine.Ok)

@@ -1,4 +1,4 @@
-package main
+package history
 
 import (
 	"cmp"
@@ -21,14 +21,14 @@ const (
 	partTimeout  = 2 * time.Second // for one part of a wrong history; a dozen parts are checked
 )
 
-// check returns an error for each property of a lock for which no order of the operations fits the
+// Check returns an error for each property of a lock for which no order of the operations fits the
 // model. It excepts a history that a forgotten lock or a stepped clock explains, and counts it. At
 // the debug level it logs each such history. Call it when nothing writes to the history any more.
-func (h *history) check(out io.Writer, log *slog.Logger) error {
+func (h *History) Check(out io.Writer, log *slog.Logger) error {
 	var errs []error
 	excepted, moved := 0, shortened{}
-	for _, key := range slices.Sorted(maps.Keys(h.byKey)) {
-		all := h.byKey[key]
+	for _, key := range slices.Sorted(maps.Keys(h.ByKey)) {
+		all := h.ByKey[key]
 		for _, a := range propertiesOf(key) {
 			ops := a.of(all)
 			result := a.check(ops, checkTimeout)
@@ -36,7 +36,7 @@ func (h *history) check(out io.Writer, log *slog.Logger) error {
 			if result != porcupine.Ok {
 				var n shortened
 				conflict := ops
-				if isCounter(key) && h.lostCount(ops) {
+				if IsCounter(key) && h.lostCount(ops) {
 					excepted++
 					result = porcupine.Ok
 				} else if risen, changed := h.withHigherTokens(key, ops); a.name == fence.name && changed {
@@ -61,14 +61,14 @@ func (h *history) check(out io.Writer, log *slog.Logger) error {
 		}
 	}
 	fmt.Fprintf(out, "%d locks, counters and latches checked, %d beliefs and %d requests; %d histories are excepted, with %d beliefs that ended early as they were forgotten, and %d as a clock was stepped forward\n",
-		len(h.byKey), h.holds, h.requests, excepted, moved.forgotten, moved.stepped)
+		len(h.ByKey), h.holds, h.requests, excepted, moved.forgotten, moved.stepped)
 	return errors.Join(errs...)
 }
 
 // of returns the operations that the property is about.
 func (a property) of(ops []porcupine.Operation) (out []porcupine.Operation) {
 	for _, o := range ops {
-		if a.about(o.Input.(op)) {
+		if a.about(o.Input.(Op)) {
 			out = append(out, o)
 		}
 	}
@@ -87,8 +87,8 @@ const aroundTime = 3 * time.Second
 
 // conflict reports the first operation with which no order of the history fits the model. It lists
 // the holds of the same time and what happened then. A part of the history that takes too long to
-// check counts as right. So conflict may report a later operation than the first.
-func (h *history) conflict(key string, a property, ops []porcupine.Operation) string {
+// Check counts as right. So conflict may report a later operation than the first.
+func (h *History) conflict(key string, a property, ops []porcupine.Operation) string {
 	byReturn := slices.SortedFunc(slices.Values(ops), func(a, b porcupine.Operation) int { return cmp.Compare(a.Return, b.Return) })
 	first := sort.Search(len(byReturn), func(i int) bool { return a.check(until(ops, byReturn[i].Return), partTimeout) == porcupine.Illegal })
 	if first == len(byReturn) {
@@ -99,7 +99,7 @@ func (h *history) conflict(key string, a property, ops []porcupine.Operation) st
 	fmt.Fprintf(&b, "  until %v, with\n    %s\n  beside\n", time.Duration(wrong.Return), line(wrong))
 	holds := holdsAround(wrong, ops)
 	for _, o := range byReturn {
-		if slices.Contains(holds, o.Input.(op).hold) {
+		if slices.Contains(holds, o.Input.(Op).Hold) {
 			fmt.Fprintf(&b, "    %s\n", line(o))
 		}
 	}
@@ -112,13 +112,13 @@ func (h *history) conflict(key string, a property, ops []porcupine.Operation) st
 func holdsAround(o porcupine.Operation, ops []porcupine.Operation) (holds []int) {
 	endedLongBefore := make(map[int]bool) // the holds that ended long before o
 	for _, other := range ops {
-		if in := other.Input.(op); in.action == end && other.Call < o.Call-int64(aroundTime) {
-			endedLongBefore[in.hold] = true
+		if in := other.Input.(Op); in.Action == End && other.Call < o.Call-int64(aroundTime) {
+			endedLongBefore[in.Hold] = true
 		}
 	}
 	for _, other := range ops {
-		if in := other.Input.(op); (in.action == grant || in.action > end) && other.Call <= o.Return && !endedLongBefore[in.hold] {
-			holds = append(holds, in.hold)
+		if in := other.Input.(Op); (in.Action == Grant || in.Action > End) && other.Call <= o.Return && !endedLongBefore[in.Hold] {
+			holds = append(holds, in.Hold)
 		}
 	}
 	return holds
@@ -129,18 +129,18 @@ func holdsAround(o porcupine.Operation, ops []porcupine.Operation) (holds []int)
 func until(ops []porcupine.Operation, at int64) (out []porcupine.Operation) {
 	granted := make(map[int]bool)
 	for _, o := range ops {
-		if in := o.Input.(op); in.action == grant && o.Return <= at {
-			granted[in.hold] = true
+		if in := o.Input.(Op); in.Action == Grant && o.Return <= at {
+			granted[in.Hold] = true
 		}
 	}
 	for _, o := range ops {
-		in := o.Input.(op)
+		in := o.Input.(Op)
 		switch {
-		case o.Return <= at, in.action == end && o.Call <= at && granted[in.hold]:
+		case o.Return <= at, in.Action == End && o.Call <= at && granted[in.Hold]:
 			out = append(out, o)
-		case in.action.changes() && o.Call <= at:
-			in.unknown = true
-			o.Input, o.Return = in, never
+		case in.Action.changes() && o.Call <= at:
+			in.Unknown = true
+			o.Input, o.Return = in, Never
 			out = append(out, o)
 		}
 	}
@@ -149,7 +149,7 @@ func until(ops []porcupine.Operation, at int64) (out []porcupine.Operation) {
 
 func line(o porcupine.Operation) string {
 	done := "?"
-	if o.Return != never {
+	if o.Return != Never {
 		done = time.Duration(o.Return).String()
 	}
 	return fmt.Sprintf("%v to %s: %v", time.Duration(o.Call), done, o.Input)
