@@ -10,35 +10,38 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/lockcmd/script/transport"
+	"leash/proxy/slots"
 )
 
 // noDirectPath are links that send nothing, so scripts go through the client library.
 type noDirectPath struct{ transport.Links }
 
-func (noDirectPath) Script(_ time.Time, _ *time.Time, _, _ int, _, dst []byte) ([]byte, bool, error) {
+func (noDirectPath) Script(_ time.Time, _ *time.Time, _ int, _ slots.Slot, _, dst []byte) ([]byte, bool, error) {
 	return dst, false, errors.New("no link")
 }
 
-func (noDirectPath) Scripts(_ time.Time, _, _, _ int, _, dst []byte) ([]byte, bool, error) {
+func (noDirectPath) Scripts(_ time.Time, _ int, _ slots.Slot, _ int, _, dst []byte) ([]byte, bool, error) {
 	return dst, false, errors.New("no link")
 }
 
 // linksWith are links with another Script or Scripts. A nil one is that of Links.
 type linksWith struct {
 	transport.Links
-	script  func(until time.Time, writeBy *time.Time, db, slot int, command, dst []byte) ([]byte, bool, error)
-	scripts func(until time.Time, db, slot, n int, commands, dst []byte) ([]byte, bool, error)
+	script func(until time.Time, writeBy *time.Time, db int, slot slots.Slot, command, dst []byte) ([]byte, bool,
+		error)
+	scripts func(until time.Time, db int, slot slots.Slot, n int, commands, dst []byte) ([]byte, bool, error)
 }
 
-func (l linksWith) Script(until time.Time, writeBy *time.Time, db, slot int, command, dst []byte) ([]byte, bool,
-	error) {
+func (l linksWith) Script(until time.Time, writeBy *time.Time, db int, slot slots.Slot, command,
+	dst []byte) ([]byte, bool, error) {
 	if l.script == nil {
 		return l.Links.Script(until, writeBy, db, slot, command, dst)
 	}
 	return l.script(until, writeBy, db, slot, command, dst)
 }
 
-func (l linksWith) Scripts(until time.Time, db, slot, n int, commands, dst []byte) ([]byte, bool, error) {
+func (l linksWith) Scripts(until time.Time, db int, slot slots.Slot, n int, commands,
+	dst []byte) ([]byte, bool, error) {
 	if l.scripts == nil {
 		return l.Links.Scripts(until, db, slot, n, commands, dst)
 	}
@@ -52,8 +55,8 @@ func TestDirectPath(t *testing.T) {
 		var wired atomic.Int64
 		s := leash(t, rdb, Config{}, func(s *Service) {
 			up := s.redis.Links
-			s.redis.Links = linksWith{Links: up, script: func(until time.Time, writeBy *time.Time, db, slot int,
-				command, dst []byte) ([]byte, bool, error) {
+			s.redis.Links = linksWith{Links: up, script: func(until time.Time, writeBy *time.Time, db int,
+				slot slots.Slot, command, dst []byte) ([]byte, bool, error) {
 				reply, sent, err := up.Script(until, writeBy, db, slot, command, dst)
 				if sent && err == nil {
 					wired.Add(1)

@@ -11,7 +11,7 @@ import (
 
 	"leash/internal/redistest"
 	"leash/lockcmd/event"
-	"leash/lockcmd/script/transport"
+	"leash/proxy/slots"
 )
 
 // TestR30EventThatOvertakesTheGrant: Another Leash ends a hold before its own Leash has received
@@ -118,8 +118,8 @@ func TestR14WriterHandsOverToAReaderInASlotThatMigrates(t *testing.T) {
 	a, b := connect(t, s), connect(t, s)
 	a.token(key, "WRITE")
 	waiting := b.await(s, 1, key, "READ", "BLOCK", "0")
-	slot := transport.SlotOf(key)
-	move, err := cluster.BeginMove(slot, cluster.MasterOf((slot+transport.Slots/2)%transport.Slots))
+	slot := int(slots.Of([]byte(key)))
+	move, err := cluster.BeginMove(slot, cluster.MasterOf((slot+slots.Count/2)%slots.Count))
 	if err != nil {
 		t.Fatal(err)
 	}

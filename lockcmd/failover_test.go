@@ -9,7 +9,7 @@ import (
 
 	"leash/internal/redistest"
 	"leash/lockcmd/script"
-	"leash/lockcmd/script/transport"
+	"leash/proxy/slots"
 )
 
 // TestMasterDies: A master dies. Its holds continue on its replica, and the other masters serve
@@ -23,7 +23,7 @@ func TestMasterDies(t *testing.T) {
 	s := leash(t, rdb, Config{WatchdogTimeout: 15 * time.Second, UpstreamTimeout: time.Minute}, slowRetries)
 	impatient := leash(t, rdb, Config{WatchdogTimeout: 15 * time.Second, UpstreamTimeout: 2 * time.Second})
 	key := newKey()
-	elsewhere := redistest.KeyIn((transport.SlotOf(key)+transport.Slots/3)%transport.Slots, "other")
+	elsewhere := redistest.KeyIn((int(slots.Of([]byte(key)))+slots.Count/3)%slots.Count, "other")
 	a, b := connect(t, s), connect(t, s)
 	a.token(key)
 	channel := script.Plain.Channel(key)
@@ -34,10 +34,10 @@ func TestMasterDies(t *testing.T) {
 		t.Fatal("no replica")
 	}
 	eventually(t, 5*time.Second, "the replica has the hold", func() bool {
-		n, err := cluster.ReplicaOf(transport.SlotOf(key)).Client().DBSize(t.Context()).Result()
+		n, err := cluster.ReplicaOf(int(slots.Of([]byte(key)))).Client().DBSize(t.Context()).Result()
 		return err == nil && n >= 1
 	})
-	if err := cluster.MasterOf(transport.SlotOf(key)).Server.Kill(); err != nil {
+	if err := cluster.MasterOf(int(slots.Of([]byte(key)))).Server.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	connect(t, s).token(elsewhere)

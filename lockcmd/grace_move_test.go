@@ -13,7 +13,7 @@ import (
 	"leash/lockcmd/event"
 	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
-	"leash/lockcmd/script/transport"
+	"leash/proxy/slots"
 )
 
 // TestR2GraceOfMoves: A failover forgets that holds were moved to another connection. They are
@@ -27,7 +27,7 @@ func TestR2GraceOfMoves(t *testing.T) {
 	endGracePeriods(t, s)
 	endGracePeriods(t, other)
 	sem := newKey()
-	slot := transport.SlotOf(sem)
+	slot := int(slots.Of([]byte(sem)))
 	// Each kind of hold has its own connections, because ATTACH closes the old one.
 	type moving struct {
 		key, mode string
@@ -92,7 +92,7 @@ func TestR2GraceOfMoves(t *testing.T) {
 // heldIn returns this Leash's holds in a slot.
 func (s *Service) heldIn(slot int) (holds []*hold.Hold) {
 	for _, h := range s.allHolds() {
-		if transport.SlotOf(h.Key()) == slot {
+		if int(slots.Of([]byte(h.Key()))) == slot {
 			holds = append(holds, h)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 	"leash/internal/redistest"
 	"leash/lockcmd/failover"
-	"leash/lockcmd/script/transport"
+	"leash/proxy/slots"
 )
 
 // graceTTL is the TTL in tests where a master fails. It is long enough for renewals on a busy
@@ -29,7 +29,7 @@ type staleReplica struct {
 // cutReplica stops replication to the replica of the master of key.
 func cutReplica(t testing.TB, cluster *redistest.Cluster, key string) *staleReplica {
 	t.Helper()
-	slot := transport.SlotOf(key)
+	slot := int(slots.Of([]byte(key)))
 	f := &staleReplica{t: t, cluster: cluster, slot: slot, replica: cluster.ReplicaOf(slot)}
 	c := f.replica.Client()
 	// replication cannot start again
@@ -232,14 +232,14 @@ func TestR2NoGraceWithoutAFailover(t *testing.T) {
 		s := leash(t, dialCluster(t, cluster.Addrs()...), cfg)
 		a, key := connect(t, s), newKey()
 		for i := range 3 { // waits for the grace periods of the new servers
-			a.token(redistest.KeyIn(i*transport.Slots/3+1, "young"), "BLOCK", "0")
+			a.token(redistest.KeyIn(i*slots.Count/3+1, "young"), "BLOCK", "0")
 		}
-		from := cluster.MasterOf(transport.SlotOf(key))
+		from := cluster.MasterOf(int(slots.Of([]byte(key))))
 		for _, n := range cluster.Masters() {
 			if n == from {
 				continue
 			}
-			m, err := cluster.BeginMove(transport.SlotOf(key), n)
+			m, err := cluster.BeginMove(int(slots.Of([]byte(key))), n)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -263,11 +263,11 @@ func TestR2GraceOfOlderHolds(t *testing.T) {
 	rdb := dialCluster(t, cluster.Addrs()...)
 	s := leash(t, rdb, Config{WatchdogTimeout: graceTTL, FailoverGrace: graceTTL})
 	a, key := connect(t, s), newKey()
-	twice := redistest.KeyIn(transport.SlotOf(key), "twice")
+	twice := redistest.KeyIn(int(slots.Of([]byte(key))), "twice")
 	endGracePeriods(t, s)
 	a.token(key, "LEASE", "60000")
 	a.token(twice, "OWNER", "me")
-	replica := cluster.ReplicaOf(transport.SlotOf(key)).Client()
+	replica := cluster.ReplicaOf(int(slots.Of([]byte(key)))).Client()
 	eventually(t, soon, "the replica has both", func() bool { return replica.DBSize(t.Context()).Val() >= 4 })
 	f := cutReplica(t, cluster, key)
 	want(t, a.do("LOCK.EXTEND", key, "600000"), ":600000")

@@ -10,7 +10,7 @@ import (
 	"leash/internal/redistest"
 	"leash/lockcmd/event"
 	"leash/lockcmd/script"
-	"leash/lockcmd/script/transport"
+	"leash/proxy/slots"
 	"leash/renewal"
 )
 
@@ -18,11 +18,11 @@ import (
 func startMigration(t *testing.T, key string) (*redistest.Move, func()) {
 	t.Helper()
 	c := sharedCluster(t)
-	slot := transport.SlotOf(key)
+	slot := int(slots.Of([]byte(key)))
 	from := c.MasterOf(slot)
-	to := c.MasterOf((slot + transport.Slots/3) % transport.Slots)
+	to := c.MasterOf((slot + slots.Count/3) % slots.Count)
 	if from == to {
-		to = c.MasterOf((slot + 2*transport.Slots/3) % transport.Slots)
+		to = c.MasterOf((slot + 2*slots.Count/3) % slots.Count)
 	}
 	m, err := c.BeginMove(slot, to)
 	if err != nil {
@@ -275,8 +275,8 @@ func TestSlotsAreRediss(t *testing.T) {
 	for _, key := range []string{"", "foo", "{foo}bar", "a{foo}b{bar}", "{}foo", "foo{}", "foo{{bar}}", "a}b{c}",
 		"a{b", "\x00\xff"} {
 		got, err := rdb.ClusterKeySlot(context.Background(), key).Result()
-		if err != nil || got != int64(transport.SlotOf(key)) {
-			t.Errorf("%q: got slot %d, want %d (%v)", key, transport.SlotOf(key), got, err)
+		if err != nil || got != int64(int(slots.Of([]byte(key)))) {
+			t.Errorf("%q: got slot %d, want %d (%v)", key, int(slots.Of([]byte(key))), got, err)
 		}
 	}
 }

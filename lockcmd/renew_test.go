@@ -11,7 +11,7 @@ import (
 
 	"leash/lockcmd/restore"
 	"leash/lockcmd/script"
-	"leash/lockcmd/script/transport"
+	"leash/proxy/slots"
 )
 
 // TestR24OneQueueANode: Renewals wait in the queue of the node that has them, even when several
@@ -23,7 +23,7 @@ func TestR24OneQueueANode(t *testing.T) {
 		asked := &restore.Restorer{Redis: script.New(rdb)}
 		lines := make(map[string]bool)
 		for range 50 {
-			slot := transport.SlotOf(newKey())
+			slot := int(slots.Of([]byte(newKey())))
 			node, want := s.restorer.Node(3, slot), asked.Node(3, slot)
 			if node != want || node == "" {
 				t.Fatalf("slot %d: got %q, the client says %q", slot, node, want)
@@ -43,8 +43,8 @@ func TestRenewalsTakeTheDirectPath(t *testing.T) {
 		var wired atomic.Int64
 		s := leash(t, rdb, Config{WatchdogTimeout: 300 * time.Millisecond}, func(s *Service) {
 			up := s.redis.Links
-			s.redis.Links = linksWith{Links: up, scripts: func(until time.Time, db, slot, n int, commands,
-				dst []byte) ([]byte, bool, error) {
+			s.redis.Links = linksWith{Links: up, scripts: func(until time.Time, db int, slot slots.Slot, n int,
+				commands, dst []byte) ([]byte, bool, error) {
 				reply, sent, err := up.Scripts(until, db, slot, n, commands, dst)
 				if err == nil && !bytes.Contains(reply, []byte("-")) {
 					wired.Add(1)

@@ -18,6 +18,7 @@ import (
 	"leash/internal/redistest"
 	"leash/lockcmd/script"
 	"leash/lockcmd/script/transport"
+	"leash/proxy/slots"
 )
 
 // clusterWithReplicas starts a cluster with one replica for each master.
@@ -95,7 +96,7 @@ func TestR32GrantsAreOnReplicas(t *testing.T) {
 	s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 	copied := func(key, owner string) {
 		t.Helper()
-		conn := cluster.ReplicaOf(transport.SlotOf(key)).Client().Conn()
+		conn := cluster.ReplicaOf(int(slots.Of([]byte(key)))).Client().Conn()
 		defer conn.Close()
 		if err := conn.ReadOnly(t.Context()).Err(); err != nil {
 			t.Fatal(err)
@@ -143,7 +144,7 @@ func TestR32SlowReplicaDelaysNobodyElse(t *testing.T) {
 	cluster, rdb := clusterWithReplicas(t)
 	s := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second, UpstreamTimeout: 6 * time.Second})
 	key := newKey()
-	slot := transport.SlotOf(key)
+	slot := int(slots.Of([]byte(key)))
 	var holders []*conn
 	for n := range 20 {
 		c := connect(t, s)
@@ -224,7 +225,7 @@ func TestR32RepeatOnAnotherConnection(t *testing.T) {
 	if got := b.token(key, "OWNER", "x", "ID", "1", "REPLICAS", "1"); got != token {
 		t.Errorf("got token %d, want %d", got, token)
 	}
-	replica := cluster.ReplicaOf(transport.SlotOf(key))
+	replica := cluster.ReplicaOf(int(slots.Of([]byte(key))))
 	if err := replica.Pause(); err != nil {
 		t.Fatal(err)
 	}

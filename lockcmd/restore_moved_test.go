@@ -6,7 +6,7 @@ import (
 
 	"leash/internal/redistest"
 	"leash/lockcmd/hold"
-	"leash/lockcmd/script/transport"
+	"leash/proxy/slots"
 )
 
 // TestR2ReleaseAfterAMoveWithoutAnEvent: A release waits for a restore and detects that the slot
@@ -23,10 +23,10 @@ func TestR2ReleaseAfterAMoveWithoutAnEvent(t *testing.T) {
 	end := beginGrace(t, s, key)
 	defer end()
 	forget(t, s.redis.Redis, key)
-	from := cluster.MasterOf(transport.SlotOf(key))
+	from := cluster.MasterOf(int(slots.Of([]byte(key))))
 	for _, to := range cluster.Masters() {
 		if to != from {
-			m, err := cluster.BeginMove(transport.SlotOf(key), to)
+			m, err := cluster.BeginMove(int(slots.Of([]byte(key))), to)
 			if err == nil {
 				_, err = m.MoveKeys(-1)
 			}

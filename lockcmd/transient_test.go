@@ -12,6 +12,7 @@ import (
 
 	"leash/internal/redistest"
 	"leash/lockcmd/script/transport"
+	"leash/proxy/slots"
 )
 
 // transientCase is a transient error of Redis.
@@ -38,7 +39,7 @@ func TestR7NoRetriableErrorReachesClients(t *testing.T) {
 		c.at, c.rdb = server.Client(), dialServer(t, server.Addr)
 		cases[word] = c
 	}
-	cluster, slot := redistest.StartCluster(t, redistest.ClusterOptions{}), int(transport.SlotOf(key))
+	cluster, slot := redistest.StartCluster(t, redistest.ClusterOptions{}), int(slots.Of([]byte(key)))
 	cases["CLUSTERDOWN"] = transientCase{
 		begin: [][]any{{"CLUSTER", "DELSLOTS", slot}}, stop: [][]any{{"CLUSTER", "ADDSLOTS", slot}},
 		at: cluster.MasterOf(slot).Client(), rdb: dialCluster(t, cluster.Addrs()...),

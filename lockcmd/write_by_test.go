@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/lockcmd/script"
+	"leash/proxy/slots"
 )
 
 // TestNothingIsWrittenForAnEndedHold: The commands that change a latch or a semaphore are written
@@ -19,8 +20,8 @@ func TestNothingIsWrittenForAnEndedHold(t *testing.T) {
 		var limits []*time.Time // of the calls of one command
 		s := leash(t, rdb, Config{}, func(s *Service) {
 			up := s.redis.Links
-			s.redis.Links = linksWith{Links: up, script: func(until time.Time, writeBy *time.Time, db, slot int,
-				command, dst []byte) ([]byte, bool, error) {
+			s.redis.Links = linksWith{Links: up, script: func(until time.Time, writeBy *time.Time, db int,
+				slot slots.Slot, command, dst []byte) ([]byte, bool, error) {
 				for _, name := range []string{"set_latch", "count_down", "semaphore_init", "semaphore_resize", "give"} {
 					if !strings.Contains(string(command), script.ByName(name).SHA) {
 						continue

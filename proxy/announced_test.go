@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"leash/internal/redistest"
-	"leash/proxy/upstream"
+	"leash/proxy/slots"
 )
 
 // TestClusterBehindForwardedPorts checks that Leash uses the addresses and ports that cluster nodes
@@ -50,7 +50,7 @@ func TestClusterBehindForwardedPorts(t *testing.T) {
 			leashes["fresh"] = startLeash(t, []string{net.JoinHostPort(host, ways[0].port())})
 			const key = "moves"
 			for _, to := range cluster.Masters() { // one of them has the slot already
-				if err := cluster.MoveSlot(int(upstream.Slot([]byte(key))), to); err != nil {
+				if err := cluster.MoveSlot(int(slots.Of([]byte(key))), to); err != nil {
 					t.Fatal(err)
 				}
 				for name, l := range leashes {

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"leash/internal/redistest"
-	"leash/proxy/upstream"
+	"leash/proxy/slots"
 )
 
 // TestClusterEndpointTypes checks that Leash works with every way in which Redis names its
@@ -39,7 +39,7 @@ func TestClusterEndpointTypes(t *testing.T) {
 			}
 			const key = "moves"
 			for _, to := range cluster.Masters() { // one of them has the slot already
-				if err := cluster.MoveSlot(int(upstream.Slot([]byte(key))), to); err != nil {
+				if err := cluster.MoveSlot(int(slots.Of([]byte(key))), to); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -31,8 +31,8 @@ func newFakeNode(t *testing.T) *fakeNode {
 	return &fakeNode{addr: ln.Addr().String(), ln: ln}
 }
 
-// slots returns a reply to CLUSTER SLOTS in which the nodes share all slots evenly.
-func slots(nodes ...*fakeNode) string {
+// ranges returns a reply to CLUSTER SLOTS in which the nodes share all slots evenly.
+func ranges(nodes ...*fakeNode) string {
 	b := resp.AppendArray(nil, len(nodes))
 	for i, n := range nodes {
 		host, port, _ := net.SplitHostPort(n.addr)

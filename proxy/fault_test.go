@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"leash/internal/redistest"
-	"leash/proxy/upstream"
+	"leash/proxy/slots"
 )
 
 // keyOn returns a key whose slot the node owns.
@@ -15,7 +15,7 @@ func keyOn(t *testing.T, c *redistest.Cluster, n *redistest.Node, prefix string)
 	t.Helper()
 	for i := range 100_000 {
 		key := fmt.Sprintf("%s%d", prefix, i)
-		if c.MasterOf(int(upstream.Slot([]byte(key)))) == n {
+		if c.MasterOf(int(slots.Of([]byte(key)))) == n {
 			return key
 		}
 	}

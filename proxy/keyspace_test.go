@@ -9,7 +9,7 @@ import (
 
 	"leash/internal/embedded"
 	"leash/internal/redistest"
-	"leash/proxy/upstream"
+	"leash/proxy/slots"
 )
 
 // bulks returns the elements of a flat list of bulk strings.
@@ -180,7 +180,7 @@ func TestKeysOfMigratingSlots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := c.BeginMove(int(upstream.Slot([]byte("{t}"))), late)
+	m, err := c.BeginMove(int(slots.Of([]byte("{t}"))), late)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,15 +10,15 @@ import (
 	"time"
 
 	"leash/internal/redistest"
-	"leash/proxy/upstream"
+	"leash/proxy/slots"
 )
 
-// keysIn returns a key with a hash tag for each of the first slots.
-func keysIn(slots int) []string {
-	keys := make([]string, slots)
-	for i, left := 0, slots; left > 0; i++ {
+// keysIn returns a key with a hash tag for each of so many slots, the first ones.
+func keysIn(many int) []string {
+	keys := make([]string, many)
+	for i, left := 0, many; left > 0; i++ {
 		tag := fmt.Sprintf("{%d}", i)
-		if slot := int(upstream.Slot([]byte(tag))); slot < slots && keys[slot] == "" {
+		if slot := int(slots.Of([]byte(tag))); slot < many && keys[slot] == "" {
 			keys[slot] = tag
 			left--
 		}
@@ -166,7 +166,7 @@ func TestInTheMiddleOfAMigration(t *testing.T) {
 	client := l.dial(t)
 	from, to := c.Nodes[0], c.Nodes[1]
 	tag := keyOn(t, c, from, "t")
-	slot := int(upstream.Slot([]byte(tag)))
+	slot := int(slots.Of([]byte(tag)))
 	here, there, none := "{"+tag+"}here", "{"+tag+"}there", "{"+tag+"}none"
 	want(t, client, "+OK\r\n", "MSET", here, "1", there, "2")
 	move, err := c.BeginMove(slot, to)
@@ -222,7 +222,7 @@ func TestAskInAPipeline(t *testing.T) {
 	client := l.dial(t)
 	key := keyOn(t, c, c.Nodes[0], "k")
 	want(t, client, "+OK\r\n", "SET", key, "0")
-	move, err := c.BeginMove(int(upstream.Slot([]byte(key))), c.Nodes[2])
+	move, err := c.BeginMove(int(slots.Of([]byte(key))), c.Nodes[2])
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"leash/internal/redistest"
-	"leash/proxy/upstream"
+	"leash/proxy/slots"
 )
 
 // TestSlotThatMovesBetweenNodesWithoutNames checks that MOVED and ASK are followed in a cluster
@@ -18,7 +18,7 @@ func TestSlotThatMovesBetweenNodesWithoutNames(t *testing.T) {
 			"unknown-endpoint")
 	}
 	l := startLeash(t, cluster.Addrs()[:1])
-	slot := int(upstream.Slot([]byte("{a}")))
+	slot := int(slots.Of([]byte("{a}")))
 	to := cluster.Masters()[0]
 	if cluster.MasterOf(slot) == to {
 		to = cluster.Masters()[1]

@@ -24,7 +24,7 @@ func TestForgedRedirect(t *testing.T) {
 	}
 	l := startLeash(t, c.Addrs(), func(o *options) { o.up.RedirectTimeout = 200 * time.Millisecond })
 	evil := newFakeNode(t)
-	evil.start(t, slots(evil), func([]string) string { return "$4\r\nevil\r\n" })
+	evil.start(t, ranges(evil), func([]string) string { return "$4\r\nevil\r\n" })
 	attacker, victim := l.dial(t), l.dial(t)
 	want(t, victim, "+OK\r\n", "AUTH", "app", "hunter2")
 	want(t, victim, "+OK\r\n", "SET", "{s}secret", "v")
@@ -67,8 +67,8 @@ func TestEndlessRedirects(t *testing.T) {
 					return fmt.Sprintf("-%s %d %s\r\n", word, redistest.Slot(args[1]), n.addr)
 				}
 			}
-			a.start(t, slots(a), to(b))
-			b.start(t, slots(a), to(a))
+			a.start(t, ranges(a), to(b))
+			b.start(t, ranges(a), to(a))
 			client := startLeash(t, []string{a.addr}, func(o *options) {
 				o.embedded = true
 				o.up.RedirectTimeout = 300 * time.Millisecond
@@ -95,9 +95,9 @@ func TestReplyCutOffBehindAnother(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	a, b := newFakeNode(t), newFakeNode(t)
 	half, answered := make(chan struct{}), make(chan struct{})
-	a.start(t, slots(a, b), func([]string) string { <-answered; return "$1\r\na\r\n" })
+	a.start(t, ranges(a, b), func([]string) string { <-answered; return "$1\r\na\r\n" })
 	var asked atomic.Bool // also by Leash itself, on other connections
-	b.start(t, slots(a, b), func([]string) string {
+	b.start(t, ranges(a, b), func([]string) string {
 		if !asked.Swap(true) {
 			close(half)
 			return "$100\r\nonly half of it"

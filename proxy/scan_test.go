@@ -12,7 +12,7 @@ import (
 	"leash/internal/redistest"
 	"leash/proxy/links"
 	"leash/proxy/scan"
-	"leash/proxy/upstream"
+	"leash/proxy/slots"
 )
 
 // scanStep sends one SCAN and parses its reply.
@@ -124,7 +124,7 @@ func passed(t *testing.T, l *leash, client *redistest.Client) (cursor uint64, th
 		}
 		cursor = next
 		// the name of the node is a slot that it owns
-		if l.up.Topology().Node(uint16(cursor>>2&(1<<14-1))) == inOrder[1] {
+		if l.up.Topology().Node(slots.Slot(cursor>>2&(1<<14-1))) == inOrder[1] {
 			return cursor, inOrder[0], seen
 		}
 	}
@@ -171,7 +171,7 @@ func TestScanFindsKeysThatMoveBehindIt(t *testing.T) {
 			var moves []*redistest.Move
 			moved := 0
 			for _, key := range keys {
-				slot := int(upstream.Slot([]byte(key)))
+				slot := int(slots.Of([]byte(key)))
 				if c.MasterOf(slot) != from || len(moves) >= 10 ||
 					slices.ContainsFunc(moves, func(m *redistest.Move) bool { return m.Slot == slot }) {
 					continue
@@ -220,7 +220,7 @@ func TestScanWhileSlotsMove(t *testing.T) {
 			default:
 			}
 			// Every slot moves once in a few scans, 1,000 at a time.
-			slot := (i * 7) % upstream.SlotCount
+			slot := (i * 7) % slots.Count
 			from := slices.Index(c.Nodes, c.MasterOf(slot))
 			if err := c.MoveSlot(slot, c.Nodes[(from+1+i%2)%3]); err != nil {
 				t.Error(err)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"leash/internal/redistest"
-	"leash/proxy/upstream"
+	"leash/proxy/slots"
 )
 
 // noScript is Redis's answer to EVALSHA when it does not have the script.
@@ -261,7 +261,7 @@ func TestLateNodeGetsScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := c.BeginMove(int(upstream.Slot([]byte(key))), late)
+	m, err := c.BeginMove(int(slots.Of([]byte(key))), late)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/lockcmd/script"
-	"leash/lockcmd/script/transport"
+	"leash/proxy/slots"
 	"leash/renewal"
 )
 
@@ -53,7 +53,7 @@ func owners(t testing.TB, rdb *redis.ClusterClient) []int {
 	if err != nil {
 		t.Error(err)
 	}
-	all := make([]int, transport.Slots)
+	all := make([]int, slots.Count)
 	for i := range all {
 		all[i] = -1
 	}

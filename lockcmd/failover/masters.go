@@ -6,10 +6,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"leash/lockcmd/script/transport"
-	"leash/renewal"
-
 	"leash/lockcmd/script"
+	"leash/proxy/slots"
+	"leash/renewal"
 )
 
 // Auto is a grace period that Leash computes: the watchdog timeout plus the time that an old master
@@ -36,10 +35,10 @@ type Masters struct {
 
 	// mu guards the fields below.
 	mu         sync.Mutex
-	failing    bool                  // some probe of the last round failed
-	masters    map[string]*Master    // by replication id
-	slotOwners []slotOwner           // by slot; one entry for a single Redis
-	probeLocks map[int]chan struct{} // of size 1, by a master's first slot; held during a probe
+	failing    bool                         // some probe of the last round failed
+	masters    map[string]*Master           // by replication id
+	slotOwners []slotOwner                  // by slot; one entry for a single Redis
+	probeLocks map[slots.Slot]chan struct{} // of size 1, by a master's first slot; held during a probe
 	// addresses whose configuration was read, or cannot be read (Auto)
 	measured map[string]bool
 }
@@ -69,10 +68,10 @@ type slotOwner struct {
 func New(cfg Config) *Masters {
 	g := &Masters{
 		cfg: cfg, masters: make(map[string]*Master), slotOwners: make([]slotOwner, 1),
-		probeLocks: make(map[int]chan struct{}), measured: make(map[string]bool),
+		probeLocks: make(map[slots.Slot]chan struct{}), measured: make(map[string]bool),
 	}
 	if cfg.Redis.IsCluster {
-		g.slotOwners = make([]slotOwner, transport.Slots)
+		g.slotOwners = make([]slotOwner, slots.Count)
 	}
 	if cfg.Grace > 0 {
 		g.duration.Store(int64(cfg.Grace))
@@ -81,11 +80,11 @@ func New(cfg Config) *Masters {
 }
 
 // slot is the index of a key's slotOwner.
-func (g *Masters) slot(key string) int {
+func (g *Masters) slot(key string) slots.Slot {
 	if len(g.slotOwners) == 1 {
 		return 0
 	}
-	return transport.SlotOf(key)
+	return slots.Of([]byte(key))
 }
 
 // GrantingMaster is the replication id of the master that may grant a key, in the form for the
@@ -112,7 +111,7 @@ func (b *slotOwner) left() time.Duration {
 }
 
 // setOwnerLocked notes that m serves a slot. The grace period of its last master goes on.
-func (g *Masters) setOwnerLocked(slot int, m *Master) {
+func (g *Masters) setOwnerLocked(slot slots.Slot, m *Master) {
 	b := &g.slotOwners[slot]
 	if b.master != nil && b.master != m && b.master.graceEnd.After(b.carriedGraceEnd) {
 		b.carriedGraceEnd = b.master.graceEnd

@@ -13,6 +13,7 @@ import (
 	"leash/internal/guard"
 	"leash/lockcmd/script"
 	"leash/lockcmd/script/transport"
+	"leash/proxy/slots"
 )
 
 const (
@@ -68,7 +69,7 @@ func (g *Masters) Probe(key string, since, until time.Time) {
 }
 
 // slotsWith returns the slots of the master that has this one, nil for none.
-func (g *Masters) slotsWith(slot int) []int {
+func (g *Masters) slotsWith(slot slots.Slot) []slots.Slot {
 	for _, own := range g.slotsByMaster() {
 		if slices.Contains(own, slot) {
 			return own
@@ -78,7 +79,7 @@ func (g *Masters) slotsWith(slot int) []int {
 }
 
 // probeOnce probes the master of these slots, unless it was probed after since.
-func (g *Masters) probeOnce(own []int, since, until time.Time) error {
+func (g *Masters) probeOnce(own []slots.Slot, since, until time.Time) error {
 	if len(own) == 0 {
 		return nil
 	}
@@ -104,7 +105,7 @@ func (g *Masters) probeOnce(own []int, since, until time.Time) error {
 }
 
 // probeLock is held by the goroutine that probes the master with that first slot.
-func (g *Masters) probeLock(slot int) chan struct{} {
+func (g *Masters) probeLock(slot slots.Slot) chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.probeLocks[slot] == nil {
@@ -128,17 +129,17 @@ func (g *Masters) logProbeFailure(err error) {
 }
 
 // slotsByMaster returns the slots of each master.
-func (g *Masters) slotsByMaster() [][]int {
+func (g *Masters) slotsByMaster() [][]slots.Slot {
 	if len(g.slotOwners) == 1 || g.cfg.Owners == nil {
-		return [][]int{{0}}
+		return [][]slots.Slot{{0}}
 	}
-	var all [][]int
+	var all [][]slots.Slot
 	for slot, owner := range g.cfg.Owners() {
 		for owner >= len(all) {
 			all = append(all, nil)
 		}
 		if owner >= 0 {
-			all[owner] = append(all[owner], slot)
+			all[owner] = append(all[owner], slots.Slot(slot))
 		}
 	}
 	return all
@@ -146,7 +147,7 @@ func (g *Masters) slotsByMaster() [][]int {
 
 // probeMaster probes the master of these slots. Its mark is in the first of them that does not
 // migrate.
-func (g *Masters) probeMaster(ctx context.Context, own []int) error {
+func (g *Masters) probeMaster(ctx context.Context, own []slots.Slot) error {
 	node, err := g.node(ctx, own[0])
 	if err != nil {
 		return err
@@ -176,10 +177,10 @@ func (g *Masters) probeMaster(ctx context.Context, own []int) error {
 	return nil
 }
 
-func (g *Masters) node(ctx context.Context, slot int) (*redis.Client, error) {
+func (g *Masters) node(ctx context.Context, slot slots.Slot) (*redis.Client, error) {
 	switch c := g.cfg.Redis.Redis.(type) {
 	case *redis.ClusterClient:
-		return c.MasterForKey(ctx, transport.SlotKey(slot))
+		return c.MasterForKey(ctx, slots.Key(slot))
 	case *redis.Client:
 		return c, nil
 	}
@@ -187,15 +188,15 @@ func (g *Masters) node(ctx context.Context, slot int) (*redis.Client, error) {
 }
 
 // markKey is the key of the mark of a master that has this slot.
-func (g *Masters) markKey(slot int) string {
+func (g *Masters) markKey(slot slots.Slot) string {
 	if len(g.slotOwners) == 1 {
 		return "leash:master"
 	}
-	return "leash:master:" + transport.SlotKey(slot)
+	return "leash:master:" + slots.Key(slot)
 }
 
 // noteProbe stores the result of a probe.
-func (g *Masters) noteProbe(addr, id, replid string, since, now int64, own []int, sent time.Time) {
+func (g *Masters) noteProbe(addr, id, replid string, since, now int64, own []slots.Slot, sent time.Time) {
 	g.mu.Lock()
 	m := g.masters[replid]
 	fresh := m == nil
@@ -227,7 +228,7 @@ func (g *Masters) noteProbe(addr, id, replid string, since, now int64, own []int
 		g.cfg.Log.Warn("new master: it grants no new locks during the failover grace",
 			"node", addr, "for", left.Round(time.Millisecond))
 		g.cfg.Watchdog.CheckSome(func(slot int) bool {
-			_, served := slices.BinarySearch(own, slot)
+			_, served := slices.BinarySearch(own, slots.Slot(slot))
 			return served || len(g.slotOwners) == 1
 		})
 	}

@@ -10,8 +10,8 @@ import (
 
 	"leash/internal/redistest"
 	"leash/lockcmd/script"
-	"leash/lockcmd/script/transport"
 	"leash/proxy/resp"
+	"leash/proxy/slots"
 )
 
 // promoted returns a server that was a replica until now.
@@ -118,7 +118,7 @@ func TestR2GraceGrowsWithAMaster(t *testing.T) {
 	now := time.Now().UnixMilli()
 	for i, lasts := range []time.Duration{time.Minute, 2 * time.Minute, time.Minute} {
 		g.duration.Store(int64(lasts))
-		g.noteProbe("addr", "id", "replid", now, now, []int{0}, time.Now())
+		g.noteProbe("addr", "id", "replid", now, now, []slots.Slot{0}, time.Now())
 		if left := g.Left("key"); (left > time.Minute) != (i > 0) {
 			t.Errorf("nothing is granted for %v", left)
 		}
@@ -133,7 +133,7 @@ func TestR2GraceEndIsNotLoggedForADeadMaster(t *testing.T) {
 	g := mastersOf(t, dial(t, redistest.Start(t).Addr), time.Hour, log)
 	g.duration.Store(int64(time.Minute))
 	now, began := time.Now().UnixMilli(), time.Now()
-	g.noteProbe("addr", "id", "replid", now, now, []int{0}, began)
+	g.noteProbe("addr", "id", "replid", now, now, []slots.Slot{0}, began)
 	g.masters["replid"].graceEnd = began.Add(time.Millisecond)
 	<-time.After(2 * time.Millisecond)
 	for i, said := range []int{0, 1, 1} {
@@ -141,7 +141,7 @@ func TestR2GraceEndIsNotLoggedForADeadMaster(t *testing.T) {
 		if n := log.count("grants locks from now on"); n != said {
 			t.Errorf("%d: said %d times, want %d", i, n, said)
 		}
-		g.noteProbe("addr", "id", "replid", now, now, []int{0}, time.Now())
+		g.noteProbe("addr", "id", "replid", now, now, []slots.Slot{0}, time.Now())
 	}
 }
 
@@ -151,7 +151,7 @@ func TestR2GraceProbesEachMaster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
 	g := mastersOf(t, dialCluster(t, cluster.Addrs()), time.Hour, &logBuffer{})
-	key, elsewhere := redistest.KeyIn(1, "key"), redistest.KeyIn(1+transport.Slots/2, "other")
+	key, elsewhere := redistest.KeyIn(1, "key"), redistest.KeyIn(1+slots.Count/2, "other")
 	defer Rehearsal{g}.Silence(elsewhere)()
 	if _, ok := g.MasterOf(elsewhere, time.Now(), time.Now().Add(100*time.Millisecond)); ok {
 		t.Error("a master that does not answer was probed")
@@ -168,10 +168,10 @@ func TestR2GraceMovesWithItsSlot(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
 	g := mastersOf(t, dialCluster(t, cluster.Addrs()), time.Hour, &logBuffer{})
-	const slot, elsewhere = 1, 1 + transport.Slots/3
+	const slot, elsewhere = 1, 1 + slots.Count/3
 	Rehearsal{g}.Never()
 	defer Rehearsal{g}.Begin(redistest.KeyIn(slot, "key"), time.Now().Add(soon))()
-	move := func(slot, to int) {
+	move := func(slot, to slots.Slot) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.setOwnerLocked(slot, g.slotOwners[to].master)
@@ -181,7 +181,7 @@ func TestR2GraceMovesWithItsSlot(t *testing.T) {
 	if left := g.Left(key); left < time.Minute || g.GrantingMaster(key) != "-" {
 		t.Errorf("the slot's grace is over in %v, and %q may grant", left, g.GrantingMaster(key))
 	}
-	move(elsewhere, elsewhere+transport.Slots/3)
+	move(elsewhere, elsewhere+slots.Count/3)
 	if left := g.Left(redistest.KeyIn(elsewhere, "other")); left > 0 {
 		t.Errorf("a slot that moved is in grace for %v", left)
 	}

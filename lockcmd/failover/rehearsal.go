@@ -3,6 +3,8 @@ package failover
 import (
 	"slices"
 	"time"
+
+	"leash/proxy/slots"
 )
 
 // Rehearsal begins and ends grace periods without a failover. Tests of other packages use it.
@@ -65,7 +67,7 @@ func (r Rehearsal) EndAll(until time.Time) (masters int) {
 // SilenceAll lets no probe finish until end is called, even if slots move meanwhile.
 func (r Rehearsal) SilenceAll() (end func()) {
 	var locks []chan struct{}
-	for slot := range len(r.Masters.slotOwners) {
+	for slot := range slots.Slot(len(r.Masters.slotOwners)) {
 		locks = append(locks, r.Masters.probeLock(slot))
 	}
 	for _, lock := range locks {

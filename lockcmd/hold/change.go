@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"leash/lockcmd/script"
-	"leash/lockcmd/script/transport"
+	"leash/proxy/slots"
 	"leash/renewal"
 )
 
@@ -216,7 +216,7 @@ func (h *Hold) closingEventLocked(how Ending) Event {
 // lasts that long.
 func (h *Hold) plan(until time.Time) renewal.Plan {
 	p := renewal.Plan{
-		DB: int(h.db), Kind: int(h.kind), Slot: transport.SlotOf(h.Key()), TTL: h.ttl,
+		DB: int(h.db), Kind: int(h.kind), Slot: int(slots.Of([]byte(h.Key()))), TTL: h.ttl,
 		Lease: h.flags.Lease, Until: until,
 	}
 	if p.Lease {

@@ -7,7 +7,7 @@ import (
 	"leash/lockcmd/event"
 	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
-	"leash/lockcmd/script/transport"
+	"leash/proxy/slots"
 )
 
 // TestR14TombstonesOfReleasesInMigration: A release that ends no hold leaves no tombstone of its
@@ -29,8 +29,8 @@ func TestR14TombstonesOfReleasesInMigration(t *testing.T) {
 			t.Fatalf("%s: %v, %v", key, got, err)
 		}
 	}
-	slot := transport.SlotOf("{tag}")
-	m, err := c.BeginMove(slot, c.MasterOf((slot+transport.Slots/2)%transport.Slots))
+	slot := int(slots.Of([]byte("{tag}")))
+	m, err := c.BeginMove(slot, c.MasterOf((slot+slots.Count/2)%slots.Count))
 	if err != nil {
 		t.Fatal(err)
 	}

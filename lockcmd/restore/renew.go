@@ -9,7 +9,7 @@ import (
 
 	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
-	"leash/lockcmd/script/transport"
+	"leash/proxy/slots"
 	"leash/renewal"
 )
 
@@ -21,12 +21,12 @@ func (r *Restorer) Node(db, slot int) string {
 	case !ok:
 		return strconv.Itoa(db)
 	case r.Redis.Links != nil:
-		return r.Redis.Links.NodeAddr(slot)
+		return r.Redis.Links.NodeAddr(slots.Slot(slot))
 	}
 	// No I/O, because the topology is known.
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
-	node, err := c.MasterForKey(ctx, transport.SlotKey(slot))
+	node, err := c.MasterForKey(ctx, slots.Key(slots.Slot(slot)))
 	if err != nil {
 		return ""
 	}
@@ -61,7 +61,7 @@ func renewBatch(b *renewal.Batch) script.RenewBatch {
 		lasts = 0
 	}
 	holds := (*batchHolds)(b)
-	return script.RenewBatch{DB: b.DB, Slot: b.Slot, Mode: holds.at(0).Mode(), Lasts: lasts, Holds: holds}
+	return script.RenewBatch{DB: b.DB, Slot: slots.Slot(b.Slot), Mode: holds.at(0).Mode(), Lasts: lasts, Holds: holds}
 }
 
 // batchHolds are the holds of a batch. It implements script.RenewedHolds.

@@ -13,6 +13,7 @@ import (
 	"leash/lockcmd/script"
 	"leash/lockcmd/script/transport"
 	"leash/proxy/resp"
+	"leash/proxy/slots"
 	"leash/renewal"
 )
 
@@ -20,18 +21,18 @@ import (
 type answering func(commands, dst []byte) []byte
 
 // Scripts implements transport.Links.
-func (f answering) Scripts(_ time.Time, _, _, _ int, commands, dst []byte) ([]byte, bool, error) {
+func (f answering) Scripts(_ time.Time, _ int, _ slots.Slot, _ int, commands, dst []byte) ([]byte, bool, error) {
 	return f(commands, dst), true, nil
 }
 
 // Script implements transport.Links.
-func (f answering) Script(_ time.Time, _ *time.Time, _, _ int, command, dst []byte) ([]byte, bool, error) {
+func (f answering) Script(_ time.Time, _ *time.Time, _ int, _ slots.Slot, command, dst []byte) ([]byte, bool, error) {
 	return f(command, dst), true, nil
 }
 
-func (answering) NodeAddr(int) string            { return "" }
-func (answering) Refresh()                       {}
-func (answering) DropScriptConnections(int, int) {}
+func (answering) NodeAddr(slots.Slot) string            { return "" }
+func (answering) Refresh()                              {}
+func (answering) DropScriptConnections(int, slots.Slot) {}
 
 // restorerOn returns the Restorer of a Leash without holds.
 func restorerOn(link answering) *Restorer {

@@ -3,6 +3,8 @@ package script
 import (
 	"fmt"
 	"time"
+
+	"leash/proxy/slots"
 )
 
 // fakeLinks are Links to a Redis that gives one reply to everything.
@@ -14,19 +16,19 @@ type fakeLinks struct {
 	dropped  []string // "db slot"
 }
 
-func (l *fakeLinks) Script(_ time.Time, _ *time.Time, _, _ int, _, dst []byte) ([]byte, bool, error) {
+func (l *fakeLinks) Script(_ time.Time, _ *time.Time, _ int, _ slots.Slot, _, dst []byte) ([]byte, bool, error) {
 	return append(dst, l.reply...), l.sent, l.err
 }
 
-func (l *fakeLinks) Scripts(_ time.Time, _, _, n int, _, dst []byte) ([]byte, bool, error) {
+func (l *fakeLinks) Scripts(_ time.Time, _ int, _ slots.Slot, n int, _, dst []byte) ([]byte, bool, error) {
 	l.commands = n
 	return append(dst, l.reply...), l.sent, l.err
 }
 
-func (*fakeLinks) NodeAddr(int) string { return "redis" }
+func (*fakeLinks) NodeAddr(slots.Slot) string { return "redis" }
 
 func (*fakeLinks) Refresh() {}
 
-func (l *fakeLinks) DropScriptConnections(db, slot int) {
+func (l *fakeLinks) DropScriptConnections(db int, slot slots.Slot) {
 	l.dropped = append(l.dropped, fmt.Sprint(db, " ", slot))
 }

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"leash/lockcmd/script/transport"
+	"leash/proxy/slots"
 )
 
 // These are the names of the keys and channels of a lock. Redisson's rule: a name that contains "{"
@@ -135,7 +135,7 @@ func OneSlot(key string) bool {
 	if key != "" && !strings.ContainsAny(key, "{}") {
 		return true
 	}
-	slot := transport.SlotOf
+	slot := func(key string) slots.Slot { return slots.Of([]byte(key)) }
 	s := slot(key)
 	return slot(TokenKey(key)) == s && slot(RecordsKey(key)) == s && slot(LockChannel(key)) == s
 }

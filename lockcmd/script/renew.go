@@ -12,14 +12,16 @@ import (
 
 	"leash/lockcmd/script/transport"
 	"leash/proxy/resp"
+	"leash/proxy/slots"
 )
 
 // RenewBatch is holds of one slot and mode that one call renews, or checks.
 type RenewBatch struct {
-	DB, Slot int
-	Mode     *Mode
-	Lasts    time.Duration // how long the holds last then at least, in whole ms; 0 to check only
-	Holds    RenewedHolds
+	DB    int
+	Slot  slots.Slot
+	Mode  *Mode
+	Lasts time.Duration // how long the holds last then at least, in whole ms; 0 to check only
+	Holds RenewedHolds
 }
 
 // RenewedHolds are the holds of a batch. Nothing is copied or allocated for a single hold, because

@@ -15,6 +15,7 @@ import (
 	"leash/proxy/replication"
 	"leash/proxy/resp"
 	"leash/proxy/route"
+	"leash/proxy/slots"
 	"leash/proxy/tracking"
 	"leash/proxy/upstream"
 )
@@ -78,11 +79,11 @@ func Block(c Client, about *command.Command, cmd resp.Command) bool {
 	if i == 0 {
 		return c.Router.RelayAny(cmd) // Redis reports what is wrong
 	}
-	return c.blockOn(cmd, int(upstream.Slot(cmd.Args[i])))
+	return c.blockOn(cmd, slots.Of(cmd.Args[i]))
 }
 
 // blockOn sends a command to the owner of slot and waits for its reply or for the client to leave.
-func (c Client) blockOn(cmd resp.Command, slot int) bool {
+func (c Client) blockOn(cmd resp.Command, slot slots.Slot) bool {
 	if !c.Router.AdoptTopology() || !c.Router.Barrier() {
 		return false
 	}
@@ -100,14 +101,14 @@ func (c Client) blockOn(cmd resp.Command, slot int) bool {
 }
 
 // blockPinned is blockOn while no call is in flight.
-func (c Client) blockPinned(cmd resp.Command, slot int) bool {
+func (c Client) blockPinned(cmd resp.Command, slot slots.Slot) bool {
 	p := c.Router.Push(cmd, slot)
 	if p == nil {
 		return false
 	}
 	own := c.Router.Pin()
 	p.Via(own).Blocks()
-	if n := c.Router.Topology().Node(uint16(slot)); n != nil {
+	if n := c.Router.Topology().Node(slot); n != nil {
 		c.Router.Wrote(n)
 		p.Send(n)
 	} else {
@@ -187,9 +188,9 @@ func streamRead(c Client, about *command.Command, cmd resp.Command) bool {
 	case streams <= 0 || streams >= len(cmd.Args):
 		return c.Router.RelayAny(cmd) // Redis reports what is wrong
 	case blocks:
-		return c.blockOn(cmd, int(upstream.Slot(cmd.Args[streams])))
+		return c.blockOn(cmd, slots.Of(cmd.Args[streams]))
 	}
-	return c.Router.RelayKeys(cmd, int(upstream.Slot(cmd.Args[streams])), about.ManyKeys)
+	return c.Router.RelayKeys(cmd, slots.Of(cmd.Args[streams]), about.ManyKeys)
 }
 
 // parseStreamRead reads the options of XREAD and XREADGROUP one after the other, as Redis does. It

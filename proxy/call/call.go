@@ -6,6 +6,7 @@ import (
 	"leash/proxy/chunk"
 	"leash/proxy/links"
 	"leash/proxy/resp"
+	"leash/proxy/slots"
 )
 
 // Call is one command in flight and its reply. The reply of the oldest call is passed on as it
@@ -54,9 +55,9 @@ type Request struct {
 	Bytes  []byte // the whole command
 	Source Source // holds the bytes
 	Prefix []byte // CLIENT CACHING, if it goes before the command
-	Slot   int    // or AnySlot
-	Reads  bool   // it only reads and may be executed twice
-	Script bool   // it runs a script
+	Slot   slots.Slot
+	Reads  bool // it only reads and may be executed twice
+	Script bool // it runs a script
 }
 
 // Push makes a call of a command and adds it to the queue. The caller then sends the part. It waits

@@ -9,6 +9,7 @@ import (
 	"leash/proxy/links"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
+	"leash/proxy/slots"
 )
 
 // Errors that Leash itself answers to ordinary commands.
@@ -27,9 +28,6 @@ func NotSent(cause error) string {
 	return merge.NotSent
 }
 
-// AnySlot marks a command that every node can serve.
-const AnySlot = -1
-
 // Part is one command sent to one node: a whole call, or one node's share of a split call. It never
 // changes the order of two commands of the session on one slot.
 //
@@ -40,7 +38,7 @@ type Part struct {
 	path  Path // nil: the session's links
 	node  *links.Node
 	since time.Time // when an attempt failed first; zero: none failed
-	slot  int       // or AnySlot
+	slot  slots.Slot
 	hops  int
 	state state
 
@@ -55,8 +53,8 @@ type Part struct {
 
 var _ links.Sink = (*Part)(nil)
 
-// NewPart makes a part of a fan-out. slot may be AnySlot.
-func NewPart(request []byte, slot int) *Part {
+// NewPart makes a part of a fan-out. slot may be slots.Any.
+func NewPart(request []byte, slot slots.Slot) *Part {
 	p := &Part{slot: slot, got: new(merge.Reply)}
 	p.Request = request
 	return p
@@ -64,7 +62,7 @@ func NewPart(request []byte, slot int) *Part {
 
 // FixedPart makes a part of a fan-out for one certain node. It follows no redirect.
 func FixedPart(request []byte) *Part {
-	p := NewPart(request, AnySlot)
+	p := NewPart(request, slots.Any)
 	p.fixed = true
 	return p
 }
@@ -191,7 +189,7 @@ func (p *Part) laterOnSlotLocked() bool {
 func (c *Call) sent() bool { return c.fan != nil || c.part.call != nil }
 
 // touches reports whether the call has or had a part on slot.
-func (c *Call) touches(slot int) bool {
+func (c *Call) touches(slot slots.Slot) bool {
 	if c.fan == nil {
 		return c.part.call != nil && c.part.slot == slot
 	}

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"leash/proxy/slots"
 )
 
 // holder counts the calls that need its bytes.
@@ -33,7 +35,7 @@ func TestQueueCounts(t *testing.T) {
 		{7, 1, 7},
 	} {
 		if step.request > 0 {
-			p := q.Push(&Request{Bytes: make([]byte, step.request), Source: &source, Slot: AnySlot})
+			p := q.Push(&Request{Bytes: make([]byte, step.request), Source: &source, Slot: slots.Any})
 			used[p.call] = true
 			if q.YoungestLocked() != p.call {
 				t.Fatal("the new call is not the youngest")
@@ -88,7 +90,7 @@ func TestRepliesKeepTheirOrder(t *testing.T) {
 			switch step {
 			case 0, 1:
 				q.Muted = random.IntN(10) == 0
-				one := &open{part: s.push(AnySlot, "x"), left: 1 + random.IntN(4)}
+				one := &open{part: s.push(slots.Any, "x"), left: 1 + random.IntN(4)}
 				inFlight = append(inFlight, one)
 				if !q.Muted {
 					fmt.Fprintf(&want, "[%d:%s]", n, strings.Repeat("x", one.left-1))

@@ -2,9 +2,8 @@ package call
 
 import (
 	"bytes"
-	"strconv"
 
-	"leash/proxy/upstream"
+	"leash/proxy/slots"
 )
 
 // MaxHops limits how often one search for a command's node follows the topology.
@@ -38,7 +37,7 @@ func (p *Part) incidentOf(b []byte) trouble {
 		}
 		server.Nodes.Refresh()
 		return trouble{incident: demotion}
-	case p.slot == AnySlot, p.fixed:
+	case p.slot == slots.Any, p.fixed:
 		return trouble{}
 	}
 	return p.slotIncident(b)
@@ -92,7 +91,7 @@ func (p *Part) redirectTo(addr string, ask bool) trouble {
 	case n == nil, p.hops > 1 && !ask:
 		t.incident = disagreement
 	case !ask && trusted:
-		nodes.Moved(uint16(p.slot), n)
+		nodes.Moved(p.slot, n)
 	}
 	return t
 }
@@ -119,13 +118,12 @@ func (p *Part) trusted() bool {
 }
 
 // ParseRedirect reads "<slot> <host:port>\r\n" of a MOVED or ASK reply.
-func ParseRedirect(b []byte) (slot int, addr string, ok bool) {
+func ParseRedirect(b []byte) (slot slots.Slot, addr string, ok bool) {
 	number, target, ok := bytes.Cut(bytes.TrimSpace(b), []byte(" "))
 	if !ok {
 		return 0, "", false
 	}
-	slot, err := strconv.Atoi(string(number))
-	if err != nil || slot < 0 || slot >= upstream.SlotCount {
+	if slot, ok = slots.Parse(string(number)); !ok {
 		return 0, "", false
 	}
 	if i := bytes.IndexByte(target, ' '); i >= 0 { // later versions may add more words

@@ -6,6 +6,7 @@ import (
 
 	"leash/proxy/links"
 	"leash/proxy/resp"
+	"leash/proxy/slots"
 )
 
 // noScript is Redis's answer to EVALSHA when it does not have the script. noScriptOfValkey is the
@@ -55,7 +56,7 @@ func (p *Part) missingScript() (text string, ok bool) {
 // session. In a cluster, a script has the keys of one slot. A script without keys, or on a single
 // Redis, may use any key.
 func (p *Part) overtakenLocked() bool {
-	if p.slot == AnySlot || !p.call.queue.server.Nodes.Cluster() {
+	if p.slot == slots.Any || !p.call.queue.server.Nodes.Cluster() {
 		return p.call.next != nil
 	}
 	return p.laterOnSlotLocked()

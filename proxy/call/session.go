@@ -6,6 +6,7 @@ import (
 
 	"leash/proxy/command"
 	"leash/proxy/links"
+	"leash/proxy/slots"
 	"leash/proxy/slowlog"
 )
 
@@ -62,12 +63,12 @@ type Server struct {
 type Nodes interface {
 	Mode() string // cluster, sentinel or standalone
 	Cluster() bool
-	NodeOf(slot int) *links.Node
+	NodeOf(slot slots.Slot) *links.Node
 	OtherNode(n *links.Node) *links.Node
 	// Target is the node that a redirect names, or nil. trusted means that only Redis can have made
 	// the redirect.
 	Target(addr string, from *links.Node, trusted bool) *links.Node
-	Moved(slot uint16, to *links.Node)
+	Moved(slot slots.Slot, to *links.Node)
 	Refresh() // the topology should be read again
 	RedirectTimeout() time.Duration
 }

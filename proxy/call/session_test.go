@@ -7,6 +7,7 @@ import (
 	"leash/proxy/client"
 	"leash/proxy/command"
 	"leash/proxy/links"
+	"leash/proxy/slots"
 )
 
 // testSession is a session and its socket. It also is what the queue knows of Redis: the nodes a
@@ -70,7 +71,7 @@ func (s *testSession) held() int {
 }
 
 // push adds a command to the queue and returns its part.
-func (s *testSession) push(slot int, request string) *Part {
+func (s *testSession) push(slot slots.Slot, request string) *Part {
 	return s.queue.Push(&Request{Bytes: []byte(request), Slot: slot})
 }
 
@@ -101,7 +102,7 @@ func (s *testSession) Wrote()                                                 { 
 func (s *testSession) OutputDropped(int)                                      { s.queue.DroppedLocked() }
 func (s *testSession) Mode() string                                           { return s.mode }
 func (s *testSession) Cluster() bool                                          { return s.mode == "cluster" }
-func (s *testSession) Moved(uint16, *links.Node)                              { s.moved = true }
+func (s *testSession) Moved(slots.Slot, *links.Node)                          { s.moved = true }
 func (*testSession) Refresh()                                                 {}
 func (*testSession) Dropped() bool                                            { return false }
 func (*testSession) Until() *time.Time                                        { return nil }
@@ -137,7 +138,7 @@ type ownPath struct {
 func (p *ownPath) Submit(n *links.Node, c *links.Call) { p.session.Submit(n, false, c) }
 func (p *ownPath) Abandoned() bool                     { return p.gone }
 
-func (s *testSession) NodeOf(int) (n *links.Node) {
+func (s *testSession) NodeOf(slots.Slot) (n *links.Node) {
 	s.set(func() { n = s.owner })
 	return n
 }

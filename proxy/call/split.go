@@ -3,7 +3,7 @@ package call
 import (
 	"leash/proxy/merge"
 	"leash/proxy/resp"
-	"leash/proxy/upstream"
+	"leash/proxy/slots"
 )
 
 // Splitting says how to split a command with many keys by slot, for a cluster. MGET
@@ -39,16 +39,16 @@ func (how Splitting) Keys(args [][]byte) int { return (len(args) - 1) / how.step
 func (how Splitting) Merge(replies []*merge.Reply) (merge.Reply, bool) { return how.merge(replies) }
 
 // SameSlot returns the slot of the first key, and whether all keys have that slot.
-func (how Splitting) SameSlot(args [][]byte) (slot int, one bool) {
+func (how Splitting) SameSlot(args [][]byte) (slot slots.Slot, one bool) {
 	return SameSlot(args[1:], how.step)
 }
 
 // SameSlot returns the slot of the first key, and whether all keys have that slot. Every argument
 // that step counts is a key.
-func SameSlot(args [][]byte, step int) (slot int, one bool) {
-	slot = int(upstream.Slot(args[0]))
+func SameSlot(args [][]byte, step int) (slot slots.Slot, one bool) {
+	slot = slots.Of(args[0])
 	for i := step; i < len(args); i += step {
-		if int(upstream.Slot(args[i])) != slot {
+		if slots.Of(args[i]) != slot {
 			return slot, false
 		}
 	}
@@ -58,9 +58,9 @@ func SameSlot(args [][]byte, step int) (slot int, one bool) {
 // BySlot makes one part for each slot. The keys of a part keep their order.
 func (how Splitting) BySlot(args [][]byte) []*Part {
 	var parts []*Part
-	bySlot := make(map[int]*Part)
+	bySlot := make(map[slots.Slot]*Part)
 	for key := range how.Keys(args) {
-		slot := int(upstream.Slot(args[1+key*how.step]))
+		slot := slots.Of(args[1+key*how.step])
 		p := bySlot[slot]
 		if p == nil {
 			p = NewPart(nil, slot)
@@ -94,7 +94,7 @@ func (how Splitting) request(args [][]byte, keys []int) []byte {
 }
 
 // Slot returns the slot of the part's keys.
-func (p *Part) Slot() int { return p.slot }
+func (p *Part) Slot() slots.Slot { return p.slot }
 
 // HasManyKeys reports whether the part of a split command has several keys.
 func (p *Part) HasManyKeys() bool { return len(p.got.Keys) > 1 }

@@ -6,6 +6,7 @@ import (
 
 	"leash/proxy/dial"
 	"leash/proxy/links"
+	"leash/proxy/slots"
 )
 
 // state is how far a part has come. A part begins in the state queued:
@@ -209,7 +210,7 @@ func lossOf(written, gone bool, cause error) trouble {
 // Unserved handles a new part for which the session knows no node.
 func (p *Part) Unserved() {
 	t := trouble{incident: nodeless, message: ErrorUnserved}
-	if p.fixed || p.slot == AnySlot {
+	if p.fixed || p.slot == slots.Any {
 		t.incident = keyless
 	}
 	p.resolve(t)
@@ -285,7 +286,7 @@ func (p *Part) otherNode(cause error) *links.Node {
 	}
 	nodes := p.call.queue.server.Nodes
 	n := nodes.OtherNode(p.node)
-	if p.slot != AnySlot {
+	if p.slot != slots.Any {
 		n = nodes.NodeOf(p.slot)
 	}
 	if n == p.node && !errors.Is(cause, links.ErrClosed) {

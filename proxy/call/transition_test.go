@@ -14,6 +14,7 @@ import (
 	"leash/proxy/links"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
+	"leash/proxy/slots"
 )
 
 const slot = 7629 // of the key k
@@ -106,7 +107,7 @@ func (c scene) play() (*testSession, outcome) {
 	var p *Part
 	switch c.kind {
 	case "keyless":
-		p = s.push(AnySlot, request)
+		p = s.push(slots.Any, request)
 	case "fixed", "share":
 		p = NewPart([]byte(request), slot)
 		if c.kind == "fixed" {

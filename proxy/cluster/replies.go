@@ -9,6 +9,7 @@ import (
 	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/route"
+	"leash/proxy/slots"
 	"leash/proxy/upstream"
 )
 
@@ -41,7 +42,7 @@ func Commands() map[string]Run {
 		"REPLICAS": replicas,
 		"SHARDS":   shards,
 		"SLAVES":   replicas,
-		"SLOTS":    slots,
+		"SLOTS":    slotOwners,
 
 		"COUNT-FAILURE-REPORTS": failures,
 		"COUNTKEYSINSLOT":       countKeys,
@@ -49,9 +50,9 @@ func Commands() map[string]Run {
 	}
 }
 
-// slots answers CLUSTER SLOTS
+// slotOwners answers CLUSTER SLOTS
 // (https://redis.io/docs/latest/commands/cluster-slots/).
-func slots(v View, _ resp.Command) bool {
+func slotOwners(v View, _ resp.Command) bool {
 	a := v.Addr
 	b := append([]byte(nil), "*1\r\n*3\r\n:0\r\n:16383\r\n*4\r\n"...)
 	b = resp.AppendBulk(b, a.Host)
@@ -99,8 +100,8 @@ func (v View) answerText(text string) bool {
 func info(v View, _ resp.Command) bool {
 	assigned, state := 0, "ok"
 	t := v.Topology
-	for slot := range upstream.SlotCount {
-		if t.Owner(uint16(slot)) >= 0 {
+	for slot := range slots.Slot(slots.Count) {
+		if t.Owner(slot) >= 0 {
 			assigned++
 		}
 	}
@@ -115,7 +116,7 @@ func info(v View, _ resp.Command) bool {
 }
 
 func keySlot(v View, cmd resp.Command) bool {
-	return v.Router.Answer(resp.AppendInt(nil, int64(upstream.Slot(cmd.Args[2]))))
+	return v.Router.Answer(resp.AppendInt(nil, int64(slots.Of(cmd.Args[2]))))
 }
 
 // replicas answers CLUSTER REPLICAS with an empty list.
@@ -136,11 +137,12 @@ func failures(v View, cmd resp.Command) bool {
 // countKeys asks every master, not only the slot's owner. During a slot migration, two nodes
 // have keys of the slot.
 func countKeys(v View, cmd resp.Command) bool {
-	slot, ok := resp.ParseInt(cmd.Args[2])
+	n, ok := resp.ParseInt(cmd.Args[2])
+	_, exists := slots.From(n)
 	switch {
 	case !ok:
 		return v.Router.Fail(command.NotInteger)
-	case slot < 0 || slot >= upstream.SlotCount:
+	case !exists:
 		return v.Router.Fail(msgInvalidSlot)
 	}
 	return v.Router.Everywhere(cmd, merge.Sum)
@@ -148,12 +150,13 @@ func countKeys(v View, cmd resp.Command) bool {
 
 // getKeys asks as countKeys does.
 func getKeys(v View, cmd resp.Command) bool {
-	slot, ok := resp.ParseInt(cmd.Args[2])
+	n, ok := resp.ParseInt(cmd.Args[2])
+	_, exists := slots.From(n)
 	limit, ok2 := resp.ParseInt(cmd.Args[3])
 	switch {
 	case !ok || !ok2:
 		return v.Router.Fail(command.NotInteger)
-	case slot < 0 || slot >= upstream.SlotCount || limit < 0:
+	case !exists || limit < 0:
 		return v.Router.Fail(msgInvalidKeys)
 	}
 	return v.Router.Everywhere(cmd, merge.AtMost(limit))

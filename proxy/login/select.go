@@ -8,6 +8,7 @@ import (
 	"leash/proxy/dial"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
+	"leash/proxy/slots"
 )
 
 const msgNoSelect = "ERR SELECT is not allowed in cluster mode"
@@ -38,7 +39,7 @@ func Select(c Caller, about *command.Command, cmd resp.Command) bool {
 // own text, because older servers are less strict about numbers. They could change the database of
 // all users of the link.
 func (c Caller) relaySelect(argument string) bool {
-	p := call.NewPart(nil, call.AnySlot)
+	p := call.NewPart(nil, slots.Any)
 	p.Request = resp.AppendCommand(nil, "SELECT", argument)
 	return c.Router.RelayPart(p, selectBytes, merge.First)
 }

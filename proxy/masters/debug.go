@@ -4,7 +4,7 @@ import (
 	"leash/proxy/command"
 	"leash/proxy/resp"
 	"leash/proxy/route"
-	"leash/proxy/upstream"
+	"leash/proxy/slots"
 )
 
 // debugOfKey are the subcommands of DEBUG that only read one key.
@@ -20,7 +20,7 @@ func debug(r *route.Router, c *command.Command, cmd resp.Command) bool {
 	case resp.IsWord(cmd.Args[1], "HELP"):
 		return r.RelayAny(cmd)
 	}
-	return r.RelayKeys(cmd, int(upstream.Slot(cmd.Args[2])), false)
+	return r.RelayKeys(cmd, slots.Of(cmd.Args[2]), false)
 }
 
 // reasonShared is why Leash refuses most of DEBUG.

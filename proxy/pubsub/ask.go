@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"leash/proxy/dial"
-	"leash/proxy/upstream"
+	"leash/proxy/slots"
 )
 
 // ErrUnreachable means that no node could be asked for a subscription in time.
@@ -54,7 +54,7 @@ func (h *hub) ask(ctx context.Context, kind Kind, names []string) (refusal []byt
 		case time.Now().Before(limit):
 		case refusal != nil && refusal[1] == 'C': // clients get only CLUSTERDOWN, and no redirects
 			return refusal, nil
-		case kind == Shard && x.up.Topology().Node(upstream.Slot([]byte(names[0]))) == nil:
+		case kind == Shard && x.up.Topology().Node(slots.Of([]byte(names[0]))) == nil:
 			return []byte(slotUnserved), nil
 		default:
 			return nil, ErrUnreachable
@@ -119,7 +119,7 @@ func (h *hub) follow(r *request) bool {
 func (h *hub) followLocked(r *request) bool {
 	word, rest, _ := bytes.Cut(bytes.TrimSpace(r.refusal), []byte(" "))
 	slot, ok := redirectSlot(r.refusal)
-	if string(word) != "-MOVED" || !ok || slot >= upstream.SlotCount {
+	if string(word) != "-MOVED" || !ok {
 		return false
 	}
 	_, addr, _ := bytes.Cut(rest, []byte(" "))
@@ -130,7 +130,7 @@ func (h *hub) followLocked(r *request) bool {
 	if n == nil || n == r.line.node {
 		return false
 	}
-	up.Moved(uint16(slot), n)
+	up.Moved(slot, n)
 	h.adoptLocked(up.Topology())
 	return true
 }

@@ -6,6 +6,7 @@ import (
 
 	"leash/proxy/dial"
 	"leash/proxy/links"
+	"leash/proxy/slots"
 	"leash/proxy/upstream"
 )
 
@@ -119,7 +120,7 @@ func (h *hub) pruneLocked(entries []*entry) []*request {
 	type place struct {
 		line *line
 		kind Kind
-		slot uint16
+		slot slots.Slot
 	}
 	leaving := make(map[place][]string)
 	for _, e := range entries {
@@ -131,7 +132,7 @@ func (h *hub) pruneLocked(entries []*entry) []*request {
 			if st := l.state[e.kind][e.name]; st == asked || st == joined {
 				p := place{line: l, kind: e.kind}
 				if e.kind == Shard {
-					p.slot = upstream.Slot([]byte(e.name))
+					p.slot = slots.Of([]byte(e.name))
 				}
 				leaving[p] = append(leaving[p], e.name)
 			}
@@ -150,7 +151,7 @@ func (h *hub) pruneLocked(entries []*entry) []*request {
 // one of them is not available now. The messages of the first line count.
 func (h *hub) targetsLocked(kind Kind, name string, keyspace bool) (lines []*line, complete bool) {
 	if kind == Shard {
-		l := h.lineLocked(h.topology.Node(upstream.Slot([]byte(name))))
+		l := h.lineLocked(h.topology.Node(slots.Of([]byte(name))))
 		if l == nil {
 			return nil, false
 		}

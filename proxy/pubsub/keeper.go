@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"leash/proxy/slots"
 	"leash/proxy/upstream"
 )
 
@@ -110,7 +111,7 @@ func (h *hub) subscribeMissingLocked() {
 	type place struct {
 		line *line
 		kind Kind
-		slot uint16
+		slot slots.Slot
 	}
 	missing, now := make(map[place][]string), time.Now()
 	for kind := range h.entries {
@@ -126,7 +127,7 @@ func (h *hub) subscribeMissingLocked() {
 				}
 				p := place{line: l, kind: e.kind}
 				if e.kind == Shard { // one command covers one slot
-					p.slot = upstream.Slot([]byte(name))
+					p.slot = slots.Of([]byte(name))
 				}
 				missing[p] = append(missing[p], name)
 			}

@@ -3,11 +3,10 @@ package pubsub
 import (
 	"bytes"
 	"net"
-	"strconv"
 	"time"
 
 	"leash/proxy/resp"
-	"leash/proxy/upstream"
+	"leash/proxy/slots"
 )
 
 const (
@@ -250,7 +249,7 @@ func (l *line) errorLocked(f *frame) error {
 			return nil
 		}
 		r := l.waiting[0]
-		if r.ping || r.kind != Shard || slot >= 0 && slot != int(upstream.Slot([]byte(r.names[0]))) {
+		if r.ping || r.kind != Shard || slot != slots.Any && slot != slots.Of([]byte(r.names[0])) {
 			return nil
 		}
 	}
@@ -273,17 +272,16 @@ func (l *line) errorLocked(f *frame) error {
 	return nil
 }
 
-// redirectSlot returns the slot of a MOVED or ASK reply. It is -1 for CLUSTERDOWN, which does not
-// name the slot. ok is false for other errors.
-func redirectSlot(reply []byte) (slot int, ok bool) {
+// redirectSlot returns the slot of a MOVED or ASK reply. It is slots.Any for CLUSTERDOWN,
+// which does not name the slot. ok is false for other errors.
+func redirectSlot(reply []byte) (slot slots.Slot, ok bool) {
 	word, rest, _ := bytes.Cut(reply[1:], []byte(" "))
 	switch string(word) {
 	case "MOVED", "ASK":
 		number, _, _ := bytes.Cut(rest, []byte(" "))
-		slot, err := strconv.Atoi(string(number))
-		return slot, err == nil && slot >= 0 && slot < upstream.SlotCount
+		return slots.Parse(string(number))
 	case "CLUSTERDOWN":
-		return -1, true
+		return slots.Any, true
 	}
 	return 0, false
 }

@@ -13,6 +13,7 @@ import (
 	"leash/proxy/links"
 	"leash/proxy/resp"
 	"leash/proxy/route"
+	"leash/proxy/slots"
 	"leash/proxy/upstream"
 )
 
@@ -99,20 +100,20 @@ func IsBefore72(version string) bool {
 // writeNothing returns two commands that are replicated and leave nothing behind on n. They write
 // and delete a key that no other client uses. The key exists for at most a second.
 func writeNothing(t *upstream.Topology, n *links.Node) [][]byte {
-	key := ownKey(func(slot uint16) bool { return !t.Cluster() || t.Node(slot) == n })
+	key := ownKey(func(slot slots.Slot) bool { return !t.Cluster() || t.Node(slot) == n })
 	return [][]byte{resp.AppendCommand(nil, "SET", key, "", "PX", "1000"), resp.AppendCommand(nil, "DEL", key)}
 }
 
 // ownKey returns a key that no other client uses, in a slot that fits. If several slots fit, each
 // call uses a different one.
-func ownKey(fits func(slot uint16) bool) string {
+func ownKey(fits func(slot slots.Slot) bool) string {
 	name, from := rand.Text(), mathrand.Uint32()
 	var key []byte
 	// Usually about as many tries as there are masters. The largest number for one slot was
 	// 214,485.
 	for i := range uint32(1 << 20) {
 		key = fmt.Appendf(key[:0], "leash:wait:{%d}%s", from+i, name)
-		if fits(upstream.Slot(key)) {
+		if fits(slots.Of(key)) {
 			break
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"leash/internal/redistest"
 	"leash/proxy/resp"
+	"leash/proxy/slots"
 	"leash/proxy/upstream"
 )
 
@@ -28,9 +29,9 @@ func TestMovesByReading(t *testing.T) {
 func TestOwnKey(t *testing.T) {
 	t.Parallel()
 	for i := range 100 {
-		want := uint16(rand.N(upstream.SlotCount))
-		key := ownKey(func(slot uint16) bool { return slot == want })
-		if got := upstream.Slot([]byte(key)); got != want {
+		want := slots.Slot(rand.N(slots.Count))
+		key := ownKey(func(slot slots.Slot) bool { return slot == want })
+		if got := slots.Of([]byte(key)); got != want {
 			t.Errorf("key %d, %q, is in slot %d, want %d", i, key, got, want)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 	"leash/internal/guard"
 	"leash/proxy/dial"
-	"leash/proxy/upstream"
+	"leash/proxy/slots"
 )
 
 // Denied is an action that Redis would not let a user do.
@@ -81,7 +81,7 @@ func (c *Checker) Watch(lane dial.Lane, key []byte) {
 	if lane.User == "" || c.isOwn(lane.User) {
 		return
 	}
-	if n := c.up.Topology().Node(upstream.Slot(key)); n != nil {
+	if n := c.up.Topology().Node(slots.Of(key)); n != nil {
 		n.Link(lane).Open()
 	}
 }

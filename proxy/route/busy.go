@@ -4,7 +4,7 @@ import (
 	"leash/proxy/command"
 	"leash/proxy/links"
 	"leash/proxy/resp"
-	"leash/proxy/upstream"
+	"leash/proxy/slots"
 )
 
 // allowedWhileBusy are the commands that Redis runs while a slow script runs. Redis's command table
@@ -33,7 +33,7 @@ func (r *Router) busyNode(c *command.Command, cmd resp.Command) *links.Node {
 	case c == nil || !c.ArityOK(cmd.Args):
 	case c.Own != nil:
 		for _, key := range c.Own.KeysOf(cmd.Args) {
-			if n := t.Node(upstream.Slot(key)); n != nil && n.Busy() {
+			if n := t.Node(slots.Of(key)); n != nil && n.Busy() {
 				return n
 			}
 		}

@@ -8,7 +8,7 @@ import (
 	"leash/proxy/links"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
-	"leash/proxy/upstream"
+	"leash/proxy/slots"
 )
 
 // Relay sends a command to the node of its first key.
@@ -17,24 +17,24 @@ func (r *Router) Relay(c *command.Command, cmd resp.Command) bool {
 	if i == 0 {
 		return r.RelayAny(cmd)
 	}
-	return r.RelayKeys(cmd, int(upstream.Slot(cmd.Args[i])), c.ManyKeys)
+	return r.RelayKeys(cmd, slots.Of(cmd.Args[i]), c.ManyKeys)
 }
 
 // RelayAny sends a command that any node can serve. A session uses the same node for all of them
 // until the topology changes, so they keep their order.
 func (r *Router) RelayAny(cmd resp.Command) bool {
-	return r.RelayKeys(cmd, call.AnySlot, false)
+	return r.RelayKeys(cmd, slots.Any, false)
 }
 
 // RelayKeys sends one whole command to one node. many means that the command may have several keys
 // of the slot.
-func (r *Router) RelayKeys(cmd resp.Command, slot int, many bool) bool {
+func (r *Router) RelayKeys(cmd resp.Command, slot slots.Slot, many bool) bool {
 	if !r.AdoptTopology() || !r.calls.Admit(len(cmd.Raw)) {
 		return false
 	}
 	owner := r.keyless
-	if slot != call.AnySlot {
-		owner = r.topology.Owner(uint16(slot))
+	if slot != slots.Any {
+		owner = r.topology.Owner(slot)
 	}
 	var link *links.Link
 	if owner >= 0 {
@@ -42,7 +42,7 @@ func (r *Router) RelayKeys(cmd resp.Command, slot int, many bool) bool {
 			return false
 		}
 		link = r.link(owner)
-		if r.reads.wanted && slot != call.AnySlot {
+		if r.reads.wanted && slot != slots.Any {
 			var ok bool
 			if link, ok = r.readLink(owner); !ok {
 				return false
@@ -77,8 +77,8 @@ func (r *Router) RelayPart(p *call.Part, size int, m merge.Func) bool {
 		return false
 	}
 	node := r.Keyless()
-	if p.Slot() != call.AnySlot {
-		node = r.topology.Node(uint16(p.Slot()))
+	if p.Slot() != slots.Any {
+		node = r.topology.Node(p.Slot())
 	} else if node == nil {
 		return r.Fail(call.ErrorUnserved)
 	}
@@ -87,7 +87,7 @@ func (r *Router) RelayPart(p *call.Part, size int, m merge.Func) bool {
 
 // Push makes a call of cmd and adds it to the session's calls. It returns nil when the session
 // ends.
-func (r *Router) Push(cmd resp.Command, slot int) *call.Part {
+func (r *Router) Push(cmd resp.Command, slot slots.Slot) *call.Part {
 	request := call.Request{
 		Bytes: cmd.Raw, Source: r.session.Source(), Slot: slot,
 		Reads: r.onlyReads(), Script: r.Command != nil && r.Command.Script,
@@ -99,7 +99,7 @@ func (r *Router) Push(cmd resp.Command, slot int) *call.Part {
 // RelayRewritten relays a command to the session's usual node. rewrite turns Redis's reply into the
 // client's reply.
 func (r *Router) RelayRewritten(cmd resp.Command, rewrite func(reply []byte) []byte) bool {
-	p := call.NewPart(nil, call.AnySlot)
+	p := call.NewPart(nil, slots.Any)
 	p.Request = bytes.Clone(cmd.Raw)
 	return r.RelayPart(p, len(cmd.Raw), merge.Rewritten(rewrite))
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"leash/proxy/links"
+	"leash/proxy/slots"
 )
 
 // reads is the state of a session's reads from replicas (upstream.Config.ReadFrom). It belongs to
@@ -77,8 +78,8 @@ func (r *Router) mayReadReplicas() bool {
 
 // linkOf returns the link for a part on a slot. It is nil if no node serves the slot. ok is false
 // when the session ends.
-func (r *Router) linkOf(slot int) (*links.Link, bool) {
-	owner := r.topology.Owner(uint16(slot))
+func (r *Router) linkOf(slot slots.Slot) (*links.Link, bool) {
+	owner := r.topology.Owner(slot)
 	switch {
 	case owner < 0:
 		return nil, true

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"leash/proxy/links"
-	"leash/proxy/upstream"
+	"leash/proxy/slots"
 )
 
 // order is the order in which SCAN visits the masters of a topology. They are sorted by
@@ -22,7 +22,7 @@ type order struct {
 // passes, in which its slots may move, the name is a hash of its address.
 type stop struct {
 	node *links.Node
-	slot int // its lowest slot; -1: it owns none
+	slot slots.Slot // its lowest slot; slots.Any: it owns none
 	hash uint32
 }
 
@@ -34,7 +34,7 @@ type topology interface {
 	// Holders are the masters that have slots or may get some.
 	Holders() []*links.Node
 	// Node is the owner of a slot, or nil.
-	Node(slot uint16) *links.Node
+	Node(slot slots.Slot) *links.Node
 }
 
 // order returns the order for t. It makes the order once for each topology.
@@ -50,7 +50,7 @@ func (s *Scans) order(t topology) *order {
 func newOrder(t topology) *order {
 	o := &order{topology: t}
 	for _, n := range t.Holders() {
-		o.stops = append(o.stops, stop{node: n, slot: -1})
+		o.stops = append(o.stops, stop{node: n, slot: slots.Any})
 	}
 	slices.SortFunc(o.stops, func(a, b stop) int { return strings.Compare(a.node.Addr, b.node.Addr) })
 	hashes := make(map[*links.Node]uint64)
@@ -64,8 +64,8 @@ func newOrder(t topology) *order {
 		stop.hash = hash
 	}
 	var sum uint64
-	for slot := upstream.SlotCount - 1; slot >= 0; slot-- {
-		if owner := t.Node(uint16(slot)); owner != nil {
+	for slot := slots.Slot(slots.Count - 1); slot >= 0; slot-- {
+		if owner := t.Node(slot); owner != nil {
 			sum += hashes[owner] * uint64(2*slot+1)
 			o.stops[o.index(owner)].slot = slot
 		}
@@ -110,7 +110,7 @@ func (o *order) find(c cursor) int {
 	if c.name>>slotBits != o.check {
 		return -1
 	}
-	return o.index(o.topology.Node(uint16(c.name & (1<<slotBits - 1))))
+	return o.index(o.topology.Node(slots.Slot(c.name & (1<<slotBits - 1))))
 }
 
 // next returns the stop after the given one in a pass, or -1 after the last. With -1 it returns the

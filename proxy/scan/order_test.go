@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"leash/proxy/links"
+	"leash/proxy/slots"
 )
 
 // testTopology is a cluster whose nodes own every slot in turn. Only the first has slots if one is
@@ -16,7 +17,7 @@ type testTopology struct {
 
 func (t *testTopology) Holders() []*links.Node { return t.nodes }
 
-func (t *testTopology) Node(slot uint16) *links.Node {
+func (t *testTopology) Node(slot slots.Slot) *links.Node {
 	if t.one {
 		return t.nodes[0]
 	}

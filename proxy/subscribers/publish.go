@@ -8,7 +8,7 @@ import (
 	"leash/proxy/pubsub"
 	"leash/proxy/resp"
 	"leash/proxy/route"
-	"leash/proxy/upstream"
+	"leash/proxy/slots"
 )
 
 // Publish answers PUBLISH. Redis answers with a count of receivers. Leash replaces its own
@@ -18,7 +18,7 @@ func Publish(r *route.Router, x *pubsub.Exchange, keep func([]byte) []byte, cmd 
 	if len(cmd.Args) != 3 || !x.Listens(pubsub.Channel, cmd.Args[1]) {
 		return r.RelayAny(cmd)
 	}
-	return publish(r, x, keep(cmd.Raw), cmd, pubsub.Channel, call.AnySlot)
+	return publish(r, x, keep(cmd.Raw), cmd, pubsub.Channel, slots.Any)
 }
 
 // PublishSharded is Publish for SPUBLISH.
@@ -27,11 +27,12 @@ func PublishSharded(r *route.Router, x *pubsub.Exchange, keep func([]byte) []byt
 	if len(cmd.Args) != 3 || !x.Listens(pubsub.Shard, cmd.Args[1]) {
 		return r.Relay(c, cmd)
 	}
-	return publish(r, x, keep(cmd.Raw), cmd, pubsub.Shard, int(upstream.Slot(cmd.Args[1])))
+	return publish(r, x, keep(cmd.Raw), cmd, pubsub.Shard, slots.Of(cmd.Args[1]))
 }
 
 // publish sends a request as an ordinary command and corrects the count in the reply.
-func publish(r *route.Router, x *pubsub.Exchange, request []byte, cmd resp.Command, kind pubsub.Kind, slot int) bool {
+func publish(r *route.Router, x *pubsub.Exchange, request []byte, cmd resp.Command, kind pubsub.Kind,
+	slot slots.Slot) bool {
 	channel := string(cmd.Args[1])
 	p := call.NewPart(nil, slot)
 	p.Request = request

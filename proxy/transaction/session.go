@@ -9,6 +9,7 @@ import (
 	"leash/proxy/links"
 	"leash/proxy/resp"
 	"leash/proxy/route"
+	"leash/proxy/slots"
 	"leash/proxy/tracking"
 	"leash/proxy/upstream"
 )
@@ -50,4 +51,4 @@ type Config struct {
 }
 
 // New returns a transaction without commands and without watched keys.
-func New(c Config) *Transaction { return &Transaction{Config: c, slot: call.AnySlot} }
+func New(c Config) *Transaction { return &Transaction{Config: c, slot: slots.Any} }

@@ -8,6 +8,7 @@ import (
 	"leash/proxy/links"
 	"leash/proxy/resp"
 	"leash/proxy/route"
+	"leash/proxy/slots"
 )
 
 // Limits for commands that are sent before their replies are read, and for commands that are kept
@@ -44,7 +45,7 @@ type Transaction struct {
 	node    *links.Node
 	link    *links.Link // nil while nothing has been sent, or after a loss
 	lane    dial.Lane   // the lane that the link's connection is set up for
-	slot    int         // of the keys; call.AnySlot before the first
+	slot    slots.Slot  // of the keys; slots.Any before the first
 	tracked bool        // the link belongs to client-side caching
 	caching []byte      // CLIENT CACHING, sent before MULTI
 	altered bool        // the connection is not as it was when new

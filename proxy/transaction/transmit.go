@@ -11,7 +11,7 @@ import (
 	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/route"
-	"leash/proxy/upstream"
+	"leash/proxy/slots"
 )
 
 // executor says what runs a command of a transaction.
@@ -51,8 +51,8 @@ func (t *Transaction) executor(c *command.Command, cmd resp.Command) executor {
 	if i == 0 || !cluster {
 		return byRedis
 	}
-	slot := int(upstream.Slot(cmd.Args[i]))
-	if t.slot != call.AnySlot && t.slot != slot {
+	slot := slots.Of(cmd.Args[i])
+	if t.slot != slots.Any && t.slot != slot {
 		return otherSlot
 	}
 	t.slot = slot
@@ -196,8 +196,8 @@ func (t *Transaction) connect() bool {
 func (t *Transaction) target() *links.Node {
 	switch {
 	case t.watched:
-	case t.slot != call.AnySlot:
-		return t.Up.Topology().Node(uint16(t.slot))
+	case t.slot != slots.Any:
+		return t.Up.Topology().Node(t.slot)
 	case t.node == nil && t.Router.Keyless() != nil:
 		return t.Router.Keyless()
 	}
@@ -280,7 +280,7 @@ func (t *Transaction) followed(moved []byte) {
 		return
 	}
 	if slot, addr, ok := call.ParseRedirect(rest); ok {
-		t.Up.Moved(uint16(slot), t.Up.Target(addr, t.node, true))
+		t.Up.Moved(slot, t.Up.Target(addr, t.node, true))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"leash/proxy/call"
 	"leash/proxy/links"
 	"leash/proxy/resp"
+	"leash/proxy/slots"
 )
 
 // Watch runs WATCH on a connection that the session has to itself. EXEC, DISCARD, UNWATCH and the
@@ -14,7 +15,7 @@ import (
 func (t *Transaction) Watch(cmd resp.Command) bool {
 	if t.Router.Topology().Cluster() {
 		slot, one := call.SameSlot(cmd.Args[1:], 1)
-		if !one || t.slot != call.AnySlot && t.slot != slot {
+		if !one || t.slot != slots.Any && t.slot != slot {
 			t.endUnused()
 			return t.fail(msgCrossSlot)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"leash/proxy/links"
+	"leash/proxy/slots"
 )
 
 const (
@@ -71,7 +72,7 @@ func (t *Topology) movesFrom(old *Topology) (all []string) {
 	counts := make(map[move]int)
 	var order []move
 	for slot := range t.owner {
-		m := move{old.Node(uint16(slot)), t.Node(uint16(slot))}
+		m := move{old.Node(slots.Slot(slot)), t.Node(slots.Slot(slot))}
 		if m.from == m.to {
 			continue
 		}

@@ -60,8 +60,8 @@ func ownsSlots(field string) bool { return field[0] != '[' }
 
 // haveNames reports whether a cluster's nodes are reached by host names. With TLS, certificates
 // then usually have no IP addresses.
-func haveNames(slots []slotOwners) bool {
-	for _, s := range slots {
+func haveNames(owners []slotOwners) bool {
+	for _, s := range owners {
 		if host, _, err := net.SplitHostPort(s.addrs[0]); err == nil && net.ParseIP(host) == nil {
 			return true
 		}

@@ -63,12 +63,12 @@ func (u *Upstream) discoverLocked(ctx context.Context) (err error) {
 			reply, err = c.Do(ctx, "CLUSTER", "SLOTS").Slice()
 			return err
 		})
-		slots := parseSlotsReply(reply, addr)
-		if failed == nil && len(slots) == 0 {
+		owners := parseSlotsReply(reply, addr)
+		if failed == nil && len(owners) == 0 {
 			failed = errNotCovered
 		}
 		if failed == nil {
-			u.adopt(u.parseSlots(slots, nodes, addr))
+			u.adopt(u.parseSlots(owners, nodes, addr))
 			u.NoteHealthy(parseNodes(healthyLines(nodes), addr, false))
 			u.discoveredAt.Store(&start)
 			return nil
@@ -106,17 +106,17 @@ func (u *Upstream) silentLocked(addr string) int {
 
 // parseSlots makes a topology from the replies to CLUSTER SLOTS and CLUSTER NODES. CLUSTER NODES
 // also lists nodes that own no slot yet.
-func (u *Upstream) parseSlots(slots []slotOwners, nodes, asked string) *Topology {
-	ranges := make([]slotRange, 0, len(slots))
-	named := u.cfg.TLS != nil && haveNames(slots)
+func (u *Upstream) parseSlots(owners []slotOwners, nodes, asked string) *Topology {
+	ranges := make([]slotRange, 0, len(owners))
+	named := u.cfg.TLS != nil && haveNames(owners)
 	peers, members := parseNodes(nodes, asked, named), make(map[string]bool)
-	for _, s := range slots {
+	for _, s := range owners {
 		for _, addr := range s.addrs {
 			if members[addr] = true; !slices.Contains(peers, addr) {
 				peers = append(peers, addr)
 			}
 		}
-		r := slotRange{first: uint16(s.first), last: uint16(s.last), node: u.Node(s.addrs[0])}
+		r := slotRange{first: s.first, last: s.last, node: u.Node(s.addrs[0])}
 		if u.ReadsReplicas() {
 			for _, addr := range s.addrs[1:] {
 				r.replicas = append(r.replicas, u.Node(addr))

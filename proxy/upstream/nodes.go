@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"leash/proxy/links"
+	"leash/proxy/slots"
 )
 
 // AnyNode returns the masters in turn, and prefers those that answer. It is nil when no master is
@@ -79,10 +80,10 @@ func rank(n *links.Node) int {
 }
 
 // Moved records that n owns slot, as a MOVED reply reported.
-func (u *Upstream) Moved(slot uint16, n *links.Node) {
+func (u *Upstream) Moved(slot slots.Slot, n *links.Node) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if t := u.Topology(); t.cluster && slot < SlotCount && n != nil && t.Node(slot) != n {
+	if t := u.Topology(); t.cluster && slot != slots.Any && n != nil && t.Node(slot) != n {
 		u.topology.Store(t.with(slot, n))
 		u.reloadLocked()
 	}

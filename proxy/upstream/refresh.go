@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 
 	"leash/internal/guard"
 	"leash/proxy/links"
+	"leash/proxy/slots"
 )
 
 // refreshTimeout is how long RefreshTopology waits.
@@ -106,24 +106,24 @@ func (t *Topology) confirms(n *links.Node, ranges []string) error {
 	owned := 0
 	for _, r := range ranges {
 		from, to, isRange := strings.Cut(r, "-")
-		first, err := strconv.Atoi(from)
+		first, ok := slots.Parse(from)
 		last := first
-		if err == nil && isRange {
-			last, err = strconv.Atoi(to)
+		if ok && isRange {
+			last, ok = slots.Parse(to)
 		}
 		// "[93-<-id]" and "[93->-id]" are slots that are migrating
-		if err != nil || first < 0 || last >= SlotCount {
+		if !ok {
 			return errSlotsMoving
 		}
 		for slot := first; slot <= last; slot++ {
-			if t.Node(uint16(slot)) != n {
+			if t.Node(slot) != n {
 				return errSlotsMoving
 			}
 			owned++
 		}
 	}
 	for slot := range t.owner {
-		if t.Node(uint16(slot)) == n {
+		if t.Node(slots.Slot(slot)) == n {
 			owned--
 		}
 	}

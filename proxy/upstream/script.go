@@ -4,12 +4,13 @@ import (
 	"time"
 
 	"leash/proxy/links"
+	"leash/proxy/slots"
 )
 
 // Script sends a lock script to the node of a slot: links.Node.Script.
-func (u *Upstream) Script(until time.Time, writeBy *time.Time, db, slot int, command, dst []byte) (reply []byte,
-	sent bool, err error) {
-	n := u.Topology().Node(uint16(slot))
+func (u *Upstream) Script(until time.Time, writeBy *time.Time, db int, slot slots.Slot, command,
+	dst []byte) (reply []byte, sent bool, err error) {
+	n := u.Topology().Node(slot)
 	if n == nil {
 		return dst, false, links.ErrNoLink
 	}
@@ -17,9 +18,9 @@ func (u *Upstream) Script(until time.Time, writeBy *time.Time, db, slot int, com
 }
 
 // Scripts sends n lock scripts to the node of a slot at once: links.Node.Scripts.
-func (u *Upstream) Scripts(until time.Time, db, slot, n int, commands, dst []byte) (replies []byte, sent bool,
-	err error) {
-	node := u.Topology().Node(uint16(slot))
+func (u *Upstream) Scripts(until time.Time, db int, slot slots.Slot, n int, commands,
+	dst []byte) (replies []byte, sent bool, err error) {
+	node := u.Topology().Node(slot)
 	if node == nil {
 		return dst, false, links.ErrNoLink
 	}
@@ -28,8 +29,8 @@ func (u *Upstream) Scripts(until time.Time, db, slot, n int, commands, dst []byt
 
 // DropScriptConnections ends the connections for scripts to the node of a slot:
 // links.Node.DropScripts.
-func (u *Upstream) DropScriptConnections(db, slot int) {
-	if n := u.Topology().Node(uint16(slot)); n != nil {
+func (u *Upstream) DropScriptConnections(db int, slot slots.Slot) {
+	if n := u.Topology().Node(slot); n != nil {
 		n.DropScripts(db)
 	}
 }

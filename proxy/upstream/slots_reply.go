@@ -3,12 +3,14 @@ package upstream
 import (
 	"net"
 	"strconv"
+
+	"leash/proxy/slots"
 )
 
 // slotOwners is one entry of CLUSTER SLOTS: a range of slots, the address of its master, and those
 // of its replicas.
 type slotOwners struct {
-	first, last int
+	first, last slots.Slot
 	addrs       []string
 }
 
@@ -22,12 +24,12 @@ func parseSlotsReply(reply []any, asked string) (all []slotOwners) {
 		if len(fields) < 3 {
 			continue
 		}
-		first, ok1 := fields[0].(int64)
-		last, ok2 := fields[1].(int64)
-		if !ok1 || !ok2 || first < 0 || last >= SlotCount || first > last {
+		first, ok1 := slotIn(fields[0])
+		last, ok2 := slotIn(fields[1])
+		if !ok1 || !ok2 || first > last {
 			continue
 		}
-		o := slotOwners{first: int(first), last: int(last)}
+		o := slotOwners{first: first, last: last}
 		for i, node := range fields[2:] {
 			addr, ok := slotNode(node, asked)
 			if !ok && i == 0 {
@@ -42,6 +44,15 @@ func parseSlotsReply(reply []any, asked string) (all []slotOwners) {
 		}
 	}
 	return all
+}
+
+// slotIn reads the number of a slot.
+func slotIn(field any) (s slots.Slot, ok bool) {
+	n, ok := field.(int64)
+	if !ok {
+		return 0, false
+	}
+	return slots.From(n)
 }
 
 // slotNode returns the address in a node's entry, which has its endpoint, port, id, and more. An

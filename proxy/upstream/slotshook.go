@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/proxy/slots"
 )
 
 // slotsHook answers go-redis's CLUSTER SLOTS with the topology that Leash knows. Without it,
@@ -50,17 +52,17 @@ func (h slotsHook) noteMoved(err error) {
 }
 
 // clusterSlots is the topology in the form of CLUSTER SLOTS, without replicas.
-func (t *Topology) clusterSlots() (slots []redis.ClusterSlot) {
-	for first := 0; first < SlotCount; {
-		n, last := t.Node(uint16(first)), first
-		for last+1 < SlotCount && t.Node(uint16(last+1)) == n {
+func (t *Topology) clusterSlots() (all []redis.ClusterSlot) {
+	for first := slots.Slot(0); first < slots.Count; {
+		n, last := t.Node(first), first
+		for last+1 < slots.Count && t.Node(last+1) == n {
 			last++
 		}
 		if n != nil {
-			slots = append(slots, redis.ClusterSlot{Start: first, End: last,
+			all = append(all, redis.ClusterSlot{Start: int(first), End: int(last),
 				Nodes: []redis.ClusterNode{{Addr: n.Addr}}})
 		}
 		first = last + 1
 	}
-	return slots
+	return all
 }

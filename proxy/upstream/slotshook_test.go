@@ -6,9 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"leash/internal/redistest"
-
 	"github.com/redis/go-redis/v9"
+
+	"leash/internal/redistest"
+	"leash/proxy/slots"
 )
 
 // TestClientFollowsFailoverWithoutAsking checks that the go-redis client of scripts follows a
@@ -30,7 +31,7 @@ func TestClientFollowsFailoverWithoutAsking(t *testing.T) {
 	if err := replica.Client().Do(t.Context(), "CLUSTER", "FAILOVER", "TAKEOVER").Err(); err != nil {
 		t.Fatal(err)
 	}
-	for until := time.Now().Add(30 * time.Second); u.Topology().Node(uint16(slot)).Addr != replica.Announced(); {
+	for until := time.Now().Add(30 * time.Second); u.Topology().Node(slots.Slot(slot)).Addr != replica.Announced(); {
 		if time.Now().After(until) {
 			t.Fatal("the new master is not found")
 		}
@@ -89,14 +90,14 @@ func TestRefreshAfterMoved(t *testing.T) {
 		if err := cluster.MoveSlot(slot, to); err != nil {
 			t.Fatal(err)
 		}
-		if n := u.Topology().Node(uint16(slot)); n.Addr != from.Announced() {
+		if n := u.Topology().Node(slots.Slot(slot)); n.Addr != from.Announced() {
 			t.Fatalf("slot %d is known to be on %s too early", slot, n.Addr)
 		}
 		if err := send(key); err != nil {
 			t.Fatal(err)
 		}
 		for until := time.Now().Add(15 * time.Second); u.Topology().Node(
-			uint16(slot)).Addr != to.Announced(); time.Sleep(10 * time.Millisecond) {
+			slots.Slot(slot)).Addr != to.Announced(); time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(until) { // it looks every 30 s in any case
 				t.Fatalf("slot %d is not found", slot)
 			}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"leash/proxy/links"
+	"leash/proxy/slots"
 )
 
 // Topology says which node owns which slot. It is immutable. A change is a new Topology
@@ -13,7 +14,7 @@ type Topology struct {
 	cluster  bool
 	masters  []*links.Node
 	slotless []*links.Node                 // masters that own no slot; one may be migrating to them
-	owner    [SlotCount]uint16             // index into masters, noOwner for none
+	owner    [slots.Count]uint16           // index into masters, noOwner for none
 	replicas map[*links.Node][]*links.Node // of each master; empty if no session reads from them
 
 	// Only for the log: the number of replicas, even if no session reads from them.
@@ -40,15 +41,15 @@ func (t *Topology) Holders() []*links.Node {
 }
 
 // Owner returns the index into Masters of the slot's owner, or -1.
-func (t *Topology) Owner(slot uint16) int {
-	if slot >= SlotCount || t.owner[slot] == noOwner {
+func (t *Topology) Owner(slot slots.Slot) int {
+	if slot == slots.Any || t.owner[slot] == noOwner {
 		return -1
 	}
 	return int(t.owner[slot])
 }
 
 // Node returns the owner of a slot, or nil if it has none.
-func (t *Topology) Node(slot uint16) *links.Node {
+func (t *Topology) Node(slot slots.Slot) *links.Node {
 	if i := t.Owner(slot); i >= 0 {
 		return t.masters[i]
 	}
@@ -58,11 +59,11 @@ func (t *Topology) Node(slot uint16) *links.Node {
 // Cluster reports whether the newest topology is one of a Redis Cluster.
 func (u *Upstream) Cluster() bool { return u.Topology().Cluster() }
 
-// NodeOf is the node that serves a slot now, or nil. A negative slot counts as 0.
-func (u *Upstream) NodeOf(slot int) *links.Node { return u.Topology().Node(uint16(max(slot, 0))) }
+// NodeOf is the node that serves a slot now, or nil. slots.Any counts as slot 0.
+func (u *Upstream) NodeOf(slot slots.Slot) *links.Node { return u.Topology().Node(max(slot, 0)) }
 
 // NodeAddr is the address of the node that serves a slot now, or "" if there is none.
-func (u *Upstream) NodeAddr(slot int) string {
+func (u *Upstream) NodeAddr(slot slots.Slot) string {
 	if n := u.NodeOf(slot); n != nil {
 		return n.Addr
 	}
@@ -76,9 +77,9 @@ func (u *Upstream) Owners() []int {
 	if !t.cluster {
 		return nil
 	}
-	owners := make([]int, SlotCount)
+	owners := make([]int, slots.Count)
 	for slot := range owners {
-		owners[slot] = t.Owner(uint16(slot))
+		owners[slot] = t.Owner(slots.Slot(slot))
 	}
 	return owners
 }
@@ -88,7 +89,7 @@ func standalone(n *links.Node) *Topology { return &Topology{masters: []*links.No
 
 // slotRange is a range of slots with one owner.
 type slotRange struct {
-	first, last uint16
+	first, last slots.Slot
 	node        *links.Node
 	replicas    []*links.Node
 }
@@ -100,7 +101,7 @@ func clusterOf(ranges []slotRange) *Topology {
 	}
 	for _, r := range ranges {
 		i := t.index(r.node)
-		for slot := int(r.first); slot <= int(r.last); slot++ {
+		for slot := r.first; slot <= r.last; slot++ {
 			t.owner[slot] = i
 		}
 		t.addReplicas(r.node, r.replicas)
@@ -134,7 +135,7 @@ func (t *Topology) has(n *links.Node) bool {
 }
 
 // with returns a copy of the topology in which n owns slot.
-func (t *Topology) with(slot uint16, n *links.Node) *Topology {
+func (t *Topology) with(slot slots.Slot, n *links.Node) *Topology {
 	next := &Topology{
 		cluster: t.cluster, masters: slices.Clone(t.masters), owner: t.owner, replicas: t.replicas,
 		replicaCount: t.replicaCount, replicasKnown: t.replicasKnown,
@@ -167,7 +168,7 @@ func (t *Topology) same(u *Topology) bool {
 		return false
 	}
 	for slot := range t.owner {
-		if t.Node(uint16(slot)) != u.Node(uint16(slot)) {
+		if t.Node(slots.Slot(slot)) != u.Node(slots.Slot(slot)) {
 			return false
 		}
 	}

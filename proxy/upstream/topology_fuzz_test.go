@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"leash/proxy/slots"
 )
 
 // FuzzSlotsReply reads replies to CLUSTER SLOTS of any shape. The slots and addresses that come out
@@ -21,7 +23,7 @@ func FuzzSlotsReply(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		words := strings.Fields(text)
 		for _, o := range parseSlotsReply(listOf(&words, 0), "10.0.0.1:7000") {
-			if o.first < 0 || o.first > o.last || o.last >= SlotCount || len(o.addrs) == 0 {
+			if o.first < 0 || o.first > o.last || o.last >= slots.Count || len(o.addrs) == 0 {
 				t.Errorf("%q: %+v", text, o)
 			}
 			for _, addr := range o.addrs {
@@ -114,10 +116,10 @@ func FuzzTopology(f *testing.F) {
 			t.Fatal(err)
 		}
 		u.End() // nodes then dial nothing
-		var got, owner [SlotCount]string
+		var got, owner [slots.Count]string
 		var reply []any
 		for b = b[:min(len(b), 50)]; len(b) >= 5; b = b[5:] {
-			first, last := (int64(b[0])<<8|int64(b[1]))%SlotCount, (int64(b[2])<<8|int64(b[3]))%SlotCount
+			first, last := (int64(b[0])<<8|int64(b[1]))%slots.Count, (int64(b[2])<<8|int64(b[3]))%slots.Count
 			port := 7000 + int64(b[4]%4)
 			reply = append(reply, []any{first, last, []any{"10.0.0.1", port}})
 			for slot := first; slot <= last; slot++ {

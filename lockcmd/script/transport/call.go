@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"leash/proxy/slots"
 )
 
 // Connection is the client connection that asks for a call. The call is not written after Ctx has
@@ -103,7 +105,7 @@ func (c *Client) judge(call *Call, err error, until time.Time, pause time.Durati
 // connections to that node, because the replies after it may belong to other commands.
 func (c *Client) badShape(call *Call) error {
 	if c.Links != nil {
-		c.Links.DropScriptConnections(call.DB, SlotOf(call.Keys[0]))
+		c.Links.DropScriptConnections(call.DB, slots.Of([]byte(call.Keys[0])))
 	}
 	return errors.Join(ErrUnknown, ErrShape)
 }

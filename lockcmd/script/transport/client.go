@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"leash/proxy/slots"
 )
 
 // Client runs lock scripts on one Redis, a cluster or a single server. Set the fields before the
@@ -134,7 +136,7 @@ func (c *Client) nodeOf(key string) string {
 	if c.Links == nil {
 		return "redis"
 	}
-	return c.Links.NodeAddr(SlotOf(key))
+	return c.Links.NodeAddr(slots.Of([]byte(key)))
 }
 
 // PrintableKey is a key in a form that is safe in an error.

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/proxy/resp"
+	"leash/proxy/slots"
 )
 
 // Links are connections of Leash's own to Redis, which are faster than those of a client library.
@@ -18,17 +19,19 @@ type Links interface {
 	// a connection. If sent is false, Redis did not and will not get the command. It blocks until
 	// the given time at most. If writeBy is not nil, the command is not written from that time on,
 	// even if this process stood still. It does not keep the command.
-	Script(until time.Time, writeBy *time.Time, db, slot int, command, dst []byte) (reply []byte, sent bool, err error)
+	Script(until time.Time, writeBy *time.Time, db int, slot slots.Slot, command, dst []byte) (reply []byte,
+		sent bool, err error)
 	// Scripts is Script for n commands at once, which are concatenated in commands. All keys should
 	// be of one node. It appends the n replies to dst. It may use other connections than Script.
-	Scripts(until time.Time, db, slot, n int, commands, dst []byte) (replies []byte, sent bool, err error)
+	Scripts(until time.Time, db int, slot slots.Slot, n int, commands, dst []byte) (replies []byte, sent bool,
+		err error)
 	// NodeAddr is the address of the node to which Scripts sends commands for a slot, "" for none.
-	NodeAddr(slot int) string
+	NodeAddr(slot slots.Slot) string
 	// Refresh starts a refresh of the topology, because a server does not serve as expected.
 	Refresh()
 	// DropScriptConnections closes the connections to the node of a slot, because one returned a
 	// reply of a wrong shape. The replies after it may belong to other commands.
-	DropScriptConnections(db, slot int)
+	DropScriptConnections(db int, slot slots.Slot)
 }
 
 // scriptBuffer has the buffers of one script call.
@@ -53,7 +56,8 @@ func (c *Client) runDirect(until time.Time, writeBy *time.Time, call *Call) (rep
 	buf := scriptBuffers.Get().(*scriptBuffer)
 	defer buf.free()
 	buf.command = call.Append(buf.command[:0])
-	text, sent, err := c.Links.Script(until, writeBy, call.DB, SlotOf(call.Keys[0]), buf.command, buf.reply[:0])
+	slot := slots.Of([]byte(call.Keys[0]))
+	text, sent, err := c.Links.Script(until, writeBy, call.DB, slot, buf.command, buf.reply[:0])
 	buf.reply = text
 	switch {
 	case err != nil && !sent && !time.Now().Before(until):

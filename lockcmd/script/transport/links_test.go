@@ -10,9 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"leash/proxy/resp"
-
 	"github.com/redis/go-redis/v9"
+
+	"leash/proxy/resp"
+	"leash/proxy/slots"
 )
 
 func TestDecode(t *testing.T) {
@@ -161,7 +162,7 @@ func TestReplyOfAnotherShapeClosesItsConnection(t *testing.T) {
 	if !errors.Is(err, ErrShape) || !done {
 		t.Errorf("error %v, done %v: want ErrShape, and that it is not sent again on the way", err, done)
 	}
-	if want := fmt.Sprint("[3 ", SlotOf("k"), "]"); fmt.Sprint(links.dropped) != want {
+	if want := fmt.Sprint("[3 ", slots.Of([]byte("k")), "]"); fmt.Sprint(links.dropped) != want {
 		t.Errorf("told %v, want %v", links.dropped, want)
 	}
 }
@@ -175,10 +176,10 @@ type fakeLinks struct {
 	dropped []string // "db slot"
 }
 
-func (l *fakeLinks) Script(_ time.Time, _ *time.Time, _, _ int, _, dst []byte) ([]byte, bool, error) {
+func (l *fakeLinks) Script(_ time.Time, _ *time.Time, _ int, _ slots.Slot, _, dst []byte) ([]byte, bool, error) {
 	return append(dst, l.reply...), l.sent, l.err
 }
 
-func (l *fakeLinks) DropScriptConnections(db, slot int) {
+func (l *fakeLinks) DropScriptConnections(db int, slot slots.Slot) {
 	l.dropped = append(l.dropped, fmt.Sprint(db, " ", slot))
 }

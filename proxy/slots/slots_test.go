@@ -1,4 +1,4 @@
-package upstream
+package slots
 
 import (
 	"testing"
@@ -7,9 +7,9 @@ import (
 )
 
 func TestSlot(t *testing.T) {
-	for key, want := range map[string]uint16{"": 0, "123456789": 0x31c3, "foo": 12182, "{foo}bar": 12182,
+	for key, want := range map[string]Slot{"": 0, "123456789": 0x31c3, "foo": 12182, "{foo}bar": 12182,
 		"a{foo}{bar}": 12182} {
-		if got := Slot([]byte(key)); got != want {
+		if got := Of([]byte(key)); got != want {
 			t.Errorf("%q: slot %d, want %d", key, got, want)
 		}
 	}
@@ -25,7 +25,7 @@ func TestSlotAsRedisHasIt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := Slot([]byte(key)); int64(got) != want {
+		if got := Of([]byte(key)); int64(got) != want {
 			t.Errorf("%q: slot %d, want %d", key, got, want)
 		}
 	}
