@@ -230,15 +230,7 @@ func ByName(name string) *transport.Script { return loaded[name] }
 
 // Load joins the prelude, the given parts and the script.
 func Load(name string, parts ...string) *transport.Script {
-	var files []string
-	for _, file := range slices.Concat([]string{"prelude"}, parts, []string{name}) {
-		text, err := Files.ReadFile("lua/" + file + ".lua")
-		if err != nil {
-			panic("lockcmd: embedded script " + file + ": " + err.Error())
-		}
-		files = append(files, string(text))
-	}
-	sc := transport.NewScript(files)
+	sc := transport.Load(Files, slices.Concat([]string{"prelude"}, parts, []string{name})...)
 	if loaded[name] == nil {
 		loaded[name] = sc
 	}

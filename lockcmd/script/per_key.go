@@ -11,7 +11,8 @@ import (
 )
 
 // A READ or WRITE hold, or a permit, has several keys. During a slot migration they may be on two
-// nodes, where no script can use them all. Renewals then go on with one key a call (R14).
+// nodes, where no script can use them all. Renewals and releases then go on with one key a call
+// (R14). The release of a permit does not: it waits, or the lease ends.
 
 // keyRenewal renews some holds of a batch that way.
 type keyRenewal struct {
@@ -111,23 +112,11 @@ func keyReply(cmd transport.Once) RenewReply {
 	return renewUnknown
 }
 
-// A READ or WRITE hold has several keys. During a slot migration they may be on two nodes, where no
-// script can use them all. Releases then go on with one key a request (R14). The release of a
-// permit does not: it waits, or the lease ends.
-
-// holdPart is a key of a READ or WRITE hold.
-type holdPart string
-
-// The parts. The records come first.
-const (
-	recordsPart holdPart = "records"
-	lockPart    holdPart = "lock"
-)
-
-// releaseKeys is Release with one request a key. A hold that the records do not have was ended by
-// an earlier copy, if there may be one.
+// releaseKeys is Release with one request a key, the records first. A hold that the records do not
+// have was ended by an earlier copy, if there may be one.
 func (c *Client) releaseKeys(args *ReleaseArgs, until time.Time) (answer int64, err error) {
-	answer, err = c.releasePart(args, recordsPart, until)
+	key := args.End.Hold.Lock.Key
+	answer, err = c.releaseKey(args, RecordsKey(key), "records", until)
 	if err == nil && answer == NoSuchHold && args.Unknown {
 		answer = HoldEnded
 	}
@@ -135,7 +124,7 @@ func (c *Client) releaseKeys(args *ReleaseArgs, until time.Time) (answer int64, 
 		return answer, err
 	}
 	args.Unknown = true
-	if _, err = c.releasePart(args, lockPart, until); err != nil {
+	if _, err = c.releaseKey(args, key, "lock", until); err != nil {
 		return 0, err
 	}
 	if args.End.Mode == Read {
@@ -144,22 +133,17 @@ func (c *Client) releaseKeys(args *ReleaseArgs, until time.Time) (answer int64, 
 	return answer, nil
 }
 
-func (c *Client) releasePart(args *ReleaseArgs, part holdPart, until time.Time) (answer int64, err error) {
+// releaseKey releases the part of a hold that is in one key.
+func (c *Client) releaseKey(args *ReleaseArgs, key, part string, until time.Time) (answer int64, err error) {
 	m, lock := args.End.Mode, args.End.Hold.Lock
-	key := lock.Key
-	if part == recordsPart {
-		key = RecordsKey(key)
-	}
-	call := &transport.Call{
+	return c.askEnd(args, &transport.Call{
 		Script: m.ReleaseKey, DB: lock.DB, Keys: []string{key},
-		Args: append(args.End.list(4), m.Channel(lock.Key), c.Publish, transport.Decimal(args.PerKeyCounts),
-			string(part)),
-	}
-	return c.askEnd(args, call, until)
+		Args: append(args.End.list(4), m.Channel(lock.Key), c.Publish, transport.Decimal(args.PerKeyCounts), part),
+	}, until)
 }
 
 // countsOf asks how many counts an owner's hold has, without the other keys of it. It returns 1 at
-// least, and not more than releasePart can handle.
+// least, and not more than releaseKey can handle.
 func (c *Client) countsOf(lock Lock, m *Mode, owner string, until time.Time) (int64, error) {
 	n, err := c.AskInt(&transport.Call{
 		Script: m.RenewKey, DB: lock.DB, Keys: []string{lock.Key}, Args: transport.Words(0, owner, ""),

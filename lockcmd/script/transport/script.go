@@ -5,6 +5,7 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"errors"
+	"io/fs"
 	"regexp"
 	"slices"
 
@@ -16,9 +17,17 @@ type Script struct {
 	Source, SHA string
 }
 
-// NewScript joins the texts of the files of a script.
-func NewScript(files []string) *Script {
-	source := join(files)
+// Load joins the named files of lua/ to one script. It panics if one is missing.
+func Load(files fs.FS, names ...string) *Script {
+	var texts []string
+	for _, name := range names {
+		text, err := fs.ReadFile(files, "lua/"+name+".lua")
+		if err != nil {
+			panic("lockcmd: embedded script " + name + ": " + err.Error())
+		}
+		texts = append(texts, string(text))
+	}
+	source := join(texts)
 	sum := sha1.Sum([]byte(source))
 	return &Script{Source: source, SHA: hex.EncodeToString(sum[:])}
 }
