@@ -186,12 +186,12 @@ func (g *Generator) mangle(args []string) []string {
 	return args
 }
 
-// mayMangle excludes commands whose damaged form would have a random reply, such as a cursor that
-// the server has not made, or would block for long.
+// mayMangle excludes commands that would block for long when damaged, or have a random reply: a
+// cursor that the server has not made, or SORT, which does not sort if BY has no "*".
 func mayMangle(args []string) bool {
 	name := strings.ToUpper(args[0])
-	isBlock := func(arg string) bool { return strings.EqualFold(arg, "BLOCK") }
-	return name != "SPOP" && !strings.HasSuffix(name, "SCAN") && !slices.ContainsFunc(args, isBlock) &&
+	isExcluded := func(arg string) bool { return strings.EqualFold(arg, "BLOCK") || strings.EqualFold(arg, "BY") }
+	return name != "SPOP" && !strings.HasSuffix(name, "SCAN") && !slices.ContainsFunc(args, isExcluded) &&
 		!strings.HasPrefix(name, "BL") && !strings.HasPrefix(name, "BR") && !strings.HasPrefix(name, "BZ")
 }
 

@@ -94,3 +94,27 @@ func TestOneSlot(t *testing.T) {
 		t.Error("no split command had keys of several slots")
 	}
 }
+
+// TestSortBySorts: SORT always has a "*" in its BY. Without one it does not sort, and each server
+// has its own order of a set.
+func TestSortBySorts(t *testing.T) {
+	g := learn(t).New(rand.New(rand.NewPCG(1, 2)), Options{Keys: AnySlots})
+	seen := 0
+	for range 200_000 {
+		args := g.Next()
+		if !strings.HasPrefix(strings.ToUpper(args[0]), "SORT") {
+			continue
+		}
+		i := slices.Index(args, "BY")
+		if i < 0 {
+			continue
+		}
+		seen++
+		if i+1 == len(args) || !strings.Contains(args[i+1], "*") {
+			t.Fatalf("%.200q", args)
+		}
+	}
+	if seen < 100 {
+		t.Errorf("%d commands with BY", seen)
+	}
+}
