@@ -79,7 +79,7 @@ func (sc *Script) Run(ctx context.Context, rdb Processor, keys, args []string) (
 	err := rdb.Process(ctx, cmd)
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
 		cmd = sc.Command(ctx, "EVAL", keys, args)
-		err = rdb.Process(ctx, cmd)
+		_ = rdb.Process(ctx, cmd) // cmd has the error
 	}
 	return cmd.Reply()
 }
