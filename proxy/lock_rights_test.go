@@ -146,8 +146,8 @@ func TestScriptWithoutARightChangesNothing(t *testing.T) {
 // keyspace returns every key, its value, and whether it has a TTL. It leaves out token counters,
 // which only rise, and the message that LOCK.BREAK leaves for the holder before it ends the lock in
 // another script. It also leaves out the list of turns: a waiter whose attempt fails leaves it. And
-// it leaves out until when a writer that reads is renewed, because a refusal makes Leash check the
-// hold, which renews it.
+// it leaves out until when permits, and writers that read, are renewed: Leash may renew them at any
+// time.
 func keyspace(direct *redistest.TestClient) (all []string) {
 	reply := strings.Split(direct.Do("KEYS", "*"), "\r\n")
 	for i := 2; i < len(reply); i += 2 {
@@ -173,7 +173,7 @@ func shown(direct *redistest.TestClient, key string) string {
 	case "+hash\r\n":
 		return direct.Do("HGETALL", key)
 	case "+zset\r\n":
-		return direct.Do("ZRANGE", key, "0", "-1", "WITHSCORES")
+		return direct.Do("ZRANGE", key, "0", "-1") // the scores are times
 	case "+list\r\n":
 		return direct.Do("LRANGE", key, "0", "-1")
 	case "+string\r\n":
