@@ -51,7 +51,7 @@ type racing struct {
 	sample   Sample    // its commands are grants, its latencies those of hand-overs
 }
 
-// Run runs the race for warmup and round, in the calling goroutine, and calls mark as load.run
+// Run runs the race for warmup and round, in the calling goroutine, and calls mark as Load.Run
 // does. A sample is a hand-over: from the sending of a release until the grant arrives at the next
 // holder. Two holders at a time, or a token that does not rise, end the run with an error. At the
 // end the lock is free. Otherwise a connection might close with an unread grant, whose lease would

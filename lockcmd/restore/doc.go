@@ -1,5 +1,5 @@
-// Package restore keeps the holds of this Leash and those in Redis in line: it renews them, reads
-// why one is missing, writes back what a new master lacks, and moves a hold to another carrier.
+// Package restore keeps the holds of this Leash in Redis. It renews them, reads why one is missing,
+// writes back what a new master lacks, and moves a hold to another carrier.
 //
 //	renew.go       Redis for the watchdog: one script call a batch
 //	repair.go      a round of renewals corrects what a new master has in an older state

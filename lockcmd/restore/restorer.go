@@ -9,7 +9,7 @@ import (
 	"leash/lockcmd/script"
 )
 
-// Restorer keeps the holds of one Leash and those in Redis in line. It implements renewal.Store.
+// Restorer keeps the holds of one Leash in Redis. It implements renewal.Store.
 // Set the fields before the first call. It is safe for concurrent use.
 type Restorer struct {
 	Redis    *script.Client

@@ -10,7 +10,6 @@
 //	reply.go     what Redis answered
 //	script.go    a script, and how go-redis runs it
 //	source.go    leaves out functions that a script does not call
-//	slot.go      the slots of keys
 //
 // # Paths to Redis
 //
