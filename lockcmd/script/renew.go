@@ -197,9 +197,16 @@ func (c *Client) renewResult(ctx context.Context, b *RenewBatch, replies []Renew
 // second, its garbage would make the collector scan a million holds every few seconds.
 type renewBuffer struct {
 	commands, text []byte
-	args           []byte       // of one batch
-	replies        []RenewReply // to one batch
-	word           [192]byte    // an owner or the start of a record
+	holds          []renewedHold // of one batch
+	replies        []RenewReply  // to one batch
+	word           [192]byte     // an owner or the start of a record
+}
+
+// renewedHold is what RenewedHolds.Hold returns.
+type renewedHold struct {
+	key     string
+	token   int64
+	carrier string
 }
 
 var renewBuffers = sync.Pool{New: func() any { return new(renewBuffer) }}
@@ -220,27 +227,33 @@ func (buf *renewBuffer) free() {
 	}
 }
 
-// appendCall appends the call that renews b.
+// appendCall appends the call that renews b. Holds lie far apart in memory. So it reads all of them
+// before it uses one: the processor then waits for many at a time.
 func (buf *renewBuffer) appendCall(b *RenewBatch) {
 	m, n := b.Mode, b.Holds.Len()
+	holds := slices.Grow(buf.holds[:0], n)[:n]
+	for i := range holds {
+		h := &holds[i]
+		h.key, h.token, h.carrier = b.Holds.Hold(i)
+	}
 	keys := n * m.MinKeys()
 	dst := resp.AppendArray(buf.commands, 3+keys+1+2*n)
 	dst = buf.appendInt(resp.AppendBulk(resp.AppendBulk(dst, "EVALSHA"), m.Renew.SHA), int64(keys))
-	args := buf.args[:0]
-	for i := range n {
-		key, token, carrier := b.Holds.Hold(i)
-		dst = resp.AppendBulk(dst, key)
+	for i := range holds {
+		dst = resp.AppendBulk(dst, holds[i].key)
 		if m.Helpers != nil {
-			for _, helper := range m.Helpers(key) {
+			for _, helper := range m.Helpers(holds[i].key) {
 				dst = resp.AppendBulk(dst, helper)
 			}
 		}
-		args = resp.AppendBulk(args, b.Holds.AppendOwner(i, buf.word[:0]))
-		args = resp.AppendBulk(args, appendRecordPrefix(buf.word[:0], token, carrier))
 	}
-	buf.args = args
-	dst = append(buf.appendInt(dst, b.Lasts.Milliseconds()), args...)
-	buf.commands = dst
+	dst = buf.appendInt(dst, b.Lasts.Milliseconds())
+	for i := range holds {
+		dst = resp.AppendBulk(dst, b.Holds.AppendOwner(i, buf.word[:0]))
+		dst = resp.AppendBulk(dst, appendRecordPrefix(buf.word[:0], holds[i].token, holds[i].carrier))
+	}
+	clear(holds) // a pooled buffer must not keep keys
+	buf.commands, buf.holds = dst, holds
 }
 
 func (buf *renewBuffer) appendInt(dst []byte, n int64) []byte {
