@@ -12,7 +12,7 @@
 //
 // Holds of one database, kind and slot with one TTL form a group (group.go). The group has the due
 // time, not the hold: every third of the TTL. The groups are spread over that third by slot number,
-// 32 neighbouring slots one after the other, since they usually belong to one node.
+// 8 neighbouring slots one after the other, since they usually belong to one node.
 //
 // Holds that are due go to their node in rounds (round.go, node.go). A round is one call with one
 // or more batches. Other commands wait at the node until it has run, so the size of a round depends

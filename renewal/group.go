@@ -44,12 +44,13 @@ type group struct {
 const (
 	slotCount = 16384
 	// run is how many neighbouring slots are due one after the other. They usually belong to one
-	// node, so a call has many of them.
-	run  = 32
+	// node, so a call has many of them. It is so small that one step has runs of several nodes:
+	// their rounds are on their way at the same time, and Leash sleeps longer in between.
+	run  = 8
 	runs = slotCount / run
 	// stride is the distance between the runs that follow each other. It is odd, so that every run
 	// has its time, and the golden section of runs, so that the runs of one node are spread evenly.
-	stride = 317
+	stride = 1265
 )
 
 // nextDue is the group's first regular due time after now. The slot decides at which point of the

@@ -131,7 +131,7 @@ func TestR24OneCallForEachNode(t *testing.T) {
 func TestR24NoCallIsLargeWhileTheNodeKeepsUp(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *bench) {
 		w.store.delay = map[string]time.Duration{"node0": 3 * time.Millisecond}
-		for slot := range run { // they become due within 20 ms, and the calls take longer
+		for slot := range run { // they become due within 5 ms, and the calls take longer
 			for range 12 {
 				w.grant(run+slot, ttl)
 			}
@@ -148,7 +148,7 @@ func TestR24NoCallIsLargeWhileTheNodeKeepsUp(t *testing.T) {
 			}
 			got[size]++
 		}
-		if want := map[string]int{" 12 12": 16, " 31": 8, " 32": 11}; !maps.Equal(got, want) {
+		if want := map[string]int{" 12 12": run / 2, " 31": 8, " 32": 11}; !maps.Equal(got, want) {
 			t.Errorf("got calls of so many holds: %v, want %v", got, want)
 		}
 	})
@@ -187,8 +187,8 @@ func TestR24FewHoldsAreRenewedTogether(t *testing.T) {
 				renewed += len(b.Holds)
 			}
 		}
-		if calls := len(w.store.called()); renewed < 5900 || renewed > 6100 || calls > 60*7 {
-			t.Errorf("got %d renewals in %d calls in a minute, want 6000 in 400 or so", renewed, calls)
+		if calls := len(w.store.called()); renewed < 5900 || renewed > 6100 || calls > 60*8 {
+			t.Errorf("got %d renewals in %d calls in a minute, want 6000 in 460 or so", renewed, calls)
 		}
 	})
 }
