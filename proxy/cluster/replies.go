@@ -10,7 +10,7 @@ import (
 	"leash/proxy/resp"
 	"leash/proxy/route"
 	"leash/proxy/slots"
-	"leash/proxy/upstream"
+	"leash/proxy/topology"
 )
 
 // Redis's own messages about clusters.
@@ -24,7 +24,7 @@ const (
 type View struct {
 	Addr     Addr
 	Router   *route.Router
-	Topology *upstream.Topology // of the real cluster
+	Topology *topology.Snapshot // of the real cluster
 }
 
 // Run answers a command for a client. It returns false when the session ends.

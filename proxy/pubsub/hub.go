@@ -7,7 +7,7 @@ import (
 	"leash/proxy/dial"
 	"leash/proxy/links"
 	"leash/proxy/slots"
-	"leash/proxy/upstream"
+	"leash/proxy/topology"
 )
 
 // hub holds the subscriptions of one user. Exchange.mu guards its fields.
@@ -19,7 +19,7 @@ type hub struct {
 	entries  [kinds]map[string]*entry
 	lines    map[*links.Node]*line
 	home     *line // for names that any node serves; nil: not chosen
-	topology *upstream.Topology
+	topology *topology.Snapshot
 	dirty    bool // a node may have too few or too many subscriptions
 	over     bool // the hub starts no more goroutines
 	// when Leash tries its own refused subscriptions again; zero: none was refused

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"leash/proxy/slots"
-	"leash/proxy/upstream"
+	"leash/proxy/topology"
 )
 
 // Sizes and times for keeping subscriptions.
@@ -91,7 +91,7 @@ func (h *hub) end() {
 
 // adoptLocked adopts a new topology. It changes the home if that has left or is silent. A home that
 // has become a replica stays, because a cluster's messages reach every node.
-func (h *hub) adoptLocked(t *upstream.Topology) {
+func (h *hub) adoptLocked(t *topology.Snapshot) {
 	if t != h.topology {
 		h.topology, h.dirty = t, true
 		h.promoteLocked()

@@ -14,6 +14,7 @@ import (
 	"leash/proxy/resp"
 	"leash/proxy/route"
 	"leash/proxy/slots"
+	"leash/proxy/topology"
 	"leash/proxy/upstream"
 )
 
@@ -99,7 +100,7 @@ func IsBefore72(version string) bool {
 
 // writeNothing returns two commands that are replicated and leave nothing behind on n. They write
 // and delete a key that no other client uses. The key exists for at most a second.
-func writeNothing(t *upstream.Topology, n *links.Node) [][]byte {
+func writeNothing(t *topology.Snapshot, n *links.Node) [][]byte {
 	key := ownKey(func(slot slots.Slot) bool { return !t.Cluster() || t.Node(slot) == n })
 	return [][]byte{resp.AppendCommand(nil, "SET", key, "", "PX", "1000"), resp.AppendCommand(nil, "DEL", key)}
 }

@@ -11,6 +11,7 @@ import (
 	"leash/proxy/links"
 	"leash/proxy/resp"
 	"leash/proxy/rights"
+	"leash/proxy/topology"
 	"leash/proxy/upstream"
 )
 
@@ -60,7 +61,7 @@ type Router struct {
 	ctx     context.Context // done when the session ends
 	mu      *sync.Mutex     // the session's
 
-	topology *upstream.Topology
+	topology *topology.Snapshot
 	links    []*links.Link // by index of the master; nil until used
 	reads    reads         // reads from replicas
 	keyless  int           // index of the master that serves commands without keys; -1: none
@@ -96,7 +97,7 @@ func (r *Router) Barrier() bool {
 }
 
 // Topology is the topology that the session uses.
-func (r *Router) Topology() *upstream.Topology { return r.topology }
+func (r *Router) Topology() *topology.Snapshot { return r.topology }
 
 // Keyless is the master that serves the session's commands without keys. It is nil if there is no
 // master.
@@ -122,7 +123,7 @@ func (r *Router) AdoptTopology() bool {
 }
 
 // setTopology sets the topology and forgets the links used so far. No call is in flight.
-func (r *Router) setTopology(t *upstream.Topology) {
+func (r *Router) setTopology(t *topology.Snapshot) {
 	r.topology = t
 	r.reads.forget()
 	r.links = make([]*links.Link, len(t.Masters()))

@@ -7,12 +7,13 @@ import (
 
 	"leash/proxy/links"
 	"leash/proxy/slots"
+	"leash/proxy/topology"
 )
 
 // order is the order in which SCAN visits the masters of a topology. They are sorted by
 // address, so the order stays the same when slots move. Immutable.
 type order struct {
-	topology topology
+	topology *topology.Snapshot
 	stops    []stop
 	check    uint32 // 8 bits that distinguish this topology's slots from those of others
 }
@@ -29,16 +30,8 @@ type stop struct {
 // slotBits is how many bits of a name hold the slot. The other bits hold the check.
 const slotBits = 14
 
-// topology is an upstream.Topology.
-type topology interface {
-	// Holders are the masters that have slots or may get some.
-	Holders() []*links.Node
-	// Node is the owner of a slot, or nil.
-	Node(slot slots.Slot) *links.Node
-}
-
 // order returns the order for t. It makes the order once for each topology.
-func (s *Scans) order(t topology) *order {
+func (s *Scans) order(t *topology.Snapshot) *order {
 	if o := s.latest.Load(); o != nil && o.topology == t {
 		return o
 	}
@@ -47,7 +40,7 @@ func (s *Scans) order(t topology) *order {
 	return o
 }
 
-func newOrder(t topology) *order {
+func newOrder(t *topology.Snapshot) *order {
 	o := &order{topology: t}
 	for _, n := range t.Holders() {
 		o.stops = append(o.stops, stop{node: n, slot: slots.Any})

@@ -6,22 +6,27 @@ import (
 
 	"leash/proxy/links"
 	"leash/proxy/slots"
+	"leash/proxy/topology"
 )
 
-// testTopology is a cluster whose nodes own every slot in turn. Only the first has slots if one is
-// set.
-type testTopology struct {
-	nodes []*links.Node
-	one   bool
-}
-
-func (t *testTopology) Holders() []*links.Node { return t.nodes }
-
-func (t *testTopology) Node(slot slots.Slot) *links.Node {
-	if t.one {
-		return t.nodes[0]
+// cluster is one whose nodes own every slot in turn. If one is set, only the first node has slots.
+func cluster(nodes []*links.Node, one bool) *topology.Snapshot {
+	l := topology.Layout{Cluster: true}
+	known := make(map[string]*links.Node)
+	for i, n := range nodes {
+		known[n.Addr] = n
+		if one && i > 0 {
+			l.Slotless = append(l.Slotless, n.Addr)
+		}
 	}
-	return t.nodes[int(slot)%len(t.nodes)]
+	for slot := range slots.Slot(slots.Count) {
+		owner := nodes[int(slot)%len(nodes)]
+		if one {
+			owner = nodes[0]
+		}
+		l.Ranges = append(l.Ranges, topology.Range{First: slot, Last: slot, Addrs: []string{owner.Addr}})
+	}
+	return l.Snapshot(func(addr string) *links.Node { return known[addr] }, false)
 }
 
 // nodes makes n nodes, the last address first.
@@ -35,7 +40,7 @@ func nodes(n int) (all []*links.Node) {
 // TestCursorsNameTheirNodes checks that each cursor of a scan comes back as it was, names its own
 // node, and fits in 53 bits for nodes with up to 2^29 hash table entries.
 func TestCursorsNameTheirNodes(t *testing.T) {
-	o := newOrder(&testTopology{nodes: nodes(20)})
+	o := newOrder(cluster(nodes(20), false))
 	names := make(map[string]bool)
 	for _, p := range []pass{once, first, second} {
 		for stop := range o.stops {
@@ -67,8 +72,7 @@ func TestCursorsNameTheirNodes(t *testing.T) {
 // TestEveryNodeIsVisitedOnce follows the cursors of each pass, as if every node answered at once.
 func TestEveryNodeIsVisitedOnce(t *testing.T) {
 	for _, one := range []bool{false, true} {
-		top := &testTopology{nodes: nodes(5), one: one}
-		o := newOrder(top)
+		o := newOrder(cluster(nodes(5), one))
 		for _, p := range []pass{once, first, second} {
 			want := 5
 			if one && p == once {
@@ -105,7 +109,7 @@ func TestEveryNodeIsVisitedOnce(t *testing.T) {
 // slots have moved, and that those of the other passes do.
 func TestMovedSlotsAreNoticed(t *testing.T) {
 	all := nodes(3)
-	before, after := newOrder(&testTopology{nodes: all}), newOrder(&testTopology{nodes: all, one: true})
+	before, after := newOrder(cluster(all, false)), newOrder(cluster(all, true))
 	if got := after.find(before.cursor(1, once, 5)); got != -1 {
 		t.Errorf("after a move, the cursor names stop %d", got)
 	}

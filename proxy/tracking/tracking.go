@@ -8,7 +8,7 @@ import (
 	"leash/proxy/links"
 	"leash/proxy/resp"
 	"leash/proxy/route"
-	"leash/proxy/upstream"
+	"leash/proxy/topology"
 )
 
 // InvalidateAll tells a client that all its cached values are invalid.
@@ -27,7 +27,7 @@ type tracking struct {
 	// next command
 	stale atomic.Bool
 
-	seen atomic.Pointer[upstream.Topology] // the topology that the client's valid keys belong to
+	seen atomic.Pointer[topology.Snapshot] // the topology that the client's valid keys belong to
 
 	// Guarded by mu of the session.
 	accepted [][][]byte // arguments of CLIENT TRACKING ON without REDIRECT, for every connection

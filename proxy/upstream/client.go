@@ -112,7 +112,7 @@ func (u *Upstream) Commands(ctx context.Context) (commands []any) {
 func (u *Upstream) dialMaster(ctx context.Context, _, _ string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, max(u.RedirectTimeout(), time.Second))
 	defer cancel()
-	n := u.Topology().masters[0]
+	n := u.Topology().Masters()[0]
 	conn, err := u.OpenOwn(ctx, n.Addr)
 	if err != nil {
 		return nil, err

@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/proxy/links"
+	"leash/proxy/topology"
 )
 
 // How often the topology is read: once per interval, and at most once per minRefresh. Every
@@ -21,9 +21,6 @@ const (
 	probeInterval   = 5 * time.Second
 	lostRefresh     = 5 * time.Second // while a node is lost
 )
-
-// errNotCovered means that no node owns a slot of the cluster.
-var errNotCovered = errors.New("upstream: no node of the cluster owns any slot")
 
 // Refresh requests that the topology is read soon. It does not block or wait.
 func (u *Upstream) Refresh() {
@@ -63,13 +60,12 @@ func (u *Upstream) discoverLocked(ctx context.Context) (err error) {
 			reply, err = c.Do(ctx, "CLUSTER", "SLOTS").Slice()
 			return err
 		})
-		owners := parseSlotsReply(reply, addr)
-		if failed == nil && len(owners) == 0 {
-			failed = errNotCovered
+		var l topology.Layout
+		if failed == nil {
+			l, failed = topology.ParseCluster(reply, nodes, addr, u.cfg.TLS != nil)
 		}
 		if failed == nil {
-			u.adopt(u.parseSlots(owners, nodes, addr))
-			u.NoteHealthy(parseNodes(healthyLines(nodes), addr, false))
+			u.adopt(l)
 			u.discoveredAt.Store(&start)
 			return nil
 		}
@@ -82,7 +78,7 @@ func (u *Upstream) discoverLocked(ctx context.Context) (err error) {
 // answer. Silent ones come last.
 func (u *Upstream) candidates() []string {
 	if u.followsSentinels() {
-		return []string{u.Topology().masters[0].Addr}
+		return []string{u.Topology().Masters()[0].Addr}
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -104,45 +100,14 @@ func (u *Upstream) silentLocked(addr string) int {
 	return 0
 }
 
-// parseSlots makes a topology from the replies to CLUSTER SLOTS and CLUSTER NODES. CLUSTER NODES
-// also lists nodes that own no slot yet.
-func (u *Upstream) parseSlots(owners []slotOwners, nodes, asked string) *Topology {
-	ranges := make([]slotRange, 0, len(owners))
-	named := u.cfg.TLS != nil && haveNames(owners)
-	peers, members := parseNodes(nodes, asked, named), make(map[string]bool)
-	for _, s := range owners {
-		for _, addr := range s.addrs {
-			if members[addr] = true; !slices.Contains(peers, addr) {
-				peers = append(peers, addr)
-			}
-		}
-		r := slotRange{first: s.first, last: s.last, node: u.Node(s.addrs[0])}
-		if u.ReadsReplicas() {
-			for _, addr := range s.addrs[1:] {
-				r.replicas = append(r.replicas, u.Node(addr))
-			}
-		}
-		ranges = append(ranges, r)
-	}
-	t := clusterOf(ranges)
-	t.replicaCount, t.replicasKnown = countReplicas(nodes), nodes != ""
-	for _, addr := range slotless(nodes, asked, named) {
-		t.slotless = append(t.slotless, u.Node(addr))
-		members[addr] = true
-	}
+// adopt makes l the newest topology, unless it changes nothing. It closes nodes that have left.
+func (u *Upstream) adopt(l topology.Layout) {
+	t := l.Snapshot(u.Node, u.ReadsReplicas())
 	u.mu.Lock()
-	u.peers, u.members = peers, members
-	maps.DeleteFunc(u.silentAddrs, func(addr string, _ bool) bool {
-		return !slices.Contains(peers, addr) && !slices.Contains(u.cfg.Addrs, addr)
-	})
-	u.mu.Unlock()
-	return t
-}
-
-// adopt makes t the newest topology, unless it changes nothing. It closes nodes that have left.
-func (u *Upstream) adopt(t *Topology) {
-	u.mu.Lock()
-	if old := u.Topology(); !t.same(old) {
+	if l.Cluster {
+		u.noteMembersLocked(l)
+	}
+	if old := u.Topology(); !t.Same(old) {
 		u.topology.Store(t)
 		u.reloadLocked()
 		u.changes.log(u, old, t)
@@ -150,18 +115,27 @@ func (u *Upstream) adopt(t *Topology) {
 	now := u.Topology()
 	u.mu.Unlock()
 	for _, n := range u.All() {
-		left := !now.has(n)
+		left := !now.Has(n)
 		// a demoted master must not be used any more, so it is closed at once
 		if n.Retire(left) || left && u.followsSentinels() {
 			u.close(n)
 		}
 	}
+	u.NoteHealthy(l.Healthy)
+}
+
+// noteMembersLocked notes the addresses of a cluster.
+func (u *Upstream) noteMembersLocked(l topology.Layout) {
+	u.peers, u.members = l.Peers, l.Members()
+	maps.DeleteFunc(u.silentAddrs, func(addr string, _ bool) bool {
+		return !slices.Contains(u.peers, addr) && !slices.Contains(u.cfg.Addrs, addr)
+	})
 }
 
 // close ends a node that has left the topology. Its address may come back as a new node.
 func (u *Upstream) close(n *links.Node) {
 	u.mu.Lock()
-	if u.Topology().has(n) { // a redirect has brought the node back
+	if u.Topology().Has(n) { // a redirect has brought the node back
 		u.mu.Unlock()
 		return
 	}

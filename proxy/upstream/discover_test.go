@@ -1,26 +1,11 @@
 package upstream
 
 import (
-	"leash/internal/redistest"
 	"log/slog"
-	"strings"
 	"testing"
-)
 
-func TestCompleteAddr(t *testing.T) {
-	for addr, want := range map[string]string{
-		"127.0.0.1:7001":  "127.0.0.1:7001",
-		":7001":           "10.0.0.1:7001",
-		"?:7001":          "10.0.0.1:7001",
-		"fd00::1:7001":    "[fd00::1]:7001",
-		"[fd00::1]:7001":  "[fd00::1]:7001",
-		"redis.host:7001": "redis.host:7001",
-	} {
-		if got := completeAddr(addr, "10.0.0.1:7000"); got != want {
-			t.Errorf("%q: got %q, want %q", addr, got, want)
-		}
-	}
-}
+	"leash/internal/redistest"
+)
 
 func TestModeOf(t *testing.T) {
 	for info, want := range map[string]string{
@@ -34,17 +19,6 @@ func TestModeOf(t *testing.T) {
 		if got := modeOf(info); got != want {
 			t.Errorf("%q: got %q, want %q", info, got, want)
 		}
-	}
-}
-
-func TestParseNodes(t *testing.T) {
-	reply := "07c3 127.0.0.1:30004@31004,hostname4 slave e7d1 0 1426238317239 4 connected\n" +
-		"67ed 127.0.0.1:30002@31002,,shard-id=1 master - 0 1426238316232 2 connected 5461-10922\n" +
-		"292f :0@0 master,noaddr - 0 0 3 disconnected\n" +
-		"e7d1 :30001@31001 myself,master - 0 0 1 connected 0-5460\n"
-	got := strings.Join(parseNodes(reply, "10.0.0.1:30001", false), " ")
-	if want := "127.0.0.1:30004 hostname4:30004 127.0.0.1:30002 10.0.0.1:30001"; got != want {
-		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

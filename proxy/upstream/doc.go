@@ -1,14 +1,11 @@
-// Package upstream joins what Leash knows of Redis: which node owns which slot, the nodes with
-// their links, and the clients for Leash's own commands.
+// Package upstream finds the nodes of Redis and follows their changes: it asks Redis or sentinels
+// for the topology, and keeps the newest topology.Snapshot. It also has the clients for Leash's own
+// commands.
 //
-// # Types
-//
-//	Upstream   all of it: a Redis Cluster, a single Redis, or one that sentinels name
-//	Topology   which node owns which slot; a snapshot that never changes
-//
-// How to connect is known to package dial, and how commands go to a node to package links. Their
-// methods are the Upstream's own too. A session asks the Topology for the node of a slot, and the
-// node for its link in the session's lane.
+// An Upstream is a Redis Cluster, a single Redis, or one that sentinels name. How to connect is
+// known to package dial, and how commands go to a node to package links. Their methods are the
+// Upstream's own too. A session asks the snapshot for the node of a slot, and the node for its link
+// in the session's lane.
 //
 // # Redirects
 //

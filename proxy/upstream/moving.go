@@ -2,12 +2,12 @@ package upstream
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"leash/proxy/dial"
+	"leash/proxy/topology"
 )
 
 // While sessions read from replicas, Leash asks the masters once per movesInterval whether slots
@@ -46,19 +46,8 @@ func (u *Upstream) watchMoves() {
 
 func (u *Upstream) lookForMoves(ctx context.Context, c *redis.Client) error {
 	nodes, err := c.ClusterNodes(ctx).Result()
-	if err == nil && hasMoves(nodes) {
+	if err == nil && topology.IsMigrating(nodes) {
 		u.movingUntil.Store(time.Now().Add(movesLast).UnixNano())
 	}
 	return err
-}
-
-// hasMoves looks for "[93->-id]" or "[93-<-id]" in a reply to CLUSTER NODES. A node lists them only
-// for itself.
-func hasMoves(nodes string) bool {
-	for line := range strings.Lines(nodes) {
-		if strings.Contains(line, "myself") {
-			return strings.Contains(line, " [")
-		}
-	}
-	return false
 }

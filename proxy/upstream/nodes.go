@@ -8,6 +8,7 @@ import (
 
 	"leash/proxy/links"
 	"leash/proxy/slots"
+	"leash/proxy/topology"
 )
 
 // AnyNode returns the masters in turn, and prefers those that answer. It is nil when no master is
@@ -79,12 +80,43 @@ func rank(n *links.Node) int {
 	return 0
 }
 
+// Topology returns the newest snapshot.
+func (u *Upstream) Topology() *topology.Snapshot { return u.topology.Load() }
+
+// Cluster reports whether the newest topology is one of a Redis Cluster.
+func (u *Upstream) Cluster() bool { return u.Topology().Cluster() }
+
+// NodeOf is the node that serves a slot now, or nil. slots.Any counts as slot 0.
+func (u *Upstream) NodeOf(slot slots.Slot) *links.Node { return u.Topology().Node(max(slot, 0)) }
+
+// NodeAddr is the address of the node that serves a slot now, or "" if there is none.
+func (u *Upstream) NodeAddr(slot slots.Slot) string {
+	if n := u.NodeOf(slot); n != nil {
+		return n.Addr
+	}
+	return ""
+}
+
+// Owners gives the index of the master that serves each slot now, or -1 if there is none. It is nil
+// for a single Redis.
+func (u *Upstream) Owners() []int {
+	t := u.Topology()
+	if !t.Cluster() {
+		return nil
+	}
+	owners := make([]int, slots.Count)
+	for slot := range owners {
+		owners[slot] = t.Owner(slots.Slot(slot))
+	}
+	return owners
+}
+
 // Moved records that n owns slot, as a MOVED reply reported.
 func (u *Upstream) Moved(slot slots.Slot, n *links.Node) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if t := u.Topology(); t.cluster && slot != slots.Any && n != nil && t.Node(slot) != n {
-		u.topology.Store(t.with(slot, n))
+	if t := u.Topology(); t.Cluster() && slot != slots.Any && n != nil && t.Node(slot) != n {
+		u.topology.Store(t.With(slot, n))
 		u.reloadLocked()
 	}
 }
@@ -93,8 +125,8 @@ func (u *Upstream) Moved(slot slots.Slot, n *links.Node) {
 // the redirect. Target returns nil if the text is not an address. It also returns nil if the
 // redirect is not trusted and the cluster has not named the node.
 func (u *Upstream) Target(addr string, from *links.Node, trusted bool) *links.Node {
-	addr = completeAddr(addr, from.Addr)
-	if !isAddr(addr) {
+	addr, ok := topology.Addr(addr, from.Addr)
+	if !ok {
 		return nil
 	}
 	u.mu.Lock()

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"leash/proxy/links"
+	"leash/proxy/topology"
 )
 
 // Where reads go (Config.ReadFrom).
@@ -22,10 +23,10 @@ func (u *Upstream) ReadsReplicas() bool {
 // replicas, or the master. Sessions are distributed over equally good nodes by their number. The
 // answer may change within a second. So a session asks only now and then, if it must not see older
 // data than before.
-func (u *Upstream) Reader(t *Topology, owner int, session int64) *links.Node {
-	master := t.masters[owner]
+func (u *Upstream) Reader(t *topology.Snapshot, owner int, session int64) *links.Node {
+	master := t.Masters()[owner]
 	var good []*links.Node
-	for _, n := range t.replicas[master] {
+	for _, n := range t.Replicas(master) {
 		if n.Fit() {
 			good = append(good, n)
 		}

@@ -3,15 +3,13 @@ package upstream
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/guard"
 	"leash/proxy/links"
-	"leash/proxy/slots"
+	"leash/proxy/topology"
 )
 
 // refreshTimeout is how long RefreshTopology waits.
@@ -54,7 +52,7 @@ func (u *Upstream) isFresh(since time.Time) bool {
 // SlotsStable asks every node that may have keys which slots it owns. It reports whether they are
 // those of t and none is migrating. If not, it has read the topology again. It blocks until all
 // nodes have answered. The error names a node that did not answer.
-func (u *Upstream) SlotsStable(ctx context.Context, t *Topology) (bool, error) {
+func (u *Upstream) SlotsStable(ctx context.Context, t *topology.Snapshot) (bool, error) {
 	start := time.Now()
 	nodes := t.Holders()
 	answers := make(chan error, len(nodes))
@@ -83,7 +81,7 @@ func (u *Upstream) SlotsStable(ctx context.Context, t *Topology) (bool, error) {
 var errSlotsMoving = errors.New("upstream: slots are moving")
 
 // confirm asks one node for its own line of CLUSTER NODES and compares it with t.
-func (u *Upstream) confirm(ctx context.Context, t *Topology, n *links.Node) error {
+func (u *Upstream) confirm(ctx context.Context, t *topology.Snapshot, n *links.Node) error {
 	var nodes string
 	err := u.Ask(ctx, n.Addr, func(ctx context.Context, c *redis.Client) (err error) {
 		nodes, err = c.ClusterNodes(ctx).Result()
@@ -92,43 +90,9 @@ func (u *Upstream) confirm(ctx context.Context, t *Topology, n *links.Node) erro
 	if err != nil {
 		return err
 	}
-	for line := range strings.Lines(nodes) {
-		fields := strings.Fields(line)
-		if len(fields) >= 8 && strings.HasPrefix(fields[2], "myself,") {
-			return t.confirms(n, fields[8:])
-		}
-	}
-	return fmt.Errorf("%s: CLUSTER NODES does not list the node itself", n.Addr)
-}
-
-// confirms compares the slots of n, as it reports them in CLUSTER NODES, with t.
-func (t *Topology) confirms(n *links.Node, ranges []string) error {
-	owned := 0
-	for _, r := range ranges {
-		from, to, isRange := strings.Cut(r, "-")
-		first, ok := slots.Parse(from)
-		last := first
-		if ok && isRange {
-			last, ok = slots.Parse(to)
-		}
-		// "[93-<-id]" and "[93->-id]" are slots that are migrating
-		if !ok {
-			return errSlotsMoving
-		}
-		for slot := first; slot <= last; slot++ {
-			if t.Node(slot) != n {
-				return errSlotsMoving
-			}
-			owned++
-		}
-	}
-	for slot := range t.owner {
-		if t.Node(slots.Slot(slot)) == n {
-			owned--
-		}
-	}
-	if owned != 0 {
+	stable, err := t.Confirms(n, nodes)
+	if err == nil && !stable {
 		return errSlotsMoving
 	}
-	return nil
+	return err
 }

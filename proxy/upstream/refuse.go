@@ -1,8 +1,6 @@
 package upstream
 
 import (
-	"slices"
-
 	"leash/proxy/dial"
 	"leash/proxy/links"
 )
@@ -11,7 +9,7 @@ import (
 // two kinds of nodes. A replica may have other users than its master. A node that has just joined
 // has no users yet.
 func (u *Upstream) refuse(lane dial.Lane, by *links.Node) {
-	if lane.Replica || slices.Contains(u.Topology().slotless, by) {
+	if lane.Replica || u.Topology().IsSlotless(by) {
 		return
 	}
 	u.log.Warn("redis refuses a user's password", "user", lane.User)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"leash/proxy/dial"
 	"leash/proxy/links"
 	"leash/proxy/resp"
+	"leash/proxy/topology"
 )
 
 // Sentinels (https://redis.io/docs/latest/operate/oss_and_stack/management/sentinel/) name the
@@ -43,16 +43,8 @@ type sentinels struct {
 	urgent  chan struct{} // size 1: a sentinel has reported a change
 }
 
-// sentinelView is the answer of one sentinel.
-type sentinelView struct {
-	master   string // host:port
-	epoch    int64  // rises with each failover
-	others   []string
-	replicas []string // working replicas
-}
-
 // askSentinel asks one sentinel for everything that it knows of the master.
-func (u *Upstream) askSentinel(ctx context.Context, addr string) (v sentinelView, err error) {
+func (u *Upstream) askSentinel(ctx context.Context, addr string) (v topology.Sentinel, err error) {
 	ctx, cancel := context.WithTimeout(ctx, dial.AskTimeout)
 	defer cancel()
 	c := u.SentinelClient(addr)
@@ -76,44 +68,19 @@ func (u *Upstream) askSentinel(ctx context.Context, addr string) (v sentinelView
 		return v, fmt.Errorf("%s: %w", addr, errNotSentinel)
 	case err != nil:
 		return v, dial.SentinelError(addr, err)
-	case len(at.Val()) != 2:
+	}
+	v, ok := topology.ParseSentinel(at.Val(), state.Val(), others.Val(), replicas.Val())
+	if !ok {
 		return v, fmt.Errorf("sentinel %s: unexpected answer %q", addr, at.Val())
-	}
-	v.master = net.JoinHostPort(at.Val()[0], at.Val()[1])
-	v.epoch, _ = strconv.ParseInt(state.Val()["config-epoch"], 10, 64)
-	othersList, _ := others.Slice()
-	for _, other := range othersList {
-		if m := pairsOf(other); m["ip"] != "" {
-			v.others = append(v.others, net.JoinHostPort(m["ip"], m["port"]))
-		}
-	}
-	replicaList, _ := replicas.Slice()
-	for _, replica := range replicaList {
-		m := pairsOf(replica)
-		if addr := net.JoinHostPort(m["ip"], m["port"]); m["flags"] == "slave" && m["master-link-status"] == "ok" &&
-			addr != v.master {
-			v.replicas = append(v.replicas, addr)
-		}
 	}
 	return v, nil
 }
 
-// pairsOf reads a flat list of names and values.
-func pairsOf(reply any) map[string]string {
-	items, _ := reply.([]any)
-	m := make(map[string]string, len(items)/2)
-	for i := 0; i+1 < len(items); i += 2 {
-		name, _ := items[i].(string)
-		m[name], _ = items[i+1].(string)
-	}
-	return m
-}
-
 // askSentinels asks all sentinels at once and returns the newest view. A silent one causes no delay
 // if another answers.
-func (u *Upstream) askSentinels(ctx context.Context) (newest sentinelView, err error) {
+func (u *Upstream) askSentinels(ctx context.Context) (newest topology.Sentinel, err error) {
 	type answer struct {
-		view sentinelView
+		view topology.Sentinel
 		err  error
 	}
 	answers := make(chan answer, len(u.sentinels.addrs))
@@ -132,7 +99,7 @@ func (u *Upstream) askSentinels(ctx context.Context) (newest sentinelView, err e
 	}
 	known := slices.Clone(u.cfg.Addrs)
 	var grace <-chan time.Time
-	newest.epoch = -1
+	newest.Epoch = -1
 	for ; asked > 0; asked-- {
 		select {
 		case a := <-answers:
@@ -143,8 +110,8 @@ func (u *Upstream) askSentinels(ctx context.Context) (newest sentinelView, err e
 			if grace == nil {
 				grace = time.After(sentinelGrace)
 			}
-			known = append(known, a.view.others...)
-			if a.view.epoch > newest.epoch {
+			known = append(known, a.view.Others...)
+			if a.view.Epoch > newest.Epoch {
 				newest = a.view
 			}
 			continue
@@ -175,25 +142,25 @@ func (u *Upstream) followSentinels(ctx context.Context) error {
 	u.watchSentinels()
 	current := ""
 	if t := u.Topology(); t != nil {
-		current = t.masters[0].Addr
+		current = t.Masters()[0].Addr
 	}
-	if view.master == current {
-		u.sentinels.epoch = max(u.sentinels.epoch, view.epoch)
-		u.adoptSingle(current, view.replicas)
+	if view.Master == current {
+		u.sentinels.epoch = max(u.sentinels.epoch, view.Epoch)
+		u.adopt(topology.Single(current, view.Replicas))
 		return nil
 	}
-	if view.epoch < u.sentinels.epoch && u.IsMaster(ctx, current) == nil {
+	if view.Epoch < u.sentinels.epoch && u.IsMaster(ctx, current) == nil {
 		return nil
 	}
-	if err := u.IsMaster(ctx, view.master); err != nil {
+	if err := u.IsMaster(ctx, view.Master); err != nil {
 		u.Refresh()
 		return err
 	}
-	u.log.Info("the sentinels name a master", "node", view.master, "epoch", view.epoch)
-	u.sentinels.epoch = view.epoch
-	view.replicas = slices.DeleteFunc(view.replicas, func(addr string) bool { return addr == current })
+	u.log.Info("the sentinels name a master", "node", view.Master, "epoch", view.Epoch)
+	u.sentinels.epoch = view.Epoch
+	view.Replicas = slices.DeleteFunc(view.Replicas, func(addr string) bool { return addr == current })
 	// the old master is closed before it comes back as a replica
-	u.adoptSingle(view.master, view.replicas)
+	u.adopt(topology.Single(view.Master, view.Replicas))
 	if u.onSwitch != nil {
 		u.onSwitch()
 	}

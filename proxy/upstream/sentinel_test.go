@@ -30,7 +30,7 @@ func TestOddRepliesOfASentinel(t *testing.T) {
 			return odd
 		})
 		v, err := u.askSentinel(t.Context(), sentinel.Addr)
-		if err != nil || v.master != "127.0.0.1:6379" || v.epoch != 7 || len(v.others)+len(v.replicas) > 0 {
+		if err != nil || v.Master != "127.0.0.1:6379" || v.Epoch != 7 || len(v.Others)+len(v.Replicas) > 0 {
 			t.Errorf("%q: got %+v, %v", odd, v, err)
 		}
 	}

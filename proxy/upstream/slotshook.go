@@ -5,7 +5,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"leash/proxy/slots"
+	"leash/proxy/topology"
 )
 
 // slotsHook answers go-redis's CLUSTER SLOTS with the topology that Leash knows. Without it,
@@ -25,7 +25,7 @@ func (slotsHook) DialHook(next redis.DialHook) redis.DialHook { return next }
 func (h slotsHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		if cmd, ok := cmd.(*redis.ClusterSlotsCmd); ok {
-			cmd.SetVal(h.up.Topology().clusterSlots())
+			cmd.SetVal(clusterSlots(h.up.Topology()))
 			return nil
 		}
 		err := next(ctx, cmd)
@@ -51,18 +51,11 @@ func (h slotsHook) noteMoved(err error) {
 	}
 }
 
-// clusterSlots is the topology in the form of CLUSTER SLOTS, without replicas.
-func (t *Topology) clusterSlots() (all []redis.ClusterSlot) {
-	for first := slots.Slot(0); first < slots.Count; {
-		n, last := t.Node(first), first
-		for last+1 < slots.Count && t.Node(last+1) == n {
-			last++
-		}
-		if n != nil {
-			all = append(all, redis.ClusterSlot{Start: int(first), End: int(last),
-				Nodes: []redis.ClusterNode{{Addr: n.Addr}}})
-		}
-		first = last + 1
+// clusterSlots is a topology in the form of CLUSTER SLOTS, without replicas.
+func clusterSlots(t *topology.Snapshot) (all []redis.ClusterSlot) {
+	for _, r := range t.Ranges() {
+		all = append(all, redis.ClusterSlot{Start: int(r.First), End: int(r.Last),
+			Nodes: []redis.ClusterNode{{Addr: r.Addrs[0]}}})
 	}
 	return all
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"leash/proxy/links"
+	"leash/proxy/topology"
 )
 
 // Stats are figures about Redis for metrics.
@@ -17,7 +18,7 @@ type Stats struct {
 func (u *Upstream) Stats() Stats {
 	s := Stats{Stats: u.Nodes.Stats()}
 	if t := u.Topology(); t != nil {
-		s.Masters, s.Usable = len(t.Masters()), t.usable()
+		s.Masters, s.Usable = len(t.Masters()), usable(t)
 	}
 	return s
 }
@@ -27,12 +28,12 @@ func (u *Upstream) Stats() Stats {
 // Connect has returned, no master is usable. Usable does not block.
 func (u *Upstream) Usable() bool {
 	t := u.Topology()
-	return t != nil && t.usable() > 0
+	return t != nil && usable(t) > 0
 }
 
 // usable is how many masters answer.
-func (t *Topology) usable() (n int) {
-	for _, m := range t.masters {
+func usable(t *topology.Snapshot) (n int) {
+	for _, m := range t.Masters() {
 		if m.Usable() {
 			n++
 		}

@@ -21,7 +21,7 @@ func (u *Upstream) HasShardedChannels() bool {
 // works according to the cluster. It keeps the node open for a while, so that a subscriber can stay
 // there.
 func (u *Upstream) ReceivesMessages(n *links.Node) bool {
-	if slices.Contains(u.Topology().masters, n) {
+	if slices.Contains(u.Topology().Masters(), n) {
 		return true
 	}
 	u.mu.Lock()

@@ -16,6 +16,7 @@ import (
 	"leash/internal/guard"
 	"leash/proxy/dial"
 	"leash/proxy/links"
+	"leash/proxy/topology"
 )
 
 // Config says where Redis is and how long to wait for it. It is not changed after New.
@@ -48,7 +49,7 @@ type Upstream struct {
 	sentinels   sentinels
 	movingUntil atomic.Int64 // Unix nanoseconds; 0 for never
 
-	topology     atomic.Pointer[Topology]
+	topology     atomic.Pointer[topology.Snapshot]
 	discovering  chan struct{}             // size 1: a goroutine reads the topology
 	discoveredAt atomic.Pointer[time.Time] // when the last successful reading of the topology began
 	turn         atomic.Uint32             // index of the node that AnyNode takes next
@@ -172,9 +173,6 @@ func (u *Upstream) watchAuth() {
 		}
 	}
 }
-
-// Topology returns the newest snapshot.
-func (u *Upstream) Topology() *Topology { return u.topology.Load() }
 
 // Mode is the upstream's mode: cluster, standalone or sentinel. Call it after Connect.
 func (u *Upstream) Mode() string { return u.cfg.Mode }

@@ -1,4 +1,4 @@
-package upstream
+package topology
 
 import (
 	"net"
@@ -7,18 +7,11 @@ import (
 	"leash/proxy/slots"
 )
 
-// slotOwners is one entry of CLUSTER SLOTS: a range of slots, the address of its master, and those
-// of its replicas.
-type slotOwners struct {
-	first, last slots.Slot
-	addrs       []string
-}
-
-// parseSlotsReply reads the reply to CLUSTER SLOTS
+// parseSlots reads the reply to CLUSTER SLOTS
 // (https://redis.io/docs/latest/commands/cluster-slots/) as go-redis decodes it. It does not use
 // go-redis's own type, which cannot read a host that is null. asked is the address that has
 // answered. Invalid entries are left out.
-func parseSlotsReply(reply []any, asked string) (all []slotOwners) {
+func parseSlots(reply []any, asked string) (all []Range) {
 	for _, entry := range reply {
 		fields, _ := entry.([]any)
 		if len(fields) < 3 {
@@ -29,18 +22,18 @@ func parseSlotsReply(reply []any, asked string) (all []slotOwners) {
 		if !ok1 || !ok2 || first > last {
 			continue
 		}
-		o := slotOwners{first: first, last: last}
+		r := Range{First: first, Last: last}
 		for i, node := range fields[2:] {
 			addr, ok := slotNode(node, asked)
 			if !ok && i == 0 {
 				break // an entry without its master is useless
 			}
 			if ok {
-				o.addrs = append(o.addrs, addr)
+				r.Addrs = append(r.Addrs, addr)
 			}
 		}
-		if len(o.addrs) > 0 {
-			all = append(all, o)
+		if len(r.Addrs) > 0 {
+			all = append(all, r)
 		}
 	}
 	return all
@@ -69,8 +62,7 @@ func slotNode(entry any, asked string) (addr string, ok bool) {
 		return "", false
 	}
 	if host == "?" && len(fields) > 3 {
-		more, _ := fields[3].([]any)
-		if ip := pairsOf(more)["ip"]; ip != "" {
+		if ip := pairsOf(fields[3])["ip"]; ip != "" {
 			host = ip
 		}
 	}
@@ -80,4 +72,15 @@ func slotNode(entry any, asked string) (addr string, ok bool) {
 		}
 	}
 	return net.JoinHostPort(host, strconv.FormatInt(port, 10)), true
+}
+
+// pairsOf reads a flat list of names and values.
+func pairsOf(reply any) map[string]string {
+	items, _ := reply.([]any)
+	m := make(map[string]string, len(items)/2)
+	for i := 0; i+1 < len(items); i += 2 {
+		name, _ := items[i].(string)
+		m[name], _ = items[i+1].(string)
+	}
+	return m
 }

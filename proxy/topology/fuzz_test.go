@@ -1,8 +1,8 @@
-package upstream
+package topology
 
 import (
-	"log/slog"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,11 +22,11 @@ func FuzzSlotsReply(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		words := strings.Fields(text)
-		for _, o := range parseSlotsReply(listOf(&words, 0), "10.0.0.1:7000") {
-			if o.first < 0 || o.first > o.last || o.last >= slots.Count || len(o.addrs) == 0 {
-				t.Errorf("%q: %+v", text, o)
+		for _, r := range parseSlots(listOf(&words, 0), "10.0.0.1:7000") {
+			if r.First < 0 || r.First > r.Last || r.Last >= slots.Count || len(r.Addrs) == 0 {
+				t.Errorf("%q: %+v", text, r)
 			}
-			for _, addr := range o.addrs {
+			for _, addr := range r.Addrs {
 				host, port, err := net.SplitHostPort(addr)
 				if n, bad := strconv.Atoi(port); err == nil && (host == "" || host == "?" || bad != nil || n < 1 || n > 65535) {
 					t.Errorf("%q: address %q", text, addr)
@@ -61,7 +61,7 @@ func listOf(words *[]string, depth int) (list []any) {
 }
 
 // FuzzClusterNodes reads replies to CLUSTER NODES of any text. An address that can be dialled stays
-// as it is. Failing nodes are never among the working ones, and slotless masters are.
+// as it is. Working nodes and slotless masters are always among those that can be asked.
 func FuzzClusterNodes(f *testing.F) {
 	for _, nodes := range []string{
 		"07c3 127.0.0.1:30004@31004,host-4 slave e7d1 0 1426238317239 4 connected\n" +
@@ -74,66 +74,59 @@ func FuzzClusterNodes(f *testing.F) {
 		f.Add(nodes)
 	}
 	const asked = "10.0.0.1:7000"
+	slotOwner := []any{[]any{int64(0), int64(5), []any{"node.host", int64(7000)}}}
 	f.Fuzz(func(t *testing.T, nodes string) {
 		lines := strings.Count(nodes, "\n") + 1
-		for _, named := range []bool{false, true} {
-			all, most := parseNodes(nodes, asked, named), 2*lines
-			if named {
-				most = lines
+		for _, names := range []bool{false, true} {
+			l, err := ParseCluster(slotOwner, nodes, asked, names)
+			if most := 2*lines + 1; err != nil || len(l.Peers) > most {
+				t.Errorf("%q: %d addresses of %d lines, %v", nodes, len(l.Peers), lines, err)
 			}
-			if len(all) > most {
-				t.Errorf("%q: %d addresses of %d lines", nodes, len(all), lines)
-			}
-			known := make(map[string]bool)
-			for _, addr := range all {
-				known[addr] = true
+			for _, addr := range l.Peers {
 				if again := completeAddr(addr, asked); isAddr(addr) && again != addr {
 					t.Errorf("%q: address %q becomes %q", nodes, addr, again)
 				}
 			}
-			working := parseNodes(healthyLines(nodes), asked, named)
-			for _, addr := range append(working, slotless(nodes, asked, named)...) {
-				if !known[addr] {
-					t.Errorf("%q: %q works, and is not there", nodes, addr)
+			working := l.Slotless
+			if !names {
+				working = append(working, l.Healthy...)
+			}
+			for _, addr := range working {
+				if !slices.Contains(l.Peers, addr) {
+					t.Errorf("%q: %q works, and cannot be asked", nodes, addr)
 				}
 			}
+			if l.Replicas > strings.Count(nodes, "slave") {
+				t.Errorf("%q: %d replicas", nodes, l.Replicas)
+			}
 		}
-		if n := countReplicas(nodes); n > strings.Count(nodes, "slave") {
-			t.Errorf("%q: %d replicas", nodes, n)
-		}
-		hasMoves(nodes)
+		IsMigrating(nodes)
 	})
 }
 
-// FuzzTopology checks that ranges of slots become a topology from which the same ranges can be
+// FuzzSnapshot checks that ranges of slots become a snapshot from which the same ranges can be
 // read.
-func FuzzTopology(f *testing.F) {
+func FuzzSnapshot(f *testing.F) {
 	f.Add([]byte{0, 0, 255, 255, 1})
 	f.Add([]byte{0, 1, 0, 1, 0, 0, 2, 0, 1, 1})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		u, err := New(Config{Addrs: []string{"10.0.0.1:7000"}}, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
-		u.End() // nodes then dial nothing
 		var got, owner [slots.Count]string
-		var reply []any
+		var l Layout
 		for b = b[:min(len(b), 50)]; len(b) >= 5; b = b[5:] {
-			first, last := (int64(b[0])<<8|int64(b[1]))%slots.Count, (int64(b[2])<<8|int64(b[3]))%slots.Count
-			port := 7000 + int64(b[4]%4)
-			reply = append(reply, []any{first, last, []any{"10.0.0.1", port}})
+			first, last := (int(b[0])<<8|int(b[1]))%slots.Count, (int(b[2])<<8|int(b[3]))%slots.Count
+			addr := "10.0.0.1:" + strconv.Itoa(7000+int(b[4]%4))
+			l.Ranges = append(l.Ranges, Range{slots.Slot(first), slots.Slot(last), []string{addr}})
 			for slot := first; slot <= last; slot++ {
-				owner[slot] = "10.0.0.1:" + strconv.FormatInt(port, 10)
+				owner[slot] = addr
 			}
 		}
-		topology := u.parseSlots(parseSlotsReply(reply, ""), "", "10.0.0.1:7000")
-		for _, r := range topology.clusterSlots() {
-			for slot := r.Start; slot <= r.End; slot++ {
-				got[slot] = r.Nodes[0].Addr
+		for _, r := range l.Snapshot(nodesOf(), false).Ranges() {
+			for slot := r.First; slot <= r.Last; slot++ {
+				got[slot] = r.Addrs[0]
 			}
 		}
 		if got != owner {
-			t.Errorf("%v: some slots have another owner", reply)
+			t.Errorf("%v: some slots have another owner", l.Ranges)
 		}
 	})
 }
