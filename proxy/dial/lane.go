@@ -14,6 +14,10 @@ type Lane struct {
 	// Bulk is set together with Scripts for many scripts at once (Upstream.Scripts).
 	Bulk bool
 
+	// Rights is set for the connections on which Leash asks about the rights of users. They are not
+	// those of sessions, where a slow command would delay the answer.
+	Rights bool
+
 	// Replica is set for connections for reads from a replica. No session has such a lane. The
 	// connections belong to the lane that is equal except for Replica.
 	Replica bool

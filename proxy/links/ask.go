@@ -13,13 +13,18 @@ type asked struct {
 // Ask sends a command on the link and waits for its reply. The command must leave the connection as
 // it is.
 func (l *Link) Ask(ctx context.Context, command []byte) ([]byte, error) {
-	return l.Path(false).ask(ctx, command)
+	return l.AskAll(ctx, command, 1)
 }
 
-// ask is Ask without a detour.
-func (l *Link) ask(ctx context.Context, command []byte) ([]byte, error) {
+// AskAll is Ask for n commands at once. The replies come one after the other.
+func (l *Link) AskAll(ctx context.Context, commands []byte, n int) (replies []byte, err error) {
+	return l.Path(false).ask(ctx, commands, n)
+}
+
+// ask is AskAll without a detour.
+func (l *Link) ask(ctx context.Context, commands []byte, n int) ([]byte, error) {
 	a := &asked{ended: make(chan struct{})}
-	l.Submit(&Call{Request: command, Sink: a})
+	l.Submit(&Call{Request: commands, Replies: n, Sink: a})
 	select {
 	case <-a.ended:
 		return a.reply, a.err

@@ -38,7 +38,7 @@ func (l *Link) checkRole() {
 	n := l.node
 	ctx, cancel := context.WithTimeout(n.ctx, dial.AskTimeout)
 	defer cancel()
-	role, err := l.ask(ctx, resp.AppendCommand(nil, "ROLE"))
+	role, err := l.ask(ctx, resp.AppendCommand(nil, "ROLE"), 1)
 	if err != nil || n.nodes.IsMaster(ctx, n.Addr) != nil {
 		return
 	}

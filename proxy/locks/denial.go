@@ -3,8 +3,6 @@ package locks
 import (
 	"errors"
 
-	"github.com/redis/go-redis/v9"
-
 	"leash/proxy/command"
 	"leash/proxy/dial"
 	"leash/proxy/merge"
@@ -44,8 +42,7 @@ func (l *Client) denialBy(o *command.Own, err error) string {
 		return "NOPERM this user no longer exists"
 	}
 	l.Log.Warn("cannot check the rights of a user: no lock for it", "user", l.Router.Lane.User, "err", err)
-	var refusal redis.Error
-	if !errors.Is(err, rights.ErrNoCheck) && !errors.As(err, &refusal) {
+	if !errors.Is(err, rights.ErrNoCheck) {
 		return merge.NotSent
 	}
 	return "NOPERM Leash cannot check the rights of this user: Leash's own user needs ACL DRYRUN, or this user EVAL"

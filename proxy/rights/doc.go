@@ -9,9 +9,10 @@
 package rights
 
 import (
-	"time"
+	"context"
 
 	"leash/proxy/dial"
+	"leash/proxy/links"
 	"leash/proxy/upstream"
 )
 
@@ -25,8 +26,14 @@ type Checker struct {
 // New returns a Checker. up must be connected before the Checker is asked.
 func New(up *upstream.Upstream) *Checker { return &Checker{up: up} }
 
-// firstAskTimeout is how long a node may take to answer before another one is asked.
-const firstAskTimeout = time.Second
+// ask sends n commands to a master as Leash's own user: to first, or to any if it is nil. If that
+// does not answer soon, it asks others. A reply may be an error of Redis.
+func (c *Checker) ask(ctx context.Context, first *links.Node, commands []byte, n int) (replies []byte, err error) {
+	lane := dial.Lane{Rights: true}.As(c.up.ServiceLane().User)
+	return c.up.FirstAnswer(ctx, first, func(ctx context.Context, node *links.Node) ([]byte, error) {
+		return node.Link(lane).AskAll(ctx, commands, n)
+	})
+}
 
 // userOf is the ACL user of a lane.
 func userOf(lane dial.Lane) string {

@@ -2,14 +2,13 @@ package rights
 
 import (
 	"context"
-	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"leash/proxy/dial"
+	"leash/proxy/resp"
 )
 
 // refusalFor is how long an answer of Redis about a user and a command is used.
@@ -84,22 +83,17 @@ func (c *Checker) Refusal(ctx context.Context, lane dial.Lane, name string, args
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	question := []any{"ACL", "DRYRUN", user}
-	for _, a := range args {
-		question = append(question, a)
-	}
-	answer, err := anyNode(ctx, c.up.Client(), func(ctx context.Context, node redis.UniversalClient) (string, error) {
-		return node.Do(ctx, question...).Text()
-	})
-	var reply redis.Error
+	question := slices.Concat([][]byte{[]byte("ACL"), []byte("DRYRUN"), []byte(user)}, args)
+	reply, err := c.ask(ctx, nil, resp.AppendCommand(nil, question...), 1)
 	switch {
-	case errors.As(err, &reply) && !redis.HasErrorPrefix(err, "WRONGPASS"):
-		// an older Redis, or one that does not let Leash ask
-		answer = "OK"
 	case err != nil && own:
 		return c.refusals.last(key), nil
 	case err != nil:
 		return "", err
+	}
+	answer := "" // also for an error: from an older Redis, or from one that does not let Leash ask
+	if said, ok := resp.Text(reply); ok {
+		answer = string(said)
 	}
 	text := ""
 	switch {

@@ -8,16 +8,18 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"leash/proxy/dial"
 	"leash/proxy/links"
 	"leash/proxy/resp"
 )
 
-// ErrNoCheck means that Redis says nothing about a user's rights: Leash's own user may not send ACL
-// DRYRUN, and that user may not send EVAL.
+// ErrNoCheck means that Redis says nothing about a user's rights. Leash's own user may not send ACL
+// DRYRUN, and that user may not send EVAL. Or Redis answers with another error, as while it loads
+// its data.
 var ErrNoCheck = errors.New("rights: the rights of a user cannot be checked")
+
+// errNoDryRun means that Redis does not let Leash's own user send ACL DRYRUN.
+var errNoDryRun = fmt.Errorf("acl dryrun: %w", ErrNoCheck)
 
 // askScriptFor is how long Leash asks by scripts before it tries ACL DRYRUN again.
 const askScriptFor = 10 * time.Second
@@ -31,13 +33,6 @@ func (d *dryRun) noteRefusal() { d.until.Store(time.Now().Add(askScriptFor).Unix
 func (d *dryRun) refusedLately() bool {
 	until := d.until.Load()
 	return until != 0 && time.Now().UnixNano() < until
-}
-
-// refusesDryRun reports whether Redis does not let Leash's own user send ACL DRYRUN.
-func refusesDryRun(err error) bool {
-	var refusal redis.Error
-	return errors.As(err, &refusal) && !errors.Is(err, dial.ErrRefused) &&
-		(redis.HasErrorPrefix(refusal, "NOPERM") || strings.HasPrefix(refusal.Error(), "ERR unknown command 'ACL'"))
 }
 
 // checkScript returns 1 if the user who runs it may run the command in ARGV, and 0 if not. It runs
@@ -54,7 +49,7 @@ func (c *Checker) askScript(ctx context.Context, q question, lane dial.Lane, key
 			args = append(args, string(key))
 		}
 		request := resp.AppendCommand(nil, append(args, q.more...)...)
-		reply, err := c.up.FirstAnswer(ctx, func(ctx context.Context, n *links.Node) ([]byte, error) {
+		reply, err := c.up.FirstAnswer(ctx, nil, func(ctx context.Context, n *links.Node) ([]byte, error) {
 			return n.Link(lane).Ask(ctx, request)
 		})
 		switch {

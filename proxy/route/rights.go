@@ -72,7 +72,7 @@ func (r *Router) Permitted(args ...string) bool {
 	ctx, cancel := context.WithTimeout(r.ctx, AskTimeout)
 	defer cancel()
 	question := resp.AppendCommand(nil, args...)
-	reply, err := r.up.FirstAnswer(ctx, func(ctx context.Context, n *links.Node) ([]byte, error) {
+	reply, err := r.up.FirstAnswer(ctx, nil, func(ctx context.Context, n *links.Node) ([]byte, error) {
 		return n.Link(r.Lane).Ask(ctx, question)
 	})
 	switch {

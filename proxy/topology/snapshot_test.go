@@ -108,9 +108,9 @@ func TestSameAndChanges(t *testing.T) {
 	}
 	for want, change := range map[string]func(*Layout){
 		"m1:1 is no master, 100 slots from m1:1 to m2:1": func(l *Layout) { l.Ranges[0].Addrs[0] = "m2:1" },
-		"50 slots from m1:1 to m2:1":                      func(l *Layout) { l.Ranges[1].First = 50 },
-		"10 slots from m2:1 to nobody":                    func(l *Layout) { l.Ranges[1].Last = 189 },
-		"replicas, or masters without slots":              func(l *Layout) { l.Slotless = nil },
+		"50 slots from m1:1 to m2:1":                     func(l *Layout) { l.Ranges[1].First = 50 },
+		"10 slots from m2:1 to nobody":                   func(l *Layout) { l.Ranges[1].Last = 189 },
+		"replicas, or masters without slots":             func(l *Layout) { l.Slotless = nil },
 	} {
 		l := twoMasters()
 		change(&l)

@@ -41,12 +41,16 @@ func (u *Upstream) OtherNode(n *links.Node) *links.Node {
 const firstAskTimeout = time.Second
 
 // FirstAnswer asks the masters, one after the other, until ask returns no error. It begins with
-// AnyNode, and asks silent nodes last. A node may take a second before the next one is asked, and
-// the last one as long as ctx. An error that Redis replies with is an answer, so ask must return no
-// error for it. The error is that of the last node, or links.ErrUnreachable if no master is known.
-func (u *Upstream) FirstAnswer(ctx context.Context,
+// first, or with AnyNode if first is nil, and asks silent nodes last. A node may take a second
+// before the next one is asked, and the last one as long as ctx. An error that Redis replies with
+// is an answer, so ask must return no error for it. The error is that of the last node, or
+// links.ErrUnreachable if no master is known.
+func (u *Upstream) FirstAnswer(ctx context.Context, first *links.Node,
 	ask func(context.Context, *links.Node) ([]byte, error)) (answer []byte, err error) {
-	nodes := u.inTurn()
+	if first == nil {
+		first = u.AnyNode()
+	}
+	nodes := u.inTurn(first)
 	err = links.ErrUnreachable
 	for i, n := range nodes {
 		timed, cancel := ctx, context.CancelFunc(func() {})
@@ -63,9 +67,9 @@ func (u *Upstream) FirstAnswer(ctx context.Context,
 }
 
 // inTurn returns the masters in the order of FirstAnswer.
-func (u *Upstream) inTurn() []*links.Node {
+func (u *Upstream) inTurn(first *links.Node) []*links.Node {
 	nodes := slices.Clone(u.Topology().Masters())
-	if i := slices.Index(nodes, u.AnyNode()); i > 0 {
+	if i := slices.Index(nodes, first); i > 0 {
 		nodes = slices.Concat(nodes[i:], nodes[:i])
 	}
 	slices.SortStableFunc(nodes, func(a, b *links.Node) int { return cmp.Compare(rank(a), rank(b)) })
@@ -148,7 +152,7 @@ func (u *Upstream) Authenticate(ctx context.Context, command []byte, user string
 	ok bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, u.Timeout())
 	defer cancel()
-	reply, err = u.FirstAnswer(ctx, func(ctx context.Context, n *links.Node) ([]byte, error) {
+	reply, err = u.FirstAnswer(ctx, nil, func(ctx context.Context, n *links.Node) ([]byte, error) {
 		return u.Try(ctx, n.Addr, command, user, password)
 	})
 	if err != nil {
