@@ -30,7 +30,7 @@ func TestKeysKeepsPipelineOrder(t *testing.T) {
 			if got := exchange(t, l.addr, raw.String()); got != wanted.String() {
 				t.Errorf("got %.300q", got)
 			}
-			eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+			eventually(t, "no connection pinned", func() bool { return l.up.Nodes.Pinned() == 0 })
 		})
 	}
 }
@@ -55,5 +55,5 @@ func TestKeysLargeReplyAndClosedClient(t *testing.T) {
 		t.Errorf("%d keys, want %d", len(got), n)
 	}
 	want(t, client, "*0\r\n", "KEYS", "none*")
-	eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+	eventually(t, "no connection pinned", func() bool { return l.up.Nodes.Pinned() == 0 })
 }

@@ -108,7 +108,7 @@ func TestEveryBlockingCommand(t *testing.T) {
 				})
 			}
 		}
-		eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+		eventually(t, "no connection pinned", func() bool { return l.up.Nodes.Pinned() == 0 })
 	})
 }
 
@@ -143,7 +143,7 @@ func TestClosedClientTakesNoElement(t *testing.T) {
 			want(t, feeder, ":1\r\n", "RPUSH", "list", "e")
 			want(t, feeder, "$1\r\ne\r\n", "LPOP", "list")
 		}
-		eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+		eventually(t, "no connection pinned", func() bool { return l.up.Nodes.Pinned() == 0 })
 	})
 }
 
@@ -175,7 +175,7 @@ func TestThousandsOfBlockedClients(t *testing.T) {
 			seen[got] = true
 		}
 		want(t, feeder, ":0\r\n", "EXISTS", "q")
-		eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+		eventually(t, "no connection pinned", func() bool { return l.up.Nodes.Pinned() == 0 })
 	})
 }
 
@@ -202,7 +202,7 @@ func TestClientUnblock(t *testing.T) {
 			}
 			want(t, c, "+PONG\r\n", "PING")
 		}
-		eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+		eventually(t, "no connection pinned", func() bool { return l.up.Nodes.Pinned() == 0 })
 	})
 }
 
@@ -285,7 +285,7 @@ func TestWaitCountsTheSessionsOwnWrites(t *testing.T) {
 	other := l.dial(t)
 	want(t, other, "+OK\r\n", "SET", redistest.KeyIn(12000, "k"), "v")
 	want(t, other, ":1\r\n", "WAIT", "1", "5000")
-	eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+	eventually(t, "no connection pinned", func() bool { return l.up.Nodes.Pinned() == 0 })
 }
 
 // TestStopDoesNotWaitForBlockedCommands checks that a stop does not wait for blocked commands,
@@ -373,6 +373,6 @@ func TestSilentRedis(t *testing.T) {
 	for _, c := range []*redistest.Client{blocked, waits, queues, watches, tracks} {
 		c.Close()
 	}
-	eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+	eventually(t, "no connection pinned", func() bool { return l.up.Nodes.Pinned() == 0 })
 	eventually(t, "no client is blocked in Redis", func() bool { return blockedUpstream(t, redis) == 0 })
 }

@@ -91,7 +91,7 @@ func reset(s *session, c *command.Command, cmd resp.Command) bool {
 	s.activity.noEvict.Store(false)
 	s.subscriber.Load().Drop()
 	lane := s.server.startLane()
-	s.server.up.Join(lane)
+	s.server.up.Nodes.Join(lane)
 	s.changeLane(lane)
 	if !s.entry().ByCertificate() {
 		return false

@@ -59,7 +59,7 @@ func (s *Server) drain() {
 		one.kill("server stops", false)
 	}
 	if s.sessionCount() > 0 {
-		s.up.Abandon() // calls still in flight would delay the stop
+		s.up.Nodes.Abandon() // calls still in flight would delay the stop
 	}
 	s.awaitSessions(time.Now().Add(lastCalls))
 }

@@ -21,7 +21,7 @@ func (s *session) close() {
 		s.endMonitor,
 		s.releaseLocks,
 		s.calls.DrainOutput, // runSessionChecks cuts off a client that does not read
-		func() { s.server.up.Leave(s.router.Lane) },
+		func() { s.server.up.Nodes.Leave(s.router.Lane) },
 		s.limits.Leave,
 		s.logEnd,
 	} {

@@ -92,7 +92,7 @@ func TestTransactionsWhileConnectionsDie(t *testing.T) {
 	if err != nil || n < sure.Load() || n > sure.Load()+unsure.Load() || sure.Load() == 0 {
 		t.Errorf("ran %d times, confirmed %d, unknown %d (%v)", n, sure.Load(), unsure.Load(), err)
 	}
-	eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+	eventually(t, "no connection pinned", func() bool { return l.up.Nodes.Pinned() == 0 })
 }
 
 // TestTransactionTooLargeToRepeat checks that no command of a large transaction runs when its
@@ -120,7 +120,7 @@ func TestTransactionTooLargeToRepeat(t *testing.T) {
 		t.Fatalf("EXEC: %q", got)
 	}
 	want(t, c, ":0\r\n", "EXISTS", "big", "small")
-	eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+	eventually(t, "no connection pinned", func() bool { return l.up.Nodes.Pinned() == 0 })
 }
 
 // TestCountsInsideTransactions checks that PUBLISH and PUBSUB inside a transaction count Leash's

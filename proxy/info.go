@@ -45,10 +45,10 @@ func (s *Server) Fields(line func(name string, value any)) {
 	line("uptime_in_seconds", int(s.uptime().Seconds()))
 	line("upstream_mode", s.up.Mode())
 	line("upstream_masters", len(s.up.Topology().Masters()))
-	line("upstream_logins_refused", s.up.LoginsRefused())
+	line("upstream_logins_refused", s.up.Dialer.LoginsRefused())
 	line("goroutines", runtime.NumGoroutine())
 	line("sessions", s.sessionCount())
-	line("pinned_connections", s.up.Pinned())
+	line("pinned_connections", s.up.Nodes.Pinned())
 	for i, n := range s.up.PinnedPerNode() {
 		line(fmt.Sprintf("pinned_node%d", i), fmt.Sprintf("addr=%s,used=%d,limit=%d,refused=%d", n.Addr, n.Used,
 			n.Limit, n.Refused))

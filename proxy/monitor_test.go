@@ -43,7 +43,7 @@ func TestMonitorShowsEveryNode(t *testing.T) {
 		}
 		want(t, c, "+OK\r\n", "SET", "k", "v")
 		want(t, m, "$1\r\nv\r\n", "GET", "k")
-		eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+		eventually(t, "no connection pinned", func() bool { return l.up.Nodes.Pinned() == 0 })
 		if len(nodes) == 1 { // a user without the right
 			if err := nodes[0].Client().Do(t.Context(), "ACL", "SETUSER", "u", "on", "nopass", "~*", "+@all",
 				"-monitor").Err(); err != nil {
@@ -74,5 +74,5 @@ func TestMonitorEndsWithANode(t *testing.T) {
 			break
 		}
 	}
-	eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+	eventually(t, "no connection pinned", func() bool { return l.up.Nodes.Pinned() == 0 })
 }

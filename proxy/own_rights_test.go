@@ -113,7 +113,7 @@ func startAsOwnUser(t *testing.T, addr string) string {
 	done := make(chan error, 1)
 	go func() { done <- up.Run(ctx) }()
 	defer func() { cancel(); <-done }()
-	up.Go("check of own rights", func(ctx context.Context) {
+	up.Nodes.Go("check of own rights", func(ctx context.Context) {
 		rights.WarnMissing(ctx, up, lockscript.AllCommands(), log)
 	})
 	eventually(t, "it warns", func() bool { return strings.Contains(logs.String(), "rights") })

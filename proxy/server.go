@@ -267,7 +267,7 @@ func (s *Server) uptime() time.Duration { return time.Since(s.started) }
 // startLane is the lane of a session that has not authenticated.
 func (s *Server) startLane() dial.Lane {
 	if s.cfg.TrustClients {
-		return s.up.ServiceLane()
+		return s.up.Dialer.ServiceLane()
 	}
 	return dial.Lane{}
 }

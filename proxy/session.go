@@ -95,7 +95,7 @@ func (s *session) Run() {
 // live is the part of Run that guard protects from panics.
 func (s *session) live() {
 	lane := s.server.startLane()
-	s.server.up.Join(lane)
+	s.server.up.Nodes.Join(lane)
 	s.router.Start(lane)
 	s.refreshAccess()
 	if s.entry().Enter(s.activity.since) && s.enterLimits() {
@@ -186,7 +186,7 @@ func (s *session) dispatch(cmd resp.Command) bool {
 			return ok
 		}
 	}
-	if s.server.up.AnyBusy() && s.tx == nil { // a transaction has a pinned connection
+	if s.server.up.Nodes.AnyBusy() && s.tx == nil { // a transaction has a pinned connection
 		if reply := s.router.BusyReply(c, cmd); reply != nil {
 			return s.router.Answer(reply)
 		}

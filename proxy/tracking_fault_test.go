@@ -72,7 +72,7 @@ func TestTrackingConnectionLostWithCommandsInFlight(t *testing.T) {
 		}
 		c.Close()
 	}
-	eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+	eventually(t, "no connection pinned", func() bool { return l.up.Nodes.Pinned() == 0 })
 }
 
 // TestTrackingAndTransactions checks that tracking and transactions work together. No stale value
@@ -111,7 +111,7 @@ func TestTrackingAndTransactions(t *testing.T) {
 	want(t, c, "+OK\r\n", "MULTI")
 	want(t, c, "+QUEUED\r\n", "INCR", "n")
 	want(t, c, "*1\r\n:1\r\n", "EXEC")
-	eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+	eventually(t, "no connection pinned", func() bool { return l.up.Nodes.Pinned() == 0 })
 }
 
 // TestOptInCachingWhileSlotMigrates checks that a key of a migrating slot is read without CLIENT

@@ -57,7 +57,7 @@ func TestTrackingRedirected(t *testing.T) {
 			t.Errorf("%s:\nRedis %q\nLeash %q", name, redis, leash)
 		}
 	}
-	eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+	eventually(t, "no connection pinned", func() bool { return l.up.Nodes.Pinned() == 0 })
 }
 
 // redirectIDs match the places where replies and pushes name a client.
@@ -150,7 +150,7 @@ func TestTrackingRedirectedFromALostConnection(t *testing.T) {
 		}
 		source.Close()
 		target.Close()
-		eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+		eventually(t, "no connection pinned", func() bool { return l.up.Nodes.Pinned() == 0 })
 	}
 }
 

@@ -50,7 +50,7 @@ func TestTrackingOptionsAsRedis(t *testing.T) {
 				}
 			}
 		}
-		eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+		eventually(t, "no connection pinned", func() bool { return l.up.Nodes.Pinned() == 0 })
 	})
 }
 
@@ -106,7 +106,7 @@ func TestInvalidations(t *testing.T) {
 		for _, c := range []*redistest.Client{b, o} {
 			c.Close()
 		}
-		eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+		eventually(t, "no connection pinned", func() bool { return l.up.Nodes.Pinned() == 0 })
 	})
 }
 

@@ -55,7 +55,7 @@ func TestTransactionFollowsItsSlot(t *testing.T) {
 			}
 		}
 	}
-	eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+	eventually(t, "no connection pinned", func() bool { return l.up.Nodes.Pinned() == 0 })
 }
 
 // TestTransactionWhileSlotMigrates checks that a transaction waits for the keys of a migrating
@@ -112,7 +112,7 @@ func TestTransactionOfClosedClient(t *testing.T) {
 			}
 			c.Close()
 		}
-		eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+		eventually(t, "no connection pinned", func() bool { return l.up.Nodes.Pinned() == 0 })
 		want(t, l.dial(t), ":0\r\n", "EXISTS", "k")
 	})
 }
@@ -141,7 +141,7 @@ func TestTransactionOnALostConnection(t *testing.T) {
 	want(t, c, "+QUEUED\r\n", "INCR", "k")
 	want(t, c, "*-1\r\n", "EXEC")
 	want(t, c, "$1\r\n2\r\n", "GET", "k")
-	eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+	eventually(t, "no connection pinned", func() bool { return l.up.Nodes.Pinned() == 0 })
 }
 
 // TestLargeTransaction checks that a pipeline of thousands of commands in a transaction works, and

@@ -83,7 +83,7 @@ func TestTransactionsAsRedis(t *testing.T) {
 				}
 			}
 		}
-		eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+		eventually(t, "no connection pinned", func() bool { return l.up.Nodes.Pinned() == 0 })
 	})
 }
 
@@ -155,7 +155,7 @@ func TestTransactionSelects(t *testing.T) {
 	want(t, c, "+OK\r\n", "MULTI")
 	want(t, c, "+QUEUED\r\n", "GET", "k")
 	want(t, c, "*1\r\n$5\r\nthree\r\n", "EXEC")
-	eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+	eventually(t, "no connection pinned", func() bool { return l.up.Nodes.Pinned() == 0 })
 }
 
 // TestTransactionChangesTheSession checks that HELLO and AUTH inside MULTI take effect at EXEC, on
@@ -191,7 +191,7 @@ func TestTransactionChangesTheSession(t *testing.T) {
 		}
 		want(t, c, "-NOPERM this user has no permissions to run the 'incr' command\r\n", "INCR", "n")
 		want(t, c, "$3\r\nbob\r\n", "ACL", "WHOAMI")
-		eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+		eventually(t, "no connection pinned", func() bool { return l.up.Nodes.Pinned() == 0 })
 	})
 }
 
@@ -292,7 +292,7 @@ func TestTransactionOverSlotsAnswersAsANodeWithAllSlots(t *testing.T) {
 			}
 		}
 	}
-	eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+	eventually(t, "no connection pinned", func() bool { return l.up.Nodes.Pinned() == 0 })
 }
 
 // TestContendedCounter checks that no increment is lost when sessions increment one counter with
@@ -342,6 +342,6 @@ func TestContendedCounter(t *testing.T) {
 		}
 		wg.Wait()
 		want(t, l.dial(t), fmt.Sprintf("$3\r\n%d\r\n", sessions*rounds), "GET", "n")
-		eventually(t, "no connection pinned", func() bool { return l.up.Pinned() == 0 })
+		eventually(t, "no connection pinned", func() bool { return l.up.Nodes.Pinned() == 0 })
 	})
 }

@@ -63,7 +63,7 @@ func useEverything(t *testing.T, l *leash) {
 	if err := blocked.Send(redistest.Command("BLPOP", "list", "0")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is blocked", func() bool { return l.up.Pinned() > 0 })
+	eventually(t, "it is blocked", func() bool { return l.up.Nodes.Pinned() > 0 })
 	want(t, c, ":1\r\n", "RPUSH", "list", "x")
 	if got, err := blocked.Read(); err != nil || got != "*2\r\n$4\r\nlist\r\n$1\r\nx\r\n" {
 		t.Fatalf("got %q %v", got, err)

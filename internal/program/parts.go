@@ -67,7 +67,7 @@ func newLocks(cfg config.Config, up *upstream.Upstream, exchange *pubsub.Exchang
 		locks.AddObserver(records)
 	}
 	up.OnSwitch(locks.CheckAll)
-	up.Go("check of own rights", func(ctx context.Context) {
+	up.Nodes.Go("check of own rights", func(ctx context.Context) {
 		rights.WarnMissing(ctx, up, script.AllCommands(), log)
 	})
 	return locks, nil

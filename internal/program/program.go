@@ -160,7 +160,7 @@ func serve(ctx context.Context, cfg config.Config, live *liveSettings, hangups <
 	live.use(func(cfg config.Config) {
 		server.Change(proxyConfig(cfg, certificates))
 		locks.Change(lockConfig(cfg, up))
-		up.SetMaxPinned(cfg.MaxPinned)
+		up.Nodes.SetMaxPinned(cfg.MaxPinned)
 	})
 	admin.show(server, locks)
 	log.Info("leash is ready", "listen", addresses(listeners), "upstream", cfg.Upstream, "version", config.Version())

@@ -13,7 +13,7 @@ import (
 // dial.Config.UpstreamTimeout. It returns Redis's reply, which may be an error. err is an error of
 // the network.
 func (n *Node) Urgent(ctx context.Context, lane dial.Lane, command []byte) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, n.nodes.Timeout())
+	ctx, cancel := context.WithTimeout(ctx, n.nodes.Dialer.Timeout())
 	defer cancel()
 	lane.DB = 0 // Redis allows no SELECT while a script runs
 	conn, err := n.Dial(ctx, lane)
@@ -35,5 +35,5 @@ func (n *Node) Urgent(ctx context.Context, lane dial.Lane, command []byte) ([]by
 // The caller closes the connection. The error is dial.ErrRefused if Redis refuses the lane's
 // credential.
 func (n *Node) Dial(ctx context.Context, lane dial.Lane) (net.Conn, error) {
-	return n.nodes.Dial(ctx, n.Addr, lane, !n.unresponsive.Load())
+	return n.nodes.Dialer.Dial(ctx, n.Addr, lane, !n.unresponsive.Load())
 }

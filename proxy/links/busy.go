@@ -35,7 +35,7 @@ func (n *Node) notePing(reply []byte) {
 func (n *Node) BusyReply(ctx context.Context) []byte {
 	ctx, cancel := context.WithTimeout(ctx, dial.AskTimeout)
 	defer cancel()
-	lane := n.nodes.ServiceLane()
+	lane := n.nodes.Dialer.ServiceLane()
 	reply, err := n.secondLink(lane, n.Link(lane)).ask(ctx, dial.PingRequest, 1)
 	if err != nil {
 		return nil

@@ -162,7 +162,7 @@ func (l *Link) run(ctx context.Context) {
 		again = false
 		start := time.Now()
 		var conn net.Conn
-		login := l.node.nodes.NewLogin()
+		login := l.node.nodes.Dialer.NewLogin()
 		err := guard.Call(l.node.nodes.log, "dial", func() (err error) {
 			conn, err = l.dial(ctx)
 			return err

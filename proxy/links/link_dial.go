@@ -38,7 +38,7 @@ func (l *Link) dial(ctx context.Context) (net.Conn, error) {
 	}
 	stop := dial.EndWith(ctx, conn)
 	defer stop()
-	_ = conn.SetDeadline(time.Now().Add(l.node.nodes.Timeout()))
+	_ = conn.SetDeadline(time.Now().Add(l.node.nodes.Dialer.Timeout()))
 	reply, err := dial.RoundTrip(conn, resp.AppendCommand(nil, "CLIENT", "ID"), ":")
 	if err != nil {
 		conn.Close()
@@ -76,7 +76,7 @@ func (l *Link) backOff(ctx context.Context, downSince time.Time, d time.Duration
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	for {
-		overdue := l.lane.Replica || time.Since(downSince) >= l.node.nodes.RedirectTimeout()
+		overdue := l.lane.Replica || time.Since(downSince) >= l.node.nodes.Dialer.RedirectTimeout()
 		if overdue {
 			l.losePending(cause)
 		}

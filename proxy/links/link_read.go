@@ -97,7 +97,7 @@ func (r *replyReader) run() {
 func (r *replyReader) expectMore() {
 	switch {
 	case r.kind != 0:
-		r.deadline = time.Now().Add(r.link.node.nodes.Timeout())
+		r.deadline = time.Now().Add(r.link.node.nodes.Dialer.Timeout())
 	case r.deadline.IsZero():
 		return
 	default:

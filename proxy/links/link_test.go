@@ -216,7 +216,7 @@ func TestLinkRefusedCredential(t *testing.T) {
 	})
 	refused := make(chan dial.Lane, 1)
 	n := startWith(t, f.Addr, dial.Config{}, Hooks{Refused: func(lane dial.Lane, _ *Node) { refused <- lane }})
-	if _, err := n.nodes.Try(t.Context(), f.Addr, []byte("*1\r\n$4\r\nAUTH\r\n"), "bob", []byte("pw")); err != nil {
+	if _, err := n.nodes.Dialer.Try(t.Context(), f.Addr, []byte("*1\r\n$4\r\nAUTH\r\n"), "bob", []byte("pw")); err != nil {
 		t.Fatal(err)
 	}
 	wrong.Store(true)

@@ -32,7 +32,7 @@ func (l *Link) loginAgain() {
 	if l.conn == nil || l.broken != nil || l.closing != nil || l.dead || l.pinned && !l.steady {
 		return
 	}
-	command := l.node.nodes.LoginAgain(l.lane, &l.login)
+	command := l.node.nodes.Dialer.LoginAgain(l.lane, &l.login)
 	if command == nil {
 		return
 	}
@@ -56,7 +56,7 @@ func (c *loginCall) Reply(part []byte, done bool) Flusher {
 		c.link.mu.Lock()
 		password := c.link.login.Answer(c.reply)
 		c.link.mu.Unlock()
-		c.link.node.nodes.NoteLogin(c.addr, c.reply, password)
+		c.link.node.nodes.Dialer.NoteLogin(c.addr, c.reply, password)
 	}
 	return nil
 }

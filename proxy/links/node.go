@@ -151,7 +151,7 @@ func (n *Node) Retire(left bool) (done bool) {
 	if n.retired.IsZero() {
 		n.retired = time.Now()
 	}
-	return n.unresponsive.Load() || time.Since(n.retired) > n.nodes.Timeout()
+	return n.unresponsive.Load() || time.Since(n.retired) > n.nodes.Dialer.Timeout()
 }
 
 // Use keeps a node open that owns no slot but is about to get one.
@@ -168,7 +168,7 @@ func (n *Node) watch() {
 	failing := time.Time{}
 	for n.ctx.Err() == nil {
 		ctx, cancel := context.WithTimeout(n.ctx, suspectAfter)
-		conn, err := n.nodes.Open(ctx, n.Addr)
+		conn, err := n.nodes.Dialer.Open(ctx, n.Addr)
 		cancel()
 		if err == nil {
 			failing = time.Time{}
@@ -225,7 +225,7 @@ func (n *Node) listen(conn net.Conn) error {
 		n.sweepSecondLinks(time.Now())
 		heard := time.Duration(n.heard.Load())
 		silence := Now() - max(start, heard)
-		left := n.nodes.Timeout() - silence // a call waits at most UpstreamTimeout
+		left := n.nodes.Dialer.Timeout() - silence // a call waits at most UpstreamTimeout
 		next.Reset(min(pingInterval, left))
 		switch {
 		case left <= 0:

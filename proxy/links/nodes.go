@@ -26,10 +26,10 @@ type Server struct {
 
 // Nodes are all nodes, and the sessions that use links to them.
 type Nodes struct {
-	*dial.Dialer
-	Server
-	log   *slog.Logger
-	hooks Hooks
+	Dialer *dial.Dialer
+	Server Server
+	log    *slog.Logger
+	hooks  Hooks
 
 	pinnedOut atomic.Int64 // pinned links in use
 	pinLimit  atomic.Int64 // set by SetMaxPinned

@@ -39,7 +39,7 @@ func (l *Link) checkRole() {
 	ctx, cancel := context.WithTimeout(n.ctx, dial.AskTimeout)
 	defer cancel()
 	role, err := l.ask(ctx, resp.AppendCommand(nil, "ROLE"), 1)
-	if err != nil || n.nodes.IsMaster(ctx, n.Addr) != nil {
+	if err != nil || n.nodes.Dialer.IsMaster(ctx, n.Addr) != nil {
 		return
 	}
 	rest, _, isArray := resp.CutHeader(role, "*")

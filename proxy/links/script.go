@@ -39,7 +39,7 @@ func (n *Node) script(until time.Time, writeBy *time.Time, lane dial.Lane, count
 	if n.Unresponsive() {
 		return dst, false, ErrNoLink
 	}
-	l := n.Link(lane.As(n.nodes.ServiceLane().User))
+	l := n.Link(lane.As(n.nodes.Dialer.ServiceLane().User))
 	if !l.acceptsScripts() {
 		l.prepare()
 		return dst, false, ErrNoLink
@@ -64,7 +64,7 @@ func (n *Node) script(until time.Time, writeBy *time.Time, lane dial.Lane, count
 // DropScripts ends the connections for scripts in a database. Call it after a reply that no script
 // can give.
 func (n *Node) DropScripts(db int) {
-	user := n.nodes.ServiceLane().User
+	user := n.nodes.Dialer.ServiceLane().User
 	n.eachLink(func(l *Link) {
 		if l.lane.As(user) == l.lane && l.lane.Scripts && l.lane.DB == db {
 			l.breakConn(errScriptReply)

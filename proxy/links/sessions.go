@@ -26,7 +26,7 @@ func (ns *Nodes) Leave(lane dial.Lane) {
 	}
 	if ns.users[lane.User] == 0 {
 		delete(ns.users, lane.User)
-		ns.Forget(lane.User)
+		ns.Dialer.Forget(lane.User)
 	}
 	ns.mu.Unlock()
 	if !last || lane.Fresh() {

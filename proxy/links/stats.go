@@ -30,7 +30,7 @@ type Stats struct {
 func (ns *Nodes) Stats() Stats {
 	s := Stats{
 		Busy: int(ns.busy.Load()), PinnedLimit: ns.maxPinned(), PinsRefused: ns.stats.pinsRefused.Load(),
-		ConnectionsLost: ns.stats.connectionsLost.Load(), LoginsRefused: ns.LoginsRefused(),
+		ConnectionsLost: ns.stats.connectionsLost.Load(), LoginsRefused: ns.Dialer.LoginsRefused(),
 		RoundTrips: ns.stats.roundTrips.Snapshot(),
 	}
 	for _, n := range ns.All() {

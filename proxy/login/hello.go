@@ -53,7 +53,7 @@ func Hello(c Caller, _ *command.Command, cmd resp.Command) bool {
 		if !c.Router.Barrier() {
 			return false
 		}
-		c.Up.Join(lane)
+		c.Up.Nodes.Join(lane)
 		c.Session.ChangeLane(lane)
 	}
 	return c.welcome(opts)

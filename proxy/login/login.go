@@ -54,11 +54,11 @@ func (c Caller) authenticate(request []byte, lane dial.Lane, password []byte, ac
 		// Redis accepts any password for a default user without one, except in this form
 		request = resp.AppendCommand(nil, []byte("AUTH"), password)
 	}
-	c.Up.Join(lane)
+	c.Up.Nodes.Join(lane)
 	reply, ok, err := c.Up.Authenticate(c.Router.Context(), request, lane.User, password)
 	if ok {
 		if refusal := c.Session.Admit(lane.User); refusal != "" {
-			c.Up.Leave(lane)
+			c.Up.Nodes.Leave(lane)
 			return c.Router.Fail(refusal)
 		}
 		c.Session.ChangeLane(lane)
@@ -68,7 +68,7 @@ func (c Caller) authenticate(request []byte, lane dial.Lane, password []byte, ac
 		}
 		return c.Router.Answer(reply)
 	}
-	c.Up.Leave(lane)
+	c.Up.Nodes.Leave(lane)
 	if err != nil {
 		c.Router.Log().Warn("cannot check a password with redis", "err", err)
 		return c.Router.Fail(merge.NotSent)
@@ -81,13 +81,13 @@ func (c Caller) authenticate(request []byte, lane dial.Lane, password []byte, ac
 // Redis could not be asked. It may be called only while no call is in flight.
 func (c Caller) AsUser(user, password string) (refusal []byte, err error) {
 	lane := c.Router.Lane.As(user)
-	c.Up.Join(lane)
+	c.Up.Nodes.Join(lane)
 	request := resp.AppendCommand(nil, "AUTH", user, password)
 	reply, ok, err := c.Up.Authenticate(c.Router.Context(), request, user, []byte(password))
 	if ok {
 		c.Session.ChangeLane(lane)
 		return nil, nil
 	}
-	c.Up.Leave(lane)
+	c.Up.Nodes.Leave(lane)
 	return reply, err
 }

@@ -53,19 +53,19 @@ func (c Caller) enterDatabase(lane dial.Lane) bool {
 		return false
 	}
 	c.Router.Flush()
-	c.Up.Join(lane)
+	c.Up.Nodes.Join(lane)
 	reply, ok, err := c.Up.Select(c.Router.Context(), lane)
 	switch {
 	case err != nil:
-		c.Up.Leave(lane)
+		c.Up.Nodes.Leave(lane)
 		c.Router.Log().Warn("cannot select a database", "db", lane.DB, "err", err)
 		return c.Router.Fail(merge.NotSent)
 	case !ok:
-		c.Up.Leave(lane)
+		c.Up.Nodes.Leave(lane)
 		return c.Router.Answer(reply)
 	case c.Up.Topology().Cluster():
 		// newer servers can have databases on a cluster; locks and scans do not support them
-		c.Up.Leave(lane)
+		c.Up.Nodes.Leave(lane)
 		return c.Router.Fail(msgNoSelect)
 	}
 	c.Session.ChangeLane(lane)

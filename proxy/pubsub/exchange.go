@@ -82,9 +82,9 @@ func (x *Exchange) hubLocked(user string) *hub {
 	if h == nil {
 		h = newHub(x, user)
 		x.hubs[user] = h
-		x.up.Join(h.lane)
+		x.up.Nodes.Join(h.lane)
 		h.topology = x.up.Topology()
-		if !x.up.Go("subscriptions", h.keep) {
+		if !x.up.Nodes.Go("subscriptions", h.keep) {
 			h.over = true
 		}
 	}

@@ -283,7 +283,7 @@ func TestListenersLoseTheirRights(t *testing.T) {
 	redis := redistest.Start(t)
 	x := startExchange(t, []string{redis.Addr})
 	ask(t, redis, "ACL", "SETUSER", "bob", "on", ">pw", "~*", "+@all", "resetchannels", "&a*", "&b*")
-	x.up.Join(dial.Lane{User: "bob"})
+	x.up.Nodes.Join(dial.Lane{User: "bob"})
 	if _, ok, err := x.up.Authenticate(t.Context(), []byte("AUTH bob pw\r\n"), "bob", []byte("pw")); !ok || err != nil {
 		t.Fatal(ok, err)
 	}

@@ -188,7 +188,7 @@ func (h *hub) lineLocked(n *links.Node) *line {
 		return nil
 	}
 	l := newLine(h, n)
-	if !h.x.up.Go("subscriber", l.run) {
+	if !h.x.up.Nodes.Go("subscriber", l.run) {
 		return nil
 	}
 	h.lines[n] = l

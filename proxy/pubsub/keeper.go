@@ -52,7 +52,7 @@ func (h *hub) checkOnce() (missing, over bool) {
 		then()
 	}
 	if over {
-		h.x.up.Leave(h.lane)
+		h.x.up.Nodes.Leave(h.lane)
 	}
 	return missing, over
 }

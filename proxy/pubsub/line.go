@@ -158,7 +158,7 @@ func (l *line) run(ctx context.Context) {
 	defer context.AfterFunc(ctx, guard.Func(log, "end of a subscriber", l.stop))()
 	wasUp := false
 	err := guard.Call(log, "subscriber", func() error {
-		login := l.hub.x.up.NewLogin()
+		login := l.hub.x.up.Dialer.NewLogin()
 		conn, err := l.node.Dial(l.ctx, l.hub.lane)
 		if err != nil {
 			return err
@@ -190,7 +190,7 @@ func (l *line) serve(conn net.Conn) error {
 func (l *line) write(conn net.Conn, read chan error) error {
 	tick := time.NewTicker(pingEvery)
 	defer tick.Stop()
-	timeout := l.hub.x.up.Timeout()
+	timeout := l.hub.x.up.Dialer.Timeout()
 	l.heard.Store(int64(time.Since(l.began)))
 	for {
 		if out := l.take(); len(out) > 0 {
@@ -233,7 +233,7 @@ func (l *line) ping() {
 	if !l.hub.lane.RESP3 { // Redis takes no AUTH from a subscriber in RESP2
 		return
 	}
-	if command := l.hub.x.up.LoginAgain(l.hub.lane, &l.login); command != nil {
+	if command := l.hub.x.up.Dialer.LoginAgain(l.hub.lane, &l.login); command != nil {
 		l.submitLocked(&request{login: command})
 	}
 }

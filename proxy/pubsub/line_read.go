@@ -124,7 +124,7 @@ func (l *line) loggedInLocked(f *frame) (then []func()) {
 	reply, addr := bytes.Clone(f.raw), l.addr
 	password := l.login.Answer(reply)
 	l.answeredLocked(nil)
-	return []func(){func() { l.hub.x.up.NoteLogin(addr, reply, password) }}
+	return []func(){func() { l.hub.x.up.Dialer.NoteLogin(addr, reply, password) }}
 }
 
 // fanOutLocked gives a message to all receivers, if the messages of this line count. It unlocks the

@@ -27,7 +27,7 @@ func (x *Exchange) Subscribe(channel string, plain, sharded bool,
 	r := &subscription{x: x, deliver: deliver, ready: make(chan struct{})}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	h := x.hubLocked(x.up.ServiceLane().User)
+	h := x.hubLocked(x.up.Dialer.ServiceLane().User)
 	var wanted []Kind
 	if plain {
 		wanted = append(wanted, Channel)

@@ -44,7 +44,7 @@ type offset struct {
 func offsetOf(r *route.Router, up *upstream.Upstream, n *links.Node) (o offset, ok bool) {
 	ctx, cancel := context.WithTimeout(r.Context(), route.AskTimeout)
 	defer cancel()
-	own := up.ServiceLane()
+	own := up.Dialer.ServiceLane()
 	info, err := n.Link(own).Ask(ctx, infoServer)
 	if err == nil && movesByReading(info) {
 		return offset{node: n, lane: r.Lane}, true

@@ -29,7 +29,7 @@ func New(up *upstream.Upstream) *Checker { return &Checker{up: up} }
 // ask sends n commands to a master as Leash's own user: to first, or to any if it is nil. If that
 // does not answer soon, it asks others. A reply may be an error of Redis.
 func (c *Checker) ask(ctx context.Context, first *links.Node, commands []byte, n int) (replies []byte, err error) {
-	lane := dial.Lane{Rights: true}.As(c.up.ServiceLane().User)
+	lane := dial.Lane{Rights: true}.As(c.up.Dialer.ServiceLane().User)
 	return c.up.FirstAnswer(ctx, first, func(ctx context.Context, node *links.Node) ([]byte, error) {
 		return node.Link(lane).AskAll(ctx, commands, n)
 	})
@@ -44,4 +44,4 @@ func userOf(lane dial.Lane) string {
 }
 
 // isOwn reports whether a user is that of Leash's own connections.
-func (c *Checker) isOwn(user string) bool { return user == c.up.ServiceUser() }
+func (c *Checker) isOwn(user string) bool { return user == c.up.Dialer.ServiceUser() }

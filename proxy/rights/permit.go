@@ -43,7 +43,7 @@ func (c *Checker) Permit(ctx context.Context, lane dial.Lane, keys [][]byte, com
 	if c.isOwn(q.user) {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.up.Timeout())
+	ctx, cancel := context.WithTimeout(ctx, c.up.Dialer.Timeout())
 	defer cancel()
 	if len(keys) == 0 {
 		keys = noKey

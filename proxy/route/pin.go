@@ -126,7 +126,7 @@ func (p *Pin) AwaitGone() bool {
 	}
 	ctx, cancel := context.WithTimeout(p.router.ctx, goneTimeout)
 	defer cancel()
-	link := n.Link(p.router.up.ServiceLane())
+	link := n.Link(p.router.up.Dialer.ServiceLane())
 	request := resp.AppendCommand(nil, []byte("CLIENT"), []byte("LIST"), []byte("ID"), resp.AppendDecimal(nil, id))
 	line := append(resp.AppendDecimal([]byte("id="), id), ' ')
 	for pause := time.Millisecond; ; pause *= 2 {

@@ -14,7 +14,7 @@ import (
 // Authenticated reports whether the session's commands are served. Those of a client without a user
 // are, if Redis serves them and RequireAuth is off.
 func (r *Router) Authenticated() bool {
-	return r.Lane.User != "" || !r.up.AuthRequired() && !r.RequireAuth
+	return r.Lane.User != "" || !r.up.Dialer.AuthRequired() && !r.RequireAuth
 }
 
 // Ready makes Redis's checks before a command that Leash answers itself: the number of arguments,

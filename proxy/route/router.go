@@ -143,7 +143,7 @@ func (r *Router) ChangeLane(lane dial.Lane) {
 	r.Start(lane)
 	clear(r.links)
 	r.reads.forget()
-	r.up.Leave(old)
+	r.up.Nodes.Leave(old)
 }
 
 // Start sets the first lane, which the session has joined.

@@ -232,7 +232,7 @@ func (t *Transaction) unpin(clean bool) {
 // protocol since WATCH.
 func (t *Transaction) adapt() {
 	t.altered = true
-	for _, a := range t.Router.Gather(t.link, t.Up.Adapt(t.lane, t.Router.Lane)...) {
+	for _, a := range t.Router.Gather(t.link, t.Up.Dialer.Adapt(t.lane, t.Router.Lane)...) {
 		if a.Missing || a.IsError() {
 			t.drop()
 			return

@@ -64,16 +64,16 @@ func (u *Upstream) CloseClients() {
 func (u *Upstream) newClient(addrs []string, db int) redis.UniversalClient {
 	if !u.Topology().Cluster() {
 		return redis.NewClient(&redis.Options{
-			Addr: u.cfg.Addrs[0], Dialer: u.dialMaster, CredentialsProviderContext: u.OwnCredentials, DB: db,
+			Addr: u.cfg.Addrs[0], Dialer: u.dialMaster, CredentialsProviderContext: u.Dialer.OwnCredentials, DB: db,
 			Protocol: 2, DisableIdentity: true, MaxRetries: -1, PoolSize: clientPool,
-			DialTimeout: u.RedirectTimeout(), ReadTimeout: u.Timeout(),
+			DialTimeout: u.RedirectTimeout(), ReadTimeout: u.Dialer.Timeout(),
 			ContextTimeoutEnabled: true, DialerRetries: 1,
 		})
 	}
 	c := redis.NewClusterClient(&redis.ClusterOptions{
-		Addrs: addrs, Dialer: u.dialNamed, CredentialsProviderContext: u.OwnCredentials,
+		Addrs: addrs, Dialer: u.dialNamed, CredentialsProviderContext: u.Dialer.OwnCredentials,
 		Protocol: 2, DisableIdentity: true, MaxRetries: -1, MaxRedirects: 8, PoolSize: clientPool,
-		DialTimeout: u.RedirectTimeout(), ReadTimeout: u.Timeout(),
+		DialTimeout: u.RedirectTimeout(), ReadTimeout: u.Dialer.Timeout(),
 		ContextTimeoutEnabled: true, DialerRetries: 1,
 	})
 	c.OnNewNode(func(n *redis.Client) { n.AddHook(slotsHook{u}) })
@@ -84,7 +84,7 @@ func (u *Upstream) newClient(addrs []string, db int) redis.UniversalClient {
 func (u *Upstream) reloadLocked() {
 	for _, c := range u.clients {
 		if c, ok := c.(*redis.ClusterClient); ok {
-			c.ReloadState(u.Context()) // in the background, at most once per 200 ms
+			c.ReloadState(u.Nodes.Context()) // in the background, at most once per 200 ms
 		}
 	}
 }
@@ -113,12 +113,12 @@ func (u *Upstream) dialMaster(ctx context.Context, _, _ string) (net.Conn, error
 	ctx, cancel := context.WithTimeout(ctx, max(u.RedirectTimeout(), time.Second))
 	defer cancel()
 	n := u.Topology().Masters()[0]
-	conn, err := u.OpenOwn(ctx, n.Addr)
+	conn, err := u.Dialer.OpenOwn(ctx, n.Addr)
 	if err != nil {
 		return nil, err
 	}
 	if u.followsSentinels() {
-		if err := u.IsMaster(ctx, n.Addr); err != nil {
+		if err := u.Dialer.IsMaster(ctx, n.Addr); err != nil {
 			conn.Close()
 			u.Refresh()
 			return nil, err
@@ -140,5 +140,5 @@ func (u *Upstream) dialNamed(ctx context.Context, network, addr string) (net.Con
 			}
 		}
 	}
-	return u.DialOwn(ctx, network, addr)
+	return u.Dialer.DialOwn(ctx, network, addr)
 }

@@ -33,13 +33,13 @@ func (u *Upstream) Connect(ctx context.Context) error {
 			w.over(time.Since(began))
 			return nil
 		case isPermanent(err):
-			return u.Explained(err)
+			return u.Dialer.Explained(err)
 		case ctx.Err() != nil:
 			return err
 		case u.cfg.Wait >= 0 && time.Since(began)+gap > u.cfg.Wait:
-			return u.Explained(err)
+			return u.Dialer.Explained(err)
 		}
-		w.failed(u.Explained(err))
+		w.failed(u.Dialer.Explained(err))
 		links.Pause(ctx, gap)
 	}
 }
@@ -47,7 +47,7 @@ func (u *Upstream) Connect(ctx context.Context) error {
 // connectOnce asks once. It blocks for at most the upstream time-out. It also ends soon after
 // Config.Wait, if that is positive.
 func (u *Upstream) connectOnce(ctx context.Context, began time.Time) error {
-	timeout := u.Timeout()
+	timeout := u.Dialer.Timeout()
 	if u.cfg.Wait > 0 {
 		timeout = min(timeout, max(u.cfg.Wait-time.Since(began), minAttemptTime))
 	}

@@ -94,7 +94,7 @@ func (u *Upstream) candidates() []string {
 }
 
 func (u *Upstream) silentLocked(addr string) int {
-	if n := u.Known(addr); u.silentAddrs[addr] || n != nil && n.Unresponsive() {
+	if n := u.Nodes.Known(addr); u.silentAddrs[addr] || n != nil && n.Unresponsive() {
 		return 1
 	}
 	return 0
@@ -102,7 +102,7 @@ func (u *Upstream) silentLocked(addr string) int {
 
 // adopt makes l the newest topology, unless it changes nothing. It closes nodes that have left.
 func (u *Upstream) adopt(l topology.Layout) {
-	t := l.Snapshot(u.Node, u.ReadsReplicas())
+	t := l.Snapshot(u.Nodes.Node, u.ReadsReplicas())
 	u.mu.Lock()
 	if l.Cluster {
 		u.noteMembersLocked(l)
@@ -114,14 +114,14 @@ func (u *Upstream) adopt(l topology.Layout) {
 	}
 	now := u.Topology()
 	u.mu.Unlock()
-	for _, n := range u.All() {
+	for _, n := range u.Nodes.All() {
 		left := !now.Has(n)
 		// a demoted master must not be used any more, so it is closed at once
 		if n.Retire(left) || left && u.followsSentinels() {
 			u.close(n)
 		}
 	}
-	u.NoteHealthy(l.Healthy)
+	u.Nodes.NoteHealthy(l.Healthy)
 }
 
 // noteMembersLocked notes the addresses of a cluster.
@@ -139,7 +139,7 @@ func (u *Upstream) close(n *links.Node) {
 		u.mu.Unlock()
 		return
 	}
-	u.Remove(n)
+	u.Nodes.Remove(n)
 	u.mu.Unlock()
 	n.Close()
 }

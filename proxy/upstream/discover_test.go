@@ -37,11 +37,11 @@ func TestFullRedisKeepsAuthRequired(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := u.probeAuth(t.Context(), f.Addr); err != nil || !u.AuthRequired() {
-		t.Fatalf("%v, required %v", err, u.AuthRequired())
+	if err := u.probeAuth(t.Context(), f.Addr); err != nil || !u.Dialer.AuthRequired() {
+		t.Fatalf("%v, required %v", err, u.Dialer.AuthRequired())
 	}
 	full = true
-	if err := u.probeAuth(t.Context(), f.Addr); err == nil || !u.AuthRequired() {
-		t.Errorf("%v, required %v", err, u.AuthRequired())
+	if err := u.probeAuth(t.Context(), f.Addr); err == nil || !u.Dialer.AuthRequired() {
+		t.Errorf("%v, required %v", err, u.Dialer.AuthRequired())
 	}
 }

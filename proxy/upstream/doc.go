@@ -2,10 +2,9 @@
 // for the topology, and keeps the newest topology.Snapshot. It also has the clients for Leash's own
 // commands.
 //
-// An Upstream is a Redis Cluster, a single Redis, or one that sentinels name. How to connect is
-// known to package dial, and how commands go to a node to package links. Their methods are the
-// Upstream's own too. A session asks the snapshot for the node of a slot, and the node for its link
-// in the session's lane.
+// An Upstream is a Redis Cluster, a single Redis, or one that sentinels name. Its Dialer knows how
+// to connect, and its Nodes how commands go to a node. A session asks the snapshot for the node of
+// a slot, and the node for its link in the session's lane.
 //
 // # Redirects
 //

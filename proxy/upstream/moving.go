@@ -31,12 +31,12 @@ func (u *Upstream) watchMoves() {
 	defer tick.Stop()
 	for {
 		select {
-		case <-u.Context().Done():
+		case <-u.Nodes.Context().Done():
 			return
 		case <-tick.C:
 		}
 		if c, ok := u.Client().(*redis.ClusterClient); ok {
-			ctx, cancel := context.WithTimeout(u.Context(), dial.AskTimeout)
+			ctx, cancel := context.WithTimeout(u.Nodes.Context(), dial.AskTimeout)
 			// an error does no harm: the next round asks again
 			_ = c.ForEachMaster(ctx, u.lookForMoves)
 			cancel()

@@ -13,7 +13,7 @@ func (u *Upstream) NodeViews() (views []links.NodeView) {
 	if t == nil {
 		return nil
 	}
-	for _, n := range u.All() {
+	for _, n := range u.Nodes.All() {
 		v := n.View()
 		switch {
 		case v.Role != "":

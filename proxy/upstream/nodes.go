@@ -134,12 +134,12 @@ func (u *Upstream) Target(addr string, from *links.Node, trusted bool) *links.No
 		return nil
 	}
 	u.mu.Lock()
-	known := u.Known(addr) != nil || slices.Contains(u.peers, addr)
+	known := u.Nodes.Known(addr) != nil || slices.Contains(u.peers, addr)
 	u.mu.Unlock()
 	if !known && !trusted {
 		return nil
 	}
-	n := u.Node(addr)
+	n := u.Nodes.Node(addr)
 	n.Use()
 	return n
 }
@@ -150,10 +150,10 @@ func (u *Upstream) Target(addr string, from *links.Node, trusted bool) *links.No
 // blocks for at most the upstream time-out.
 func (u *Upstream) Authenticate(ctx context.Context, command []byte, user string, password []byte) (reply []byte,
 	ok bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, u.Timeout())
+	ctx, cancel := context.WithTimeout(ctx, u.Dialer.Timeout())
 	defer cancel()
 	reply, err = u.FirstAnswer(ctx, nil, func(ctx context.Context, n *links.Node) ([]byte, error) {
-		return u.Try(ctx, n.Addr, command, user, password)
+		return u.Dialer.Try(ctx, n.Addr, command, user, password)
 	})
 	if err != nil {
 		return nil, false, err

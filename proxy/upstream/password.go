@@ -13,13 +13,13 @@ func (u *Upstream) watchPassword() {
 	for {
 		refused := ""
 		select {
-		case <-u.Context().Done():
+		case <-u.Nodes.Context().Done():
 			return
 		case <-u.cfg.Reread:
-		case refused = <-u.RefusedPasswords():
+		case refused = <-u.Dialer.RefusedPasswords():
 		case <-tick.C:
 		}
-		u.ReadPassword(refused)
-		u.LogInAgain()
+		u.Dialer.ReadPassword(refused)
+		u.Nodes.LogInAgain()
 	}
 }

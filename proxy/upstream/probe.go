@@ -38,7 +38,7 @@ func (u *Upstream) probe(ctx context.Context) (err error) {
 	}
 	for _, addr := range u.candidates() {
 		var info string
-		u.Server.MaxBulk = links.DefaultMaxBulk
+		u.Nodes.Server.MaxBulk = links.DefaultMaxBulk
 		failed := u.Ask(ctx, addr, func(ctx context.Context, c *redis.Client) (err error) {
 			if config, err := c.ConfigGet(ctx, "proto-max-bulk-len").Result(); err == nil {
 				u.setMaxBulk(config["proto-max-bulk-len"])
@@ -76,7 +76,7 @@ func (u *Upstream) setMode(reported string) error {
 	case reported == "cluster":
 		u.cfg.Mode = "cluster"
 	default:
-		u.cfg.Mode, u.Server.Single = "standalone", true
+		u.cfg.Mode, u.Nodes.Server.Single = "standalone", true
 	}
 	return nil
 }
@@ -86,7 +86,7 @@ func (u *Upstream) setMode(reported string) error {
 func (u *Upstream) isSentinel(ctx context.Context, addr string) bool {
 	ctx, cancel := context.WithTimeout(ctx, dial.AskTimeout)
 	defer cancel()
-	c := u.SentinelClient(addr)
+	c := u.Dialer.SentinelClient(addr)
 	defer c.Close()
 	info, err := c.Info(ctx, "server").Result()
 	return err == nil && modeOf(info) == "sentinel"
@@ -97,13 +97,13 @@ const leastMaxBulk = 1 << 20
 
 func (u *Upstream) setMaxBulk(config string) {
 	if n, err := strconv.ParseInt(config, 10, 64); err == nil && n >= leastMaxBulk {
-		u.Server.MaxBulk = n
+		u.Nodes.Server.MaxBulk = n
 	}
 }
 
 // probeAuth finds out whether Redis requires clients to authenticate.
 func (u *Upstream) probeAuth(ctx context.Context, addr string) error {
-	conn, err := u.Dial(ctx, addr, dial.Lane{}, false)
+	conn, err := u.Dialer.Dial(ctx, addr, dial.Lane{}, false)
 	if err != nil {
 		return fmt.Errorf("%s: %w", addr, err)
 	}
@@ -136,6 +136,6 @@ func infoField(info, name string) string {
 // setMaxClients reads maxclients from INFO, where it is since Redis 6.2.
 func (u *Upstream) setMaxClients(info string) {
 	if n, err := strconv.Atoi(infoField(info, "maxclients")); err == nil && n > 0 {
-		u.Server.MaxClients = n
+		u.Nodes.Server.MaxClients = n
 	}
 }

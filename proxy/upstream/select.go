@@ -15,7 +15,7 @@ import (
 // of one database share one connection. The session must have joined the lane. Select blocks until
 // Redis has answered. reply is the whole answer.
 func (u *Upstream) Select(ctx context.Context, lane dial.Lane) (reply []byte, ok bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, u.Timeout())
+	ctx, cancel := context.WithTimeout(ctx, u.Dialer.Timeout())
 	defer cancel()
 	node := u.AnyNode()
 	if node == nil {

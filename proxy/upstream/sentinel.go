@@ -47,7 +47,7 @@ type sentinels struct {
 func (u *Upstream) askSentinel(ctx context.Context, addr string) (v topology.Sentinel, err error) {
 	ctx, cancel := context.WithTimeout(ctx, dial.AskTimeout)
 	defer cancel()
-	c := u.SentinelClient(addr)
+	c := u.Dialer.SentinelClient(addr)
 	defer c.Close()
 	name := u.cfg.SentinelMaster
 	pipe := c.Pipeline()
@@ -86,7 +86,7 @@ func (u *Upstream) askSentinels(ctx context.Context) (newest topology.Sentinel, 
 	answers := make(chan answer, len(u.sentinels.addrs))
 	asked := 0
 	for _, addr := range u.sentinels.addrs {
-		if u.Go("question to a sentinel", func(context.Context) {
+		if u.Nodes.Go("question to a sentinel", func(context.Context) {
 			var a answer
 			a.err = guard.Call(u.log, "question to a sentinel", func() (err error) {
 				a.view, err = u.askSentinel(ctx, addr)
@@ -149,10 +149,10 @@ func (u *Upstream) followSentinels(ctx context.Context) error {
 		u.adopt(topology.Single(current, view.Replicas))
 		return nil
 	}
-	if view.Epoch < u.sentinels.epoch && u.IsMaster(ctx, current) == nil {
+	if view.Epoch < u.sentinels.epoch && u.Dialer.IsMaster(ctx, current) == nil {
 		return nil
 	}
-	if err := u.IsMaster(ctx, view.Master); err != nil {
+	if err := u.Dialer.IsMaster(ctx, view.Master); err != nil {
 		u.Refresh()
 		return err
 	}
@@ -181,8 +181,8 @@ func (u *Upstream) watchSentinels() {
 		if s.watched[addr] != nil {
 			continue
 		}
-		ctx, stop := context.WithCancel(u.Context())
-		if u.Go("sentinel listener", func(context.Context) { u.listenSentinel(ctx, addr) }) {
+		ctx, stop := context.WithCancel(u.Nodes.Context())
+		if u.Nodes.Go("sentinel listener", func(context.Context) { u.listenSentinel(ctx, addr) }) {
 			s.watched[addr] = stop
 		} else {
 			stop()
@@ -192,7 +192,7 @@ func (u *Upstream) watchSentinels() {
 
 // listenSentinel handles the messages of a sentinel until ctx is done.
 func (u *Upstream) listenSentinel(ctx context.Context, addr string) {
-	c := u.SentinelClient(addr)
+	c := u.Dialer.SentinelClient(addr)
 	defer c.Close()
 	for ctx.Err() == nil {
 		u.readSentinel(ctx, c, addr)

@@ -36,7 +36,7 @@ func (u *Upstream) discoverSingle(ctx context.Context) error {
 // replace puts a new Node in the place of n, the only master. All connections to n end: links,
 // pinned ones, and those of go-redis and of lock scripts.
 func (u *Upstream) replace(n *links.Node) {
-	u.Remove(n)
+	u.Nodes.Remove(n)
 	u.adopt(topology.Single(n.Addr, nil))
 	u.close(n)
 	u.Refresh() // finds the replicas

@@ -43,5 +43,5 @@ func usable(t *topology.Snapshot) (n int) {
 
 // Answers reports whether a master answers now: links.Nodes.Answer.
 func (u *Upstream) Answers(ctx context.Context) bool {
-	return u.Answer(ctx, func() []*links.Node { return u.Topology().Masters() })
+	return u.Nodes.Answer(ctx, func() []*links.Node { return u.Topology().Masters() })
 }

@@ -25,7 +25,7 @@ func (u *Upstream) ReceivesMessages(n *links.Node) bool {
 		return true
 	}
 	u.mu.Lock()
-	member := u.members[n.Addr] && u.Known(n.Addr) == n
+	member := u.members[n.Addr] && u.Nodes.Known(n.Addr) == n
 	u.mu.Unlock()
 	if member {
 		n.Use()
@@ -36,5 +36,5 @@ func (u *Upstream) ReceivesMessages(n *links.Node) bool {
 // SubscriberLane is the lane for a user's subscriptions. If the user's password may change while
 // Leash runs, it has RESP3. In RESP2, Redis takes no AUTH from a subscriber.
 func (u *Upstream) SubscriberLane(user string) dial.Lane {
-	return dial.Lane{User: user, RESP3: u.cfg.ReadPassword != nil && u.IsOwn(user) && u.SpeaksRESP3()}
+	return dial.Lane{User: user, RESP3: u.cfg.ReadPassword != nil && u.Dialer.IsOwn(user) && u.SpeaksRESP3()}
 }

@@ -40,7 +40,9 @@ type Config struct {
 
 // Upstream is a Redis Cluster or a single Redis.
 type Upstream struct {
-	*links.Nodes
+	Nodes  *links.Nodes
+	Dialer *dial.Dialer // that of Nodes
+
 	cfg         Config
 	log         *slog.Logger
 	refreshing  chan struct{} // size 1: a refresh is wanted
@@ -94,7 +96,8 @@ func New(cfg Config, log *slog.Logger) (*Upstream, error) {
 	}
 	u.Nodes = links.New(cfg.Config, u.followsSentinels(),
 		links.Hooks{Refresh: u.Refresh, Refused: u.refuse, Demoted: u.replace}, log)
-	u.SetMaxPinned(cfg.MaxPinned)
+	u.Dialer = u.Nodes.Dialer
+	u.Nodes.SetMaxPinned(cfg.MaxPinned)
 	return u, nil
 }
 
@@ -109,13 +112,13 @@ func (u *Upstream) OnSwitch(f func()) { u.onSwitch = f }
 // Run keeps the topology and the nodes' state up to date until ctx is done. Then it closes every
 // link, and returns when all goroutines have ended. Call Connect first.
 func (u *Upstream) Run(ctx context.Context) error {
-	defer u.End()
-	u.Go("watch of authentication", func(context.Context) { u.watchAuth() })
+	defer u.Nodes.End()
+	u.Nodes.Go("watch of authentication", func(context.Context) { u.watchAuth() })
 	if u.cfg.ReadPassword != nil {
-		u.Go("watch of the password", func(context.Context) { u.watchPassword() })
+		u.Nodes.Go("watch of the password", func(context.Context) { u.watchPassword() })
 	}
 	if u.ReadsReplicas() && u.cfg.Mode == "cluster" {
-		u.Go("watch of moving slots", func(context.Context) { u.watchMoves() })
+		u.Nodes.Go("watch of moving slots", func(context.Context) { u.watchMoves() })
 	}
 	regular, least := refreshInterval, minRefresh
 	if u.followsSentinels() {
@@ -138,7 +141,7 @@ func (u *Upstream) Run(ctx context.Context) error {
 		}
 		failing = err != nil
 		next := regular
-		if u.SomeLost() {
+		if u.Nodes.SomeLost() {
 			next = min(next, lostRefresh)
 		}
 		refresh.Reset(next)
@@ -162,12 +165,12 @@ func (u *Upstream) watchAuth() {
 	defer tick.Stop()
 	for {
 		select {
-		case <-u.Context().Done():
+		case <-u.Nodes.Context().Done():
 			return
 		case <-tick.C:
 		}
 		if n := u.AnyNode(); n != nil {
-			ctx, cancel := context.WithTimeout(u.Context(), dial.AskTimeout)
+			ctx, cancel := context.WithTimeout(u.Nodes.Context(), dial.AskTimeout)
 			_ = u.probeAuth(ctx, n.Addr) // the node's links report errors
 			cancel()
 		}
@@ -190,6 +193,9 @@ func (u *Upstream) SpeaksRESP3() bool {
 // HasUsers reports whether the upstream has ACL users: Redis 6 and later.
 func (u *Upstream) HasUsers() bool { return u.SpeaksRESP3() }
 
+// RedirectTimeout is how long a call may search for its node.
+func (u *Upstream) RedirectTimeout() time.Duration { return u.Dialer.RedirectTimeout() }
+
 // MaxBulk is the largest argument that Redis accepts, in bytes. A longer one is a protocol error,
 // which would end the link for all its sessions.
-func (u *Upstream) MaxBulk() int64 { return u.Server.MaxBulk }
+func (u *Upstream) MaxBulk() int64 { return u.Nodes.Server.MaxBulk }
