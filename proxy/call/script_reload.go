@@ -34,7 +34,10 @@ func (p *Part) reloadScript() bool {
 		return false
 	}
 	p.scriptReloaded, p.state = true, redirected
-	load := &links.Call{Request: resp.AppendCommand(nil, "SCRIPT", "LOAD", text), Sink: ignored{q.session}}
+	// the reply to the command behind it shows whether it worked
+	load := &links.Call{
+		Request: resp.AppendCommand(nil, "SCRIPT", "LOAD", text), Sink: links.Discard{Permit: q.session},
+	}
 	q.session.Submit(p.node, false, load)
 	p.send(p.node, p.Asking)
 	q.release()
@@ -61,15 +64,3 @@ func (p *Part) overtakenLocked() bool {
 	}
 	return p.laterOnSlotLocked()
 }
-
-// ignored is the sink of a SCRIPT LOAD that Leash sends right before the command that needs it. The
-// command's reply shows whether it worked.
-type ignored struct{ links.Permit }
-
-var _ links.Sink = ignored{}
-
-// Reply implements links.Sink.
-func (ignored) Reply([]byte, bool) links.Flusher { return nil }
-
-// Lost implements links.Sink.
-func (ignored) Lost(bool, error) {}

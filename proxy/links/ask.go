@@ -47,6 +47,3 @@ func (a *asked) Lost(_ bool, cause error) {
 	a.err = cause
 	close(a.ended)
 }
-
-// Dropped implements Sink.
-func (a *asked) Dropped() bool { return false }

@@ -71,14 +71,26 @@ type Permit interface {
 	Overdue()
 }
 
-// Unlimited is embedded in sinks whose commands may be written at any time.
+// Unlimited is the Permit of commands that may be written at any time.
 type Unlimited struct{}
+
+// Dropped implements Permit.
+func (Unlimited) Dropped() bool { return false }
 
 // Until implements Permit.
 func (Unlimited) Until() *time.Time { return nil }
 
 // Overdue implements Permit.
 func (Unlimited) Overdue() {}
+
+// Discard is the sink of commands whose replies nobody needs.
+type Discard struct{ Permit }
+
+// Reply implements Sink.
+func (Discard) Reply([]byte, bool) Flusher { return nil }
+
+// Lost implements Sink.
+func (Discard) Lost(bool, error) {}
 
 // Flusher passes on what sinks have collected. It must not block.
 type Flusher interface{ Flush() }

@@ -146,9 +146,6 @@ func (p *detourPing) Lost(bool, error) {
 	p.first.asking.Store(false)
 }
 
-// Dropped implements Sink.
-func (p *detourPing) Dropped() bool { return false }
-
 // interruptReader makes the reader look for calls to move.
 func (l *Link) interruptReader() {
 	l.mu.Lock()
@@ -182,7 +179,7 @@ func (r *replyReader) moveReads() {
 		if !ok || c.Asking || c.Prefix != nil || c.Replies > 1 || len(c.Request) >= referenced || !m.Move() {
 			continue
 		}
-		waiting[i] = &Call{Sink: discardReply{}}
+		waiting[i] = &Call{Sink: Discard{Unlimited{}}}
 		second.Submit(c)
 	}
 }
@@ -195,18 +192,6 @@ type Mover interface {
 	// RunsScript reports whether the call runs a script, so that Redis may be busy with it.
 	RunsScript() bool
 }
-
-// discardReply is the sink that replaces a moved call's sink.
-type discardReply struct{ Unlimited }
-
-// Reply implements Sink.
-func (discardReply) Reply([]byte, bool) Flusher { return nil }
-
-// Lost implements Sink.
-func (discardReply) Lost(bool, error) {}
-
-// Dropped implements Sink.
-func (discardReply) Dropped() bool { return false }
 
 // secondLink returns the node's second link in a lane, and makes it if there is none.
 func (n *Node) secondLink(lane dial.Lane, first *Link) *Link {

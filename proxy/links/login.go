@@ -63,6 +63,3 @@ func (c *loginCall) Reply(part []byte, done bool) Flusher {
 
 // Lost implements Sink. The next connection logs in anyway.
 func (c *loginCall) Lost(bool, error) {}
-
-// Dropped implements Sink.
-func (c *loginCall) Dropped() bool { return false }

@@ -126,7 +126,7 @@ func (l *Link) prepare() {
 	due := l.conn == nil && l.pending.len() == 0
 	l.mu.Unlock()
 	if due {
-		l.Submit(&Call{Request: dial.PingRequest, Sink: &asked{ended: make(chan struct{})}})
+		l.Submit(&Call{Request: dial.PingRequest, Sink: Discard{Unlimited{}}})
 	}
 }
 

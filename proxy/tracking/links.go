@@ -47,7 +47,9 @@ func (t *tracking) Link(n *links.Node) *links.Link {
 	}
 	one = t.pinLocked(n)
 	for _, args := range t.accepted {
-		one.link.Submit(&links.Call{Request: resp.AppendCommand(nil, args...), Sink: ignored{}})
+		one.link.Submit(&links.Call{
+			Request: resp.AppendCommand(nil, args...), Sink: links.Discard{Permit: links.Unlimited{}},
+		})
 	}
 	return one.link
 }
@@ -103,15 +105,6 @@ func (t *tracking) replied(n *links.Node, c *call.Call) {
 		c.TrackLocked(one)
 	}
 }
-
-// ignored is the sink of commands whose replies are not needed.
-type ignored struct{ links.Unlimited }
-
-func (ignored) Reply([]byte, bool) links.Flusher { return nil }
-
-func (ignored) Lost(bool, error) {}
-
-func (ignored) Dropped() bool { return false }
 
 // open returns the session's connection to a node. If there is none, it makes one and sends all
 // options except REDIRECT. Only the loop calls it, while no call is in flight.
