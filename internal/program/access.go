@@ -15,7 +15,7 @@ import (
 // checkAccess checks the flags about users against what Redis can do. It logs who gets in without a
 // password. Call it after Redis is connected.
 func checkAccess(cfg config.Config, up *upstream.Upstream, log *slog.Logger) error {
-	users, password := up.HasUsers(), up.Dialer.AuthRequired()
+	users, password := up.SpeaksRESP3(), up.Dialer.AuthRequired()
 	if cfg.TLSUserFrom != "none" && !users {
 		return fmt.Errorf("--tls-user-from needs a Redis with users, which is 6.0 or later, but the one at --upstream is %s", up.Version())
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"leash/proxy/dial"
+	"leash/proxy/links"
 	"leash/proxy/slots"
 )
 
@@ -59,7 +60,7 @@ func (h *hub) ask(ctx context.Context, kind Kind, names []string) (refusal []byt
 		default:
 			return nil, ErrUnreachable
 		}
-		if !sleep(ctx, pause) {
+		if links.Pause(ctx, pause); ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 	}
@@ -154,16 +155,4 @@ func isLasting(refusal []byte) bool {
 		return true
 	}
 	return false
-}
-
-// sleep waits for d. It returns false when ctx is done first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

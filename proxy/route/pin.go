@@ -137,10 +137,8 @@ func (p *Pin) AwaitGone() bool {
 		case !bytes.Contains(reply, line):
 			return true
 		}
-		select {
-		case <-ctx.Done():
+		if links.Pause(ctx, pause); ctx.Err() != nil {
 			return false
-		case <-time.After(pause):
 		}
 	}
 }

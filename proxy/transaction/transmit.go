@@ -324,12 +324,6 @@ func (b *backoff) pause(t *Transaction) bool {
 	if elapsed > t.Up.RedirectTimeout() {
 		return false
 	}
-	timer := time.NewTimer(min(max(elapsed, call.MinRetry), call.MaxRetry))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-t.Context.Done():
-		return false
-	}
+	links.Pause(t.Context, min(max(elapsed, call.MinRetry), call.MaxRetry))
+	return t.Context.Err() == nil
 }

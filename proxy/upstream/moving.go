@@ -6,7 +6,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"leash/proxy/dial"
 	"leash/proxy/topology"
 )
 
@@ -25,29 +24,18 @@ func (u *Upstream) SlotsMoving() bool {
 	return until != 0 && time.Now().UnixNano() < until
 }
 
-// watchMoves looks for migrating slots until the Upstream ends.
-func (u *Upstream) watchMoves() {
-	tick := time.NewTicker(movesInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-u.Nodes.Context().Done():
-			return
-		case <-tick.C:
-		}
-		if c, ok := u.Client().(*redis.ClusterClient); ok {
-			ctx, cancel := context.WithTimeout(u.Nodes.Context(), dial.AskTimeout)
-			// an error does no harm: the next round asks again
-			_ = c.ForEachMaster(ctx, u.lookForMoves)
-			cancel()
-		}
+// lookForMoves asks the masters whether slots are migrating. An error does no harm: the next round
+// asks again.
+func (u *Upstream) lookForMoves(ctx context.Context) {
+	cluster, ok := u.Client().(*redis.ClusterClient)
+	if !ok {
+		return
 	}
-}
-
-func (u *Upstream) lookForMoves(ctx context.Context, c *redis.Client) error {
-	nodes, err := c.ClusterNodes(ctx).Result()
-	if err == nil && topology.IsMigrating(nodes) {
-		u.movingUntil.Store(time.Now().Add(movesLast).UnixNano())
-	}
-	return err
+	_ = cluster.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error {
+		nodes, err := c.ClusterNodes(ctx).Result()
+		if err == nil && topology.IsMigrating(nodes) {
+			u.movingUntil.Store(time.Now().Add(movesLast).UnixNano())
+		}
+		return err
+	})
 }

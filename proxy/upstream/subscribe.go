@@ -2,8 +2,6 @@ package upstream
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 
 	"leash/proxy/dial"
 	"leash/proxy/links"
@@ -12,9 +10,8 @@ import (
 // HasShardedChannels reports whether the upstream knows SSUBSCRIBE: Redis 7 and later. The embedded
 // Redis does not, and reports no version.
 func (u *Upstream) HasShardedChannels() bool {
-	major, _, _ := strings.Cut(u.version, ".")
-	n, err := strconv.Atoi(major)
-	return err == nil && n >= 7
+	major, ok := u.majorVersion()
+	return ok && major >= 7
 }
 
 // ReceivesMessages reports whether published messages reach a node: a master, or a replica that

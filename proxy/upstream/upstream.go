@@ -113,12 +113,16 @@ func (u *Upstream) OnSwitch(f func()) { u.onSwitch = f }
 // link, and returns when all goroutines have ended. Call Connect first.
 func (u *Upstream) Run(ctx context.Context) error {
 	defer u.Nodes.End()
-	u.Nodes.Go("watch of authentication", func(context.Context) { u.watchAuth() })
+	u.Nodes.Go("watch of authentication", func(ctx context.Context) {
+		every(ctx, probeInterval, u.checkAuth)
+	})
 	if u.cfg.ReadPassword != nil {
 		u.Nodes.Go("watch of the password", func(context.Context) { u.watchPassword() })
 	}
 	if u.ReadsReplicas() && u.cfg.Mode == "cluster" {
-		u.Nodes.Go("watch of moving slots", func(context.Context) { u.watchMoves() })
+		u.Nodes.Go("watch of moving slots", func(ctx context.Context) {
+			every(ctx, movesInterval, u.lookForMoves)
+		})
 	}
 	regular, least := refreshInterval, minRefresh
 	if u.followsSentinels() {
@@ -159,21 +163,26 @@ func (u *Upstream) refresh(ctx context.Context) error {
 	return guard.Call(u.log, "topology refresh", func() error { return u.discover(ctx) })
 }
 
-// watchAuth asks every probeInterval whether clients must authenticate.
-func (u *Upstream) watchAuth() {
-	tick := time.NewTicker(probeInterval)
+// every calls ask at an interval until ctx is done. It may block for dial.AskTimeout.
+func every(ctx context.Context, interval time.Duration, ask func(context.Context)) {
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
 		select {
-		case <-u.Nodes.Context().Done():
+		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		if n := u.AnyNode(); n != nil {
-			ctx, cancel := context.WithTimeout(u.Nodes.Context(), dial.AskTimeout)
-			_ = u.probeAuth(ctx, n.Addr) // the node's links report errors
-			cancel()
-		}
+		timed, cancel := context.WithTimeout(ctx, dial.AskTimeout)
+		ask(timed)
+		cancel()
+	}
+}
+
+// checkAuth asks whether clients must authenticate.
+func (u *Upstream) checkAuth(ctx context.Context) {
+	if n := u.AnyNode(); n != nil {
+		_ = u.probeAuth(ctx, n.Addr) // the node's links report errors
 	}
 }
 
@@ -183,15 +192,19 @@ func (u *Upstream) Mode() string { return u.cfg.Mode }
 // Version is the redis_version that the upstream reported at Connect.
 func (u *Upstream) Version() string { return u.version }
 
-// SpeaksRESP3 reports whether the upstream knows HELLO 3: Redis 6 and later.
+// SpeaksRESP3 reports whether the upstream knows HELLO 3 and ACL users: Redis 6 and later. It is
+// true if the version is unknown.
 func (u *Upstream) SpeaksRESP3() bool {
-	major, _, _ := strings.Cut(u.version, ".")
-	n, err := strconv.Atoi(major)
-	return err != nil || n >= 6
+	major, ok := u.majorVersion()
+	return !ok || major >= 6
 }
 
-// HasUsers reports whether the upstream has ACL users: Redis 6 and later.
-func (u *Upstream) HasUsers() bool { return u.SpeaksRESP3() }
+// majorVersion is the first number of Version. ok is false if there is none.
+func (u *Upstream) majorVersion() (major int, ok bool) {
+	text, _, _ := strings.Cut(u.version, ".")
+	major, err := strconv.Atoi(text)
+	return major, err == nil
+}
 
 // RedirectTimeout is how long a call may search for its node.
 func (u *Upstream) RedirectTimeout() time.Duration { return u.Dialer.RedirectTimeout() }
