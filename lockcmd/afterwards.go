@@ -6,7 +6,8 @@ import (
 	"leash/lockcmd/hold"
 )
 
-// afterwards does what follows from changes of holds. It implements hold.Service.
+// afterwards does what follows from grants and from changes of holds. It implements hold.Service
+// and acquire.Observer.
 type afterwards struct{ *Service }
 
 // Lost implements hold.Service.
@@ -49,15 +50,9 @@ func (s afterwards) Follow(unsure time.Time, changes []hold.Change) (released <-
 	return released
 }
 
-// awaitEnd waits until done is closed, at most for hold.EndTimeout. It reports whether it was.
-func (s *Service) awaitEnd(done <-chan struct{}) bool {
-	timer := time.NewTimer(hold.EndTimeout)
-	defer timer.Stop()
-	select {
-	case <-done:
-		return true
-	case <-timer.C:
-	case <-s.redis.Stopped:
-	}
-	return false
+// Granted implements acquire.Observer.
+func (s afterwards) Granted(h *hold.Hold, waited time.Duration) {
+	s.observe(Granted, h, waited)
+	s.events.deliverPending(h)
+	s.checkWanted(h)
 }

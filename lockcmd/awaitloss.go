@@ -24,19 +24,19 @@ func (c *Carrier) awaitLoss(ctx context.Context, dst []byte, args [][]byte) []by
 	if msg != "" {
 		return appendError(dst, msg)
 	}
-	if !c.beginWait() {
+	if !c.BeginWait() {
 		return appendError(dst, msgLimit)
 	}
-	defer c.endWait()
+	defer c.EndWait()
 	if block == 0 {
 		block = script.MaxTTL
 	}
 	ctx, cancel := context.WithTimeout(ctx, block)
 	defer cancel()
-	c.waiting.OnUnblock(cancel)
+	c.OnUnblock(cancel)
 	defer context.AfterFunc(c.service.events.lossWaitsEnd, guard.Func(c.service.log, "end of a wait", cancel))()
 	reason, err := c.service.events.lossWait(c.id(key), o.Token).Run(ctx)
-	fails := c.endWait()
+	fails := c.EndWait()
 	switch {
 	case fails && reason == "":
 		return appendError(dst, msgUnblocked)

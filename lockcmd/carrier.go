@@ -1,11 +1,9 @@
 package lockcmd
 
 import (
-	"sync/atomic"
-
+	"leash/lockcmd/acquire"
 	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
-	"leash/lockcmd/wait"
 )
 
 // What the host of a carrier is and does is said in the package hold.
@@ -29,20 +27,17 @@ const (
 
 // Carrier is a connection as the locks see it.
 type Carrier struct {
-	hold.Carrier
-	service      *Service
-	db           int                        // database of the commands; owned by the caller of Do
-	noGrants     bool                       // see RefuseGrants; owned by the caller of Do
-	waiting      wait.Command               // the current command, if it waits
-	waitsFor     atomic.Pointer[WaiterView] // what it waits for, but the times; nil for nothing in a queue
-	pendingMoves pendingMoves               // holds that may be moving here
+	acquire.Carrier
+	service  *Service
+	db       int  // database of the commands; owned by the caller of Do
+	noGrants bool // see RefuseGrants; owned by the caller of Do
 }
 
 // NewCarrier makes the carrier of a connection. id names the connection in logs. A connection may
 // have several carriers in a row (RESET). Each has its own name, because each counts its requests
 // from 1 and their holds must not be confused.
 func (s *Service) NewCarrier(id int64, client Client, h Host, silence Silence) *Carrier {
-	c := &Carrier{service: s}
+	c := &Carrier{service: s, Carrier: acquire.Carrier{Acquirer: s.acquirer}}
 	c.Init(s.holds, id, client, h, silence)
 	return c
 }

@@ -64,7 +64,7 @@ func (s *Service) allHolds() []*hold.Hold {
 // last returns the carrier's newest hold of any lock that match accepts.
 func (c *Carrier) last(match func(*hold.Hold) bool) *hold.Hold {
 	for _, h := range slices.Backward(c.service.allHolds()) {
-		if h.Carrier == &c.Carrier && h.State() != hold.Over && match(h) {
+		if h.Carrier == &c.Carrier.Carrier && h.State() != hold.Over && match(h) {
 			return h
 		}
 	}
@@ -78,10 +78,8 @@ func BenchmarkNewest(b *testing.B) {
 			s := idleService(b)
 			c := connect(b, s)
 			for i := range holds {
-				opts := acquireOptions{key: strconv.Itoa(i), mode: script.Plain, ttl: time.Minute}
-				h, until := c.carrier.newAcquisition(opts, nil).hold(result{kind: granted, token: 1, left: opts.ttl,
-					sent: time.Now()})
-				c.carrier.attachHold(b.Context(), h, "", true, until)
+				g := hold.Grant{Key: strconv.Itoa(i), Mode: script.Plain, Token: 1, TTL: time.Minute}
+				c.carrier.holdAs(b, g, time.Now().Add(time.Minute))
 			}
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
@@ -96,5 +94,5 @@ func BenchmarkNewest(b *testing.B) {
 // oldest returns the carrier's oldest hold.
 func (c *Carrier) oldest() *hold.Hold {
 	all := c.service.allHolds()
-	return all[slices.IndexFunc(all, func(h *hold.Hold) bool { return h.Carrier == &c.Carrier })]
+	return all[slices.IndexFunc(all, func(h *hold.Hold) bool { return h.Carrier == &c.Carrier.Carrier })]
 }

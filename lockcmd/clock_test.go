@@ -40,8 +40,8 @@ func TestR22DeadWaitersAreReapedAfterAClockStepBack(t *testing.T) {
 	holder, a := connect(t, s), connect(t, s)
 	holder.token(key)
 	for range 3 { // waiters that send nothing more
-		connect(t, s).carrier.newAcquisition(acquireOptions{mode: script.Fair, key: key, wait: true,
-			ttl: 30 * time.Second}, nil).send(s.deadline())
+		dead := connect(t, s)
+		dead.send(dead.fairWaiter(key, ""))
 	}
 	reply := a.waitFair(rdb, 4, key, "BLOCK", "0")
 	want(t, holder.do("LOCK.RELEASE", key), ":1")

@@ -64,7 +64,7 @@ func (c *Carrier) Do(ctx context.Context, dst []byte, args [][]byte) []byte {
 			verb[i] = b - 'a' + 'A'
 		}
 	}
-	c.waiting.Reset()
+	c.Reset()
 	c.BeginAnswer()
 	if run, ok := commands[string(verb)]; ok {
 		began := time.Now()

@@ -24,7 +24,7 @@ func (c *conn) startInQueue(s *Service, n int, id wait.QueueID, args ...string) 
 	return reply
 }
 
-func permitsOf(key string) wait.QueueID { return permitQueue(lockOf(key)) }
+func permitsOf(key string) wait.QueueID { return wait.QueueOf(lockOf(key), script.Permit) }
 func latchOf(key string) wait.QueueID   { return latchQueue(lockOf(key)) }
 
 // listenTo subscribes to a channel in both ways that Redisson uses.

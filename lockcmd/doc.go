@@ -15,9 +15,7 @@
 //	hold.Hold           a lock that somebody has through this Leash       hold/hold.go
 //	mode                plain, FAIR, READ, WRITE or permit                script/mode.go
 //	record              what Redis keeps of a hold                        script/record.go
-//	acquisition         one LOCK.ACQUIRE in progress                      acquisition.go
-//	permitAcquisition   one SEM.ACQUIRE in progress                       permit_acquisition.go
-//	multiAcquisition    one LOCK.MACQUIRE in progress                     multi_acquisition.go
+//	acquire.Acquirer    obtains locks and permits, one or several         acquire/acquirer.go
 //	wait.Machine        lets commands wait                                wait/machine.go
 //	release.Releaser    ends holds and gives counts back                  release/releaser.go
 //	restore.Restorer    renews, finds, writes back and moves holds        restore/restorer.go
@@ -42,23 +40,23 @@
 //
 // If a script was sent and no reply came, nobody knows whether it ran. Each request has a number
 // above the last one of its carrier, so it can be repeated until Redis answers
-// (script/transport/call.go).
-// What stays unknown for too long is undone (undo.go), and the client gets LOCKTIMEOUT. A hold that
-// may have ended counts as lost for its holder, and as held for everybody else.
+// (script/transport/call.go). What stays unknown for too long is undone (acquire/request.go), and
+// the client gets LOCKTIMEOUT. A hold that may have ended counts as lost for its holder, and as
+// held for everybody else.
 //
 // # Waiting
 //
 // The package wait has the waiters of this Leash: for one lock, semaphore or latch they form a
 // queue. Only the first one tries to take it: after a wake-up, when the holder's lease has run out,
 // and every second. FAIR waiters are in a queue in Redis, and each tries for itself (wait/fair.go).
-// What differs between the kinds of waiters is a wait.Request: acquisition, permitAcquisition,
-// counterRequest, latchRequest and quorumRequest.
+// What differs between the kinds of waiters is a wait.Request. The package acquire has those for
+// locks, permits and QUORUM; counterRequest and latchRequest are here.
 //
 // # Several keys
 //
 // LOCK.MACQUIRE takes ordinary holds, which the client learns of when there are enough. Without
 // QUORUM it takes them in the order of their names, and keeps those it has while it waits for the
-// next one. With QUORUM it tries all at a time (quorum.go), and keeps nothing
+// next one. With QUORUM it tries all at a time (acquire/quorum.go), and keeps nothing
 // between two attempts. The holds of a quorum stay together as a group (hold/group.go). They
 // are lost when too few are left.
 //
@@ -75,7 +73,7 @@
 //	hold/limits.go, limits.go         MAXHOLD or IDLE is over
 //	break_lock.go, release/broken.go  LOCK.BREAK, and what the Leash of the hold does then
 //	hold/validity.go                  its LEASE is over
-//	hold/notices.go, wait.go          pushes (LOCK.NOTIFY)
+//	hold/notices.go                   pushes (LOCK.NOTIFY)
 //	awaitloss.go, hold/watch.go        commands that wait for the end of a hold
 //	events.go                         messages of other Leashes
 //

@@ -55,20 +55,19 @@ func TestR7RepeatOfAnUndoneAcquireCounts(t *testing.T) {
 			}
 			a.token(args...)
 			first := s.holds.Find(lockOf(key), func(*hold.Hold) bool { return true })
-			opts, msg := s.parseAcquire(append([][]byte{[]byte("LOCK.ACQUIRE")}, bulk(append(args, "ID", "again"))...))
-			if msg != "" {
-				t.Fatal(msg)
-			}
 			if !first.LockRequests(s.deadline()) {
 				t.Fatal("the request lock is taken")
 			}
-			entry := a.carrier.newAcquisition(opts, first)
-			if r := entry.send(s.deadline()); r.kind != granted {
+			again := a.acquireOf(m, key, "me")
+			again.Token, again.Grant.ID = first.Token, "again"
+			if r := a.send(again); r.Outcome != script.AcquireGranted {
 				t.Fatalf("got %v", r)
 			}
-			number := a.carrier.Requests.Add(1)
-			s.takeBack(entry, number, 0)
-			entry.unlockOwn()
+			s.redis.Undo(script.UndoArgs{
+				Lock: lockOf(key), Mode: m, Owner: "me", Carrier: a.carrier.Name, Acquire: again.Grant.Request,
+				Number: a.carrier.Requests.Add(1),
+			})
+			first.UnlockRequests()
 			a.token(append(args, "ID", "again")...)
 			want(t, a.do("LOCK.RELEASE", key), ":0")
 			want(t, a.do("LOCK.RELEASE", key), ":1")

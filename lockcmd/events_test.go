@@ -1,7 +1,6 @@
 package lockcmd
 
 import (
-	"context"
 	"log/slog"
 	"strconv"
 	"testing"
@@ -11,6 +10,7 @@ import (
 
 	"leash/internal/redistest"
 	"leash/lockcmd/event"
+	"leash/lockcmd/script"
 	"leash/proxy/slots"
 )
 
@@ -18,42 +18,30 @@ import (
 // the reply to its grant.
 func TestR30EventThatOvertakesTheGrant(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		cfg := Config{WatchdogTimeout: 10 * time.Minute} // no renewal finds the end
-		s, other := leash(t, rdb, cfg), leash(t, rdb, cfg)
-		for _, end := range []string{"LOCK.RELEASE", "LOCK.BREAK"} {
-			a, key := connect(t, s), newKey()
-			opts, msg := s.parseAcquire(bulk([]string{"LOCK.ACQUIRE", key}))
-			if msg != "" {
-				t.Fatal(msg)
-			}
-			try := a.carrier.newAcquisition(opts, nil)
-			r := try.send(s.deadline())
-			if r.kind != granted {
-				t.Fatalf("got %v", r)
-			}
-			done := make(chan string, 1)
-			go func() {
-				args := []string{end, key}
-				if end == "LOCK.RELEASE" {
-					args = append(args, "TOKEN", strconv.FormatInt(r.token, 10))
-				}
-				done <- connect(t, other).do(args...)
-			}()
-			eventually(t, 5*time.Second, "the event has arrived", func() bool { return s.events.pending.Holds() > 0 })
-			if _, msg := try.accept(context.Background(), r); msg != "" {
-				t.Fatal(msg)
-			}
-			want(t, receive(t, done, 10*time.Second), ":1")
-			eventually(t, 5*time.Second, end+" is known", func() bool { return a.carrier.Holds() == 0 })
-			if lost := len(a.losses) == 1; lost != (end == "LOCK.BREAK") {
-				t.Errorf("%s: told of a loss: %v", end, lost)
-			}
-			if n := s.events.pending.Holds(); n != 0 {
-				t.Errorf("%s: events of %d holds are kept", end, n)
-			}
+	s, other, p := faulty(t, Config{WatchdogTimeout: 10 * time.Minute}) // no renewal finds the end
+	connect(t, s).token(newKey())                                       // Redis knows the script
+	for _, end := range []string{"LOCK.RELEASE", "LOCK.BREAK"} {
+		a, key := connect(t, s), newKey()
+		held := p.HoldAfter(running(script.AcquireScript, key))
+		reply := a.start("LOCK.ACQUIRE", key, "OWNER", "me")
+		<-held.Triggered()
+		args := []string{end, key}
+		if end == "LOCK.RELEASE" {
+			args = append(args, "OWNER", "me")
 		}
-	})
+		done := connect(t, other).start(args...)
+		eventually(t, 5*time.Second, "the event has arrived", func() bool { return s.events.pending.Holds() > 0 })
+		held.Release()
+		tokenOf(t, receive(t, reply, soon))
+		want(t, receive(t, done, 10*time.Second), ":1")
+		eventually(t, 5*time.Second, end+" is known", func() bool { return a.carrier.Holds() == 0 })
+		if lost := len(a.losses) == 1; lost != (end == "LOCK.BREAK") {
+			t.Errorf("%s: told of a loss: %v", end, lost)
+		}
+		if n := s.events.pending.Holds(); n != 0 {
+			t.Errorf("%s: events of %d holds are kept", end, n)
+		}
+	}
 }
 
 // TestPendingEventsOfOthers: A Leash keeps no events for holds of other Leashes.

@@ -11,7 +11,6 @@ import (
 	"leash/lockcmd/script"
 	"leash/lockcmd/script/transport"
 	"leash/proxy/resp"
-	"leash/renewal"
 )
 
 const (
@@ -90,7 +89,7 @@ func (c *Carrier) tryExtend(lock script.Lock, o options, ms int64, until time.Ti
 	if rest < script.MaxTTL {
 		ms = hold.CapLease(script.Millis(ms), rest).Milliseconds()
 	}
-	args := s.extendArgs(lock, f, time.Duration(ms)*time.Millisecond)
+	args := s.restorer.ExtendArgs(lock, f, script.Millis(ms))
 	var done script.ExtendResult
 	switch {
 	case h == nil:
@@ -100,62 +99,13 @@ func (c *Carrier) tryExtend(lock script.Lock, o options, ms int64, until time.Ti
 		return 0, transport.ErrRefused
 	default:
 		defer h.UnlockRequests()
-		done, err = s.extendHold(h, args, script.Millis(ms), until)
+		done, err = s.restorer.Extend(h, args, until)
 	}
 	left = done.Left
 	if rest < script.MaxTTL {
 		left = min(left, max(rest-time.Since(heard), 0).Milliseconds())
 	}
 	return left, err
-}
-
-// extendArgs say that the lease f lasts so long from now on.
-func (s *Service) extendArgs(lock script.Lock, f script.Hold, lasts time.Duration) script.ExtendArgs {
-	return script.ExtendArgs{Lock: lock, Hold: f, RequestID: s.holds.NewID(), Lasts: lasts,
-		Keep: s.cfg.WatchdogTimeout}
-}
-
-// extendHold extends h, whose requests the caller has locked.
-func (s *Service) extendHold(h *hold.Hold, args script.ExtendArgs, ttl time.Duration,
-	until time.Time) (done script.ExtendResult, err error) {
-	h.ExtendFor(ttl)
-	if done, err = s.redis.Extend(args, until); err != nil || done.Left < 0 {
-		s.watchdog.Check(&h.Watch) // Redis will tell how long h lasts
-	} else {
-		h.SetLease(ttl, renewal.Until(done.Sent, script.Millis(done.Left)))
-	}
-	return done, err
-}
-
-// switchToLease turns h into a lease. h is renewed so far, and nobody has been told of it. A hold
-// that was acquired before the group is left alone. A hold that Redis does not have is forgotten.
-func (s *Service) switchToLease(h *hold.Hold, of *hold.Group, ttl time.Duration, until time.Time) error {
-	if !h.In(of) {
-		return nil
-	}
-	if !h.LockRequests(until) {
-		return transport.ErrRefused
-	}
-	defer h.UnlockRequests()
-	if !h.MarkAsLease(of) {
-		return nil
-	}
-	info, err := s.redis.Inspect(h.Lock(), until)
-	if err != nil {
-		return err
-	}
-	f, ok := info.Find(h.Token)
-	if !ok || f.Record.Carrier != h.Carrier.Name {
-		h.Apply(hold.Dropped) // it was lost
-		return nil
-	}
-	args := s.extendArgs(h.Lock(), f, ttl)
-	args.ToLease = true
-	done, err := s.extendHold(h, args, ttl, until)
-	if err == nil && done.Left < 0 {
-		err = transport.ErrRefused
-	}
-	return err
 }
 
 // check runs LOCK.CHECK: whether Redis has a hold with that token.

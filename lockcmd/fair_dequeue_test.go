@@ -224,12 +224,11 @@ func abandonAttempts(t *testing.T, s *Service, key string, owners ...string) (de
 	t.Helper()
 	var places []wait.FairPlace
 	for _, owner := range owners {
-		late := connect(t, s).carrier.newAcquisition(acquireOptions{mode: script.Fair, key: key, owner: owner,
-			wait: true, ttl: 30 * time.Second}, nil)
-		if r := late.send(s.deadline()); r.kind != taken {
+		late := connect(t, s)
+		places = append(places, s.waits.Arrive(lockOf(key), owner))
+		if r := late.send(late.fairWaiter(key, owner)); r.Outcome != script.AcquireTaken {
 			t.Fatalf("got %+v", r)
 		}
-		places = append(places, late.fairPlace)
 	}
 	return func() {
 		for _, p := range slices.Backward(places) {

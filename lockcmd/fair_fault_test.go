@@ -57,10 +57,10 @@ func TestR22LateCopyOfAnEnqueueIsReaped(t *testing.T) {
 	s, other, key := leash(t, rdb, Config{}, impatient), leash(t, rdb, Config{}), newKey()
 	holder, a := connect(t, s), connect(t, other)
 	holder.token(key)
-	late := connect(t, s).carrier.newAcquisition(acquireOptions{mode: script.Fair, key: key, wait: true,
-		ttl: 30 * time.Second}, nil)
-	late.send(s.deadline()) // its sender has given up
-	if queue := order(rdb, key); !slices.Equal(queue, []string{late.owner}) {
+	gone := connect(t, s)
+	late := gone.fairWaiter(key, "")
+	gone.send(late) // its sender has given up
+	if queue := order(rdb, key); !slices.Equal(queue, []string{late.Grant.Owner}) {
 		t.Fatalf("got queue %v", queue)
 	}
 	reply := a.start("LOCK.ACQUIRE", key, "FAIR", "BLOCK", "0")

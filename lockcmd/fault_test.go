@@ -12,7 +12,6 @@ import (
 	"leash/internal/redistest"
 	"leash/lockcmd/script"
 	"leash/lockcmd/script/transport"
-	"leash/lockcmd/wait"
 )
 
 // faulty returns a Leash whose connections to Redis go through a fault proxy, and another one
@@ -169,76 +168,6 @@ func TestR26UndoLeavesTheHoldItEntered(t *testing.T) {
 	want(t, count(straight.redis.Redis, key, "me"), "2")
 	want(t, a.do("LOCK.RELEASE", key), ":0")
 	want(t, a.do("LOCK.RELEASE", key), ":1")
-}
-
-func TestR26UndoStopsALateAcquire(t *testing.T) {
-	t.Parallel()
-	s, _, _ := faulty(t, Config{}, slowRetries)
-	a, key := connect(t, s), newKey()
-	late := a.carrier.newAcquisition(acquireOptions{mode: script.Plain, key: key, ttl: time.Minute}, nil)
-	onItsWay := *late
-	// The second undo is due long before the requested TTL ends.
-	late.options.ttl = 3 * time.Second
-	receive(t, s.undo(late), time.Second) // Redis has not seen the acquire
-	if r := onItsWay.send(s.deadline()); r.kind != granted {
-		t.Fatalf("got %+v", r)
-	}
-	began := time.Now()
-	connect(t, s).token(key, "BLOCK", "0")
-	if took := time.Since(began); took > soon {
-		t.Errorf("the second undo did not come: %v", took)
-	}
-}
-
-// TestR28LateUndoLeavesAHoldToExpire: An acquire was sent twice and its connection breaks, so its
-// hold is left to expire. The late undo does not end that hold. It ends what a late copy of the
-// acquire grants.
-func TestR28LateUndoLeavesAHoldToExpire(t *testing.T) {
-	for _, m := range []*script.Mode{script.Plain, script.Fair, script.Read, script.Write} {
-		t.Run(m.Name, func(t *testing.T) {
-			t.Parallel()
-			s, straight, _ := faulty(t, Config{}, slowRetries)
-			a, key := connect(t, s), newKey()
-			late := a.carrier.newAcquisition(acquireOptions{mode: m, key: key, ttl: time.Minute}, nil)
-			onItsWay := *late
-			// the undo is due long before the hold expires
-			late.options.ttl, late.copyPending = time.Second, true
-			h, msg := late.accept(t.Context(), onItsWay.send(s.deadline()))
-			if msg != "" {
-				t.Fatal(msg)
-			}
-			a.carrier.End(Expire)
-			<-time.After(1500 * time.Millisecond)
-			if left := straight.redis.Redis.PTTL(t.Context(), key).Val(); left < 30*time.Second {
-				t.Fatalf("it has %v left", left)
-			}
-			straight.redis.Redis.Del(t.Context(), key, script.RecordsKey(key)) // as if it had expired
-			if r := onItsWay.send(s.deadline()); r.kind != granted {
-				t.Fatalf("the copy: got %+v", r)
-			}
-			s.undoLater(late, h)
-			if exists(t, straight.redis.Redis, key) {
-				t.Error("the copy's grant stays")
-			}
-		})
-	}
-}
-
-func TestR28LateUndoLeavesPermitsToExpire(t *testing.T) {
-	t.Parallel()
-	s, straight, _ := faulty(t, Config{}, slowRetries)
-	key, a := semaphore(t, straight, 5), connect(t, s)
-	late := a.carrier.newPermitAcquisition(acquireOptions{mode: script.Permit, key: key, ttl: time.Minute}, 2)
-	late.options.ttl, late.copyPending = time.Second, true
-	r := late.Attempt(s.deadline(), wait.Position{})
-	if msg := late.accept(t.Context(), r); msg != "" {
-		t.Fatal(msg)
-	}
-	a.carrier.End(Expire)
-	<-time.After(1500 * time.Millisecond)
-	if left := rdbGet(t, straight, key); left != "3" {
-		t.Errorf("%s are available", left)
-	}
 }
 
 func TestR26UnknownReleaseIsRepeated(t *testing.T) {

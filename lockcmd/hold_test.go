@@ -40,13 +40,10 @@ func TestR24HoldsTakeLittleMemory(t *testing.T) {
 		before := heapInUse()
 		for i := range conns {
 			for n := range each {
-				opts := acquireOptions{key: fmt.Sprintf("bench:hold:%07d", i*each+n), mode: script.Plain,
-					owner: row.owner, ttl: s.cfg.WatchdogTimeout}
-				h, until := conns[i].carrier.newAcquisition(opts,
-					nil).hold(result{kind: granted, token: 1, left: opts.ttl, sent: time.Now()})
-				if !conns[i].carrier.attachHold(t.Context(), h, "", true, until) {
-					t.Fatal("it is not held")
-				}
+				conns[i].carrier.holdAs(t, hold.Grant{
+					Key: fmt.Sprintf("bench:hold:%07d", i*each+n), Mode: script.Plain, Owner: row.owner, Token: 1,
+					TTL: s.cfg.WatchdogTimeout,
+				}, time.Now().Add(s.cfg.WatchdogTimeout))
 			}
 		}
 		if took := (heapInUse() - before) / (carriers * each); took > row.most {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"leash/lockcmd/acquire"
 	"leash/lockcmd/script"
 	"leash/lockcmd/script/transport"
 	"leash/lockcmd/wait"
@@ -76,8 +77,8 @@ func (c *Carrier) awaitLatch(ctx context.Context, dst []byte, args [][]byte) []b
 		return appendError(dst, msg)
 	}
 	lock := c.id(key)
-	wt := wait.Wait[result]{Queue: latchQueue(lock), Request: &latchRequest{s, lock}, End: endOf(block)}
-	return c.replyCount(dst, c.attemptOrWait(ctx, wt, wait.Position{}, waits, true))
+	wt := wait.Wait[acquire.Result]{Queue: latchQueue(lock), Request: &latchRequest{s, lock}, End: wait.EndOf(block)}
+	return c.replyCount(dst, c.AttemptOrWait(ctx, wt, wait.Position{}, waits, true))
 }
 
 func latchQueue(lock script.Lock) wait.QueueID {
@@ -91,19 +92,19 @@ type latchRequest struct {
 }
 
 // Attempt checks once whether the latch is at zero. The result is then granted to all waiters.
-func (lr *latchRequest) Attempt(until time.Time, _ wait.Position) result {
+func (lr *latchRequest) Attempt(until time.Time, _ wait.Position) acquire.Result {
 	n, err := lr.service.latchCount(lr.lock, until)
 	switch {
 	case err != nil:
-		return failure(err)
+		return acquire.Failure(err)
 	case n > 0:
-		return result{kind: taken}
+		return acquire.Result{}
 	}
-	return result{kind: granted, forAll: true}
+	return acquire.Result{Kind: acquire.Granted, ForAll: true}
 }
 
 // PassesOn implements wait.Request.
-func (*latchRequest) PassesOn(wait.Request[result], result, bool) bool { return true }
+func (*latchRequest) PassesOn(wait.Request[acquire.Result], acquire.Result, bool) bool { return true }
 
 // TakesFrom implements wait.Request.
 func (*latchRequest) TakesFrom(*script.Mode) bool { return false }

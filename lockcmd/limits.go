@@ -42,16 +42,3 @@ func (s *Service) maxHoldOf(keys []string) time.Duration {
 	}
 	return most
 }
-
-// nameLimit returns the error for an acquire of keys that would give n holds each, if there are too
-// many of their names. It is empty if there is room.
-func (s *Service) nameLimit(n int64, keys ...string) string {
-	if s.cfg.NameHolds == nil {
-		return ""
-	}
-	if pattern := s.cfg.NameHolds.Full(keys, n); pattern != "" {
-		s.stats.nameLimited.Add(1)
-		return msgNameLimit + pattern + "'"
-	}
-	return ""
-}

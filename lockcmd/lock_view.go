@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/lockcmd/acquire"
 	"leash/lockcmd/script"
 	"leash/lockcmd/script/transport"
 	"leash/lockcmd/wait"
@@ -95,24 +96,23 @@ func (s *Service) waiters(lock script.Lock) int {
 
 // viewRequest returns what is fixed of a request for a lock, and its carrier; nil for counters and
 // latches.
-func viewRequest(lock script.Lock, request wait.Request[result]) (v WaiterView, c *Carrier) {
+func viewRequest(lock script.Lock, request wait.Request[acquire.Result]) (v WaiterView, c *acquire.Carrier) {
 	v.DB, v.Key = lock.DB, lock.Key
-	switch r := request.(type) {
-	case *acquisition:
-		v.Mode, v.Owner, c = r.options.mode.Name, r.options.owner, r.carrier
-	case *permitAcquisition:
-		v.Mode, c = script.Permit.Name, r.carrier
+	if r, ok := request.(acquire.Waiter); ok {
+		var opts *acquire.Options
+		c, opts = r.Waiter()
+		v.Mode, v.Owner = opts.Mode.Name, opts.Owner
 	}
 	return v, c
 }
 
-func viewWaiter(w *wait.Waiter[result]) WaiterView {
+func viewWaiter(w *wait.Waiter[acquire.Result]) WaiterView {
 	v, c := viewRequest(w.Lock, w.Request)
 	if c == nil {
 		return v
 	}
 	v.Client, v.ClientID = c.Client().Name, c.ClientID()
-	if since, ok := c.waiting.Waits(); ok {
+	if since, ok := c.Waits(); ok {
 		v.Waited = time.Since(since)
 	}
 	return v
@@ -122,12 +122,12 @@ func viewWaiter(w *wait.Waiter[result]) WaiterView {
 // permit, a counter or a latch. A LOCK.MACQUIRE shows the key that it waits for last, and with
 // QUORUM none until it waits for one. It does not block and is safe for concurrent use.
 func (c *Carrier) Waiting() (v WaiterView, ok bool) {
-	seen := c.waitsFor.Load()
-	since, waits := c.waiting.Waits()
-	if !waits || seen == nil {
+	wt := c.WaitsFor()
+	since, waits := c.Waits()
+	if !waits || wt == nil {
 		return v, false
 	}
-	v = *seen
+	v, _ = viewRequest(wt.Queue.Lock, wt.Request)
 	v.Waited = time.Since(since)
 	return v, true
 }

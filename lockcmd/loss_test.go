@@ -29,7 +29,8 @@ func TestR27SlowLogDoesNotDelayALoss(t *testing.T) {
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second}, stuck)
 	for range maxLosses + 3 { // the log handler holds one more
-		afterwards{s}.Lost(hold.New(&connect(t, s).carrier.Carrier, &hold.Grant{Mode: script.Plain, Number: 1}), "gone")
+		c := &connect(t, s).carrier.Carrier.Carrier
+		afterwards{s}.Lost(hold.New(c, &hold.Grant{Mode: script.Plain, Number: 1}), "gone")
 	}
 	if n := s.Stats().Unlogged; n < 1 || n > 3 {
 		t.Errorf("got %d losses that are not in the log, want 2", n)

@@ -216,19 +216,25 @@ func TestR14TombstonesOfMovesInMigration(t *testing.T) {
 				t.Errorf("the tombstone of %s says %q, want %q", key(i), got, want)
 			}
 		}
-		move := func(last string) result {
-			opts := acquireOptions{key: key(i), owner: "me", token: tokens[i], ttl: s.cfg.WatchdogTimeout,
-				mode: script.Plain}
-			try := b.carrier.newAcquisition(opts, nil)
-			defer try.unlockOwn()
-			return try.sendMove(try.newMove(tokens[i], a.carrier.Name, last), until)
+		move := func(last string) (moved bool) {
+			t.Helper()
+			m := s.restorer.NewMove(&b.carrier.Carrier.Carrier, script.MoveArgs{
+				Mode: script.Plain, Owner: "me", Last: last, Request: b.carrier.Requests.Add(1),
+				From: script.Ref{Lock: lockOf(key(i)), Token: tokens[i], Carrier: a.carrier.Name},
+			})
+			defer m.Unlock()
+			r, err := m.Send(until)
+			if err != nil {
+				t.Error(err)
+			}
+			return r.Moved
 		}
-		if r := move("999"); r.kind != failed { // another request has changed the hold since
-			t.Errorf("a move that comes too late is %v", r.kind)
+		if move("999") { // another request has changed the hold since
+			t.Error("a move that comes too late has moved it")
 		}
 		says(text)
-		if r := move(""); r.kind != moved {
-			t.Errorf("a move is %v", r.kind)
+		if !move("") {
+			t.Error("a move has not moved it")
 		}
 		says(event.Moved + " " + b.carrier.Name)
 	}

@@ -178,8 +178,8 @@ func TestNotifyReportsAWaiter(t *testing.T) {
 					want(t, second.do("LOCK.RELEASE", key), ":1")
 				}
 				then := c.await(other, 2, key, waits...)
-				holders{s}.TellHere(lockOf(key)) // a repeated report of a waiter
-				a.wantNoNotice()                 // one notice only
+				s.receive(event.Text(event.Wanted, token, a.carrier.Name, key)) // a repeated report of a waiter
+				a.wantNoNotice()                                                // one notice only
 				want(t, a.do("LOCK.RELEASE", key), ":1")
 				tokenOf(t, woken(t, first))
 				want(t, b.do("LOCK.RELEASE", key), ":1")

@@ -81,11 +81,10 @@ func TestR27OnLossErrorWithoutRoomCloses(t *testing.T) {
 	a := connect(t, s)
 	const most = 1024
 	for i := range most + 1 {
-		h := hold.New(&a.carrier.Carrier, &hold.Grant{Key: strconv.Itoa(i), Mode: script.Plain, Number: 1, Token: 1,
-			TTL: time.Hour, Terms: script.Terms{Flags: script.Flags{ErrorOnLoss: true}}})
-		if !a.carrier.Attach(t.Context(), []*hold.Hold{h}, "", []time.Time{time.Now().Add(time.Hour)}) {
-			t.Fatal("it is not held")
-		}
+		h := a.carrier.holdAs(t, hold.Grant{
+			Key: strconv.Itoa(i), Mode: script.Plain, Token: 1, TTL: time.Hour,
+			Terms: script.Terms{Flags: script.Flags{ErrorOnLoss: true}},
+		}, time.Now().Add(time.Hour))
 		h.Lost("silence")
 		if (len(a.losses) > 0) != (i == most) {
 			t.Fatalf("after %d losses: %d told by closing", i+1, len(a.losses))

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"leash/lockcmd/acquire"
 	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 	"leash/proxy/resp"
@@ -185,39 +186,22 @@ func validOwner(id string) bool {
 	return printable(id) && id != "mode" && !strings.HasPrefix(id, "leash") && !strings.HasSuffix(id, ":write")
 }
 
-// acquireOptions is what an ACQUIRE asks for, parsed and checked.
-type acquireOptions struct {
-	db    int
-	key   string
-	mode  *script.Mode
-	owner string // "" for a generated owner
-	id    string
-	wait  bool
-	block time.Duration // how long to wait; 0 for no limit
-	ttl   time.Duration // TTL or LEASE
-	script.Terms
-	replicas int64 // that must have the grant
-	token    int64 // ATTACH: the token of the hold; else 0
-}
-
-func (opts acquireOptions) lock() script.Lock { return script.Lock{DB: opts.db, Key: opts.key} }
-
 const acquireName = "LOCK.ACQUIRE"
 
-func (s *Service) parseAcquire(args [][]byte) (opts acquireOptions, msg string) {
+func (s *Service) parseAcquire(args [][]byte) (opts acquire.Options, msg string) {
 	key, o, msg := s.parse(acquireName, args, acquireWords)
 	if msg == "" {
 		opts, msg = s.acquireOptionsOf(acquireName, o, key)
 	}
-	opts.key = key
+	opts.Key = key
 	return opts, msg
 }
 
 // acquireOptionsOf checks the options of a command for some keys.
-func (s *Service) acquireOptionsOf(command string, o options, keys ...string) (opts acquireOptions, msg string) {
+func (s *Service) acquireOptionsOf(command string, o options, keys ...string) (opts acquire.Options, msg string) {
 	m := o.requestedMode()
-	opts = acquireOptions{mode: m, owner: o.Owner, id: o.id, ttl: s.cfg.WatchdogTimeout}
-	if opts.wait, opts.block, msg = o.parseBlock(); msg != "" {
+	opts = acquire.Options{Mode: m, Owner: o.Owner, ID: o.id, TTL: s.cfg.WatchdogTimeout}
+	if opts.Wait, opts.Block, msg = o.parseBlock(); msg != "" {
 		return opts, msg
 	}
 	if o.lease != nil && *o.lease == -1 { // Redisson's value for no lease
@@ -232,9 +216,9 @@ func (s *Service) acquireOptionsOf(command string, o options, keys ...string) (o
 		}
 	}
 	if ms := cmp.Or(o.lease, o.ttl); ms != nil {
-		opts.ttl = time.Duration(*ms) * time.Millisecond
+		opts.TTL = time.Duration(*ms) * time.Millisecond
 	}
-	opts.replicas = o.replicas
+	opts.Replicas = o.replicas
 	opts.Terms = o.terms
 	opts.Lease, opts.Fair, opts.MaxHold = o.lease != nil, m.Fair, s.maxHoldOf(keys)
 	if command == semAcquireName {
@@ -249,9 +233,9 @@ func (s *Service) acquireOptionsOf(command string, o options, keys ...string) (o
 		opts.Idle = script.Millis(*o.idle)
 	}
 	if opts.Lease && opts.MaxHold > 0 {
-		opts.ttl = hold.CapLease(opts.ttl, opts.MaxHold)
+		opts.TTL = hold.CapLease(opts.TTL, opts.MaxHold)
 	}
-	if !opts.Lease && opts.ttl < MinTTL {
+	if !opts.Lease && opts.TTL < MinTTL {
 		return opts, "ERR invalid TTL: the minimum is " + strconv.FormatInt(MinTTL.Milliseconds(), 10) + " ms"
 	}
 	return opts, ""

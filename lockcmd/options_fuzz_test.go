@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"leash/lockcmd/acquire"
 	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 	"leash/proxy/resp"
@@ -110,24 +111,24 @@ func anyOrder(mode string) string {
 	return "none"
 }
 
-func checkTimes(t *testing.T, args [][]byte, opts acquireOptions) {
+func checkTimes(t *testing.T, args [][]byte, opts acquire.Options) {
 	t.Helper()
-	times := map[string]time.Duration{"TTL": opts.ttl, "BLOCK": opts.block, "MAXHOLD": opts.MaxHold, "IDLE": opts.Idle}
+	times := map[string]time.Duration{"TTL": opts.TTL, "BLOCK": opts.Block, "MAXHOLD": opts.MaxHold, "IDLE": opts.Idle}
 	for name, d := range times {
 		if d < 0 || d > script.MaxTTL || d%time.Millisecond != 0 {
 			t.Errorf("%q: %s %v", args, name, d)
 		}
 	}
-	if opts.ttl == 0 || !opts.Lease && opts.ttl < MinTTL ||
-		opts.Lease && opts.MaxHold > 0 && opts.ttl > hold.CapLease(script.MaxTTL, opts.MaxHold) {
+	if opts.TTL == 0 || !opts.Lease && opts.TTL < MinTTL ||
+		opts.Lease && opts.MaxHold > 0 && opts.TTL > hold.CapLease(script.MaxTTL, opts.MaxHold) {
 		t.Errorf("%q: %+v", args, opts)
 	}
-	if opts.mode == nil || opts.owner != "" && !validOwner(opts.owner) {
+	if opts.Mode == nil || opts.Owner != "" && !validOwner(opts.Owner) {
 		t.Errorf("%q: %+v", args, opts)
 	}
 	record := script.RecordPrefix(1, "u:1.1") + "1 1 1 1 " + opts.OptionLetters() + " " + opts.Ext() + " " +
-		script.RecordID(opts.id) + " c"
-	if r, ok := script.ParseRecord(record); !ok || r.Terms() != opts.Terms || r.LastID() != opts.id {
+		script.RecordID(opts.ID) + " c"
+	if r, ok := script.ParseRecord(record); !ok || r.Terms() != opts.Terms || r.LastID() != opts.ID {
 		t.Errorf("%q: the record %q has %+v, want %+v", args, record, r.Terms(), opts.Terms)
 	}
 }

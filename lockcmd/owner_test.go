@@ -168,15 +168,13 @@ func TestR7LateCopiesDoNothing(t *testing.T) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		a := connect(t, s)
 		until := time.Now().Add(5 * time.Second)
-		opts := acquireOptions{mode: script.Plain, key: key, owner: "me", ttl: 30 * time.Second}
 		token := a.token(key, "OWNER", "me")
-		own, _ := a.carrier.lockOwnHold(opts)
-		late := a.carrier.newAcquisition(opts, own) // sent, and delayed on its way
-		late.unlockOwn()
+		late := a.acquireOf(script.Plain, key, "me") // sent, and delayed on its way
+		late.Token = token
 		if a.token(key, "OWNER", "me"); count(rdb, key, "me") != "2" {
 			t.Fatal("want count 2")
 		}
-		if r := late.send(until); r.kind != unknown || count(rdb, key, "me") != "2" {
+		if r := a.send(late); r.Outcome != script.AcquireStale || count(rdb, key, "me") != "2" {
 			t.Errorf("a late acquire changed the count to %s, and said %v", count(rdb, key, "me"), r)
 		}
 		release := func(token, number int64) string {

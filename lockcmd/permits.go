@@ -2,15 +2,12 @@ package lockcmd
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
 	"encoding/hex"
-	"strconv"
 	"time"
 
+	"leash/lockcmd/acquire"
 	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
-	"leash/lockcmd/wait"
 	"leash/proxy/resp"
 )
 
@@ -24,90 +21,35 @@ const maxCountOption = 1000
 
 // acquirePermits runs SEM.ACQUIRE.
 func (c *Carrier) acquirePermits(ctx context.Context, dst []byte, args [][]byte) []byte {
-	s := c.service
-	opts, count, msg := s.parsePermitOptions(args)
-	opts.db = c.db
+	opts, count, msg := c.service.parsePermitOptions(args)
+	opts.DB = c.db
 	switch {
 	case msg != "":
 		return appendError(dst, msg)
 	case c.grantsNothing():
 		return appendError(dst, msgDraining)
 	}
-	if full := s.nameLimit(max(count, 1), opts.key); full != "" {
-		return appendError(dst, full)
+	permits, r := c.AcquirePermits(ctx, opts, max(count, 1))
+	if !r.Took() {
+		return c.replyTaken(dst, r, resp.NilBulk)
 	}
-	s.awaitRenewals(ctx)
-	a := c.newPermitAcquisition(opts, max(count, 1))
-	if opts.id != "" && a.hasPendingRequest() {
-		return c.timeout(dst, msgRefused)
-	}
-	wt := wait.Wait[result]{Queue: permitQueue(opts.lock()), Request: a, Turns: script.Permit, End: endOf(opts.block)}
-	first := opts.id != "" && s.waits.Waiting(wt.Queue) && a.mayExist(ctx)
-	r := c.attemptOrWait(ctx, wt, wait.Position{}, opts.wait, first)
-	a.copyPending = a.copyPending || r.copyPending
-	if r.kind == granted {
-		switch msg := a.accept(ctx, r); {
-		case msg == "":
-			return appendPermits(dst, a.permits, count > 0)
-		case msg == msgShort, msg == msgGone, msg == msgRefused:
-			return c.timeout(dst, msg)
-		default:
-			return appendError(dst, msg)
-		}
-	}
-	if a.copyPending || r.kind == unknown || len(a.moved) > 0 {
-		a.undo()
-	}
-	if r.kind == unknown {
-		r.text = msgTimeout
-	}
-	return c.replyTaken(dst, r, resp.NilBulk)
-}
-
-// parsePermitOptions reads the arguments of SEM.ACQUIRE. count is 0 without COUNT.
-func (s *Service) parsePermitOptions(args [][]byte) (opts acquireOptions, count int64, msg string) {
-	key, o, msg := s.parse(semAcquireName, args, permitWords)
-	if msg == "" {
-		opts, msg = s.acquireOptionsOf(semAcquireName, o)
-	}
-	opts.key, opts.mode = key, script.Permit
-	return opts, o.count, msg
-}
-
-// mayExist reports whether Redis has the permits of the ID, so that this command repeats an earlier
-// one. Without an answer from Redis it reports true. All other commands wait behind the present
-// waiters.
-func (a *permitAcquisition) mayExist(ctx context.Context) bool {
-	s := a.carrier.service
-	ctx, cancel := context.WithDeadline(ctx, s.deadline())
-	defer cancel()
-	has, err := s.redis.HasPermit(ctx, a.options.lock(), a.permits[0])
-	return err != nil || has
-}
-
-// hasPendingRequest reports whether a release or a move of one of the permits is still in progress,
-// which this connection took under the same ID.
-func (a *permitAcquisition) hasPendingRequest() bool {
-	until := a.carrier.service.deadline()
-	for _, p := range a.permits {
-		if !a.carrier.awaitMoves(a.options.lock(), script.Permit, p, until) {
-			return true
-		}
-		if h := a.carrier.Newest(a.options.lock(), isPermit(p)); h != nil && h.State() != hold.Held {
-			return true
-		}
-	}
-	return false
-}
-
-func appendPermits(dst []byte, permits []string, list bool) []byte {
-	if list {
+	if count > 0 {
 		dst = appendArray(dst, len(permits))
 	}
 	for _, p := range permits {
 		dst = appendBulk(dst, p)
 	}
 	return dst
+}
+
+// parsePermitOptions reads the arguments of SEM.ACQUIRE. count is 0 without COUNT.
+func (s *Service) parsePermitOptions(args [][]byte) (opts acquire.Options, count int64, msg string) {
+	key, o, msg := s.parse(semAcquireName, args, permitWords)
+	if msg == "" {
+		opts, msg = s.acquireOptionsOf(semAcquireName, o)
+	}
+	opts.Key, opts.Mode = key, script.Permit
+	return opts, o.count, msg
 }
 
 // releasePermits runs SEM.RELEASE.
@@ -129,7 +71,7 @@ func (c *Carrier) releasePermits(_ context.Context, dst []byte, args [][]byte) [
 		return appendError(dst, msg)
 	}
 	if len(permits) == 0 {
-		h := c.NewestReported(lock, isPermit(""))
+		h := c.NewestReported(lock, hold.PermitSelector("").Means)
 		if h == nil {
 			return appendError(dst, msgNoPermit)
 		}
@@ -156,46 +98,23 @@ func (c *Carrier) releasePermits(_ context.Context, dst []byte, args [][]byte) [
 // the error to answer.
 func (c *Carrier) releasePermit(lock script.Lock, id string, until time.Time) (given bool, lost string, err error) {
 	s := c.service
-	h := s.holds.Find(lock, isPermit(id))
+	h := s.holds.Find(lock, hold.PermitSelector(id).Means)
 	if h == nil {
 		given, err = s.releaser.ReleasePermit(lock, id, until)
 		return given, "", err
 	}
 	code, lost, err := s.releaser.Release(h, true, until)
-	if lost != "" && h.Carrier == &c.Carrier {
+	if lost != "" && h.Carrier == &c.Carrier.Carrier {
 		return false, c.lossText(h, lost), err
 	}
 	return code == script.HoldEnded, "", err
 }
 
-const permitSize = 16 // bytes
-
-// newPermits returns n permits: those that belong to an ID, always the same, or new ones.
-func newPermits(key, id string, n int64) []string {
-	permits := make([]string, n)
-	for i := range permits {
-		var raw [permitSize]byte
-		if id == "" {
-			rand.Read(raw[:]) // never fails
-		} else {
-			sum := sha256.Sum256([]byte(key + "\x00" + id + "\x00" + strconv.Itoa(i)))
-			copy(raw[:], sum[:])
-		}
-		permits[i] = hex.EncodeToString(raw[:])
-	}
-	return permits
-}
-
 // parsePermit reads a permit.
 func parsePermit(b []byte) (permit string, ok bool) {
-	raw, err := hex.DecodeString(string(b[:min(len(b), 2*permitSize+1)]))
-	if err != nil || len(raw) != permitSize {
+	raw, err := hex.DecodeString(string(b[:min(len(b), 2*acquire.PermitSize+1)]))
+	if err != nil || len(raw) != acquire.PermitSize {
 		return "", false
 	}
 	return hex.EncodeToString(raw), true
-}
-
-// isPermit matches the hold of one permit, or of any if permitID is "".
-func isPermit(permitID string) func(*hold.Hold) bool {
-	return func(h *hold.Hold) bool { return h.Mode() == script.Permit && (permitID == "" || h.IsOf(permitID)) }
 }

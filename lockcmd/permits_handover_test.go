@@ -2,12 +2,14 @@ package lockcmd
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/faultproxy"
+	"leash/lockcmd/acquire"
 	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 	"leash/lockcmd/wait"
@@ -90,13 +92,20 @@ func TestR7PermitHandoverActsOnce(t *testing.T) {
 		key, a, b := semaphore(t, s, 2), connect(t, s), connect(t, s)
 		var all []*hold.Hold
 		for _, p := range a.permits(2, key, "COUNT", "2", "LEASE", "60000") {
-			all = append(all, s.holds.Find(lockOf(key), isPermit(p)))
+			all = append(all, s.holds.Find(lockOf(key), hold.PermitSelector(p).Means))
 		}
-		next := b.carrier.newPermitAcquisition(acquireOptions{mode: script.Permit, key: key, ttl: time.Minute}, 1)
+		next := &script.PermitRequest{
+			Lock: lockOf(key), Permits: []string{strings.Repeat("ab", acquire.PermitSize)}, FirstToken: 1,
+			Turn: s.waits.Entry(script.Permit), TurnEvent: wait.TurnEvent(lockOf(key), script.Permit),
+			Grant: script.GrantTerms{
+				Carrier: b.carrier.Name, Request: b.carrier.Requests.Add(1), TTL: time.Minute,
+				Options: script.Terms{}.OptionLetters(), Client: b.carrier.Client().Name,
+			},
+		}
 		ask := func(h *hold.Hold, answer string) {
 			t.Helper()
-			o, err := next.takeOver(h, script.EndArgs{}, wait.Position{}, s.deadline())
-			got := fmt.Sprint(o.Answer, o.given, o.grant.others, o.grant.permitsLeft)
+			r, _, err := s.redis.HandOverPermit(h.Owner(), h.Ref(), next, s.deadline())
+			got := fmt.Sprint(r.Answer, r.Granted, r.Others, r.Available)
 			if err != nil || got != answer {
 				t.Errorf("got %s, %v, want %s", got, err, answer)
 			}
@@ -106,7 +115,7 @@ func TestR7PermitHandoverActsOnce(t *testing.T) {
 		a.wantSemaphoreInfo(key, 2, 0, 2)
 		ask(all[1], "1 false 0 0") // the waiter has its permit
 		a.wantSemaphoreInfo(key, 2, 1, 1)
-		next.takeBack(next.permits, 0)
+		s.redis.UndoPermits(lockOf(key), b.carrier.Name, next.Grant.Request, 0, next.Permits)
 		ask(all[0], "-1 false 0 0")
 		ask(all[1], "-1 false 0 0")
 		a.wantSemaphoreInfo(key, 2, 2, 0)

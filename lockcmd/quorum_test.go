@@ -257,13 +257,11 @@ func TestQuorumHidesLateGrants(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		c := connect(t, s)
-		a := c.carrier.newAcquisition(acquireOptions{key: key, mode: script.Plain, ttl: time.Minute}, nil)
-		a.group = &hold.Group{}
-		h, _ := a.conclude(c.ctx, a.send(s.deadline()))
-		if h == nil {
-			t.Fatal("it is not granted")
-		}
-		token := h.Token
+		late := c.acquireOf(script.Plain, key, "")
+		token := c.send(late).Token
+		h := c.carrier.holdAs(t, hold.Grant{
+			Key: key, Mode: script.Plain, Owner: late.Grant.Owner, Token: token, TTL: time.Minute, Group: &hold.Group{},
+		}, time.Now().Add(time.Minute))
 		for _, line := range []string{"LOCK.RELEASE " + key, "LOCK.EXTEND " + key + " 1000"} {
 			wantPrefix(t, c.do(strings.Fields(line)...), "-LOCKNOTHELD ")
 		}

@@ -63,6 +63,7 @@ const (
 	msgKind          = "LOCKKIND this owner holds the key in another mode and would wait for itself"
 	msgIsRenewed     = "ERR this hold is renewed automatically, only a hold with LEASE can be extended"
 	msgNoPushes      = "ERR LOCK.NOTIFY needs RESP3: send HELLO 3 first, or use LOCK.AWAITLOSS"
+	msgUnblocked     = "UNBLOCKED client unblocked via CLIENT UNBLOCK"
 	msgTimeout       = "LOCKTIMEOUT Redis did not answer in time, Leash undoes the request if Redis executed it"
 	msgUnknown       = "LOCKTIMEOUT Redis did not answer in time, the outcome is unknown"
 	msgReleaseLater  = "LOCKTIMEOUT Redis did not answer in time, Leash repeats the release until it does"

@@ -57,13 +57,11 @@ func TestR7LateCopiesOfReadAndWriteDoNothing(t *testing.T) {
 	for _, m := range []*script.Mode{script.Read, script.Write} {
 		a, key, field := connect(t, s), newKey(), map[*script.Mode]string{script.Read: "me",
 			script.Write: "me:write"}[m]
-		opts := acquireOptions{mode: m, key: key, owner: "me", ttl: 30 * time.Second}
 		token := a.token(key, m.Option, "OWNER", "me")
-		own, _ := a.carrier.lockOwnHold(opts)
-		late := a.carrier.newAcquisition(opts, own) // sent, and delayed on its way
-		late.unlockOwn()
+		late := a.acquireOf(m, key, "me") // sent, and delayed on its way
+		late.Token = token
 		a.token(key, m.Option, "OWNER", "me")
-		if r := late.send(until); r.kind != unknown || count(rdb, key, field) != "2" {
+		if r := a.send(late); r.Outcome != script.AcquireStale || count(rdb, key, field) != "2" {
 			t.Errorf("a late acquire changed the count to %s, and said %v", count(rdb, key, field), r)
 		}
 		release := func(token, number int64) *script.ReleaseArgs {

@@ -336,17 +336,16 @@ func TestR21HandOverToAReaderThatAlreadyHolds(t *testing.T) {
 		a, b := connect(t, s), connect(t, s)
 		token := a.token(key, "READ", "OWNER", "me", "LEASE", "600000")
 		a.token(key, "READ", "OWNER", "me", "LEASE", "600000")
-		waits := b.carrier.newAcquisition(acquireOptions{mode: script.Read, key: key, ttl: time.Minute}, nil)
-		got := waits.send(s.deadline())
-		defer func() { // no client was told of this hold
-			h, _ := waits.hold(got)
-			h.Apply(hold.ClosedToRelease)
-		}()
+		waits := b.acquireOf(script.Read, key, "")
+		got := b.send(waits)
+		defer hold.New(&b.carrier.Carrier.Carrier, &hold.Grant{ // no client was told of this hold
+			Key: key, Mode: script.Read, Owner: waits.Grant.Owner, Token: got.Token, TTL: time.Minute,
+		}).Apply(hold.ClosedToRelease)
 		h := &heldBy{t: t, rdb: rdb, mode: script.Read, key: key, token: token, carrier: a.carrier.Name}
 		keys := script.Read.EndKeys(key, script.TokenKey(key))
 		hand := func(number int64) []any {
 			args := h.hand(token, h.carrier, number)
-			args[5], args[6], args[7] = waits.owner, b.carrier.Name, waits.number
+			args[5], args[6], args[7] = waits.Grant.Owner, b.carrier.Name, waits.Grant.Request
 			return append(args, script.Read.Name)
 		}
 		first, second := a.carrier.Requests.Add(1), a.carrier.Requests.Add(1)
@@ -355,9 +354,9 @@ func TestR21HandOverToAReaderThatAlreadyHolds(t *testing.T) {
 		h.call("[1]", script.Read.Handover, keys, hand(second)...)
 		want(t, a.do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(token, 10)), ":0")
 		reply, err := script.Read.Handover.Run(t.Context(), rdb.(transport.Processor), keys, words(hand(second)...))
-		if err != nil || !strings.HasPrefix(fmt.Sprint(reply), fmt.Sprint("[1 ", got.token, " ")) {
+		if err != nil || !strings.HasPrefix(fmt.Sprint(reply), fmt.Sprint("[1 ", got.Token, " ")) {
 			t.Errorf("a repetition was answered %v, %v", reply, err)
 		}
-		want(t, a.do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(got.token, 10)), ":1")
+		want(t, a.do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(got.Token, 10)), ":1")
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"leash/lockcmd/acquire"
 	"leash/lockcmd/script"
 	"leash/lockcmd/script/transport"
 	"leash/lockcmd/wait"
@@ -45,16 +46,11 @@ func (c *Carrier) semaphoreInfo(_ context.Context, dst []byte, args [][]byte) []
 	}
 	dst = appendArray(dst, 8)
 	for i, number := range []int64{available + held, available, held,
-		int64(s.waits.InQueue(permitQueue(lock)))} {
+		int64(s.waits.InQueue(wait.QueueOf(lock, script.Permit)))} {
 		dst = appendBulk(dst, [...]string{"total", "available", "held", "waiters"}[i])
 		dst = appendInt(dst, number)
 	}
 	return dst
-}
-
-// permitQueue is the queue for permits of a semaphore or a counter.
-func permitQueue(lock script.Lock) wait.QueueID {
-	return wait.QueueID{Lock: lock, Channel: script.PermitChannel(lock.Key)}
 }
 
 // The plain counter is Redisson's RSemaphore: permits without owners. Redis does not keep who took
@@ -116,11 +112,13 @@ func (c *Carrier) take(ctx context.Context, dst []byte, args [][]byte) []byte {
 		return appendInt(dst, 1)
 	}
 	lock := c.id(string(args[1]))
-	wt := wait.Wait[result]{Queue: permitQueue(lock), Request: &counterRequest{s, lock, n}, End: endOf(block)}
-	r := c.attemptOrWait(ctx, wt, wait.Position{}, waits, false)
-	if r.kind == granted && !c.CanAnswer(ctx) {
+	wt := wait.Wait[acquire.Result]{
+		Queue: wait.QueueOf(lock, script.Permit), Request: &counterRequest{s, lock, n}, End: wait.EndOf(block),
+	}
+	r := c.AttemptOrWait(ctx, wt, wait.Position{}, waits, false)
+	if r.Kind == acquire.Granted && !c.CanAnswer(ctx) {
 		s.spawn(func() { _, _ = s.redis.Give(transport.Connection{}, lock, n, s.deadline()) })
-		r = result{kind: failed, text: msgGone}
+		r = acquire.Result{Kind: acquire.Failed, Err: acquire.Gone}
 	}
 	return c.replyCount(dst, r)
 }
@@ -133,38 +131,38 @@ type counterRequest struct {
 }
 
 // Attempt takes n permits once, if that many are available.
-func (cr *counterRequest) Attempt(until time.Time, _ wait.Position) result {
+func (cr *counterRequest) Attempt(until time.Time, _ wait.Position) acquire.Result {
 	left, took, err := cr.service.redis.Take(cr.lock, cr.n, until)
 	switch {
 	case err != nil:
-		return failure(err)
+		return acquire.Failure(err)
 	case took:
-		return result{kind: granted, permitsLeft: left}
+		return acquire.Result{Kind: acquire.Granted, PermitsLeft: left}
 	}
-	return result{kind: taken}
+	return acquire.Result{}
 }
 
 // PassesOn implements wait.Request.
-func (*counterRequest) PassesOn(_ wait.Request[result], r result, woken bool) bool {
-	return leavesPermits(r, woken)
+func (*counterRequest) PassesOn(_ wait.Request[acquire.Result], r acquire.Result, woken bool) bool {
+	return r.LeavesPermits(woken)
 }
 
 // TakesFrom is false, because a permit has an owner and a counter has none.
 func (*counterRequest) TakesFrom(*script.Mode) bool { return false }
 
 // replyCount answers 1 for granted, 0 for not granted, or an error.
-func (c *Carrier) replyCount(dst []byte, r result) []byte {
+func (c *Carrier) replyCount(dst []byte, r acquire.Result) []byte {
 	switch {
-	case r.kind == granted:
+	case r.Kind == acquire.Granted:
 		return appendInt(dst, 1)
-	case r.kind == taken, r.kind == busy && r.text == "":
-		return appendInt(dst, 0)
-	case r.kind == failed:
-		return appendError(dst, r.text)
-	case r.kind == busy:
-		return c.timeout(dst, r.text)
+	case r.Kind == acquire.Failed:
+		return appendError(dst, failureText(r.Err))
+	case r.Kind == acquire.Unknown:
+		return c.timeout(dst, msgUnknown)
+	case r.Err != nil:
+		return c.timeout(dst, failureText(r.Err))
 	}
-	return c.timeout(dst, msgUnknown)
+	return appendInt(dst, 0)
 }
 
 // countCommand is a command that answers the number that a script returns.

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/guard"
+	"leash/lockcmd/acquire"
 	"leash/lockcmd/event"
 	"leash/lockcmd/failover"
 	"leash/lockcmd/hold"
@@ -35,7 +36,8 @@ type Service struct {
 	watchdog  *renewal.Watchdog
 	graces    *failover.Masters // nil without Config.FailoverGrace
 	events    leashEvents
-	waits     *wait.Machine[result]
+	waits     *acquire.Waiters
+	acquirer  *acquire.Acquirer
 	losses    *lossLog
 	stats     counters
 	observers atomic.Pointer[[]Observer]
@@ -93,13 +95,14 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log
 	s.restorer.Masters = s.graces
 	s.tasks.log = log
 	s.observers.Store(&[]Observer{s.losses})
-	s.waits = wait.New[result](wait.Config{
+	s.waits = &acquire.Waiters{Machine: wait.New[acquire.Result](wait.Config{
 		Leash: s.holds.Leash, Redis: s.redis, Channels: &s.events.Subscriptions, Tasks: &s.tasks,
 		Interval: wait.Interval, Timeout: cfg.UpstreamTimeout, Max: cfg.MaxWaiters,
 		FairBit: wait.NewFairBit(), FairTimeout: wait.FairTimeout, FairHeartbeat: wait.FairHeartbeat,
-	})
-	s.releaser = &release.Releaser{
-		Restorer: s.restorer, Waiters: waiters{s.waits, &s.stats}, Tasks: &s.tasks,
+	})}
+	s.releaser = &release.Releaser{Restorer: s.restorer, Waiters: s.waits, Tasks: &s.tasks}
+	s.acquirer = &acquire.Acquirer{
+		Releaser: s.releaser, Waiters: s.waits, Observer: afterwards{s}, Names: cfg.NameHolds,
 	}
 	s.Change(cfg)
 	s.events.listen(s, subscriber)

@@ -1,9 +1,7 @@
 package lockcmd
 
 import (
-	"cmp"
 	"context"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -72,45 +70,21 @@ func (c *Carrier) macquire(ctx context.Context, dst []byte, args [][]byte) []byt
 	case c.grantsNothing():
 		return appendError(dst, msgDraining)
 	}
-	if full := s.nameLimit(1, keys...); full != "" {
-		return appendError(dst, full)
-	}
-	s.awaitRenewals(ctx)
-	bound := 0
+	quorum := 0
 	if o.quorum != nil {
-		bound = int(*o.quorum)
+		quorum = int(*o.quorum)
 	}
-	opts.db = c.db
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // late attempts take nothing
-	ma := newMultiAcquisition(ctx, c, keys, opts, bound)
-	if opts.wait && ma.deadlock() {
-		return appendError(dst, msgDeadlock)
+	opts.DB = c.db
+	tokens, r := c.AcquireAll(ctx, opts, keys, quorum)
+	if !r.Took() {
+		return c.replyTaken(dst, r, "*-1\r\n")
 	}
-	take := ma.takeAll
-	if bound > 0 {
-		take = ma.takeMost
-	}
-	r := c.endedWait(take())
-	if r.kind != granted {
-		ma.drop(0)
-	}
-	return ma.reply(dst, r, keys)
-}
-
-func (ma *multiAcquisition) reply(dst []byte, r result, keys []string) []byte {
-	if r.kind != granted {
-		return ma.carrier.replyTaken(dst, r, "*-1\r\n")
-	}
-	dst = appendArray(dst, len(keys))
-	for _, key := range keys {
-		i, _ := slices.BinarySearchFunc(ma.keys, key, func(opts acquireOptions, key string) int {
-			return cmp.Compare(opts.key, key)
-		})
-		if h := ma.holds[i]; h != nil {
-			dst = appendInt(dst, h.Token)
-		} else {
+	dst = appendArray(dst, len(tokens))
+	for _, token := range tokens {
+		if token == 0 {
 			dst = appendNil(dst)
+		} else {
+			dst = appendInt(dst, token)
 		}
 	}
 	return dst

@@ -45,9 +45,7 @@ type Stats struct {
 
 // counters are the live figures for Stats.
 type counters struct {
-	acquires, handovers, timeouts, taken, undone, nameLimited atomic.Int64
-
-	handoverTimes histogram.Histogram
+	timeouts, taken atomic.Int64
 
 	losses [len(lossReasons)]atomic.Int64
 }
@@ -71,18 +69,18 @@ func (s *Service) Stats() Stats {
 	c, waits := &s.stats, &s.waits.Stats
 	out := Stats{
 		Holds: s.holds.Stats.Holds.Load(), Waiters: waits.Waiters.Load(),
-		Acquires: c.acquires.Load(), Releases: s.releaser.Releases.Load(),
-		Handovers: c.handovers.Load(), Renewals: s.watchdog.Stats.Renewals.Load(),
+		Acquires: s.acquirer.Acquires.Load(), Releases: s.releaser.Releases.Load(),
+		Handovers: s.waits.Handovers.Load(), Renewals: s.watchdog.Stats.Renewals.Load(),
 		RenewalLag: time.Duration(s.watchdog.Stats.Lag.Load()), Timeouts: c.timeouts.Load(),
-		Limited: waits.Limited.Load(), NameLimited: c.nameLimited.Load(),
-		Restored: s.restorer.Restored.Load(), Undone: c.undone.Load(),
+		Limited: waits.Limited.Load(), NameLimited: s.acquirer.NameLimited.Load(),
+		Restored: s.restorer.Restored.Load(), Undone: s.acquirer.Undone.Load(),
 		Unlogged: s.losses.unlogged.Load(),
 		Losses:   make(map[string]int64, len(lossReasons)),
 	}
 	out.Unrenewed, out.Taken = s.watchdog.Stats.Unknowns.Load(), c.taken.Load()
 	out.HoldsByMode, out.RenewalMargin = s.holds.Stats.Holds.ByName(), s.watchdog.Margin()
 	out.WaitTimes, out.HoldTimes = waits.Times.Snapshot(), s.holds.Stats.Times.Snapshot()
-	out.HandoverTimes = c.handoverTimes.Snapshot()
+	out.HandoverTimes = s.waits.HandoverTimes.Snapshot()
 	masters, longest := s.graces.Active()
 	out.GraceMasters, out.GraceLeft = int64(masters), longest
 	for i, r := range lossReasons {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 	"leash/renewal"
 )
@@ -27,11 +28,8 @@ func TestR27OverdueWhileALossIsTold(t *testing.T) {
 	s := idleService(t)
 	host := &slowHost{connect(t, s), make(chan struct{}), make(chan struct{})}
 	c := s.NewCarrier(lastConn.Add(1), Client{Name: testClientName}, host, host)
-	opts := acquireOptions{key: newKey(), mode: script.Plain, ttl: time.Minute}
-	h, _ := c.newAcquisition(opts, nil).hold(result{kind: granted, token: 1, left: opts.ttl, sent: time.Now()})
-	if !c.attachHold(t.Context(), h, "", true, time.Now().Add(time.Millisecond)) {
-		t.Fatal("it is not held")
-	}
+	g := hold.Grant{Key: newKey(), Mode: script.Plain, Token: 1, TTL: time.Minute}
+	h := c.holdAs(t, g, time.Now().Add(time.Millisecond))
 	eventually(t, soon, "it is over", func() bool { return c.SafeUntil() != nil && renewal.Left(*c.SafeUntil()) <= 0 })
 	for range 3 {
 		go c.CheckOverdue()

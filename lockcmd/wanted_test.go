@@ -15,10 +15,9 @@ func TestTakenReplyContainsTheToken(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
-		ask := func(key string, m *script.Mode) result {
-			w := connect(t, other).carrier.newAcquisition(acquireOptions{key: key, mode: m, ttl: time.Minute}, nil)
-			defer w.unlockOwn()
-			return w.send(other.deadline())
+		ask := func(key string, m *script.Mode) script.AcquireResult {
+			w := connect(t, other)
+			return w.send(w.acquireOf(m, key, ""))
 		}
 		for _, m := range script.Modes {
 			asks := m
@@ -28,8 +27,8 @@ func TestTakenReplyContainsTheToken(t *testing.T) {
 			a, key := connect(t, s), newKey()
 			for range 2 {
 				token := a.hold(key, m.Option)
-				if r := ask(key, asks); r.kind != taken || r.token != token {
-					t.Errorf("%s: got %v, token %d, want %d", m.Name, r.kind, r.token, token)
+				if r := ask(key, asks); r.Outcome != script.AcquireTaken || r.Token != token {
+					t.Errorf("%s: got %v, token %d, want %d", m.Name, r.Outcome, r.Token, token)
 				}
 				want(t, a.do("LOCK.RELEASE", key), ":1")
 			}
@@ -37,8 +36,8 @@ func TestTakenReplyContainsTheToken(t *testing.T) {
 		key := newKey()
 		rdb.HSet(context.Background(), key, newUUID()+":1", 1) // a hold of Redisson
 		rdb.PExpire(context.Background(), key, time.Minute)
-		if r := ask(key, script.Plain); r.kind != taken || r.token != 0 {
-			t.Errorf("Redisson's: got %v, token %d", r.kind, r.token)
+		if r := ask(key, script.Plain); r.Outcome != script.AcquireTaken || r.Token != 0 {
+			t.Errorf("Redisson's: got %v, token %d", r.Outcome, r.Token)
 		}
 	})
 }

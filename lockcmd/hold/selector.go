@@ -9,6 +9,11 @@ type Selector struct {
 	Mode  string // READ, WRITE or FAIR; "" for every mode of a lock
 }
 
+// PermitSelector is about one permit, or about any with "".
+func PermitSelector(permit string) Selector {
+	return Selector{Owner: permit, Mode: script.Permit.Option}
+}
+
 // Means reports whether h may be that hold. It does not block and takes no locks.
 func (s Selector) Means(h *Hold) bool {
 	return (s.Token == 0 || h.Token == s.Token) && (s.Owner == "" || h.IsOf(s.Owner)) && s.meansMode(h.Mode())

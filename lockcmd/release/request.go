@@ -58,7 +58,7 @@ func (rel *request) endArgs() script.EndArgs {
 // args say besides how the release tells waiters that the lock is free.
 func (rel *request) args() script.ReleaseArgs {
 	h := rel.hold
-	id := wait.QueueID{Lock: h.Lock(), Channel: h.Mode().Channel(h.Key())}
+	id := wait.QueueOf(h.Lock(), h.Mode())
 	return script.ReleaseArgs{
 		End: rel.endArgs(), Turn: rel.Waiters.Entry(h.Mode().Unfair()), Waits: rel.Waiters.Waiting(id),
 		TurnEvent: wait.TurnEvent(h.Lock(), h.Mode()), Unknown: rel.outcomeUnknown, PerKeyCounts: rel.perKeyCounts,

@@ -21,7 +21,7 @@ func (q *Queues[R]) Claim(lock script.Lock, mode *script.Mode, handovers int) (w
 	}
 	k := q.fair[lock]
 	if k == nil || mode.Queue == nil {
-		k = q.byID[QueueID{lock, mode.Channel(lock.Key)}]
+		k = q.byID[QueueOf(lock, mode)]
 	}
 	if k == nil {
 		return nil, at, false

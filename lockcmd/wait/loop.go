@@ -21,6 +21,14 @@ type Wait[R Result] struct {
 	LastMessage int64
 }
 
+// EndOf is the end of a BLOCK that begins now; zero without a limit.
+func EndOf(block time.Duration) time.Time {
+	if block == 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(block)
+}
+
 // Reason is why a wait ended.
 type Reason int
 

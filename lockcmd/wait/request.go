@@ -62,3 +62,6 @@ type QueueID struct {
 	script.Lock
 	Channel string
 }
+
+// QueueOf is the queue of the waiters for a lock in that mode, but FAIR ones.
+func QueueOf(lock script.Lock, m *script.Mode) QueueID { return QueueID{lock, m.Channel(lock.Key)} }

@@ -70,7 +70,7 @@ func (m *Machine[R]) BeginTurn(e event.Event) {
 		if e.Carrier != turnKind(mode) {
 			continue
 		}
-		if queue := (QueueID{lock, mode.Channel(lock.Key)}); !m.Wake(queue) {
+		if queue := QueueOf(lock, mode); !m.Wake(queue) {
 			m.leaveTurns(queue, mode)
 		}
 	}

@@ -1,4 +1,4 @@
-package lockcmd
+package acquire
 
 import (
 	"math/rand/v2"
@@ -28,42 +28,42 @@ const (
 // one of the taken keys is free, and attempts the rest with that key in hand. On one Leash, callers
 // with the same keys queue, and the first one attempts.
 type quorumRequest struct {
-	*multiAcquisition
+	*multiRequest
 	window  time.Duration // the longest next pause
 	results []keyResult   // of the last attempt; nil before
-	last    result        // what it means
+	last    Result        // what it means
 }
 
 // takeMost takes at least a quorum of the keys.
-func (ma *multiAcquisition) takeMost() result {
-	q, r, again := &quorumRequest{multiAcquisition: ma, window: minBackOff}, result{kind: taken}, true
-	wt := wait.Wait[result]{Queue: ma.queueID(), Request: q, End: ma.end}
-	if !ma.mayWait() || !ma.carrier.service.waits.Waiting(wt.Queue) {
+func (ma *multiRequest) takeMost() Result {
+	q, r, again := &quorumRequest{multiRequest: ma, window: minBackOff}, Result{Kind: Taken}, true
+	wt := wait.Wait[Result]{Queue: ma.queueID(), Request: q, End: ma.end}
+	if !ma.mayWait() || !ma.carrier.Acquirer.Waiters.Waiting(wt.Queue) {
 		r, again = q.attemptOnce()
 	}
 	switch {
 	case !again:
 		return r
 	case !ma.beginWait():
-		return result{kind: failed, text: msgLimit}
+		return Result{Kind: Failed, Err: TooMany}
 	}
 	return ma.carrier.await(ma.ctx, wt, r)
 }
 
 // queueID is the queue of callers with the same keys on this Leash.
-func (ma *multiAcquisition) queueID() wait.QueueID {
+func (ma *multiRequest) queueID() wait.QueueID {
 	var set strings.Builder
 	for _, opts := range ma.keys {
-		set.WriteString(strconv.Itoa(len(opts.key)) + ":" + opts.key)
+		set.WriteString(strconv.Itoa(len(opts.Key)) + ":" + opts.Key)
 	}
-	return wait.QueueID{Lock: script.Lock{DB: ma.keys[0].db, Key: set.String()}}
+	return wait.QueueID{Lock: script.Lock{DB: ma.keys[0].DB, Key: set.String()}}
 }
 
 // Attempt implements wait.Request. It attempts until it has the keys or BLOCK is over.
-func (q *quorumRequest) Attempt(time.Time, wait.Position) result {
+func (q *quorumRequest) Attempt(time.Time, wait.Position) Result {
 	for {
 		if q.results != nil {
-			if stop := q.backOff(); stop.kind != granted {
+			if stop := q.backOff(); stop.Kind != Granted {
 				return stop
 			}
 		}
@@ -74,19 +74,19 @@ func (q *quorumRequest) Attempt(time.Time, wait.Position) result {
 }
 
 // PassesOn implements wait.Request.
-func (*quorumRequest) PassesOn(wait.Request[result], result, bool) bool { return true }
+func (*quorumRequest) PassesOn(wait.Request[Result], Result, bool) bool { return true }
 
 // TakesFrom implements wait.Request.
 func (*quorumRequest) TakesFrom(*script.Mode) bool { return false }
 
 // attemptOnce attempts all keys. It reports whether there is to be another attempt.
-func (q *quorumRequest) attemptOnce() (r result, again bool) {
+func (q *quorumRequest) attemptOnce() (r Result, again bool) {
 	until := time.Now().Add(quorumTimeout)
 	if deadline := q.deadline(); deadline.Before(until) {
 		until = deadline
 	}
 	q.results = q.attemptMissing(q.quorum, until)
-	if r := q.complete(q.quorum); r.kind != taken {
+	if r := q.complete(q.quorum); r.Kind != Taken {
 		return r, false
 	}
 	q.drop(0)
@@ -95,8 +95,8 @@ func (q *quorumRequest) attemptOnce() (r result, again bool) {
 }
 
 // backOff waits after a failed attempt. The result is granted if there is to be another one.
-func (q *quorumRequest) backOff() result {
-	if stop := q.pause(time.Duration(rand.Int64N(int64(q.window)))); stop.kind != granted {
+func (q *quorumRequest) backOff() Result {
+	if stop := q.pause(time.Duration(rand.Int64N(int64(q.window)))); stop.Kind != Granted {
 		return stop
 	}
 	if q.blockOver() {
@@ -106,12 +106,12 @@ func (q *quorumRequest) backOff() result {
 	if !q.awaitOne(q.results) {
 		q.window = minBackOff
 	}
-	return result{kind: granted}
+	return Result{Kind: Granted}
 }
 
-func (ma *multiAcquisition) blockOver() bool {
+func (ma *multiRequest) blockOver() bool {
 	select {
-	case <-ma.carrier.waiting.Unblocked():
+	case <-ma.carrier.Unblocked():
 		return true
 	default:
 		return !ma.end.IsZero() && !time.Now().Before(ma.end)
@@ -119,7 +119,7 @@ func (ma *multiAcquisition) blockOver() bool {
 }
 
 // pause waits for d, or for what is left of BLOCK. The result is granted if the command goes on.
-func (ma *multiAcquisition) pause(d time.Duration) result {
+func (ma *multiRequest) pause(d time.Duration) Result {
 	if left := ma.blockLeft(); left > 0 {
 		d = min(d, left)
 	}
@@ -127,31 +127,31 @@ func (ma *multiAcquisition) pause(d time.Duration) result {
 	defer timer.Stop()
 	select {
 	case <-ma.ctx.Done():
-		return result{kind: failed, text: msgGone}
-	case <-ma.carrier.waiting.Unblocked():
+		return Result{Kind: Failed, Err: Gone}
+	case <-ma.carrier.Unblocked():
 	case <-timer.C:
 	}
-	if ma.carrier.service.waits.Draining() {
-		return result{kind: failed, text: msgDraining}
+	if ma.carrier.Acquirer.Waiters.Draining() {
+		return Result{Kind: Failed, Err: Draining}
 	}
-	return result{kind: granted}
+	return Result{Kind: Granted}
 }
 
 // judgeAttempt decides after an attempt with fewer than n keys what to answer and whether there is
 // another attempt. Keys are only taken if at least n of them are either free or held by somebody.
-func (ma *multiAcquisition) judgeAttempt(results []keyResult, n int) (r result, again bool) {
+func (ma *multiRequest) judgeAttempt(results []keyResult, n int) (r Result, again bool) {
 	least, hopeless := len(ma.keys)-n, 0 // least is how many keys may be missing
-	r = result{kind: taken}
-	var wrong result
+	r = Result{Kind: Taken}
+	var wrong Result
 	errors := 0
 	for _, kr := range results {
-		if kr.hold != nil || kr.result.text == "" {
+		if kr.hold != nil || kr.result.Err == nil {
 			continue
 		}
-		if errors++; wrong.text == "" || kr.result.kind == failed {
+		if errors++; wrong.Err == nil || kr.result.Kind == Failed {
 			wrong = kr.result
 		}
-		if kr.result.kind == failed {
+		if kr.result.Kind == Failed {
 			hopeless++
 		}
 	}
@@ -159,30 +159,30 @@ func (ma *multiAcquisition) judgeAttempt(results []keyResult, n int) (r result, 
 		r = wrong
 	}
 	if ma.ctx.Err() != nil {
-		return result{kind: failed, text: msgGone}, false
+		return Result{Kind: Failed, Err: Gone}, false
 	}
 	return r, ma.mayWait() && hopeless <= least && !ma.blockOver()
 }
 
 // awaitOne waits about a second for the first key that was taken. Others may be free then. If none
 // was taken, Redis did not answer, and it pauses briefly. It reports whether it has a key in hand.
-func (ma *multiAcquisition) awaitOne(results []keyResult) bool {
-	s := ma.carrier.service
+func (ma *multiRequest) awaitOne(results []keyResult) bool {
+	s := ma.carrier.Acquirer
 	first := -1
 	for _, kr := range results {
-		if kr.result.kind == taken && kr.hold == nil && (first < 0 || kr.index < first) {
+		if kr.result.Kind == Taken && kr.hold == nil && (first < 0 || kr.index < first) {
 			first = kr.index
 		}
 	}
 	if first < 0 {
-		ma.pause(s.waits.Pause(wait.Outcome{State: wait.Busy}))
+		ma.pause(s.Waiters.Pause(wait.Outcome{State: wait.Busy}))
 		return false
 	}
-	block := s.waits.Pause(wait.Outcome{})
+	block := s.Waiters.Pause(wait.Outcome{})
 	if left := ma.blockLeft(); left > 0 {
 		block = min(block, left)
 	}
-	return ma.takeKey(first, block).kind == granted
+	return ma.takeKey(first, block).Kind == Granted
 }
 
 // parallelWorkers is how many keys of one command are attempted at the same time.
@@ -191,8 +191,8 @@ const parallelWorkers = 64
 // attemptMissing attempts all keys that are not in hand, and collects the grants. It returns the
 // results. Once enough keys are in hand, it waits only quorumSlack for the others. What is granted
 // later is released.
-func (ma *multiAcquisition) attemptMissing(enough int, until time.Time) (results []keyResult) {
-	s, inHand, late := ma.carrier.service, 0, 0
+func (ma *multiRequest) attemptMissing(enough int, until time.Time) (results []keyResult) {
+	s, inHand, late := ma.carrier.Acquirer, 0, 0
 	todo, done := make(chan int, len(ma.holds)), make(chan keyResult, len(ma.holds)) // neither blocks
 	for i, h := range ma.holds {
 		if h == nil {
@@ -209,7 +209,7 @@ func (ma *multiAcquisition) attemptMissing(enough int, until time.Time) (results
 		}
 	}
 	for range min(missing, parallelWorkers) {
-		if !s.spawn(work) { // the Service has ended
+		if !s.Tasks.Spawn(work) { // the Service has ended
 			work()
 		}
 	}
@@ -231,31 +231,31 @@ func (ma *multiAcquisition) attemptMissing(enough int, until time.Time) (results
 	}
 	close(over)
 	if late > 0 {
-		s.spawn(func() { ma.putBackLate(done, late) })
+		s.Tasks.Spawn(func() { ma.putBackLate(done, late) })
 	}
 	return results
 }
 
 // putBackLate releases what so many late attempts get.
-func (ma *multiAcquisition) putBackLate(done <-chan keyResult, late int) {
-	s := ma.carrier.service
+func (ma *multiRequest) putBackLate(done <-chan keyResult, late int) {
+	s := ma.carrier.Acquirer
 	for range late {
 		if kr := <-done; kr.hold != nil {
-			s.spawn(func() { s.releaser.PutBack(kr.hold, ma.keys[kr.index].id) })
+			s.Tasks.Spawn(func() { s.PutBack(kr.hold, ma.keys[kr.index].ID) })
 		}
 	}
 }
 
 // attemptKey attempts one key, unless over is closed.
-func (ma *multiAcquisition) attemptKey(i int, until time.Time, over <-chan struct{}) keyResult {
+func (ma *multiRequest) attemptKey(i int, until time.Time, over <-chan struct{}) keyResult {
 	// in case the attempt panics
-	kr := keyResult{index: i, result: result{kind: unknown, text: msgRefused}}
+	kr := keyResult{index: i, result: Result{Kind: Unknown, Err: NotAccepted}}
 	select {
 	case <-over:
 		return kr
 	default:
 	}
-	_ = guard.Do(ma.carrier.service.log, "look at a key", func() {
+	_ = guard.Do(ma.carrier.Acquirer.Redis.Log, "look at a key", func() {
 		a, r := ma.beginKey(i, until)
 		if a == nil {
 			kr.result = r

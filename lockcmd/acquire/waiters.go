@@ -1,0 +1,130 @@
+package acquire
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"leash/internal/histogram"
+	"leash/lockcmd/event"
+	"leash/lockcmd/hold"
+	"leash/lockcmd/release"
+	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
+	"leash/lockcmd/wait"
+)
+
+// Waiters are the commands that wait on this Leash. A release grants the lock to one of them. It
+// implements release.Waiters and is safe for concurrent use.
+type Waiters struct {
+	*wait.Machine[Result]
+	Handovers     atomic.Int64        // grants by a hand-over
+	HandoverTimes histogram.Histogram // of the calls that released a lock and granted it
+}
+
+// handoverRequest is a wait.Request that the release of a hold can grant (R21).
+type handoverRequest interface {
+	wait.Request[Result]
+	// takeOver ends h and grants the lock to the request, in one script.
+	takeOver(h *hold.Hold, end script.EndArgs, at wait.Position, until time.Time) (handover, error)
+	// undoHandover takes back what a hand-over has granted to a waiter that has left. r is nil
+	// without a grant. copyPending says that a copy of it may still grant something.
+	undoHandover(r *Result, copyPending bool)
+}
+
+// handover is what a hand-over did.
+type handover struct {
+	release.Handover
+	given bool
+	grant Result // if it was given
+}
+
+// HandOver implements release.Waiters. It grants the lock to the head of its queue.
+func (w *Waiters) HandOver(h *hold.Hold, end script.EndArgs, until time.Time) (release.Handover, bool) {
+	if w.Draining() {
+		return release.Handover{}, false
+	}
+	head, at, claimed := w.Claim(h.Lock(), h.Mode(), h.Details().Handovers)
+	if !claimed {
+		return release.Handover{}, false
+	}
+	began, request := time.Now(), head.Request.(handoverRequest)
+	o, err := request.takeOver(h, end, at, until)
+	told := err == nil && o.Answer == script.HoldEnded // a release tells everybody
+	if o.given {
+		o.grant.Kind, o.grant.handovers = Granted, h.Details().Handovers+1
+		w.Handovers.Add(1)
+		w.HandoverTimes.Observe(time.Since(began))
+	}
+	switch {
+	case o.given && !w.Grant(head, o.grant, o.Unknown):
+		request.undoHandover(&o.grant, o.Unknown)
+	case !o.given && !w.Unclaim(head, o.Unknown, told) && o.Unknown:
+		request.undoHandover(nil, true)
+	}
+	if err != nil {
+		// After an error, nobody knows how far the script came.
+		o.Unknown = o.Unknown || !errors.Is(err, transport.ErrRefused)
+	}
+	return o.Handover, err == nil
+}
+
+func (a *lockRequest) takeOver(h *hold.Hold, end script.EndArgs, at wait.Position,
+	until time.Time) (handover, error) {
+	s := a.carrier.Acquirer
+	r, unknown, err := s.Redis.Handover(&script.HandoverArgs{
+		End: end, Grant: a.grantTerms(), Mode: a.options.Mode, Turn: s.Waiters.Entry(a.options.Mode),
+		TurnOver:  at.Place == script.PlaceFirst, // its turn ends if another Leash waits
+		TurnEvent: wait.TurnEvent(h.Lock(), h.Mode()),
+	}, until)
+	grant := Result{Token: r.Token, left: r.Left, sent: r.Sent, others: r.Others}
+	return handover{release.Handover{Answer: r.Answer, Unknown: unknown}, r.Granted, grant}, err
+}
+
+func (a *lockRequest) undoHandover(r *Result, copyPending bool) {
+	if r != nil {
+		h, _ := a.hold(r)
+		h.Apply(hold.ClosedToRelease)
+	}
+	if copyPending {
+		a.takeBackTwice(a, func() {})
+	}
+}
+
+func (a *permitRequest) takeOver(h *hold.Hold, _ script.EndArgs, at wait.Position,
+	until time.Time) (handover, error) {
+	r, unknown, err := a.carrier.Acquirer.Redis.HandOverPermit(h.Owner(), h.Ref(), a.script(at), until)
+	grant := Result{others: r.Others, PermitsLeft: r.Available, grants: r.Grants, sent: r.Sent}
+	return handover{release.Handover{Answer: r.Answer, Unknown: unknown}, r.Granted, grant}, err
+}
+
+// undoHandover gives the permits back, now and once more a TTL later.
+func (a *permitRequest) undoHandover(*Result, bool) { a.undoGrant() }
+
+// holders tells holders of a lock that somebody waits for it. It implements wait.Holders.
+type holders struct{ *Acquirer }
+
+// TellHere implements wait.Holders.
+func (s holders) TellHere(lock script.Lock) {
+	if !s.Holds.Notifying() {
+		return
+	}
+	for _, h := range s.Holds.OfLock(lock) {
+		h.ReportWanted()
+	}
+}
+
+// TellOthers implements wait.Holders.
+func (s holders) TellOthers(lock script.Lock, after int64) (held bool) {
+	until := time.Now().Add(time.Second)
+	info, err := s.Redis.Inspect(lock, until)
+	if err != nil {
+		return true
+	}
+	for _, f := range info.Holds {
+		if f.Record.Token > after && script.CarrierLeash(f.Record.Carrier) != s.Holds.Leash {
+			event.Send(s.Redis, event.Wanted, f.Ref(lock), until)
+		}
+	}
+	return len(info.Holds)+len(info.Others) > 0
+}
