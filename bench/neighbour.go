@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -44,7 +46,7 @@ func parseNeighbourOptions(args []string, out io.Writer) (neighbourOptions, erro
 	fs.SortFlags = false
 	fs.IntVar(&opt.limit, "limit", 2000, "`commands` a second that Leash allows each user")
 	fs.IntVar(&opt.clients, "clients", 50, "connections of the loud user; with 200, Leash refuses commands")
-	fs.IntVar(&opt.rounds, "rounds", 7, "measurements of each row; the table has their median")
+	fs.IntVar(&opt.rounds, "rounds", 7, "measurements of each row, taken in turn")
 	fs.DurationVar(&opt.round, "round", 4*time.Second, "how long a measurement takes")
 	fs.StringVar(&opt.leash, "leash", "", "`binary` of Leash to measure (default: built from this module)")
 	fs.Usage = func() { fmt.Fprint(out, neighbourUsage, fs.FlagUsages()) }
@@ -61,8 +63,11 @@ type neighbour struct {
 	name  string
 	times int  // the limit
 	other bool // the loud user is at another Leash
-	result
-	sent, ran, refused []float64 // of the loud user, a second
+
+	// Of each round.
+	samples            []*load.Histogram
+	cpu                []time.Duration // of Leash
+	sent, ran, refused []float64       // of the loud user, a second
 }
 
 // runNeighbour is "bench neighbour": it measures and prints to out.
@@ -150,7 +155,8 @@ func (n *neighbour) measure(ctx context.Context, opt neighbourOptions, dir strin
 	if err != nil {
 		return err
 	}
-	n.rounds = append(n.rounds, measurement{p50: h.Quantile(0.5), p99: h.Quantile(0.99), proxy: cpu - cpuBefore})
+	n.samples = append(n.samples, h)
+	n.cpu = append(n.cpu, cpu-cpuBefore)
 	seconds := elapsed.Seconds()
 	n.sent = append(n.sent, float64(after.sent-before.sent)/seconds)
 	n.ran = append(n.ran, float64(after.ran-before.ran)/seconds)
@@ -192,21 +198,52 @@ func readAtPace(ctx context.Context, addr string, p *load.Pacer, h *load.Histogr
 	return context.Cause(ctx)
 }
 
-// printNeighbours prints the medians, and how far each p99 is from that of the row before.
+// printNeighbours prints the quantiles of all rounds together, and how far each p99 is from that of
+// the row before.
 func printNeighbours(out io.Writer, all []*neighbour) {
-	rows := [][]string{{"loud user", "sends/s", "run/s", "refused/s", "p50 ms", "p99 ms", "beside the row above", "Leash CPU ms"}}
-	var above time.Duration
-	for _, n := range all {
-		p99 := median(&n.result, func(m measurement) time.Duration { return m.p99 })
-		change := ""
-		if above > 0 {
-			change = fmt.Sprintf("%+.0f %%", 100*(float64(p99)/float64(above)-1))
+	rows := [][]string{{"loud user", "sends/s", "run/s", "refused/s", "p50 ms", "p99 ms", "beside the row above", "95 %",
+		"Leash CPU ms"}}
+	for i, n := range all {
+		change, interval := "", ""
+		if i > 0 {
+			least, most := n.changeFrom(all[i-1])
+			change = percentMore(float64(n.quantile(0.99)) / float64(all[i-1].quantile(0.99)))
+			interval = percentMore(least) + " to " + percentMore(most)
 		}
-		above = p99
-		rows = append(rows, []string{n.name, fmt.Sprintf("%.0f", middleOf(n.sent)),
-			fmt.Sprintf("%.0f", middleOf(n.ran)), fmt.Sprintf("%.0f", middleOf(n.refused)),
-			milliseconds(median(&n.result, func(m measurement) time.Duration { return m.p50 })), fmt.Sprintf("%.3f", p99.Seconds()*1e3), change,
-			milliseconds(median(&n.result, func(m measurement) time.Duration { return m.proxy }))})
+		rows = append(rows, []string{n.name, fmt.Sprintf("%.0f", middleOf(n.sent)), fmt.Sprintf("%.0f", middleOf(n.ran)),
+			fmt.Sprintf("%.0f", middleOf(n.refused)), milliseconds(n.quantile(0.5)),
+			fmt.Sprintf("%.3f", n.quantile(0.99).Seconds()*1e3), change, interval, milliseconds(middleOf(n.cpu))})
 	}
 	printCells(out, rows)
+}
+
+func percentMore(ratio float64) string { return fmt.Sprintf("%+.0f %%", 100*(ratio-1)) }
+
+// quantile is a quantile of all rounds together.
+func (n *neighbour) quantile(q float64) time.Duration {
+	var all load.Histogram
+	for _, h := range n.samples {
+		all.Merge(h)
+	}
+	return all.Quantile(q)
+}
+
+// changeFrom is between which ratios to that of other the p99 lies, with a probability of 95 %. It
+// draws as many rounds as there are, again and again, and leaves out the extreme results
+// (bootstrap).
+func (n *neighbour) changeFrom(other *neighbour) (least, most float64) {
+	const draws = 1000
+	random := rand.New(rand.NewPCG(1, 2)) // the same rounds give the same interval
+	ratios := make([]float64, draws)
+	for i := range ratios {
+		var mine, others load.Histogram
+		for range n.samples {
+			round := random.IntN(len(n.samples)) // the two were measured one soon after the other
+			mine.Merge(n.samples[round])
+			others.Merge(other.samples[round])
+		}
+		ratios[i] = float64(mine.Quantile(0.99)) / float64(others.Quantile(0.99))
+	}
+	slices.Sort(ratios)
+	return ratios[draws/40], ratios[draws-1-draws/40]
 }

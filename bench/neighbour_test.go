@@ -5,8 +5,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
+
+	"leash/bench/load"
 )
 
 // TestRunNeighbour measures each row once.
@@ -23,6 +26,22 @@ func TestRunNeighbour(t *testing.T) {
 		if !regexp.MustCompile(`\| ` + row + ` \| +\d+\.\d\d \| +\d+\.\d{3} \|`).MatchString(out.String()) {
 			t.Errorf("no row %s in\n%s", row, out.String())
 		}
+	}
+}
+
+// TestNeighbourChange checks the interval of a change that is the same in all rounds.
+func TestNeighbourChange(t *testing.T) {
+	var one, other neighbour
+	for range 5 {
+		var h, twice load.Histogram
+		for i := range time.Duration(1000) {
+			h.Add(i * time.Microsecond)
+			twice.Add(2 * i * time.Microsecond)
+		}
+		one.samples, other.samples = append(one.samples, &h), append(other.samples, &twice)
+	}
+	if least, most := other.changeFrom(&one); least < 1.95 || most > 2.05 {
+		t.Errorf("got %.2f to %.2f, want 2", least, most)
 	}
 }
 
