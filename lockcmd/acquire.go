@@ -27,7 +27,7 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 
 // timeout answers with an error and counts it.
 func (c *Carrier) timeout(dst []byte, msg string) []byte {
-	c.service.stats.timeouts.Add(1)
+	c.service.recorder.Timeouts.Add(1)
 	return appendError(dst, msg)
 }
 
@@ -35,7 +35,7 @@ func (c *Carrier) timeout(dst []byte, msg string) []byte {
 func (c *Carrier) replyTaken(dst []byte, r acquire.Result, taken string) []byte {
 	switch {
 	case r.Err == nil:
-		c.service.stats.taken.Add(1)
+		c.service.recorder.Taken.Add(1)
 		return append(dst, taken...)
 	case r.Kind == acquire.Failed:
 		return appendError(dst, failureText(r.Err))

@@ -12,8 +12,7 @@ type afterwards struct{ *Service }
 
 // Lost implements hold.Service.
 func (s afterwards) Lost(h *hold.Hold, reason string) {
-	s.stats.lost(reason)
-	s.observeLoss(h, reason)
+	s.recorder.Lost(h, reason)
 }
 
 // Spawn implements hold.Service.
@@ -29,7 +28,7 @@ func (s afterwards) Follow(unsure time.Time, changes []hold.Change) (released <-
 			s.releaser.WriteTombstone(h, ch.Tombstone)
 		}
 		if ch.Over() {
-			s.observeEnd(ch)
+			s.recorder.Ended(ch)
 		}
 		if ch.Has(hold.CheckLimits) {
 			s.spawn(func() { s.releaser.ObeyBreak(h) })
@@ -52,7 +51,7 @@ func (s afterwards) Follow(unsure time.Time, changes []hold.Change) (released <-
 
 // Granted implements acquire.Observer.
 func (s afterwards) Granted(h *hold.Hold, waited time.Duration) {
-	s.observe(Granted, h, waited)
+	s.recorder.Granted(h, waited)
 	s.events.deliverPending(h)
 	s.checkWanted(h)
 }

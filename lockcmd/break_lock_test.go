@@ -2,6 +2,7 @@ package lockcmd
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"testing"
 	"time"
@@ -281,5 +282,27 @@ func TestR30BreakContinuesAfterItsLeashIsKilled(t *testing.T) {
 		kill()
 		want(t, receive(t, a.losses, 3*time.Second), key+" broken")
 		eventually(t, 3*time.Second, "the hold is ended", func() bool { return !exists(t, rdb, key) })
+	})
+}
+
+// TestBreakWhatWasConfirmed checks that Break spares a holder that its caller has not seen.
+func TestBreakWhatWasConfirmed(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := leash(t, rdb, Config{}), newKey()
+		a, b := connect(t, s), connect(t, s)
+		first, second := a.token(key, "READ"), b.token(key, "READ")
+		for _, seen := range [][]int64{nil, {first}, {0}, {second, 1}} {
+			if how, err := s.Break(0, key, seen); err != ErrOtherHolder {
+				t.Errorf("%v: got %v, %v", seen, how, err)
+			}
+		}
+		want(t, a.do("LOCK.CHECK", key, "TOKEN", fmt.Sprint(first)), ":1")
+		if how, err := s.Break(0, key, []int64{second, first}); how != WasTold || err != nil {
+			t.Errorf("got %v, %v", how, err)
+		}
+		if how, err := s.Break(0, key, []int64{first}); how != WasFree || err != nil {
+			t.Errorf("a free lock: got %v, %v", how, err)
+		}
 	})
 }

@@ -19,7 +19,9 @@
 //	wait.Machine        lets commands wait                                wait/machine.go
 //	release.Releaser    ends holds and gives counts back                  release/releaser.go
 //	restore.Restorer    renews, finds, writes back and moves holds        restore/restorer.go
-//	script.Client       runs the Lua scripts, by a typed function each       script/client.go
+//	view.Viewer         shows holds, locks and figures                    view/viewer.go
+//	view.Recorder       counts what happens to holds, tells observers     view/recorder.go
+//	script.Client       runs the Lua scripts, by a typed function each    script/client.go
 //
 // # In Redis
 //

@@ -10,6 +10,7 @@ import (
 
 	"leash/internal/redistest"
 	"leash/lockcmd/failover"
+	"leash/lockcmd/view"
 	"leash/proxy/slots"
 )
 
@@ -130,7 +131,7 @@ func TestR2GraceGrantsNothingNew(t *testing.T) {
 		want(t, b.do("LOCK.MACQUIRE", "2", key, "{"+key+"}2"), "*-1")
 		want(t, b.do("LOCK.MACQUIRE", "2", key, "{"+key+"}2", "QUORUM", "1"), "*-1")
 		want(t, b.do("SEM.ACQUIRE", sem), "$-1")
-		if info := b.do("LOCK.INFO", key); !strings.Contains(info, graceState) {
+		if info := b.do("LOCK.INFO", key); !strings.Contains(info, view.Grace) {
 			t.Errorf("LOCK.INFO says %q", info)
 		}
 		if stats := s.Stats(); stats.GraceMasters != 1 || stats.GraceLeft <= 0 {

@@ -2,8 +2,10 @@ package lockcmd
 
 import (
 	"context"
+	"time"
 
 	"leash/lockcmd/script"
+	"leash/lockcmd/view"
 )
 
 const (
@@ -29,12 +31,6 @@ func (c *Carrier) ttl(_ context.Context, dst []byte, args [][]byte) []byte {
 	return appendInt(dst, -2)
 }
 
-// The states of a lock in LOCK.INFO.
-const (
-	heldState  = "held"
-	graceState = "grace" // free, but its new master does not grant it yet
-)
-
 // info runs LOCK.INFO.
 func (c *Carrier) info(_ context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
@@ -46,15 +42,29 @@ func (c *Carrier) info(_ context.Context, dst []byte, args [][]byte) []byte {
 	if err != nil {
 		return c.replyError(dst, err, msgRefused)
 	}
-	state := heldState
+	state := view.Held
 	if info.Owner == "" {
 		if info.Left = s.graces.Left(key); info.Left <= 0 {
 			return appendNil(dst)
 		}
-		state = graceState
+		state = view.Grace
 	}
 	all, fair := s.waits.OfLock(c.id(key)) // Redis has the number of all FAIR waiters
 	return appendInfo(dst, info, state, all-fair+info.Queue)
+}
+
+// BadKeyError is the error for a key that cannot be a lock.
+type BadKeyError struct{ Text string }
+
+// Error implements error.
+func (e *BadKeyError) Error() string { return e.Text }
+
+// ViewLock shows a lock, as view.Viewer.ViewLock. The error may also be a *BadKeyError.
+func (s *Service) ViewLock(db int, key string, until time.Time) (view.Lock, error) {
+	if msg := s.keyError(key); msg != "" {
+		return view.Lock{}, &BadKeyError{msg}
+	}
+	return s.Viewer.ViewLock(script.Lock{DB: db, Key: key}, until)
 }
 
 // appendInfo appends the map of LOCK.INFO. Unknown values of a lock that Redisson holds are nil.
@@ -81,7 +91,7 @@ func appendInfo(dst []byte, info script.Inspection, state string, waiters int) [
 	if !known {
 		r = &script.Record{}
 	}
-	held := state == heldState
+	held := state == view.Held
 	text("state", state, true)
 	text("mode", info.Mode, held)
 	text("owner", info.Owner, held)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"leash/lockcmd/hold"
+	"leash/lockcmd/script"
 	"leash/proxy/resp"
 )
 
@@ -25,6 +26,12 @@ func (c *Carrier) notify(_ context.Context, dst []byte, args [][]byte) []byte {
 		return appendError(dst, msgSyntax)
 	}
 	return append(dst, "+OK\r\n"...)
+}
+
+// waiters is the number of commands that wait for the lock on this Leash.
+func (s *Service) waiters(lock script.Lock) int {
+	all, _ := s.waits.OfLock(lock)
+	return all
 }
 
 // checkWanted tells the owner of h if somebody on this Leash waits for the lock.

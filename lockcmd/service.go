@@ -20,6 +20,7 @@ import (
 	"leash/lockcmd/release"
 	"leash/lockcmd/restore"
 	"leash/lockcmd/script"
+	"leash/lockcmd/view"
 	"leash/lockcmd/wait"
 	"leash/renewal"
 )
@@ -27,20 +28,20 @@ import (
 // Service is all locks of one Leash. Make one with New, start Run, and give each connection a
 // Carrier.
 type Service struct {
+	*view.Viewer
+
 	// Immutable after New.
-	cfg       Config
-	redis     *script.Client
-	restorer  *restore.Restorer
-	releaser  *release.Releaser
-	log       *slog.Logger
-	watchdog  *renewal.Watchdog
-	graces    *failover.Masters // nil without Config.FailoverGrace
-	events    leashEvents
-	waits     *acquire.Waiters
-	acquirer  *acquire.Acquirer
-	losses    *lossLog
-	stats     counters
-	observers atomic.Pointer[[]Observer]
+	cfg      Config
+	redis    *script.Client
+	restorer *restore.Restorer
+	releaser *release.Releaser
+	log      *slog.Logger
+	watchdog *renewal.Watchdog
+	graces   *failover.Masters // nil without Config.FailoverGrace
+	events   leashEvents
+	waits    *acquire.Waiters
+	acquirer *acquire.Acquirer
+	recorder *view.Recorder
 
 	breakTimeout time.Duration // how long BREAK waits for the Leash of a hold; tests set it
 
@@ -59,7 +60,7 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log
 		return nil, err
 	}
 	s := &Service{
-		cfg: cfg, redis: script.New(rdb), log: log, losses: newLossLog(log), breakTimeout: release.BreakTimeout,
+		cfg: cfg, redis: script.New(rdb), log: log, recorder: view.NewRecorder(log), breakTimeout: release.BreakTimeout,
 	}
 	switch c := rdb.(type) {
 	case *redis.ClusterClient:
@@ -94,7 +95,6 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log
 	}
 	s.restorer.Masters = s.graces
 	s.tasks.log = log
-	s.observers.Store(&[]Observer{s.losses})
 	s.waits = &acquire.Waiters{Machine: wait.New[acquire.Result](wait.Config{
 		Leash: s.holds.Leash, Redis: s.redis, Channels: &s.events.Subscriptions, Tasks: &s.tasks,
 		Interval: wait.Interval, Timeout: cfg.UpstreamTimeout, Max: cfg.MaxWaiters,
@@ -104,6 +104,7 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log
 	s.acquirer = &acquire.Acquirer{
 		Releaser: s.releaser, Waiters: s.waits, Observer: afterwards{s}, Names: cfg.NameHolds,
 	}
+	s.Viewer = view.New(s.acquirer, s.recorder)
 	s.Change(cfg)
 	s.events.listen(s, subscriber)
 	return s, nil
@@ -130,7 +131,7 @@ func (s *Service) Run(ctx context.Context) error {
 	logged := make(chan struct{})
 	go func() {
 		defer close(logged)
-		guard.Repeat(context.Background(), s.log, "log of losses", s.losses.run)
+		guard.Repeat(context.Background(), s.log, "log of losses", s.recorder.RunLog)
 	}()
 	<-ctx.Done()
 	s.tasks.end()
@@ -138,7 +139,7 @@ func (s *Service) Run(ctx context.Context) error {
 	wg.Wait()
 	s.tasks.wait()
 	s.redis.Close()
-	s.losses.end()
+	s.recorder.EndLog()
 	select {
 	case <-logged:
 	case <-time.After(logTimeout):
@@ -170,8 +171,14 @@ func (s *Service) CheckAll() { s.watchdog.CheckAll() }
 // each, or when ctx ends. Run must be running.
 func (s *Service) RenewAll(ctx context.Context) { s.watchdog.RenewAll(ctx) }
 
-// stopTimeout is how long requests may still be sent and answered when the Service ends.
-const stopTimeout = time.Second
+const (
+	stopTimeout = time.Second // how long requests may still be sent and answered at the end
+	logTimeout  = time.Second // how long Run waits for the log at its end
+)
+
+// AddObserver adds one who is told of what happens to holds, see view.Observer. It is not safe for
+// concurrent use with itself.
+func (s *Service) AddObserver(o view.Observer) { s.recorder.AddObserver(o) }
 
 // spawn runs f as a task of the Service. It returns false when the Service has ended; then holds
 // expire.

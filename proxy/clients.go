@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"leash/lockcmd/view"
 	"leash/proxy/clients"
 	"leash/proxy/command"
 	"leash/proxy/ending"
@@ -248,8 +249,8 @@ func (s *Server) KillClient(id int64) bool {
 func (s *Server) Waiters() (all []operators.Waiter) {
 	for _, one := range s.sortedSessions() {
 		if c := one.locks.Load().Carrier(); c != nil {
-			if v, ok := c.Waiting(); ok {
-				all = append(all, operators.Waiter{Client: one.clientName(), ClientID: one.id, WaiterView: v})
+			if v, ok := view.Waiting(&c.Carrier); ok {
+				all = append(all, operators.Waiter{Client: one.clientName(), ClientID: one.id, Waiter: v})
 			}
 		}
 	}

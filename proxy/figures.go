@@ -6,7 +6,7 @@ import (
 
 	"leash/internal/guard"
 	"leash/internal/limits"
-	"leash/lockcmd"
+	"leash/lockcmd/view"
 	"leash/proxy/pubsub"
 	"leash/proxy/upstream"
 )
@@ -26,7 +26,7 @@ type Figures struct {
 	Redirects map[string]int64 // refusals by nodes of a cluster, by one of RedirectKinds
 
 	Upstream      upstream.Stats
-	Locks         lockcmd.Stats
+	Locks         view.Stats
 	Subscriptions pubsub.Stats
 
 	LimitRefusals map[string]int64 // by the name of the kind in package limits, address_clients, name_holds or memory

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"leash/lockcmd"
+	"leash/lockcmd/view"
 )
 
 const (
@@ -32,10 +32,10 @@ type Log struct {
 
 type event struct {
 	at     time.Time
-	change lockcmd.HoldChange
+	change view.Change
 }
 
-var _ lockcmd.Observer = (*Log)(nil)
+var _ view.Observer = (*Log)(nil)
 
 // Open opens a log at the end of the file at path, or on standard error for the path "stderr". It
 // makes the file if there is none. Other users cannot read it.
@@ -54,11 +54,11 @@ func openFile(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 }
 
-// Watches implements lockcmd.Observer.
+// Watches implements view.Observer.
 func (l *Log) Watches() bool { return true }
 
-// Observe implements lockcmd.Observer. It does not block.
-func (l *Log) Observe(c lockcmd.HoldChange) {
+// Observe implements view.Observer. It does not block.
+func (l *Log) Observe(c view.Change) {
 	select {
 	case l.queue <- event{time.Now(), c}:
 	default:

@@ -12,7 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"leash/lockcmd"
+	"leash/lockcmd/hold"
+	"leash/lockcmd/view"
 )
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -50,9 +51,9 @@ func TestLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, stop := start(t, l)
-	l.Observe(lockcmd.HoldChange{Kind: lockcmd.Granted, Key: "order:42", Mode: "fair", Owner: "a:1", Token: 1 << 60,
-		Client: lockcmd.Client{Name: "[::1]:7 \"x\"", User: "ann"}, Waited: 2 * time.Second})
-	l.Observe(lockcmd.HoldChange{Kind: lockcmd.Lost, DB: 3, Key: "\xff\n", Held: 1234567 * time.Microsecond, Reason: "silence"})
+	l.Observe(view.Change{Kind: view.Granted, Key: "order:42", Mode: "fair", Owner: "a:1", Token: 1 << 60,
+		Client: hold.Client{Name: "[::1]:7 \"x\"", User: "ann"}, Waited: 2 * time.Second})
+	l.Observe(view.Change{Kind: view.Lost, DB: 3, Key: "\xff\n", Held: 1234567 * time.Microsecond, Reason: "silence"})
 	stop()
 	got := lines(t, path)
 	if len(got) != 2 {
@@ -90,7 +91,7 @@ func TestReopen(t *testing.T) {
 		t.Fatal(err)
 	}
 	reopen <- os.Interrupt
-	l.Observe(lockcmd.HoldChange{Key: "new"})
+	l.Observe(view.Change{Key: "new"})
 	stop()
 	if old, fresh := lines(t, path+".1"), lines(t, path); len(old) != 0 || len(fresh) != 1 || fresh[0].Key != "new" {
 		t.Errorf("the old file has %v, the new one %v", old, fresh)
@@ -116,9 +117,9 @@ func (d *fullDisk) Close() error { return nil }
 func TestFullDisk(t *testing.T) {
 	d := &fullDisk{full: true}
 	l := &Log{path: "x", log: quiet, out: d, queue: make(chan event, waiting)}
-	l.write(event{change: lockcmd.HoldChange{Key: "lost"}})
+	l.write(event{change: view.Change{Key: "lost"}})
 	d.full = false
-	l.write(event{change: lockcmd.HoldChange{Key: "written"}})
+	l.write(event{change: view.Change{Key: "written"}})
 	_, last, _ := strings.Cut(d.text.String(), "\n")
 	if l.Dropped() != 1 || !strings.HasPrefix(last, "{") || !strings.Contains(last, `"key":"written"`) {
 		t.Errorf("%d dropped, the last line is %q", l.Dropped(), last)
@@ -129,7 +130,7 @@ func TestFullDisk(t *testing.T) {
 func TestObserveNeverBlocks(t *testing.T) {
 	l := &Log{queue: make(chan event, waiting)}
 	for range waiting + 5 {
-		l.Observe(lockcmd.HoldChange{})
+		l.Observe(view.Change{})
 	}
 	if l.Dropped() != 5 {
 		t.Errorf("%d dropped, want 5", l.Dropped())

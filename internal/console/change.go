@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"leash/lockcmd"
+	"leash/lockcmd/script/transport"
 )
 
 // maxConfirmed is how many holders a request to break a lock may name.
@@ -27,7 +28,7 @@ func (c *Console) breakLock(q question) (any, error) {
 	switch {
 	case errors.Is(err, lockcmd.ErrOtherHolder):
 		return nil, &refusal{http.StatusConflict, "another holder has the lock by now: nothing was done, look again"}
-	case lockcmd.IsSilence(err):
+	case transport.IsSilence(err):
 		return nil, &refusal{http.StatusGatewayTimeout, "Redis did not answer in time: look whether the lock is broken"}
 	case err != nil:
 		return nil, refusalOf(err)

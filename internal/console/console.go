@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"leash/lockcmd"
+	"leash/lockcmd/view"
 	"leash/proxy"
 	"leash/proxy/clients"
 	"leash/proxy/links"
@@ -22,8 +23,8 @@ type Server interface {
 
 // Locks is what the console reads of the locks. *lockcmd.Service is one.
 type Locks interface {
-	SearchHolds(lockcmd.HoldSearch) lockcmd.HoldList
-	ViewLock(db int, key string, until time.Time) (lockcmd.LockView, error)
+	SearchHolds(view.Search) view.List
+	ViewLock(db int, key string, until time.Time) (view.Lock, error)
 	Break(db int, key string, confirmed []int64) (lockcmd.BreakOutcome, error)
 }
 
@@ -76,7 +77,7 @@ func New(cfg Config) *Console {
 func (c *Console) Close() { c.feed.close() }
 
 // Observer is to be told of the changes of holds.
-func (c *Console) Observer() lockcmd.Observer { return c.feed }
+func (c *Console) Observer() view.Observer { return c.feed }
 
 // API answers the paths under /api/.
 func (c *Console) API() http.Handler {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"leash/lockcmd"
+	"leash/lockcmd/view"
 	"leash/proxy"
 	"leash/proxy/clients"
 	"leash/proxy/links"
@@ -21,9 +22,9 @@ import (
 
 // fake is a Server and Locks with answers of the test.
 type fake struct {
-	holds  lockcmd.HoldList
-	search lockcmd.HoldSearch // the last one
-	lock   lockcmd.LockView
+	holds  view.List
+	search view.Search // the last one
+	lock   view.Lock
 	err    error
 	block  chan struct{} // ViewLock waits for it, if not nil
 	asked  chan struct{} // gets an element when ViewLock waits
@@ -48,12 +49,12 @@ func (f *fake) SearchClients(text string, first, count int) (int, []clients.View
 	return 1, []clients.View{{ID: 5, Name: text + fmt.Sprint(first, count), Age: time.Second}}
 }
 
-func (f *fake) SearchHolds(search lockcmd.HoldSearch) lockcmd.HoldList {
+func (f *fake) SearchHolds(search view.Search) view.List {
 	f.search = search
 	return f.holds
 }
 
-func (f *fake) ViewLock(int, string, time.Time) (lockcmd.LockView, error) {
+func (f *fake) ViewLock(int, string, time.Time) (view.Lock, error) {
 	if f.block != nil {
 		f.asked <- struct{}{}
 		<-f.block
@@ -159,7 +160,7 @@ func TestNames(t *testing.T) {
 }
 
 func TestHoldsAndClients(t *testing.T) {
-	f := &fake{holds: lockcmd.HoldList{Found: 120, Holds: []lockcmd.HoldView{{
+	f := &fake{holds: view.List{Found: 120, Holds: []view.Hold{{
 		Key: "a\x00", DB: 2, Mode: "plain", Owner: "me", Token: 1795602726208790, Age: 3 * time.Second, Left: -time.Second,
 	}}}}
 	_, s := serve(t, f)
@@ -170,7 +171,7 @@ func TestHoldsAndClients(t *testing.T) {
 			t.Errorf("got %d %s, want %s", status, text, part)
 		}
 	}
-	want := lockcmd.HoldSearch{Text: "order", By: lockcmd.ByWaiters, Reverse: true, First: 100, Count: pageSize}
+	want := view.Search{Text: "order", By: view.ByWaiters, Reverse: true, First: 100, Count: pageSize}
 	if !reflect.DeepEqual(f.search, want) {
 		t.Errorf("got %+v, want %+v", f.search, want)
 	}
@@ -183,11 +184,11 @@ func TestHoldsAndClients(t *testing.T) {
 }
 
 func TestLock(t *testing.T) {
-	f := &fake{lock: lockcmd.LockView{State: "held", Holds: []lockcmd.HoldView{{Key: "k", Token: 9}}, Waiters: 1,
-		Queue: []lockcmd.WaiterView{{Owner: "you", Waited: time.Second}}}}
+	f := &fake{lock: view.Lock{State: "held", Holds: []view.Hold{{Key: "k", Token: 9}}, Waiters: 1,
+		Queue: []view.Waiter{{Owner: "you", Waited: time.Second}}}}
 	c, s := serve(t, f)
-	c.Observer().Observe(lockcmd.HoldChange{Kind: lockcmd.Lost, Key: "k", Reason: "broken"})
-	c.Observer().Observe(lockcmd.HoldChange{Kind: lockcmd.Lost, Key: "other", Reason: "broken"})
+	c.Observer().Observe(view.Change{Kind: view.Lost, Key: "k", Reason: "broken"})
+	c.Observer().Observe(view.Change{Kind: view.Lost, Key: "other", Reason: "broken"})
 	status, text := get(t, s, "/api/lock?key=k")
 	if status != 200 || !strings.Contains(text, `"waited_ms":1000`) || strings.Count(text, `"reason":"broken"`) != 1 {
 		t.Errorf("got %d %s", status, text)

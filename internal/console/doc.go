@@ -10,7 +10,7 @@
 //	POST /api/kill       ends the connection of a client
 //
 // A [Console] reads from a [Backend], which exists once Redis is connected. It keeps the last
-// events of locks, as a lockcmd.Observer. Losses are always kept. Grants and releases are kept only
+// events of locks, as a view.Observer. Losses are always kept. Grants and releases are kept only
 // while there is a reader of /api/events, so nobody pays for them while nobody looks.
 //
 // The package knows no tokens: package admin lets only the right requests through. Everything is

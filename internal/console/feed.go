@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"leash/lockcmd"
+	"leash/lockcmd/view"
 )
 
 // Sizes of what is kept of events.
@@ -35,12 +35,12 @@ type lockEvent struct {
 
 // change is a change with its number and its time.
 type change struct {
-	lockcmd.HoldChange
+	view.Change
 	number int64
 	at     time.Time
 }
 
-// feed keeps the last changes of holds and gives them to streams. It is a lockcmd.Observer. A
+// feed keeps the last changes of holds and gives them to streams. It is a view.Observer. A
 // reader that is too slow misses some and is told how many.
 type feed struct {
 	readers atomic.Int32
@@ -70,7 +70,7 @@ type stream struct {
 // feed.mu, so nobody else appends.
 func (s *stream) add(c change) {
 	queue := s.others
-	if c.Kind == lockcmd.Lost {
+	if c.Kind == view.Lost {
 		queue = s.losses
 	}
 	for {
@@ -87,11 +87,11 @@ func (s *stream) add(c change) {
 	}
 }
 
-// Watches implements lockcmd.Observer.
+// Watches implements view.Observer.
 func (f *feed) Watches() bool { return f.readers.Load() > 0 }
 
-// Observe implements lockcmd.Observer.
-func (f *feed) Observe(c lockcmd.HoldChange) {
+// Observe implements view.Observer.
+func (f *feed) Observe(c view.Change) {
 	if len(c.Key) > maxKeptKey { // keep no large key in memory
 		c.Key, c.Owner = strings.Clone(c.Key[:maxKeptKey]), strings.Clone(c.Owner)
 	}
@@ -99,7 +99,7 @@ func (f *feed) Observe(c lockcmd.HoldChange) {
 	defer f.mu.Unlock()
 	f.last++
 	kept := change{c, f.last, time.Now()}
-	if c.Kind == lockcmd.Lost {
+	if c.Kind == view.Lost {
 		f.losses.add(kept)
 	} else {
 		f.others.add(kept)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"leash/lockcmd"
+	"leash/lockcmd/script/transport"
+	"leash/lockcmd/view"
 )
 
 // hold is a hold in JSON. Times are in milliseconds.
@@ -28,7 +30,7 @@ type hold struct {
 	Waiters  int    `json:"waiters"`
 }
 
-func holdOf(v lockcmd.HoldView) hold {
+func holdOf(v view.Hold) hold {
 	return hold{
 		Key: shown(v.Key), Link: linkOf(v.DB, v.Key), DB: v.DB, Mode: v.Mode, Owner: shown(v.Owner), Token: v.Token,
 		Client: shown(v.Client), ClientID: v.ClientID, Leash: v.Leash, Count: v.Count, Age: v.Age.Milliseconds(),
@@ -36,7 +38,7 @@ func holdOf(v lockcmd.HoldView) hold {
 	}
 }
 
-func holdsOf(views []lockcmd.HoldView) []hold {
+func holdsOf(views []view.Hold) []hold {
 	holds := make([]hold, 0, len(views))
 	for _, v := range views {
 		holds = append(holds, holdOf(v))
@@ -45,8 +47,8 @@ func holdsOf(views []lockcmd.HoldView) []hold {
 }
 
 // holdOrders are the values of sort.
-var holdOrders = map[string]lockcmd.HoldOrder{
-	"age": lockcmd.ByAge, "key": lockcmd.ByKey, "ttl": lockcmd.ByTTL, "waiters": lockcmd.ByWaiters, "mode": lockcmd.ByMode,
+var holdOrders = map[string]view.Order{
+	"age": view.ByAge, "key": view.ByKey, "ttl": view.ByTTL, "waiters": view.ByWaiters, "mode": view.ByMode,
 }
 
 // showHolds lists holds of this Leash. One search runs at a time, because it visits all holds.
@@ -70,7 +72,7 @@ func (c *Console) showHolds(q question) (any, error) {
 		return nil, errTooMany
 	}
 	began := time.Now()
-	list := q.Locks.SearchHolds(lockcmd.HoldSearch{
+	list := q.Locks.SearchHolds(view.Search{
 		Text: search, By: by, Reverse: reverse, First: first, Count: pageSize,
 	})
 	return map[string]any{
@@ -134,8 +136,8 @@ func refusalOf(err error) error {
 	switch {
 	case errors.As(err, &bad):
 		return &refusal{http.StatusBadRequest, bad.Text}
-	case lockcmd.IsSilence(err):
+	case transport.IsSilence(err):
 		return &refusal{http.StatusGatewayTimeout, "Redis did not answer in time"}
 	}
-	return &refusal{http.StatusBadGateway, "Redis answered: " + shown(lockcmd.ErrorText(err))}
+	return &refusal{http.StatusBadGateway, "Redis answered: " + shown(transport.ErrorText(err))}
 }

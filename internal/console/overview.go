@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"leash/internal/histogram"
-	"leash/lockcmd"
+	"leash/lockcmd/view"
 	"leash/proxy"
 	"leash/proxy/links"
 )
@@ -47,7 +47,7 @@ func (c *Console) overviewOf(f proxy.Figures, nodes []links.NodeView) map[string
 	}
 }
 
-func locksOf(s lockcmd.Stats) map[string]any {
+func locksOf(s view.Stats) map[string]any {
 	return map[string]any{
 		"holds": s.Holds, "by_mode": s.HoldsByMode, "waiters": s.Waiters, "acquires": s.Acquires,
 		"releases": s.Releases, "handovers": s.Handovers, "taken": s.Taken, "timeouts": s.Timeouts,

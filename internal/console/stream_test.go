@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"leash/lockcmd"
+	"leash/lockcmd/view"
 )
 
 // reader reads a stream of events.
@@ -52,7 +52,7 @@ func TestStream(t *testing.T) {
 	if o.Watches() {
 		t.Error("grants are wanted without a reader")
 	}
-	o.Observe(lockcmd.HoldChange{Kind: lockcmd.Lost, Key: "before"})
+	o.Observe(view.Change{Kind: view.Lost, Key: "before"})
 	r := openStream(t, s)
 	if data, _ := r.next("locks"); !strings.Contains(data, `"before"`) {
 		t.Errorf("the first message: %s", data)
@@ -63,7 +63,7 @@ func TestStream(t *testing.T) {
 	if !o.Watches() {
 		t.Error("grants are not wanted with a reader")
 	}
-	o.Observe(lockcmd.HoldChange{Kind: lockcmd.Granted, Key: "after"})
+	o.Observe(view.Change{Kind: view.Granted, Key: "after"})
 	if data, _ := r.next("locks"); !strings.Contains(data, `"after"`) || strings.Contains(data, "before") {
 		t.Errorf("the next message: %s", data)
 	}
@@ -84,7 +84,7 @@ func TestMissedEvents(t *testing.T) {
 			case <-told:
 				return
 			default:
-				c.Observer().Observe(lockcmd.HoldChange{Kind: lockcmd.Granted, Key: "k"})
+				c.Observer().Observe(view.Change{Kind: view.Granted, Key: "k"})
 			}
 		}
 	}()
@@ -127,9 +127,9 @@ func TestTooManyStreams(t *testing.T) {
 func TestKeptEvents(t *testing.T) {
 	f := newFeed()
 	long := strings.Repeat("k", 1<<20)
-	f.Observe(lockcmd.HoldChange{Kind: lockcmd.Lost, Key: long, Reason: "gone"})
+	f.Observe(view.Change{Kind: view.Lost, Key: long, Reason: "gone"})
 	for range 10 * keptEvents {
-		f.Observe(lockcmd.HoldChange{Kind: lockcmd.Granted, Key: "k"})
+		f.Observe(view.Change{Kind: view.Granted, Key: "k"})
 	}
 	if got := f.ofLock(0, long); len(got) != 1 || got[0].Reason != "gone" || got[0].Link != "" {
 		t.Errorf("the loss: got %+v", got)
@@ -150,10 +150,10 @@ func TestKeptEvents(t *testing.T) {
 func TestLossesAreNotPushedOut(t *testing.T) {
 	f := newFeed()
 	s, _ := f.open()
-	f.Observe(lockcmd.HoldChange{Kind: lockcmd.Lost})
+	f.Observe(view.Change{Kind: view.Lost})
 	const all = 10 * queuedEvents
 	for range all {
-		f.Observe(lockcmd.HoldChange{Kind: lockcmd.Granted})
+		f.Observe(view.Change{Kind: view.Granted})
 	}
 	if n := len(s.losses); n != 1 {
 		t.Errorf("%d losses wait", n)
@@ -199,7 +199,7 @@ func TestSlowReader(t *testing.T) {
 	key := strings.Repeat("k", maxShown)
 	eventually(t, "it is cut off", func() bool {
 		for range queuedEvents {
-			o.Observe(lockcmd.HoldChange{Kind: lockcmd.Granted, Key: key})
+			o.Observe(view.Change{Kind: view.Granted, Key: key})
 		}
 		return !o.Watches()
 	})

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"leash/internal/histogram"
-	"leash/lockcmd"
+	"leash/lockcmd/view"
 	"leash/proxy"
 )
 
@@ -75,7 +75,7 @@ func TestLint(t *testing.T) {
 func TestEverySeriesExistsFromTheStart(t *testing.T) {
 	source := before()
 	first := gather(t, source)
-	f := proxy.Figures{Uptime: time.Second, Clients: 3, Locks: lockcmd.Stats{RenewalMargin: 20 * time.Second}}
+	f := proxy.Figures{Uptime: time.Second, Clients: 3, Locks: view.Stats{RenewalMargin: 20 * time.Second}}
 	f.Disconnections = map[string]int64{"other": 1}
 	f.Commands, f.Errors = map[string]int64{"relayed": 7}, map[string]int64{"relayed": 1}
 	f.Locks.Losses = map[string]int64{"gone": 2}

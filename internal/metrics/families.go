@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"leash/internal/histogram"
-	"leash/lockcmd"
 	"leash/lockcmd/script"
+	"leash/lockcmd/view"
 	"leash/proxy"
 )
 
@@ -88,7 +88,7 @@ var families = []family{
 	single(counter, "leash_lock_releases_total", "Locks that their owners, or a disconnect, have released.",
 		func(v *values) int64 { return v.Locks.Releases }),
 	labelled(counter, "leash_lock_losses_total", "Locks that were lost, by the reason.",
-		"reason", lockcmd.LossReasons(), func(v *values) map[string]int64 { return v.Locks.Losses }),
+		"reason", view.LossReasons(), func(v *values) map[string]int64 { return v.Locks.Losses }),
 	times("leash_lock_wait_seconds", "Time that commands waited for a lock, a permit or a latch.",
 		func(v *values) histogram.Snapshot { return v.Locks.WaitTimes }),
 	times("leash_lock_hold_seconds", "Time from the grant of a lock to its end.",

@@ -11,7 +11,7 @@ import (
 
 	"leash/internal/config"
 	"leash/internal/redistest"
-	"leash/lockcmd"
+	"leash/lockcmd/view"
 )
 
 // TestAuditLog follows a lock from its grant to the loss, also after the file was renamed.
@@ -95,7 +95,7 @@ func TestAuditLogThatHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2000 { // more than a pipe takes
-		records.Observe(lockcmd.HoldChange{Key: strings.Repeat("k", 100)})
+		records.Observe(view.Change{Key: strings.Repeat("k", 100)})
 	}
 	stop()
 	if want := "the audit log takes no bytes"; !strings.Contains(log.String(), want) {

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"leash/lockcmd"
+	"leash/lockcmd/view"
 	"leash/proxy/clients"
 	"leash/proxy/command"
 	"leash/proxy/pubsub"
@@ -97,7 +97,7 @@ func sessions(by Caller, o listOptions) list {
 
 // holds answers LEASH HOLDS. The pattern is for the key.
 func holds(by Caller, o listOptions) list {
-	search := lockcmd.HoldSearch{By: lockcmd.ByGrant, First: o.first, Count: o.count}
+	search := view.Search{By: view.ByGrant, First: o.first, Count: o.count}
 	if o.pattern != "" {
 		search.Match = func(key string) bool { return o.matches(key) }
 	}

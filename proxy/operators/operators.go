@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"leash/lockcmd"
+	"leash/lockcmd/view"
 	"leash/proxy/clients"
 	"leash/proxy/command"
 	"leash/proxy/commandinfo"
@@ -36,7 +37,7 @@ type Server interface {
 type Waiter struct {
 	Client   string // as logs show it
 	ClientID int64
-	lockcmd.WaiterView
+	view.Waiter
 }
 
 // Leash is what the commands need of this Leash.

@@ -1,7 +1,6 @@
-package lockcmd
+package view
 
 import (
-	"sync/atomic"
 	"time"
 
 	"leash/internal/histogram"
@@ -43,51 +42,35 @@ type Stats struct {
 	HandoverTimes histogram.Snapshot // of the calls that released a lock and granted it to a waiter
 }
 
-// counters are the live figures for Stats.
-type counters struct {
-	timeouts, taken atomic.Int64
-
-	losses [len(lossReasons)]atomic.Int64
-}
-
 // lossReasons are all reasons for a loss.
 var lossReasons = [...]string{
 	renewal.ReasonGone, renewal.ReasonBroken, renewal.ReasonSilence, renewal.ReasonSuspended, hold.ReasonMaxHold,
 	hold.ReasonIdle, hold.ReasonQuorum,
 }
 
-func (c *counters) lost(reason string) {
-	for i, r := range lossReasons {
-		if r == reason {
-			c.losses[i].Add(1)
-		}
-	}
-}
+// LossReasons are the keys of Stats.Losses.
+func LossReasons() []string { return lossReasons[:] }
 
 // Stats returns the figures of this moment.
-func (s *Service) Stats() Stats {
-	c, waits := &s.stats, &s.waits.Stats
+func (v *Viewer) Stats() Stats {
+	r, a := v.recorder, v.acquirer
+	masters, longest := a.Masters.Active()
+	renewals, holds, waits := a.Holds.Watchdog, &a.Holds.Stats, a.Waiters
 	out := Stats{
-		Holds: s.holds.Stats.Holds.Load(), Waiters: waits.Waiters.Load(),
-		Acquires: s.acquirer.Acquires.Load(), Releases: s.releaser.Releases.Load(),
-		Handovers: s.waits.Handovers.Load(), Renewals: s.watchdog.Stats.Renewals.Load(),
-		RenewalLag: time.Duration(s.watchdog.Stats.Lag.Load()), Timeouts: c.timeouts.Load(),
-		Limited: waits.Limited.Load(), NameLimited: s.acquirer.NameLimited.Load(),
-		Restored: s.restorer.Restored.Load(), Undone: s.acquirer.Undone.Load(),
-		Unlogged: s.losses.unlogged.Load(),
-		Losses:   make(map[string]int64, len(lossReasons)),
+		Holds: holds.Holds.Load(), HoldsByMode: holds.Holds.ByName(), HoldTimes: holds.Times.Snapshot(),
+		Waiters: waits.Stats.Waiters.Load(), Limited: waits.Stats.Limited.Load(),
+		WaitTimes: waits.Stats.Times.Snapshot(),
+		Handovers: waits.Handovers.Load(), HandoverTimes: waits.HandoverTimes.Snapshot(),
+		Acquires: a.Acquires.Load(), NameLimited: a.NameLimited.Load(), Undone: a.Undone.Load(),
+		Timeouts: r.Timeouts.Load(), Taken: r.Taken.Load(), Unlogged: r.log.unlogged.Load(),
+		Releases: a.Releases.Load(), Restored: a.Restored.Load(),
+		Renewals: renewals.Stats.Renewals.Load(), Unrenewed: renewals.Stats.Unknowns.Load(),
+		RenewalLag: time.Duration(renewals.Stats.Lag.Load()), RenewalMargin: renewals.Margin(),
+		GraceMasters: int64(masters), GraceLeft: longest,
+		Losses: make(map[string]int64, len(lossReasons)),
 	}
-	out.Unrenewed, out.Taken = s.watchdog.Stats.Unknowns.Load(), c.taken.Load()
-	out.HoldsByMode, out.RenewalMargin = s.holds.Stats.Holds.ByName(), s.watchdog.Margin()
-	out.WaitTimes, out.HoldTimes = waits.Times.Snapshot(), s.holds.Stats.Times.Snapshot()
-	out.HandoverTimes = s.waits.HandoverTimes.Snapshot()
-	masters, longest := s.graces.Active()
-	out.GraceMasters, out.GraceLeft = int64(masters), longest
-	for i, r := range lossReasons {
-		out.Losses[r] = c.losses[i].Load()
+	for i, reason := range lossReasons {
+		out.Losses[reason] = r.losses[i].Load()
 	}
 	return out
 }
-
-// LossReasons are the keys of Stats.Losses.
-func LossReasons() []string { return lossReasons[:] }
