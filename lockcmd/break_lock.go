@@ -2,31 +2,12 @@ package lockcmd
 
 import (
 	"context"
-	"errors"
-	"maps"
-	"slices"
-	"strings"
-	"sync"
-	"sync/atomic"
-	"time"
 
-	"leash/lockcmd/event"
-	"leash/lockcmd/hold"
+	"leash/lockcmd/release"
 	"leash/lockcmd/script"
-	"leash/lockcmd/script/transport"
 )
 
 const breakName = "LOCK.BREAK"
-
-// Replies of LOCK.BREAK.
-const (
-	wasFree   = 0
-	wasTold   = 1 // the holder was told before the hold was ended
-	wasForced = 2 // the hold was ended, and nobody confirmed that its holder knows
-)
-
-// confirmSlack is how long after release.BreakTimeout a last report may still be read.
-const confirmSlack = 100 * time.Millisecond
 
 // breakLock runs LOCK.BREAK.
 func (c *Carrier) breakLock(_ context.Context, dst []byte, args [][]byte) []byte {
@@ -34,251 +15,21 @@ func (c *Carrier) breakLock(_ context.Context, dst []byte, args [][]byte) []byte
 	if msg := s.onlyKey(breakName, args); msg != "" {
 		return appendError(dst, msg)
 	}
-	b := s.newBreakRequest(c.id(string(args[1])), s.deadline())
-	switch err := b.run(); {
-	case err == nil:
-		return appendInt(dst, b.answer())
-	case b.begun && transport.IsSilence(err):
-		return c.timeout(dst, msgBreakUnknown)
-	default:
-		return c.replyError(dst, err, msgRefused)
+	how, err := s.releaser.Break(c.id(string(args[1])), nil, s.deadline())
+	if err != nil {
+		return c.replyError(dst, err, msgBreakUnknown)
 	}
+	return appendInt(dst, int64(how))
 }
-
-// breakRequest ends all holds of a lock against their owners' will, in the order of R27:
-//   - It marks each hold as broken in Redis and sends an event to the hold's Leash.
-//   - That Leash asks Redis, tells its client, ends the hold and writes in the tombstone how the
-//     hold ended. The owner may have released it first.
-//   - After release.BreakTimeout this Leash ends what is still there. The other Leash finds the
-//     mark later.
-//
-// A hold of Redisson is ended at once, because there is nobody to tell.
-type breakRequest struct {
-	service *Service
-	lock    script.Lock
-	until   time.Time
-	targets map[int64]bool // tokens of the holds to end
-	// record prefixes of the holds that are marked; a hold that moves is marked again
-	marked     map[string]bool
-	forceAfter time.Time // until then the Leashes of the holds have time
-	// tokens of the holds that may be ended; nil: whichever there are
-	confirmed []int64
-
-	begun       bool
-	unconfirmed bool // nobody reported how one of them ended
-
-	mu sync.Mutex // guards the following
-	// holds whose Leashes are to report in the tombstone, by token
-	awaitingReport    map[int64]script.Ref
-	ownerTold, forced bool
-}
-
-func (s *Service) newBreakRequest(lock script.Lock, until time.Time) *breakRequest {
-	return &breakRequest{service: s, lock: lock, until: until, targets: make(map[int64]bool),
-		marked: make(map[string]bool), awaitingReport: make(map[int64]script.Ref)}
-}
-
-func (b *breakRequest) answer() int64 {
-	switch {
-	case b.forced, b.unconfirmed:
-		return wasForced
-	case b.ownerTold:
-		return wasTold
-	}
-	return wasFree
-}
-
-func (b *breakRequest) run() error {
-	info, err := b.service.redis.Inspect(b.lock, b.until)
-	// Leash may have holds beside readers of Redisson.
-	if err == nil && len(info.Holds) == 0 && (info.Owner == "" || info.Mode != script.Plain.Name) {
-		info, _, _, err = b.service.restorer.Seek(b.lock, hold.Selector{}, b.until)
-	}
-	if err == nil && !b.isConfirmed(info) {
-		err = ErrOtherHolder
-	}
-	for _, f := range info.Others {
-		if err == nil {
-			err = b.forceOther(f)
-		}
-	}
-	for _, f := range info.Holds {
-		b.targets[f.Record.Token] = true
-	}
-	b.forceAfter = time.Now().Add(b.service.breakTimeout)
-	for pause := 2 * time.Millisecond; err == nil; pause = min(2*pause, 50*time.Millisecond) {
-		var over bool
-		if over, err = b.step(info); over || err != nil {
-			break
-		}
-		if b.service.redis.StoppedWithin(pause) || time.Now().After(b.until) {
-			return transport.ErrRefused
-		}
-		info, err = b.service.redis.Inspect(b.lock, b.until)
-	}
-	if err == nil {
-		b.awaitReports()
-	}
-	return err
-}
-
-// ErrOtherHolder is the error of Break when a hold is there that was not confirmed.
-var ErrOtherHolder = errors.New("lockcmd: another holder has the lock")
-
-// isConfirmed reports whether all holds may be ended. A hold of Redisson has the token 0.
-func (b *breakRequest) isConfirmed(info script.Inspection) bool {
-	if b.confirmed == nil {
-		return true
-	}
-	return !slices.ContainsFunc(slices.Concat(info.Holds, info.Others), func(f script.Hold) bool {
-		return !slices.Contains(b.confirmed, f.Record.Token)
-	})
-}
-
-// BreakOutcome says how Break ended. Its values are the replies of LOCK.BREAK.
-type BreakOutcome int64
-
-// The outcomes of Break.
-const (
-	WasFree   BreakOutcome = wasFree
-	WasTold   BreakOutcome = wasTold
-	WasForced BreakOutcome = wasForced
-)
 
 // Break ends all holds of a lock against their owners' will, like LOCK.BREAK, if it has none but
 // those with the confirmed tokens. A hold of Redisson has the token 0. It blocks until Redis has
-// answered or Config.UpstreamTimeout is over. The error is ErrOtherHolder before anything was done,
-// a *BadKeyError, or one of Redis; after an error of Redis the outcome is unknown. Safe for
-// concurrent use.
-func (s *Service) Break(db int, key string, confirmed []int64) (BreakOutcome, error) {
+// answered or Config.UpstreamTimeout is over. The error is release.ErrOtherHolder before anything
+// was done, a *BadKeyError, or one of Redis; after an error of Redis the outcome is unknown. Safe
+// for concurrent use.
+func (s *Service) Break(db int, key string, confirmed []int64) (release.BreakOutcome, error) {
 	if msg := s.keyError(key); msg != "" {
-		return WasFree, &BadKeyError{msg}
+		return release.WasFree, &BadKeyError{msg}
 	}
-	b := s.newBreakRequest(script.Lock{DB: db, Key: key}, s.deadline())
-	b.confirmed = append([]int64{}, confirmed...)
-	err := b.run()
-	return BreakOutcome(b.answer()), err
-}
-
-// step does what the inspection requires. It reports whether all targets are over.
-func (b *breakRequest) step(info script.Inspection) (over bool, err error) {
-	var unmarked, overdue []script.Hold
-	over = true
-	for _, f := range info.Holds {
-		if !b.targets[f.Record.Token] { // granted after the command began
-			continue
-		}
-		over = false
-		switch mark := script.RecordPrefix(f.Record.Token, f.Record.Carrier); {
-		case !b.marked[mark]:
-			b.marked[mark] = true
-			unmarked = append(unmarked, f)
-		case time.Now().After(b.forceAfter):
-			overdue = append(overdue, f)
-		}
-	}
-	b.begun = b.begun || len(unmarked) > 0
-	if err = b.forEach(unmarked, b.markBroken); err == nil {
-		err = b.forEach(overdue, b.force)
-	}
-	return over, err
-}
-
-// forEach runs do for several holds at a time, and begins no more after an error.
-func (b *breakRequest) forEach(holds []script.Hold, do func(script.Hold) error) error {
-	var failure atomic.Pointer[error]
-	b.service.releaser.InParallel(len(holds), func(i int) {
-		if failure.Load() != nil {
-			return
-		}
-		if err := do(holds[i]); err != nil {
-			failure.CompareAndSwap(nil, &err)
-		}
-	})
-	if err := failure.Load(); err != nil {
-		return *err
-	}
-	return nil
-}
-
-// markBroken tells the Leash of a hold that the hold is to be broken.
-func (b *breakRequest) markBroken(f script.Hold) error {
-	s, token, carrier := b.service, f.Record.Token, f.Record.Carrier
-	ref := f.Ref(b.lock)
-	marked, err := s.redis.MarkBroken(ref, b.keep(f), event.Text(event.Broken, token, carrier, b.lock.Key), b.until)
-	if !marked {
-		return err
-	}
-	b.mu.Lock()
-	b.awaitingReport[token] = ref
-	b.mu.Unlock()
-	if h := s.holds.FindRef(ref); h != nil {
-		s.releaser.ObeyBreak(h) // the event comes too
-	}
-	return nil
-}
-
-// awaitReports waits until the Leashes have reported how the holds ended. Without an answer from
-// Redis a report is missing.
-func (b *breakRequest) awaitReports() {
-	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
-		missing := slices.Collect(maps.Keys(b.awaitingReport))
-		b.service.releaser.InParallel(len(missing), func(i int) { b.readReport(missing[i]) })
-		if len(b.awaitingReport) == 0 {
-			return
-		}
-		if time.Now().After(b.forceAfter) || b.service.redis.StoppedWithin(pause) {
-			b.unconfirmed = true
-			return
-		}
-	}
-}
-
-// readReport notes how a hold ended, if its Leash has reported that.
-func (b *breakRequest) readReport(token int64) {
-	b.mu.Lock()
-	ref := b.awaitingReport[token]
-	b.mu.Unlock()
-	text, err := b.service.redis.Tombstone(ref, b.forceAfter.Add(confirmSlack))
-	if err != nil || strings.HasSuffix(text, event.PerhapsSuffix) {
-		return
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch how, _, _ := strings.Cut(text, " "); {
-	case text == event.Forced: // forced by another BREAK
-		b.forced = true
-	case how == event.Lost:
-		b.ownerTold = true
-	case how == event.Released, how == event.Moved, how == event.Repeated: // its owner was first
-	default:
-		return
-	}
-	delete(b.awaitingReport, token)
-}
-
-// force ends a hold without its Leash, which was told before. The tombstone stays and is made
-// final, so that the Leash finds the reason.
-func (b *breakRequest) force(f script.Hold) error {
-	ended, err := b.service.redis.ForceEnd(b.lock, f, b.service.holds.NewID(), b.keep(f), b.until)
-	if err == nil && ended {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.forced = true
-		delete(b.awaitingReport, f.Record.Token)
-	}
-	return err
-}
-
-// forceOther ends a hold of Redisson.
-func (b *breakRequest) forceOther(f script.Hold) error {
-	b.begun = true
-	ended, err := b.service.redis.ForceEndOther(b.lock, f, b.service.holds.NewID(), b.keep(f), b.until)
-	b.forced = b.forced || err == nil && ended
-	return err
-}
-
-// keep is how long marks and answers about a hold live.
-func (b *breakRequest) keep(f script.Hold) time.Duration {
-	return max(script.Millis(f.Record.TTL), b.service.cfg.WatchdogTimeout)
+	return s.releaser.Break(script.Lock{DB: db, Key: key}, append([]int64{}, confirmed...), s.deadline())
 }

@@ -12,6 +12,7 @@ import (
 	"leash/internal/faultproxy"
 	"leash/internal/redistest"
 	"leash/lockcmd/event"
+	"leash/lockcmd/hold"
 	"leash/lockcmd/release"
 	"leash/lockcmd/script"
 )
@@ -160,20 +161,15 @@ func TestR30BreakOfAReleasedHoldIsNoLoss(t *testing.T) {
 	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
 	withoutEvents := func(s *Service) { s.events.Own = "nowhere" }
-	s, other, key := leash(t, rdb, Config{WatchdogTimeout: time.Second}, withoutEvents), leash(t, rdb, Config{}),
-		newKey()
+	s, key := leash(t, rdb, Config{WatchdogTimeout: time.Second}, withoutEvents), newKey()
+	other, late := lateBreaker(t, rdb)
 	a, b := connect(t, s), connect(t, other)
 	token := a.token(key, "OWNER", "me")
-	late := &breakRequest{service: other, lock: lockOf(key), until: other.deadline()}
-	info, err := other.redis.Inspect(late.lock, late.until)
-	if err != nil {
-		t.Fatal(err)
-	}
+	broken := late.start(other, key)
 	want(t, b.do("LOCK.RELEASE", key, "TOKEN", strconv.FormatInt(token, 10)), ":1")
-	// too late: the owner has released the lock
-	if err := late.markBroken(info.Holds[0]); err != nil || len(late.awaitingReport) > 0 {
-		t.Fatalf("got %v, asked %v", err, late.awaitingReport)
-	}
+	late.goOn()
+	want(t, receive(t, broken, soon), ":0")
+	want(t, rdb.Get(t.Context(), script.TombstoneKey(key, token, a.carrier.Name)).Val(), event.Released)
 	eventually(t, 2*time.Second, "the hold is dropped", func() bool { return a.carrier.Holds() == 0 })
 	if len(a.losses) != 0 {
 		t.Error("a release was reported as a loss")
@@ -271,16 +267,15 @@ func TestR30BreakContinuesAfterItsLeashIsKilled(t *testing.T) {
 		breaker, kill := killableLeash(t, rdb, Config{})
 		a := connect(t, s)
 		a.token(key)
-		b := breaker.newBreakRequest(lockOf(key), breaker.deadline())
-		info, err := breaker.redis.Inspect(b.lock, b.until)
-		if err != nil {
-			t.Fatal(err)
+		h := s.holds.Find(lockOf(key), func(*hold.Hold) bool { return true })
+		if !h.LockRequests(s.deadline()) { // keeps the hold from being ended
+			t.Fatal("its request lock is taken")
 		}
-		if err := b.markBroken(info.Holds[0]); err != nil || len(b.awaitingReport) != 1 {
-			t.Fatalf("got %v, asked %v", err, b.awaitingReport)
-		}
-		kill()
+		reply := connect(t, breaker).start("LOCK.BREAK", key)
 		want(t, receive(t, a.losses, 3*time.Second), key+" broken")
+		kill()
+		want(t, receive(t, reply, soon), "-"+msgBreakUnknown)
+		h.UnlockRequests()
 		eventually(t, 3*time.Second, "the hold is ended", func() bool { return !exists(t, rdb, key) })
 	})
 }
@@ -293,15 +288,15 @@ func TestBreakWhatWasConfirmed(t *testing.T) {
 		a, b := connect(t, s), connect(t, s)
 		first, second := a.token(key, "READ"), b.token(key, "READ")
 		for _, seen := range [][]int64{nil, {first}, {0}, {second, 1}} {
-			if how, err := s.Break(0, key, seen); err != ErrOtherHolder {
+			if how, err := s.Break(0, key, seen); err != release.ErrOtherHolder {
 				t.Errorf("%v: got %v, %v", seen, how, err)
 			}
 		}
 		want(t, a.do("LOCK.CHECK", key, "TOKEN", fmt.Sprint(first)), ":1")
-		if how, err := s.Break(0, key, []int64{second, first}); how != WasTold || err != nil {
+		if how, err := s.Break(0, key, []int64{second, first}); how != release.WasTold || err != nil {
 			t.Errorf("got %v, %v", how, err)
 		}
-		if how, err := s.Break(0, key, []int64{first}); how != WasFree || err != nil {
+		if how, err := s.Break(0, key, []int64{first}); how != release.WasFree || err != nil {
 			t.Errorf("a free lock: got %v, %v", how, err)
 		}
 	})

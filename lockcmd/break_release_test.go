@@ -1,32 +1,61 @@
 package lockcmd
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"leash/internal/redistest"
+	"leash/internal/faultproxy"
 	"leash/lockcmd/event"
 	"leash/lockcmd/hold"
+	"leash/lockcmd/release"
 	"leash/lockcmd/script"
+	"leash/proxy/slots"
 	"leash/renewal"
 )
 
-// breakInSteps starts a BREAK that has read the holders and has not acted yet.
-func breakInSteps(t *testing.T, s *Service, key string) (b *breakRequest, seen script.Inspection) {
+// lateBreak is a BREAK that has read the holders, and that waits for goOn before it acts.
+type lateBreak struct {
+	t      *testing.T
+	read   chan struct{} // closed when it has read the holders
+	marked chan struct{} // closed when Redis has answered its first mark
+	goOn   func()
+}
+
+// lateBreaker returns a Leash whose first BREAK waits.
+func lateBreaker(t *testing.T, rdb redis.UniversalClient, prepare ...func(*Service)) (*Service, *lateBreak) {
 	t.Helper()
-	b = s.newBreakRequest(lockOf(key), s.deadline())
-	seen, err := s.redis.Inspect(b.lock, b.until)
-	if err != nil || len(seen.Holds) != 1 {
-		t.Fatalf("the hold is not seen: %v, %v", seen, err)
-	}
-	b.targets[seen.Holds[0].Record.Token] = true
-	b.forceAfter = time.Now().Add(s.breakTimeout)
-	return b, seen
+	l, open := &lateBreak{t: t, read: make(chan struct{}), marked: make(chan struct{})}, make(chan struct{})
+	l.goOn = sync.OnceFunc(func() { close(open) })
+	read, marked := sync.OnceFunc(func() { close(l.read) }), sync.OnceFunc(func() { close(l.marked) })
+	s := leash(t, rdb, Config{}, append(prepare, func(s *Service) {
+		up, sha := s.redis.Links, []byte(script.ByName("mark_broken").SHA)
+		s.redis.Links = linksWith{Links: up, script: func(until time.Time, writeBy *time.Time, db int,
+			slot slots.Slot, command, dst []byte) ([]byte, bool, error) {
+			if bytes.Contains(command, sha) {
+				read()
+				<-open
+				defer marked()
+			}
+			return up.Script(until, writeBy, db, slot, command, dst)
+		}}
+	})...)
+	t.Cleanup(l.goOn)
+	return s, l
+}
+
+// start runs BREAK until it has read the holders.
+func (l *lateBreak) start(s *Service, key string) (reply <-chan string) {
+	l.t.Helper()
+	reply = connect(l.t, s).start("LOCK.BREAK", key)
+	receive(l.t, l.read, soon)
+	return reply
 }
 
 // TestR30BreakBehindARelease: BREAK sees the hold, and its owner releases it before BREAK writes
@@ -35,19 +64,19 @@ func TestR30BreakBehindARelease(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		for _, mode := range []string{"", "READ", "WRITE", "FAIR"} {
-			s, other, third, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
+			s, third, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
+			other, late := lateBreaker(t, rdb)
 			a := connect(t, s)
 			token := a.token(append([]string{key}, strings.Fields(mode)...)...)
-			b, seen := breakInSteps(t, other, key)
-			w := third.events.lossWait(b.lock, token)
-			w.Seen = &seen.Holds[0]
+			w := third.events.lossWait(lockOf(key), token)
+			if _, over, err := w.Check(); over || err != nil || w.Seen == nil {
+				t.Fatalf("%s: AWAITLOSS does not see the hold: %v", mode, err)
+			}
+			broken := late.start(other, key)
 			want(t, a.do("LOCK.RELEASE", key), ":1")
-			if over, err := b.step(seen); over || err != nil || len(b.awaitingReport) != 1 {
-				t.Fatalf("%s: it is not marked: %v, %v", mode, over, err)
-			}
-			if b.awaitReports(); b.answer() != wasFree {
-				t.Errorf("%s: BREAK says %d, want %d", mode, b.answer(), wasFree)
-			}
+			late.goOn()
+			want(t, receive(t, broken, soon), ":0")
+			want(t, rdb.Get(t.Context(), script.TombstoneKey(key, token, a.carrier.Name)).Val(), event.Released)
 			ctx, cancel := context.WithTimeout(t.Context(), soon)
 			if reason, err := w.Run(ctx); reason != "" || err != nil || ctx.Err() != nil {
 				t.Errorf("%s: AWAITLOSS says %q, %v, %v", mode, reason, err, ctx.Err())
@@ -63,17 +92,14 @@ func TestR30BreakWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		withoutEvents := func(s *Service) { s.events.Own = "nowhere" }
-		s, other, key := leash(t, rdb, Config{}, withoutEvents), leash(t, rdb, Config{}, defaultBreakTimeout), newKey()
+		s, key := leash(t, rdb, Config{}, withoutEvents), newKey()
+		other, late := lateBreaker(t, rdb, defaultBreakTimeout)
 		a := connect(t, s)
 		a.token(key)
-		b, seen := breakInSteps(t, other, key)
-		if over, err := b.step(seen); over || err != nil {
-			t.Fatal(over, err)
-		}
+		broken := late.start(other, key)
 		want(t, a.do("LOCK.RELEASE", key), ":1")
-		if b.awaitReports(); b.answer() != wasForced {
-			t.Errorf("BREAK says %d, want %d", b.answer(), wasForced)
-		}
+		late.goOn()
+		want(t, receive(t, broken, soon), ":2")
 	})
 }
 
@@ -119,18 +145,16 @@ func TestR30BreakOfAHoldThatIsBeingEnded(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		for _, mode := range []string{"", "READ", "WRITE"} {
-			s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
+			other, key := leash(t, rdb, Config{}), newKey()
+			s, late := lateBreaker(t, rdb)
 			a := connect(t, s)
 			token := a.token(append([]string{key}, strings.Fields(mode)...)...)
 			h := s.holds.Find(lockOf(key), func(*hold.Hold) bool { return true })
 			if !h.LockRequests(s.deadline()) { // keeps the hold from being ended
 				t.Fatal("its request lock is taken")
 			}
-			far, seen := breakInSteps(t, other, key)
-			near, _ := breakInSteps(t, s, key)
-			if over, err := far.step(seen); over || err != nil {
-				t.Fatal(over, err)
-			}
+			near := late.start(s, key)
+			far := connect(t, other).start("LOCK.BREAK", key)
 			want(t, receive(t, a.losses, soon), key+" "+renewal.ReasonBroken)
 			tombstone := script.TombstoneKey(key, token, a.carrier.Name)
 			eventually(t, soon, "it is written down", func() bool {
@@ -139,16 +163,13 @@ func TestR30BreakOfAHoldThatIsBeingEnded(t *testing.T) {
 			if how, err := s.restorer.Tombstone(h, s.deadline()); how != renewal.Broken || err != nil {
 				t.Errorf("%s: the Leash that carries it reads %v, %v", mode, how, err)
 			}
-			if over, err := near.step(seen); over || err != nil {
-				t.Fatal(over, err)
-			}
+			late.goOn()
+			receive(t, late.marked, soon)
 			want(t, connect(t, other).do("LOCK.RELEASE", key, "TOKEN", fmt.Sprint(token)), "-"+msgNotHeld)
 			h.UnlockRequests()
 			eventually(t, soon, "it is ended", func() bool { return a.carrier.Holds() == 0 && !exists(t, rdb, key) })
-			near.awaitReports()
-			if far.awaitReports(); far.answer() != wasTold || near.answer() != wasTold {
-				t.Errorf("%s: BREAKs say %d and %d, want %d", mode, far.answer(), near.answer(), wasTold)
-			}
+			want(t, receive(t, near, soon), ":1")
+			want(t, receive(t, far, soon), ":1")
 			want(t, rdb.Get(t.Context(), tombstone).Val(), "lost broken")
 		}
 	})
@@ -158,25 +179,24 @@ func TestR30BreakOfAHoldThatIsBeingEnded(t *testing.T) {
 // answer, even if nobody can say how they ended.
 func TestR30BreakWhileRedisIsSilent(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t)
-	rdb := dialServer(t, server.Addr)
-	s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}, defaultBreakTimeout), newKey()
-	a := connect(t, s)
-	a.token(key)
-	b, seen := breakInSteps(t, other, key)
-	b.targets = nil // the holds have ended
-	b.awaitingReport[seen.Holds[0].Record.Token] = script.Ref{Lock: script.Lock{Key: key}, Token: 1, Carrier: "x"}
-	if err := server.Pause(); err != nil {
+	withoutEvents := func(s *Service) { s.events.Own = "nowhere" }
+	other, s, p := faulty(t, Config{}, defaultBreakTimeout, withoutEvents)
+	a, key := connect(t, s), newKey()
+	token := a.token(key)
+	tombstone := script.TombstoneKey(key, token, a.carrier.Name)
+	silent := p.HoldBefore(faultproxy.All(faultproxy.Named("GET"), faultproxy.Holding(tombstone)), faultproxy.Always())
+	began, broken := time.Now(), connect(t, other).start("LOCK.BREAK", key)
+	eventually(t, soon, "it is marked", func() bool { return exists(t, s.redis.Redis, tombstone) })
+	want(t, a.do("LOCK.RELEASE", key), ":1")
+	if err := silent.Await(soon); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { server.Resume() })
-	b.awaitReports()
-	if b.answer() != wasForced {
-		t.Errorf("BREAK says %d, want %d", b.answer(), wasForced)
+	p.Freeze()
+	want(t, receive(t, broken, 15*time.Second), ":2")
+	if took := time.Since(began); took > release.BreakTimeout+5*time.Second {
+		t.Errorf("BREAK took %v", took)
 	}
-	if late := time.Since(b.forceAfter); late > 5*time.Second {
-		t.Errorf("BREAK waits for Redis %v longer than for a Leash", late)
-	}
+	p.Thaw()
 }
 
 // TestR30BreakAndReleaseByAnotherLeash: As TestR30BreakAndReleaseAtOnce, with a release through
@@ -212,24 +232,22 @@ func TestR30BreakAndReleaseByAnotherLeash(t *testing.T) {
 func TestR30BreakOfALeaseThatEnds(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
+		s := leash(t, rdb, Config{})
 		for _, mode := range []string{"", "READ", "WRITE"} {
 			a, key := connect(t, s), newKey()
+			other, late := lateBreaker(t, rdb)
 			token := a.token(append([]string{key, "LEASE", "200", "OWNER", "me"}, strings.Fields(mode)...)...)
-			b, seen := breakInSteps(t, other, key)
-			h := s.holds.Find(b.lock, func(*hold.Hold) bool { return true })
+			h := s.holds.Find(lockOf(key), func(*hold.Hold) bool { return true })
+			broken := late.start(other, key)
 			eventually(t, soon, "it has ended by its Leash's count", func() bool {
 				return h.State() == hold.Over || h.LeaseOver()
 			})
-			b.forceAfter = time.Now().Add(other.breakTimeout)
-			if _, err := b.step(seen); err != nil {
-				t.Fatal(err)
-			}
-			b.awaitReports()
+			late.goOn()
+			reply := receive(t, broken, soon)
 			text := rdb.Get(t.Context(), script.TombstoneKey(key, token, a.carrier.Name)).Val()
-			switch how := fmt.Sprintf("BREAK %d, %q, %d losses", b.answer(), text, len(a.losses)); how {
-			case `BREAK 0, "released", 0 losses`:
-			case `BREAK 1, "lost broken", 1 losses`:
+			switch how := fmt.Sprintf("BREAK %s, %q, %d losses", reply, text, len(a.losses)); how {
+			case `BREAK :0, "released", 0 losses`:
+			case `BREAK :1, "lost broken", 1 losses`:
 				// BREAK read the hold just before it expired, so its end had to be reported
 			default:
 				t.Errorf("%s: %s", mode, how)

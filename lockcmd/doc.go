@@ -73,7 +73,8 @@
 //	loss.go                           which command is answered with LOCKLOST
 //	restore/tombstone.go              why Redis does not have the hold
 //	hold/limits.go, limits.go         MAXHOLD or IDLE is over
-//	break_lock.go, release/broken.go  LOCK.BREAK, and what the Leash of the hold does then
+//	release/break.go                  LOCK.BREAK
+//	release/broken.go                 ... and what the Leash of the hold does then
 //	hold/validity.go                  its LEASE is over
 //	hold/notices.go                   pushes (LOCK.NOTIFY)
 //	awaitloss.go, hold/watch.go        commands that wait for the end of a hold

@@ -154,10 +154,10 @@ func leash(t testing.TB, rdb redis.UniversalClient, cfg Config, prepare ...func(
 func slowRetries(s *Service) { s.waits.Interval = time.Minute }
 
 // longBreakTimeout lets BREAK wait long enough for a busy machine.
-func longBreakTimeout(s *Service) { s.breakTimeout = 5 * time.Second }
+func longBreakTimeout(s *Service) { s.releaser.BreakTimeout = 5 * time.Second }
 
 // defaultBreakTimeout sets the time that BREAK waits back to the value used in production.
-func defaultBreakTimeout(s *Service) { s.breakTimeout = release.BreakTimeout }
+func defaultBreakTimeout(s *Service) { s.releaser.BreakTimeout = release.BreakTimeout }
 
 // soon is an upper limit for operations that nothing delays, on a busy machine. It is much shorter
 // than the retry interval of a slowRetries Service, and shorter than the lease of a dead holder.

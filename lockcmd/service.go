@@ -43,8 +43,6 @@ type Service struct {
 	acquirer *acquire.Acquirer
 	recorder *view.Recorder
 
-	breakTimeout time.Duration // how long BREAK waits for the Leash of a hold; tests set it
-
 	holds *hold.Registry
 	tasks tasks
 
@@ -59,9 +57,7 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	s := &Service{
-		cfg: cfg, redis: script.New(rdb), log: log, recorder: view.NewRecorder(log), breakTimeout: release.BreakTimeout,
-	}
+	s := &Service{cfg: cfg, redis: script.New(rdb), log: log, recorder: view.NewRecorder(log)}
 	switch c := rdb.(type) {
 	case *redis.ClusterClient:
 		if !c.Options().ContextTimeoutEnabled {
@@ -100,7 +96,9 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log
 		Interval: wait.Interval, Timeout: cfg.UpstreamTimeout, Max: cfg.MaxWaiters,
 		FairBit: wait.NewFairBit(), FairTimeout: wait.FairTimeout, FairHeartbeat: wait.FairHeartbeat,
 	})}
-	s.releaser = &release.Releaser{Restorer: s.restorer, Waiters: s.waits, Tasks: &s.tasks}
+	s.releaser = &release.Releaser{
+		Restorer: s.restorer, Waiters: s.waits, Tasks: &s.tasks, BreakTimeout: release.BreakTimeout,
+	}
 	s.acquirer = &acquire.Acquirer{
 		Releaser: s.releaser, Waiters: s.waits, Observer: afterwards{s}, Names: cfg.NameHolds,
 	}

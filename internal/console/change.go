@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"leash/lockcmd"
+	"leash/lockcmd/release"
 	"leash/lockcmd/script/transport"
 )
 
@@ -26,7 +26,7 @@ func (c *Console) breakLock(q question) (any, error) {
 	}
 	outcome, err := q.Locks.Break(db, key, tokens)
 	switch {
-	case errors.Is(err, lockcmd.ErrOtherHolder):
+	case errors.Is(err, release.ErrOtherHolder):
 		return nil, &refusal{http.StatusConflict, "another holder has the lock by now: nothing was done, look again"}
 	case transport.IsSilence(err):
 		return nil, &refusal{http.StatusGatewayTimeout, "Redis did not answer in time: look whether the lock is broken"}
@@ -34,10 +34,10 @@ func (c *Console) breakLock(q question) (any, error) {
 		return nil, refusalOf(err)
 	}
 	c.cfg.Log.Info("lock broken at the admin port", "key", key, "db", db, "tokens", tokens, "remote", q.RemoteAddr)
-	said := map[lockcmd.BreakOutcome]string{
-		lockcmd.WasFree:   "The lock was free.",
-		lockcmd.WasTold:   "The lock is broken. Its holder was told.",
-		lockcmd.WasForced: "The lock is broken. Nobody confirmed that its holder knows.",
+	said := map[release.BreakOutcome]string{
+		release.WasFree:   "The lock was free.",
+		release.WasTold:   "The lock is broken. Its holder was told.",
+		release.WasForced: "The lock is broken. Nobody confirmed that its holder knows.",
 	}[outcome]
 	return map[string]string{"said": said}, nil
 }

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"leash/lockcmd"
+	"leash/lockcmd/release"
 	"leash/lockcmd/view"
 	"leash/proxy"
 	"leash/proxy/clients"
@@ -25,7 +25,7 @@ type Server interface {
 type Locks interface {
 	SearchHolds(view.Search) view.List
 	ViewLock(db int, key string, until time.Time) (view.Lock, error)
-	Break(db int, key string, confirmed []int64) (lockcmd.BreakOutcome, error)
+	Break(db int, key string, confirmed []int64) (release.BreakOutcome, error)
 }
 
 // Backend is what the console reads from.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"leash/lockcmd"
+	"leash/lockcmd/release"
 	"leash/lockcmd/view"
 	"leash/proxy"
 	"leash/proxy/clients"
@@ -29,12 +30,12 @@ type fake struct {
 	block  chan struct{} // ViewLock waits for it, if not nil
 	asked  chan struct{} // gets an element when ViewLock waits
 	broken string        // what the last Break was asked for
-	how    lockcmd.BreakOutcome
+	how    release.BreakOutcome
 }
 
 func (f *fake) KillClient(id int64) bool { return id == 5 }
 
-func (f *fake) Break(db int, key string, confirmed []int64) (lockcmd.BreakOutcome, error) {
+func (f *fake) Break(db int, key string, confirmed []int64) (release.BreakOutcome, error) {
 	f.broken = fmt.Sprintf("%d %s %d", db, key, confirmed)
 	return f.how, f.err
 }
@@ -253,7 +254,7 @@ func post(t *testing.T, s *httptest.Server, path string) (int, string) {
 }
 
 func TestBreakAndKill(t *testing.T) {
-	f := &fake{how: lockcmd.WasTold}
+	f := &fake{how: release.WasTold}
 	_, s := serve(t, f)
 	for _, x := range []struct {
 		path   string
@@ -262,7 +263,7 @@ func TestBreakAndKill(t *testing.T) {
 		says   string
 	}{
 		{"/api/break?key=k&db=1&token=7&token=8", nil, 200, "Its holder was told"},
-		{"/api/break?key=k&token=7", lockcmd.ErrOtherHolder, 409, "another holder"},
+		{"/api/break?key=k&token=7", release.ErrOtherHolder, 409, "another holder"},
 		{"/api/break?key=k&token=7", &lockcmd.BadKeyError{Text: "ERR bad"}, 400, "ERR bad"},
 		{"/api/break?key=k", nil, 400, "give the token"},
 		{"/api/break?key=k&token=x", nil, 400, "token is a number"},

@@ -5,6 +5,7 @@
 //	request.go     the request: states of its hold, repetitions, unknown outcomes (R26)
 //	new_master.go  a release on a new master, which may have an older state of the hold
 //	remote.go      releases of holds that another Leash carries
+//	break.go       LOCK.BREAK, which ends the holds of all Leashes
 //	broken.go      LOCK.BREAK of a hold of this Leash
 //	tombstone.go   how a hold ended, for those on other Leashes who ask
 //

@@ -19,6 +19,8 @@ type Releaser struct {
 	*restore.Restorer
 	Waiters Waiters
 	Tasks   wait.Tasks // releases that go on after their command
+	// how long the Leash of a broken hold has to end it, see the constant BreakTimeout
+	BreakTimeout time.Duration
 
 	Releases atomic.Int64 // holds ended by their owners or by a disconnect
 }
