@@ -18,7 +18,7 @@
 //	acquire.Acquirer    obtains locks and permits, one or several         acquire/acquirer.go
 //	wait.Machine        lets commands wait                                wait/machine.go
 //	release.Releaser    ends holds and gives counts back                  release/releaser.go
-//	restore.Restorer    renews, finds, writes back and moves holds        restore/restorer.go
+//	restore.Restorer    renews, extends, finds, writes back, moves holds  restore/restorer.go
 //	view.Viewer         shows holds, locks and figures                    view/viewer.go
 //	view.Recorder       counts what happens to holds, tells observers     view/recorder.go
 //	script.Client       runs the Lua scripts, by a typed function each    script/client.go

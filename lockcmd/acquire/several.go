@@ -214,7 +214,7 @@ func (ma *multiRequest) switchToLease() Result {
 	s, errs := ma.carrier.Acquirer, make([]error, len(ma.holds))
 	s.InParallel(len(errs), func(i int) {
 		errs[i] = transport.ErrUnknown // in case of a panic
-		errs[i] = s.turnIntoLease(ma.holds[i], ma.group, ma.keys[i].TTL, ma.deadline())
+		errs[i] = s.SwitchToLease(ma.holds[i], ma.group, ma.keys[i].TTL, ma.deadline())
 	})
 	for _, err := range errs {
 		if err != nil {
@@ -226,37 +226,6 @@ func (ma *multiRequest) switchToLease() Result {
 		}
 	}
 	return Result{Kind: Granted}
-}
-
-// turnIntoLease turns h into a lease. h is renewed so far, and nobody has been told of it. A hold
-// that was acquired before the group is left alone. A hold that Redis does not have is forgotten.
-func (a *Acquirer) turnIntoLease(h *hold.Hold, of *hold.Group, ttl time.Duration, until time.Time) error {
-	if !h.In(of) {
-		return nil
-	}
-	if !h.LockRequests(until) {
-		return transport.ErrRefused
-	}
-	defer h.UnlockRequests()
-	if !h.MarkAsLease(of) {
-		return nil
-	}
-	info, err := a.Redis.Inspect(h.Lock(), until)
-	if err != nil {
-		return err
-	}
-	f, ok := info.Find(h.Token)
-	if !ok || f.Record.Carrier != h.Carrier.Name {
-		h.Apply(hold.Dropped) // it was lost
-		return nil
-	}
-	args := a.ExtendArgs(h.Lock(), f, ttl)
-	args.ToLease = true
-	done, err := a.Extend(h, args, until)
-	if err == nil && done.Left < 0 {
-		err = transport.ErrRefused
-	}
-	return err
 }
 
 // complete gives the collected holds to the client if they are enough. Otherwise one was lost, and

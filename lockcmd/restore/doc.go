@@ -1,7 +1,8 @@
-// Package restore keeps the holds of this Leash in Redis. It renews them, reads why one is missing,
-// writes back what a new master lacks, and moves a hold to another carrier.
+// Package restore keeps the holds of this Leash in Redis. It renews and extends them, reads why one
+// is missing, writes back what a new master lacks, and moves a hold to another carrier.
 //
 //	renew.go       Redis for the watchdog: one script call a batch
+//	extend.go      a lease gets another end
 //	repair.go      a round of renewals corrects what a new master has in an older state
 //	restore.go     one hold that a new master lacks is written back
 //	tombstone.go   why a hold is missing, and what follows from that
