@@ -92,7 +92,7 @@
 //
 // Everything is safe for concurrent use, but a Carrier runs one command at a time. Mutexes are
 // locked in this order: that of a hold.Carrier, of wait.Queues, of the hold.Registry, of the
-// watchdog. Those of the package event, of tasks, of limits and of pending moves come last. No
+// watchdog. Those of the package event, of its tasks, of limits and of pending moves come last. No
 // mutex is held during a script, a log line or a call of a Host.
 //
 // # Not promised

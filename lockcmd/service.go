@@ -44,7 +44,7 @@ type Service struct {
 	recorder *view.Recorder
 
 	holds *hold.Registry
-	tasks tasks
+	tasks guard.Tasks // that outlive their command
 
 	maxHold atomic.Int64 // Config.MaxHold as Change has set it
 }
@@ -90,7 +90,7 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log
 		})
 	}
 	s.restorer.Masters = s.graces
-	s.tasks.log = log
+	s.tasks.Log, s.tasks.What = log, "lock task"
 	s.waits = &acquire.Waiters{Machine: wait.New[acquire.Result](wait.Config{
 		Leash: s.holds.Leash, Redis: s.redis, Channels: &s.events.Subscriptions, Tasks: &s.tasks,
 		Interval: wait.Interval, Timeout: cfg.UpstreamTimeout, Max: cfg.MaxWaiters,
@@ -132,10 +132,10 @@ func (s *Service) Run(ctx context.Context) error {
 		guard.Repeat(context.Background(), s.log, "log of losses", s.recorder.RunLog)
 	}()
 	<-ctx.Done()
-	s.tasks.end()
+	s.tasks.End()
 	s.redis.Stop(time.Now().Add(stopTimeout))
 	wg.Wait()
-	s.tasks.wait()
+	s.tasks.Wait()
 	s.redis.Close()
 	s.recorder.EndLog()
 	select {

@@ -71,3 +71,22 @@ func TestRepeatEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	Repeat(ctx, slog.New(slog.DiscardHandler), "loop", func() { cancel(); panic("no") })
 }
+
+// TestTasksEnd: after End no task begins, and Wait waits for those that run, also if one panics.
+func TestTasksEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tasks := Tasks{Log: slog.New(slog.DiscardHandler), What: "task"}
+		done := false
+		tasks.Spawn(func() { panic("no") })
+		if !tasks.Spawn(func() { time.Sleep(time.Minute); done = true }) {
+			t.Error("a task does not begin before End")
+		}
+		tasks.End()
+		if tasks.Spawn(func() { t.Error("a task has begun after End") }) {
+			t.Error("Spawn says that a task has begun after End")
+		}
+		if tasks.Wait(); !done {
+			t.Error("Wait did not wait for a task")
+		}
+	})
+}
