@@ -23,8 +23,6 @@ const (
 const (
 	msgExecAbort    = "EXECABORT Transaction discarded because of previous errors."
 	ExecArity       = "EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command"
-	ExecAlone       = "ERR EXEC without MULTI"
-	DiscardAlone    = "ERR DISCARD without MULTI"
 	msgNestedMulti  = "ERR MULTI calls can not be nested"
 	msgWatchInMulti = "ERR WATCH inside MULTI is not allowed"
 	msgLargeOwn     = "ERR the commands of this transaction that Leash executes itself are too large"
