@@ -97,16 +97,21 @@ var (
 // guarded makes a handler that runs a command for users who have a right. Redis decides that.
 func guarded(r right, run Run) Run {
 	return func(by Caller, c *command.Command, cmd resp.Command) bool {
-		switch {
-		case !by.Router.Authenticated():
-			return by.Router.Fail(command.NoAuth)
-		case !c.ArityOK(cmd.Args):
-			return by.Router.WrongArity(c)
-		case !by.Router.Permitted(r...):
-			return true
-		}
-		return run(by, c, cmd)
+		return !by.admitted(c, cmd) || !by.Router.Permitted(r...) || run(by, c, cmd)
 	}
+}
+
+// admitted makes the checks before the one for a right. If it returns false, it has answered.
+func (by Caller) admitted(c *command.Command, cmd resp.Command) bool {
+	switch {
+	case !by.Router.Authenticated():
+		by.Router.Fail(command.NoAuth)
+	case !c.ArityOK(cmd.Args):
+		by.Router.WrongArity(c)
+	default:
+		return true
+	}
+	return false
 }
 
 // unknown answers LEASH without a subcommand, or with an unknown one.
@@ -122,11 +127,8 @@ func unknown(by Caller, c *command.Command, cmd resp.Command) bool {
 
 // help answers LEASH HELP. Every user who is authenticated may run it.
 func help(by Caller, c *command.Command, cmd resp.Command) bool {
-	switch {
-	case !by.Router.Authenticated():
-		return by.Router.Fail(command.NoAuth)
-	case !c.ArityOK(cmd.Args):
-		return by.Router.WrongArity(c)
+	if !by.admitted(c, cmd) {
+		return true
 	}
 	return by.Router.Answer(commandinfo.Help("Commands for operators of Leash. Times are in milliseconds:",
 		by.Commands))

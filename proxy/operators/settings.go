@@ -35,10 +35,8 @@ const logLevelSetting = "log-level"
 // command of Redis.
 func config(by Caller, c *command.Command, cmd resp.Command) bool {
 	switch {
-	case !by.Router.Authenticated():
-		return by.Router.Fail(command.NoAuth)
-	case !c.ArityOK(cmd.Args):
-		return by.Router.WrongArity(c)
+	case !by.admitted(c, cmd):
+		return true
 	case resp.IsWord(cmd.Args[2], "GET"):
 		return guarded(toReadSettings, configGet)(by, c, cmd)
 	case resp.IsWord(cmd.Args[2], "SET"):
