@@ -1,7 +1,6 @@
 package pubsub
 
 import (
-	"slices"
 	"time"
 
 	"leash/proxy/dial"
@@ -117,12 +116,7 @@ func (e *entry) removeLocked(r receiver) {
 // pruneLocked removes those of the given entries that have no receivers and no Subscribe call in
 // progress. It returns the requests that end their subscriptions in Redis.
 func (h *hub) pruneLocked(entries []*entry) []*request {
-	type place struct {
-		line *line
-		kind Kind
-		slot slots.Slot
-	}
-	leaving := make(map[place][]string)
+	leaving := make(changes)
 	for _, e := range entries {
 		if len(e.receivers) > 0 || e.wanted > 0 || h.entries[e.kind][e.name] != e {
 			continue
@@ -130,21 +124,11 @@ func (h *hub) pruneLocked(entries []*entry) []*request {
 		delete(h.entries[e.kind], e.name)
 		for _, l := range h.lines {
 			if st := l.state[e.kind][e.name]; st == asked || st == joined {
-				p := place{line: l, kind: e.kind}
-				if e.kind == Shard {
-					p.slot = slots.Of([]byte(e.name))
-				}
-				leaving[p] = append(leaving[p], e.name)
+				leaving.add(l, e.kind, e.name)
 			}
 		}
 	}
-	var requests []*request
-	for p, names := range leaving {
-		for chunk := range slices.Chunk(names, maxChunk) {
-			requests = append(requests, p.line.leaveLocked(p.kind, chunk))
-		}
-	}
-	return requests
+	return leaving.leaveLocked()
 }
 
 // targetsLocked returns the lines that must have the subscription of an entry. complete is false if

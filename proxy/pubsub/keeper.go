@@ -106,14 +106,46 @@ func (h *hub) adoptLocked(t *topology.Snapshot) {
 	}
 }
 
+// changes are names of subscriptions that begin or end, by the command that says so.
+type changes map[place][]string
+
+// place is what the names in one command have in common.
+type place struct {
+	line *line
+	kind Kind
+	slot slots.Slot // of sharded channels, because one command covers one slot; 0 for others
+}
+
+func (c changes) add(l *line, kind Kind, name string) {
+	p := place{line: l, kind: kind}
+	if kind == Shard {
+		p.slot = slots.Of([]byte(name))
+	}
+	c[p] = append(c[p], name)
+}
+
+// joinLocked requests the subscriptions. after is called with each result.
+func (c changes) joinLocked(after func(*request)) {
+	for p, names := range c {
+		for chunk := range slices.Chunk(names, maxChunk) {
+			p.line.joinLocked(p.kind, chunk, after)
+		}
+	}
+}
+
+// leaveLocked requests the end of the subscriptions.
+func (c changes) leaveLocked() (requests []*request) {
+	for p, names := range c {
+		for chunk := range slices.Chunk(names, maxChunk) {
+			requests = append(requests, p.line.leaveLocked(p.kind, chunk))
+		}
+	}
+	return requests
+}
+
 // subscribeMissingLocked requests the subscriptions that lines lack.
 func (h *hub) subscribeMissingLocked() {
-	type place struct {
-		line *line
-		kind Kind
-		slot slots.Slot
-	}
-	missing, now := make(map[place][]string), time.Now()
+	missing, now := make(changes), time.Now()
 	for kind := range h.entries {
 		for name, e := range h.entries[kind] {
 			if now.Before(e.notBefore) {
@@ -122,22 +154,13 @@ func (h *hub) subscribeMissingLocked() {
 			lines, complete := h.targetsLocked(e.kind, name, e.keyspace)
 			h.dirty = h.dirty || !complete
 			for _, l := range lines {
-				if st := l.state[e.kind][name]; st == asked || st == joined {
-					continue
+				if st := l.state[e.kind][name]; st != asked && st != joined {
+					missing.add(l, e.kind, name)
 				}
-				p := place{line: l, kind: e.kind}
-				if e.kind == Shard { // one command covers one slot
-					p.slot = slots.Of([]byte(name))
-				}
-				missing[p] = append(missing[p], name)
 			}
 		}
 	}
-	for p, names := range missing {
-		for chunk := range slices.Chunk(names, maxChunk) {
-			p.line.joinLocked(p.kind, chunk, h.subscribedLocked)
-		}
-	}
+	missing.joinLocked(h.subscribedLocked)
 }
 
 // subscribedLocked handles the result of a subscription that the keeper requested.
@@ -166,8 +189,8 @@ func (h *hub) subscribedLocked(r *request) {
 // unsubscribeUnneededLocked ends subscriptions on lines that no longer need them. It waits until
 // the subscriptions exist on the lines that need them.
 func (h *hub) unsubscribeUnneededLocked() {
+	unneeded := make(changes)
 	for _, l := range h.lines {
-		var unneeded [kinds][]string
 		for kind := range l.state {
 			for name, st := range l.state[kind] {
 				e := h.entries[kind][name]
@@ -176,20 +199,12 @@ func (h *hub) unsubscribeUnneededLocked() {
 				}
 				if lines, complete := h.targetsLocked(e.kind, name, e.keyspace); complete &&
 					!slices.Contains(lines, l) {
-					unneeded[kind] = append(unneeded[kind], name)
+					unneeded.add(l, e.kind, name)
 				}
 			}
 		}
-		for kind, names := range unneeded {
-			size := maxChunk
-			if Kind(kind) == Shard {
-				size = 1
-			}
-			for chunk := range slices.Chunk(names, size) {
-				l.leaveLocked(Kind(kind), chunk)
-			}
-		}
 	}
+	unneeded.leaveLocked()
 }
 
 // closeUnusedLocked closes lines that have been unused for closeUnusedAfter.

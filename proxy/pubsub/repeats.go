@@ -2,6 +2,7 @@ package pubsub
 
 import (
 	"hash/maphash"
+	"slices"
 	"time"
 
 	"leash/proxy/links"
@@ -117,12 +118,7 @@ func (e *entry) acceptsLocked(l *line, f *frame, now time.Time) bool {
 }
 
 func (h *hub) isMasterLocked(n *links.Node) bool {
-	for _, m := range h.topology.Masters() {
-		if m == n {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(h.topology.Masters(), n)
 }
 
 // promoteLocked updates which lines lead to masters. When a node becomes a master, its events count
