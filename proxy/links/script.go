@@ -81,21 +81,19 @@ const scriptSilence = 200 * time.Millisecond
 // scripts is the state of the scripts on a link. Safe for concurrent use.
 type scripts struct {
 	number atomic.Int64 // scripts in flight
-	// when the last one ended, or the first of them began; in nanoseconds since scriptClock
+	// when the last one ended, or the first of them began; in nanoseconds of Now
 	heard   atomic.Int64
 	overdue atomic.Bool // a call was given up and no script has ended since
 }
 
-var scriptClock = time.Now()
-
 func (s *scripts) begun() {
 	if s.number.Add(1) == 1 {
-		s.heard.Store(int64(time.Since(scriptClock)))
+		s.heard.Store(int64(Now()))
 	}
 }
 
 func (s *scripts) ended() {
-	s.heard.Store(int64(time.Since(scriptClock)))
+	s.heard.Store(int64(Now()))
 	s.overdue.Store(false)
 	s.number.Add(-1)
 }
@@ -110,7 +108,7 @@ func (s *scripts) silent(bulk bool) bool {
 	case bulk:
 		return s.overdue.Load()
 	}
-	return time.Since(scriptClock)-time.Duration(s.heard.Load()) > scriptSilence
+	return Now()-time.Duration(s.heard.Load()) > scriptSilence
 }
 
 // acceptsScripts reports whether the link has a connection that scripts may use.
