@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"leash/proxy/command"
@@ -168,12 +169,7 @@ func maintNotifications(s *session, c *command.Command, cmd resp.Command) bool {
 }
 
 func isEndpointType(arg []byte) bool {
-	for _, t := range endpointTypes {
-		if resp.IsWord(arg, t) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(endpointTypes, func(t string) bool { return resp.IsWord(arg, t) })
 }
 
 // AnnounceStop tells clients that asked for it (CLIENT MAINT_NOTIFICATIONS ON) that this Leash ends
