@@ -26,7 +26,7 @@ func (r *Router) FanOut(parts []*call.Part, to []*links.Node, bytes int, m merge
 	}
 	for i, p := range parts {
 		if to[i] != nil && r.Command != nil && r.Command.Write {
-			r.written.add(to[i])
+			r.Wrote(to[i])
 		}
 		switch {
 		case to[i] == nil:

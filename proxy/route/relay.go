@@ -58,7 +58,7 @@ func (r *Router) RelayKeys(cmd resp.Command, slot slots.Slot, many bool) bool {
 		return false
 	case link != nil:
 		if r.Command.Write {
-			r.written.add(link.Node())
+			r.Wrote(link.Node())
 		}
 		p.SendOn(link)
 	default:
@@ -99,7 +99,6 @@ func (r *Router) Push(cmd resp.Command, slot slots.Slot) *call.Part {
 // RelayRewritten relays a command to the session's usual node. rewrite turns Redis's reply into the
 // client's reply.
 func (r *Router) RelayRewritten(cmd resp.Command, rewrite func(reply []byte) []byte) bool {
-	p := call.NewPart(nil, slots.Any)
-	p.Request = bytes.Clone(cmd.Raw)
+	p := call.NewPart(bytes.Clone(cmd.Raw), slots.Any)
 	return r.RelayPart(p, len(cmd.Raw), merge.Rewritten(rewrite))
 }

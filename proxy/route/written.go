@@ -12,15 +12,12 @@ type writtenNodes struct {
 	elsewhere []*links.Node // nodes that got a write by a redirect; guarded by the session's mutex
 }
 
-// add remembers a node that the session writes to.
-func (w *writtenNodes) add(n *links.Node) {
-	if n != nil && !slices.Contains(w.nodes, n) {
+// Wrote remembers a node that the session writes to.
+func (r *Router) Wrote(n *links.Node) {
+	if w := &r.written; n != nil && !slices.Contains(w.nodes, n) {
 		w.nodes = append(w.nodes, n)
 	}
 }
-
-// Wrote remembers a node that the session writes to.
-func (r *Router) Wrote(n *links.Node) { r.written.add(n) }
 
 // WroteElsewhereLocked remembers a node that got a write by a redirect. The session's mutex is
 // held.

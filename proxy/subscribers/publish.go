@@ -34,8 +34,7 @@ func PublishSharded(r *route.Router, x *pubsub.Exchange, keep func([]byte) []byt
 func publish(r *route.Router, x *pubsub.Exchange, request []byte, cmd resp.Command, kind pubsub.Kind,
 	slot slots.Slot) bool {
 	channel := string(cmd.Args[1])
-	p := call.NewPart(nil, slot)
-	p.Request = request
+	p := call.NewPart(request, slot)
 	return r.RelayPart(p, len(cmd.Raw), merge.Rewritten(func(reply []byte) []byte {
 		return published(x, p.Node(), kind, channel, reply)
 	}))
