@@ -8,7 +8,6 @@ import (
 	"leash/lockcmd/hold"
 	"leash/lockcmd/release"
 	"leash/lockcmd/script"
-	"leash/lockcmd/script/transport"
 )
 
 // Acquirer obtains holds for the carriers of one Leash. Set the fields before the first call. It is
@@ -61,27 +60,6 @@ func (a *Acquirer) awaitRenewals(ctx context.Context) {
 	}
 }
 
-// maxGraceRetries is how often in a row one acquire may probe a new master and try again.
-const maxGraceRetries = 3
-
-// refusedInGrace handles an attempt at key that the master with that replication id may not grant,
-// as far as Leash knew. again is true when it may grant now.
-func (a *Acquirer) refusedInGrace(key, replid string, until time.Time) (r Result, again bool) {
-	left, ok := a.Masters.LeftAt(key, replid)
-	if !ok {
-		a.Masters.Probe(key, time.Now(), until)
-		left, ok = a.Masters.LeftAt(key, replid)
-	}
-	switch {
-	case !ok:
-		a.Redis.RefreshTopologyAfter(transport.Refused)
-		return Result{Kind: Busy, Err: NotAccepted}, false
-	case left > 0:
-		return Result{Kind: Taken, left: left}, false
-	}
-	return Result{}, true
-}
-
 // isHeld reports whether Redis has h. Without an answer from Redis it reports true, unless h is a
 // lease that should be over.
 func (a *Acquirer) isHeld(h *hold.Hold) bool {
@@ -105,17 +83,4 @@ func (a *Acquirer) hasOwner(lock script.Lock, owner string) bool {
 	}
 	_, ok := hold.Selector{Owner: owner}.Find(info)
 	return ok
-}
-
-// awaitEnd waits until done is closed, at most for hold.EndTimeout. It reports whether it was.
-func (a *Acquirer) awaitEnd(done <-chan struct{}) bool {
-	timer := time.NewTimer(hold.EndTimeout)
-	defer timer.Stop()
-	select {
-	case <-done:
-		return true
-	case <-timer.C:
-	case <-a.Redis.Stopped:
-	}
-	return false
 }

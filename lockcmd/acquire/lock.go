@@ -55,13 +55,12 @@ type lockRequest struct {
 	askedTTL time.Duration
 	// the carrier's hold of this owner, to be acquired once more; nil for a new hold. Its requests
 	// are locked by this request.
-	own          *hold.Hold
-	end          time.Time    // end of BLOCK; zero without
-	graceRetries int          // attempts in a row that were refused by a master in grace
-	group        *hold.Group  // group of the new hold; nil without
-	place        script.Place // of the next attempt
-	move         *arrival     // the last move of the owner's hold by ID; nil for none
-	granted      *hold.Hold   // what the carrier got
+	own     *hold.Hold
+	end     time.Time    // end of BLOCK; zero without
+	group   *hold.Group  // group of the new hold; nil without
+	place   script.Place // of the next attempt
+	move    *arrival     // a move of the owner's hold by ID that is done or unknown; else nil
+	granted *hold.Hold   // what the carrier got
 }
 
 func (c *Carrier) newLockRequest(opts Options, own *hold.Hold) *lockRequest {
@@ -138,7 +137,10 @@ func (a *lockRequest) sendOnce(until time.Time) Result {
 	case script.AcquireOtherMode:
 		return Result{Kind: Failed, Err: OtherMode}
 	case script.AcquireInGrace:
-		return a.refusedInGrace(r.Master, until)
+		if refused, again := a.refusedInGrace(r.Master, until); !again {
+			return refused
+		}
+		return a.sendOnce(until)
 	case script.AcquireAgain: // each call removes some dead waiters
 		return a.sendOnce(until)
 	}

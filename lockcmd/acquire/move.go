@@ -129,10 +129,7 @@ func (m *arrival) send(until time.Time) Result {
 	case !r.Moved:
 		return Result{Kind: Failed, Err: Elsewhere}
 	default:
-		return Result{
-			Kind: Moved, Token: r.Token, left: r.Left, sent: r.Sent, replicas: r.Replicas, count: r.Count, age: r.Age,
-			record: r.Record,
-		}
+		return Result{Kind: Moved, Token: r.Token, left: r.Left, sent: r.Sent, replicas: r.Replicas, move: r}
 	}
 }
 
@@ -167,7 +164,7 @@ func (m *arrival) carry(r Result) (h *hold.Hold, err error) {
 		return nil, TooLate
 	}
 	h = hold.New(&c.Carrier, &g)
-	if c.attachHold(context.Background(), h, r.record.LastID(), true, until) {
+	if c.attachHold(context.Background(), h, r.move.Record.LastID(), true, until) {
 		return h, nil
 	}
 	h.Close()
@@ -179,7 +176,7 @@ func (m *arrival) carry(r Result) (h *hold.Hold, err error) {
 func (c *Carrier) renewLate(opts *Options, owner string, r *Result) {
 	ttl, lease := opts.TTL, opts.Lease
 	if r.Kind == Moved {
-		ttl, lease = max(ttl, script.Millis(r.record.TTL)), r.record.Terms().Lease
+		ttl, lease = max(ttl, script.Millis(r.move.Record.TTL)), r.move.Record.Terms().Lease
 	}
 	if lease || renewal.Left(renewal.Until(r.sent, r.left)) > ttl/2 {
 		return
@@ -188,7 +185,7 @@ func (c *Carrier) renewLate(opts *Options, owner string, r *Result) {
 	held, sent, err := redis.RenewHold(ref, opts.Mode, owner, ttl, redis.Deadline())
 	if err == nil && held {
 		later := sent.Sub(r.sent)
-		r.sent, r.age, r.left = sent, r.age+later, max(ttl, r.left-later)
+		r.sent, r.move.Age, r.left = sent, r.move.Age+later, max(ttl, r.left-later)
 	}
 }
 

@@ -11,13 +11,15 @@ import (
 
 // What an acquire looks at before its first attempt.
 
-// waitsForItself reports whether the command would wait for a hold of its own connection. It asks
-// Redis, because a connection of another Leash may have released that hold a moment ago.
+// waitsForItself reports whether the command would wait for a hold of its own connection (R5):
+// another owner has it, and the two modes cannot be held together. It asks Redis, because a
+// connection of another Leash may have released that hold a moment ago.
 func (c *Carrier) waitsForItself(opts *Options) bool {
 	var ended []*hold.Hold
 	for {
 		h := c.NewestInTheWay(opts.Lock, func(h *hold.Hold) bool {
-			return opts.waitsForHold(h) && !slices.Contains(ended, h)
+			return !h.IsPermit() && !h.IsOf(opts.Owner) && !(h.Mode().Shared && opts.Mode.Shared) &&
+				!slices.Contains(ended, h)
 		})
 		if h == nil || c.Acquirer.isHeld(h) {
 			return h != nil
@@ -97,20 +99,6 @@ func (a *Acquirer) wasExtended(h *hold.Hold, until time.Time) bool {
 }
 
 // An attempt may find that the owner's hold is not as this carrier knows it.
-
-// refusedInGrace handles a refusal by the master with that replication id: the lock is free, but
-// this master may not grant it as far as Leash knew.
-func (a *lockRequest) refusedInGrace(replid string, until time.Time) Result {
-	r, again := a.carrier.Acquirer.refusedInGrace(a.options.Key, replid, until)
-	if !again {
-		return r
-	}
-	if a.graceRetries++; a.graceRetries > maxGraceRetries {
-		a.graceRetries = 0
-		return Result{Kind: Busy, Err: NotAccepted}
-	}
-	return a.sendOnce(until)
-}
 
 // ownerElsewhere handles an owner whose hold is on another carrier. A repetition of the hold's last
 // request moves it here (R4).

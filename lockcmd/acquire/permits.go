@@ -126,7 +126,7 @@ func (a *permitRequest) Attempt(until time.Time, at wait.Position) Result {
 		case script.AcquireGranted:
 			return Result{Kind: Granted, PermitsLeft: found.Available, grants: found.Grants, sent: found.Sent}
 		case script.AcquireInGrace:
-			if r, again := a.carrier.Acquirer.refusedInGrace(a.options.Key, found.Master, until); !again {
+			if r, again := a.refusedInGrace(found.Master, until); !again {
 				return r
 			}
 		case script.AcquireElsewhere:

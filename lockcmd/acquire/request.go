@@ -4,16 +4,20 @@ import (
 	"time"
 
 	"leash/lockcmd/hold"
+	"leash/lockcmd/release"
+	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 	"leash/lockcmd/wait"
 )
 
 // request is what the acquires of locks and of permits have in common. Its script may be sent
 // several times and acts once (R7).
 type request struct {
-	carrier     *Carrier
-	options     Options
-	number      int64 // among the requests of the carrier
-	copyPending bool  // a copy of it may reach Redis later
+	carrier      *Carrier
+	options      Options
+	number       int64 // among the requests of the carrier
+	copyPending  bool  // a copy of it may reach Redis later
+	graceRetries int   // attempts in a row that were refused by a master in grace
 }
 
 // kind is how they differ.
@@ -23,6 +27,12 @@ type kind interface {
 	// repeats that until Redis answers. late says that it is about a late copy of the request:
 	// what a carrier got by the request stays.
 	takeBack(number int64, late bool)
+	// takeOver ends h and grants its lock to the request, in one script (R21). Without a grant the
+	// result is Taken.
+	takeOver(h *hold.Hold, end script.EndArgs, at wait.Position, until time.Time) (release.Handover, Result, error)
+	// undoHandover takes back what takeOver has granted to a waiter that has left. copyPending says
+	// that a copy of it may still grant something.
+	undoHandover(grant Result, copyPending bool)
 }
 
 // Waiter is a request that waits.
@@ -34,6 +44,32 @@ type Waiter interface {
 
 // Waiter implements Waiter.
 func (a *request) Waiter() (*Carrier, *Options) { return a.carrier, &a.options }
+
+// maxGraceRetries is how often in a row one acquire may probe a new master and try again.
+const maxGraceRetries = 3
+
+// refusedInGrace handles a refusal by the master with that replication id: the lock is free, but
+// this master may not grant it as far as Leash knew. again is true when it may grant now.
+func (a *request) refusedInGrace(replid string, until time.Time) (r Result, again bool) {
+	s, key := a.carrier.Acquirer, a.options.Key
+	left, ok := s.Masters.LeftAt(key, replid)
+	if !ok {
+		s.Masters.Probe(key, time.Now(), until)
+		left, ok = s.Masters.LeftAt(key, replid)
+	}
+	switch {
+	case !ok:
+		s.Redis.RefreshTopologyAfter(transport.Refused)
+	case left > 0:
+		return Result{Kind: Taken, left: left}, false
+	case a.graceRetries < maxGraceRetries:
+		a.graceRetries++
+		return r, true
+	default:
+		a.graceRetries = 0
+	}
+	return Result{Kind: Busy, Err: NotAccepted}, false
+}
 
 // maxLate is how late a copy of an acquire may reach Redis and still be taken back, if the TTL is
 // longer.

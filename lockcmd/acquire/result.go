@@ -34,10 +34,7 @@ type Result struct {
 
 	copyPending bool // at the end of a wait: a copy of a hand-over may still be on its way
 
-	// For a hold that was moved here:
-	count  int64
-	age    time.Duration
-	record script.Record
+	move script.MoveResult // moved: the rest of it
 }
 
 // Kind says how an attempt ended.

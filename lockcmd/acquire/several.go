@@ -263,7 +263,7 @@ func (ma *multiRequest) drop(from int) {
 	if !dropped || !s.Tasks.Spawn(func() { back.Wait(); close(done) }) {
 		return
 	}
-	s.awaitEnd(done)
+	s.Holds.AwaitEnd(done)
 }
 
 // beginWait counts the command as waiting, once.

@@ -123,6 +123,6 @@ func (a *lockRequest) undoUnreplicated(r Result) Result {
 	case r.repeated:
 		undo = a.undoRepeated
 	}
-	undone := a.carrier.Acquirer.awaitEnd(undo())
+	undone := a.carrier.Acquirer.Holds.AwaitEnd(undo())
 	return Result{Kind: Failed, Err: &ReplicasError{r.replicas, a.options.Replicas, undone}}
 }

@@ -22,23 +22,6 @@ type Waiters struct {
 	HandoverTimes histogram.Histogram // of the calls that released a lock and granted it
 }
 
-// handoverRequest is a wait.Request that the release of a hold can grant (R21).
-type handoverRequest interface {
-	wait.Request[Result]
-	// takeOver ends h and grants the lock to the request, in one script.
-	takeOver(h *hold.Hold, end script.EndArgs, at wait.Position, until time.Time) (handover, error)
-	// undoHandover takes back what a hand-over has granted to a waiter that has left. r is nil
-	// without a grant. copyPending says that a copy of it may still grant something.
-	undoHandover(r *Result, copyPending bool)
-}
-
-// handover is what a hand-over did.
-type handover struct {
-	release.Handover
-	given bool
-	grant Result // if it was given
-}
-
 // HandOver implements release.Waiters. It grants the lock to the head of its queue.
 func (w *Waiters) HandOver(h *hold.Hold, end script.EndArgs, until time.Time) (release.Handover, bool) {
 	if w.Draining() {
@@ -48,29 +31,30 @@ func (w *Waiters) HandOver(h *hold.Hold, end script.EndArgs, until time.Time) (r
 	if !claimed {
 		return release.Handover{}, false
 	}
-	began, request := time.Now(), head.Request.(handoverRequest)
-	o, err := request.takeOver(h, end, at, until)
+	began, request := time.Now(), head.Request.(kind)
+	o, grant, err := request.takeOver(h, end, at, until)
 	told := err == nil && o.Answer == script.HoldEnded // a release tells everybody
-	if o.given {
-		o.grant.Kind, o.grant.handovers = Granted, h.Details().Handovers+1
+	if grant.Took() {
+		grant.handovers = h.Details().Handovers + 1
 		w.Handovers.Add(1)
 		w.HandoverTimes.Observe(time.Since(began))
 	}
 	switch {
-	case o.given && !w.Grant(head, o.grant, o.Unknown):
-		request.undoHandover(&o.grant, o.Unknown)
-	case !o.given && !w.Unclaim(head, o.Unknown, told) && o.Unknown:
-		request.undoHandover(nil, true)
+	case grant.Took() && !w.Grant(head, grant, o.Unknown),
+		!grant.Took() && !w.Unclaim(head, o.Unknown, told) && o.Unknown:
+		request.undoHandover(grant, o.Unknown)
 	}
 	if err != nil {
 		// After an error, nobody knows how far the script came.
 		o.Unknown = o.Unknown || !errors.Is(err, transport.ErrRefused)
 	}
-	return o.Handover, err == nil
+	return o, err == nil
 }
 
-func (a *lockRequest) takeOver(h *hold.Hold, end script.EndArgs, at wait.Position,
-	until time.Time) (handover, error) {
+// takeOver implements kind.
+func (a *lockRequest) takeOver(h *hold.Hold, end script.EndArgs, at wait.Position, until time.Time) (
+	release.Handover, Result, error,
+) {
 	s := a.carrier.Acquirer
 	r, unknown, err := s.Redis.Handover(&script.HandoverArgs{
 		End: end, Grant: a.grantTerms(), Mode: a.options.Mode, Turn: s.Waiters.Entry(a.options.Mode),
@@ -78,12 +62,16 @@ func (a *lockRequest) takeOver(h *hold.Hold, end script.EndArgs, at wait.Positio
 		TurnEvent: wait.TurnEvent(h.Lock(), h.Mode()),
 	}, until)
 	grant := Result{Token: r.Token, left: r.Left, sent: r.Sent, others: r.Others}
-	return handover{release.Handover{Answer: r.Answer, Unknown: unknown}, r.Granted, grant}, err
+	if r.Granted {
+		grant.Kind = Granted
+	}
+	return release.Handover{Answer: r.Answer, Unknown: unknown}, grant, err
 }
 
-func (a *lockRequest) undoHandover(r *Result, copyPending bool) {
-	if r != nil {
-		h, _ := a.hold(r)
+// undoHandover implements kind.
+func (a *lockRequest) undoHandover(grant Result, copyPending bool) {
+	if grant.Took() {
+		h, _ := a.hold(&grant)
 		h.Apply(hold.ClosedToRelease)
 	}
 	if copyPending {
@@ -91,15 +79,20 @@ func (a *lockRequest) undoHandover(r *Result, copyPending bool) {
 	}
 }
 
-func (a *permitRequest) takeOver(h *hold.Hold, _ script.EndArgs, at wait.Position,
-	until time.Time) (handover, error) {
+// takeOver implements kind.
+func (a *permitRequest) takeOver(h *hold.Hold, _ script.EndArgs, at wait.Position, until time.Time) (
+	release.Handover, Result, error,
+) {
 	r, unknown, err := a.carrier.Acquirer.Redis.HandOverPermit(h.Owner(), h.Ref(), a.script(at), until)
 	grant := Result{others: r.Others, PermitsLeft: r.Available, grants: r.Grants, sent: r.Sent}
-	return handover{release.Handover{Answer: r.Answer, Unknown: unknown}, r.Granted, grant}, err
+	if r.Granted {
+		grant.Kind = Granted
+	}
+	return release.Handover{Answer: r.Answer, Unknown: unknown}, grant, err
 }
 
-// undoHandover gives the permits back, now and once more a TTL later.
-func (a *permitRequest) undoHandover(*Result, bool) { a.undoGrant() }
+// undoHandover implements kind. It gives the permits back, now and once more a TTL later.
+func (a *permitRequest) undoHandover(Result, bool) { a.undoGrant() }
 
 // holders tells holders of a lock that somebody waits for it. It implements wait.Holders.
 type holders struct{ *Acquirer }

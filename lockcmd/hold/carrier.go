@@ -187,7 +187,7 @@ func (c *Carrier) CanAnswer(ctx context.Context) bool {
 	return !c.ended && ctx.Err() == nil
 }
 
-// EndTimeout is how long End waits for Redis.
+// EndTimeout is how long End and AwaitEnd wait.
 const EndTimeout = time.Second
 
 // End settles the holds of a connection that is gone. Call End or EndUnsure once. It returns when
@@ -215,16 +215,22 @@ func (c *Carrier) end(how Ending, unsure time.Time) {
 	}
 	c.mu.Unlock()
 	released := c.registry.follow(unsure, changes...)
-	if released == nil {
-		return
+	if released != nil {
+		c.registry.AwaitEnd(released)
 	}
+}
+
+// AwaitEnd waits until ended is closed, at most for EndTimeout. It reports whether it was.
+func (r *Registry) AwaitEnd(ended <-chan struct{}) bool {
 	timer := time.NewTimer(EndTimeout)
 	defer timer.Stop()
 	select {
-	case <-released:
+	case <-ended:
+		return true
 	case <-timer.C:
-	case <-c.registry.Stopped:
+	case <-r.Stopped:
 	}
+	return false
 }
 
 // Holds is the number of holds of the carrier.
