@@ -72,12 +72,12 @@
 //	hold/loss.go                      it is lost: the connection is closed, or gets LOCKLOST
 //	loss.go                           which command is answered with LOCKLOST
 //	restore/tombstone.go              why Redis does not have the hold
-//	hold/limits.go, limits.go         MAXHOLD or IDLE is over
+//	hold/limits.go, afterwards.go     MAXHOLD or IDLE is over
 //	release/break.go                  LOCK.BREAK
 //	release/broken.go                 ... and what the Leash of the hold does then
 //	hold/validity.go                  its LEASE is over
 //	hold/notices.go                   pushes (LOCK.NOTIFY)
-//	awaitloss.go, hold/watch.go        commands that wait for the end of a hold
+//	notify.go, hold/watch.go          commands that wait for the end of a hold
 //	events.go                         messages of other Leashes
 //
 // The package event has the messages between Leashes, the tombstones, and the subscribed channels.

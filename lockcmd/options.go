@@ -241,6 +241,20 @@ func (s *Service) acquireOptionsOf(command string, o options, keys ...string) (o
 	return opts, ""
 }
 
+// maxHoldOf returns the longest time for which locks may be held together. Zero means no limit.
+func (s *Service) maxHoldOf(keys []string) time.Duration {
+	most := time.Duration(s.maxHold.Load())
+	if s.cfg.MaxHoldOf == nil {
+		return most
+	}
+	for _, key := range keys {
+		if limit := s.cfg.MaxHoldOf(key); limit > 0 && (most == 0 || limit < most) {
+			most = limit
+		}
+	}
+	return most
+}
+
 // parseBlock returns whether a command waits, and how long. A block of 0 has no limit.
 func (o options) parseBlock() (wait bool, block time.Duration, msg string) {
 	switch {

@@ -2,6 +2,7 @@ package lockcmd
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"leash/lockcmd/script"
@@ -94,4 +95,15 @@ func msgUnsupported(what string) string { return "ERR " + what + " is not suppor
 
 func msgLost(key, reason string) string {
 	return "LOCKLOST " + transport.PrintableKey(key) + " " + reason
+}
+
+// msgNoReplicas is the error for a grant that too few replicas have and that was undone.
+func msgNoReplicas(have, want int64) string {
+	return fmt.Sprintf("NOREPLICAS %d of %d replicas confirmed the lock in time, Leash released it", have, want)
+}
+
+// msgNotUndone is msgNoReplicas while Redis has not answered the undo.
+func msgNotUndone(have, want int64) string {
+	return fmt.Sprintf("NOREPLICAS %d of %d replicas confirmed the lock in time, Leash is still releasing it", have,
+		want)
 }
