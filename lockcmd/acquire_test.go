@@ -9,7 +9,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/lockcmd/acquire"
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 )
 
 func TestAcquireAndReleaseOfAPlainLock(t *testing.T) {
@@ -139,4 +141,25 @@ func TestR6TokensRiseOnEveryPath(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestEveryFailureHasAText: A client gets the text of a failure, and never the one that is for
+// programmers.
+func TestEveryFailureHasAText(t *testing.T) {
+	for r := acquire.Unanswered; r <= acquire.NotHeld; r++ {
+		if text := failureText(r); strings.TrimSpace(text) == "" {
+			t.Errorf("%v has no text", r)
+		}
+	}
+	for text, err := range map[string]error{
+		"LOCKLOST a gone":                     &acquire.LostError{Key: "a", Reason: "gone"},
+		msgNameLimit + "a*'":                  &acquire.NamesError{Pattern: "a*"},
+		msgNoReplicas(1, 2):                   &acquire.ReplicasError{Have: 1, Want: 2, Undone: true},
+		msgNotUndone(1, 2):                    &acquire.ReplicasError{Have: 1, Want: 2},
+		"NOREPLICAS Not enough good replicas": transport.ReplyError("NOREPLICAS Not enough good replicas"),
+	} {
+		if got := failureText(err); got != text {
+			t.Errorf("got %q, want %q", got, text)
+		}
+	}
 }
