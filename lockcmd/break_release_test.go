@@ -14,7 +14,6 @@ import (
 	"leash/internal/faultproxy"
 	"leash/lockcmd/event"
 	"leash/lockcmd/hold"
-	"leash/lockcmd/release"
 	"leash/lockcmd/script"
 	"leash/proxy/slots"
 	"leash/renewal"
@@ -180,7 +179,7 @@ func TestR30BreakOfAHoldThatIsBeingEnded(t *testing.T) {
 func TestR30BreakWhileRedisIsSilent(t *testing.T) {
 	t.Parallel()
 	withoutEvents := func(s *Service) { s.events.Own = "nowhere" }
-	other, s, p := faulty(t, Config{}, defaultBreakTimeout, withoutEvents)
+	other, s, p := faulty(t, Config{}, withoutEvents)
 	a, key := connect(t, s), newKey()
 	token := a.token(key)
 	tombstone := script.TombstoneKey(key, token, a.carrier.Name)
@@ -193,7 +192,7 @@ func TestR30BreakWhileRedisIsSilent(t *testing.T) {
 	}
 	p.Freeze()
 	want(t, receive(t, broken, 15*time.Second), ":2")
-	if took := time.Since(began); took > release.BreakTimeout+5*time.Second {
+	if took := time.Since(began); took > other.releaser.BreakTimeout+5*time.Second {
 		t.Errorf("BREAK took %v", took)
 	}
 	p.Thaw()

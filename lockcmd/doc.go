@@ -31,7 +31,7 @@
 //     the key is the lease. Leash adds the field "leash" with the record.
 //   - A read-write lock is a hash with the field "mode". Its records are in a second hash,
 //     {name}:leash. A hold that is over may still have its field there (script/lua/rw.lua).
-//   - Semaphores (permits.go), counters (semaphore.go) and latches (latch.go) have Redisson's keys.
+//   - Semaphores (semaphore.go), and counters and latches (counter.go) have Redisson's keys.
 //     Counters and latches have no owners, so there are no holds of them and nothing to undo.
 //
 // Lua scripts make all changes. An acquire that nobody disputes takes one call, and so does its
@@ -70,14 +70,14 @@
 //	release/remote.go                 ... on another Leash
 //	hold/carrier.go                   its connection has ended
 //	hold/loss.go                      it is lost: the connection is closed, or gets LOCKLOST
-//	loss.go                           which command is answered with LOCKLOST
+//	command.go                        which command is answered with LOCKLOST
 //	restore/tombstone.go              why Redis does not have the hold
 //	hold/limits.go, afterwards.go     MAXHOLD or IDLE is over
 //	release/break.go                  LOCK.BREAK
 //	release/broken.go                 ... and what the Leash of the hold does then
 //	hold/validity.go                  its LEASE is over
 //	hold/notices.go                   pushes (LOCK.NOTIFY)
-//	notify.go, hold/watch.go          commands that wait for the end of a hold
+//	events.go, hold/watch.go          commands that wait for the end of a hold
 //	events.go                         messages of other Leashes
 //
 // The package event has the messages between Leashes, the tombstones, and the subscribed channels.

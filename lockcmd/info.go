@@ -9,8 +9,9 @@ import (
 )
 
 const (
-	ttlName  = "LOCK.TTL"
-	infoName = "LOCK.INFO"
+	ttlName   = "LOCK.TTL"
+	checkName = "LOCK.CHECK"
+	infoName  = "LOCK.INFO"
 )
 
 // ttl runs LOCK.TTL from memory: for how many ms from now on the hold is certain (R1).
@@ -29,6 +30,24 @@ func (c *Carrier) ttl(_ context.Context, dst []byte, args [][]byte) []byte {
 		}
 	}
 	return appendInt(dst, -2)
+}
+
+// check runs LOCK.CHECK: whether Redis has a hold with that token.
+func (c *Carrier) check(_ context.Context, dst []byte, args [][]byte) []byte {
+	if len(args) != 4 {
+		return appendError(dst, msgArity(checkName))
+	}
+	key, o, msg := c.service.parse(checkName, args, checkWords)
+	if msg != "" {
+		return appendError(dst, msg)
+	}
+	switch _, _, ok, err := c.service.restorer.Seek(c.id(key), o.Selector, c.service.deadline()); {
+	case err != nil:
+		return c.replyError(dst, err, msgRefused)
+	case !ok:
+		return appendInt(dst, 0)
+	}
+	return appendInt(dst, 1)
 }
 
 // info runs LOCK.INFO.

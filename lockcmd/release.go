@@ -1,11 +1,15 @@
 package lockcmd
 
 import (
+	"cmp"
 	"context"
+	"errors"
 
 	"leash/lockcmd/hold"
 	"leash/lockcmd/release"
+	"leash/lockcmd/restore"
 	"leash/lockcmd/script"
+	"leash/proxy/resp"
 )
 
 const releaseName = "LOCK.RELEASE"
@@ -78,4 +82,42 @@ func (s *Service) Break(db int, key string, confirmed []int64) (release.BreakOut
 // ownHold returns this connection's newest hold that the options mean.
 func (c *Carrier) ownHold(key string, o options) *hold.Hold {
 	return c.NewestReported(c.id(key), o.Means)
+}
+
+const extendName = "LOCK.EXTEND"
+
+// extend runs LOCK.EXTEND: it sets how long a lease still lasts, on any connection.
+func (c *Carrier) extend(_ context.Context, dst []byte, args [][]byte) []byte {
+	if len(args) < 3 {
+		return appendError(dst, msgArity(extendName))
+	}
+	ms, ok := resp.ParseInt(args[2])
+	if !ok {
+		return appendError(dst, msgNotInteger)
+	}
+	o, msg := parseOptions(args[3:], ttlWords)
+	if msg == "" && (ms < 1 || ms > script.MaxTTL.Milliseconds()) {
+		msg = msgExpire(extendName)
+	}
+	if msg = cmp.Or(msg, c.service.keyError(string(args[1]))); msg != "" {
+		return appendError(dst, msg)
+	}
+	key, until := string(args[1]), c.service.deadline()
+	if o.Token == 0 && o.Owner == "" {
+		h := c.ownHold(key, o)
+		if h == nil {
+			return appendError(dst, msgNotHeld)
+		}
+		o.Token = h.Token
+	}
+	switch left, err := c.service.restorer.Extend(c.id(key), o.Selector, script.Millis(ms), until); {
+	case err == nil:
+		return appendInt(dst, left.Milliseconds())
+	case errors.Is(err, script.ErrAbsent):
+		return c.replyAbsent(dst, key, o, until)
+	case errors.Is(err, restore.ErrIsRenewed):
+		return appendError(dst, msgIsRenewed)
+	default:
+		return c.replyError(dst, err, msgExtendUnknown)
+	}
 }

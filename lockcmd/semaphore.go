@@ -3,12 +3,12 @@ package lockcmd
 import (
 	"cmp"
 	"context"
-	"math"
+	"encoding/hex"
 	"time"
 
 	"leash/lockcmd/acquire"
+	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
-	"leash/lockcmd/script/transport"
 	"leash/lockcmd/wait"
 	"leash/proxy/resp"
 )
@@ -53,142 +53,110 @@ func (c *Carrier) semaphoreInfo(_ context.Context, dst []byte, args [][]byte) []
 	return dst
 }
 
-// The plain counter is Redisson's RSemaphore: permits without owners. Redis does not keep who took
-// them. So a request whose outcome is unknown can neither be repeated nor undone. The client is
-// told that the outcome is unknown.
-
 const (
-	takeName = "SEM.TAKE"
-	giveName = "SEM.GIVE"
+	semAcquireName = "SEM.ACQUIRE"
+	semReleaseName = "SEM.RELEASE"
 )
 
-// maxPermits is the largest count that Redisson can read, with its 32 bits.
-const maxPermits = math.MaxInt32
+// maxCountOption is how many permits one ACQUIRE may take: a script must be short.
+const maxCountOption = 1000
 
-// parsePermits reads the optional number after a command's key and the options after it. The number
-// is 1 if it is missing.
-func (s *Service) parsePermits(name string, args [][]byte, allowed string) (n int64, o options, msg string) {
-	if len(args) < 2 {
-		return 0, o, msgArity(name)
-	}
-	n, rest := 1, args[2:]
-	if len(rest) > 0 && (allowed == "" || len(rest)%2 == 1) {
-		if n, msg = parseCount(rest[0], maxPermits); msg != "" {
-			return 0, o, msg
-		}
-		rest = rest[1:]
-	}
-	if allowed == "" && len(rest) > 0 {
-		return 0, o, msgArity(name)
-	}
-	o, msg = parseOptions(rest, allowed)
-	return n, o, cmp.Or(msg, s.keyError(string(args[1])))
-}
-
-// parseCount reads a number from 0 to most.
-func parseCount(b []byte, most int64) (n int64, msg string) {
-	n, ok := resp.ParseInt(b)
-	switch {
-	case !ok || n > most:
-		return 0, msgNotInteger
-	case n < 0:
-		return 0, msgNegative
-	}
-	return n, ""
-}
-
-// take runs SEM.TAKE.
-func (c *Carrier) take(ctx context.Context, dst []byte, args [][]byte) []byte {
-	s := c.service
-	n, o, msg := s.parsePermits(takeName, args, "BLOCK")
-	waits, block, blockMsg := o.parseBlock()
-	msg = cmp.Or(msg, blockMsg)
+// acquirePermits runs SEM.ACQUIRE.
+func (c *Carrier) acquirePermits(ctx context.Context, dst []byte, args [][]byte) []byte {
+	opts, count, msg := c.service.parsePermitOptions(args)
+	opts.DB = c.db
 	switch {
 	case msg != "":
 		return appendError(dst, msg)
 	case c.grantsNothing():
 		return appendError(dst, msgDraining)
-	case n == 0:
-		return appendInt(dst, 1)
+	}
+	permits, r := c.AcquirePermits(ctx, opts, max(count, 1))
+	if !r.Took() {
+		return c.replyTaken(dst, r, resp.NilBulk)
+	}
+	if count > 0 {
+		dst = appendArray(dst, len(permits))
+	}
+	for _, p := range permits {
+		dst = appendBulk(dst, p)
+	}
+	return dst
+}
+
+// parsePermitOptions reads the arguments of SEM.ACQUIRE. count is 0 without COUNT.
+func (s *Service) parsePermitOptions(args [][]byte) (opts acquire.Options, count int64, msg string) {
+	key, o, msg := s.parse(semAcquireName, args, permitWords)
+	if msg == "" {
+		opts, msg = s.acquireOptionsOf(semAcquireName, o)
+	}
+	opts.Key, opts.Mode = key, script.Permit
+	return opts, o.count, msg
+}
+
+// releasePermits runs SEM.RELEASE.
+func (c *Carrier) releasePermits(_ context.Context, dst []byte, args [][]byte) []byte {
+	s := c.service
+	if len(args) < 2 {
+		return appendError(dst, msgArity(semReleaseName))
 	}
 	lock := c.id(string(args[1]))
-	wt := wait.Wait[acquire.Result]{
-		Queue: wait.QueueOf(lock, script.Permit), Request: &counterRequest{s, lock, n}, End: wait.EndOf(block),
-	}
-	r := c.AttemptOrWait(ctx, wt, wait.Position{}, waits, false)
-	if r.Kind == acquire.Granted && !c.CanAnswer(ctx) {
-		s.spawn(func() { _, _ = s.redis.Give(transport.Connection{}, lock, n, s.deadline()) })
-		r = acquire.Result{Kind: acquire.Failed, Err: acquire.Gone}
-	}
-	return c.replyCount(dst, r)
-}
-
-// counterRequest asks for n permits of a counter.
-type counterRequest struct {
-	service *Service
-	lock    script.Lock
-	n       int64
-}
-
-// Attempt takes n permits once, if that many are available.
-func (cr *counterRequest) Attempt(until time.Time, _ wait.Position) acquire.Result {
-	left, took, err := cr.service.redis.Take(cr.lock, cr.n, until)
-	switch {
-	case err != nil:
-		return acquire.Failure(err)
-	case took:
-		return acquire.Result{Kind: acquire.Granted, PermitsLeft: left}
-	}
-	return acquire.Result{}
-}
-
-// PassesOn implements wait.Request.
-func (*counterRequest) PassesOn(_ wait.Request[acquire.Result], r acquire.Result, woken bool) bool {
-	return r.LeavesPermits(woken)
-}
-
-// TakesFrom is false, because a permit has an owner and a counter has none.
-func (*counterRequest) TakesFrom(*script.Mode) bool { return false }
-
-// replyCount answers 1 for granted, 0 for not granted, or an error.
-func (c *Carrier) replyCount(dst []byte, r acquire.Result) []byte {
-	switch {
-	case r.Kind == acquire.Granted:
-		return appendInt(dst, 1)
-	case r.Kind == acquire.Failed:
-		return appendError(dst, failureText(r.Err))
-	case r.Kind == acquire.Unknown:
-		return c.timeout(dst, msgUnknown)
-	case r.Err != nil:
-		return c.timeout(dst, failureText(r.Err))
-	}
-	return appendInt(dst, 0)
-}
-
-// countCommand is a command that answers the number that a script returns.
-func countCommand(parse func(s *Service, args [][]byte) (n int64, msg string), call func(r *script.Client,
-	conn transport.Connection, lock script.Lock, n int64, until time.Time) (int64, error)) run {
-	return func(c *Carrier, ctx context.Context, dst []byte, args [][]byte) []byte {
-		s := c.service
-		n, msg := parse(s, args)
-		if msg != "" {
-			return appendError(dst, msg)
+	var permits []string
+	for _, arg := range args[2:] {
+		p, ok := parsePermit(arg)
+		if !ok {
+			return appendError(dst, msgPermit)
 		}
-		n, err := call(s.redis, transport.Connection{Ctx: ctx, Holder: c}, c.id(string(args[1])), n, s.deadline())
-		return c.replyNumber(dst, n, err)
+		permits = append(permits, p)
 	}
+	if msg := s.keyError(lock.Key); msg != "" {
+		return appendError(dst, msg)
+	}
+	if len(permits) == 0 {
+		h := c.NewestReported(lock, hold.PermitSelector("").Means)
+		if h == nil {
+			return appendError(dst, msgNoPermit)
+		}
+		permits = []string{h.Owner()}
+	}
+	given, until := int64(0), s.deadline()
+	for _, p := range permits {
+		switch ok, lost, err := c.releasePermit(lock, p, until); {
+		case err != nil:
+			return c.replyError(dst, err, msgReleaseLater)
+		case lost != "":
+			return appendError(dst, lost)
+		case ok:
+			given++
+		}
+	}
+	if given == 0 {
+		return appendError(dst, msgNoPermit)
+	}
+	return appendInt(dst, given)
 }
 
-// parseGive reads the arguments of SEM.GIVE.
-func parseGive(s *Service, args [][]byte) (n int64, msg string) {
-	n, _, msg = s.parsePermits(giveName, args, "")
-	return n, msg
+// releasePermit gives one permit back, whoever holds it. If this connection has lost it, lost is
+// the error to answer.
+func (c *Carrier) releasePermit(lock script.Lock, id string, until time.Time) (given bool, lost string, err error) {
+	s := c.service
+	h := s.holds.Find(lock, hold.PermitSelector(id).Means)
+	if h == nil {
+		given, err = s.releaser.ReleasePermit(lock, id, until)
+		return given, "", err
+	}
+	code, lost, err := s.releaser.Release(h, true, until)
+	if lost != "" && h.Carrier == &c.Carrier.Carrier {
+		return false, c.lossText(h, lost), err
+	}
+	return code == script.HoldEnded, "", err
 }
 
-// replyNumber answers the number that a request returned, or its error.
-func (c *Carrier) replyNumber(dst []byte, n int64, err error) []byte {
-	if err != nil {
-		return c.replyError(dst, err, msgUnknown)
+// parsePermit reads a permit.
+func parsePermit(b []byte) (permit string, ok bool) {
+	raw, err := hex.DecodeString(string(b[:min(len(b), 2*acquire.PermitSize+1)]))
+	if err != nil || len(raw) != acquire.PermitSize {
+		return "", false
 	}
-	return appendInt(dst, n)
+	return hex.EncodeToString(raw), true
 }

@@ -91,7 +91,7 @@ return out
 	},
 	{
 		name:  "latch", // the latch opens with one count left
-		edits: []edit{{"latch.go", "	case n > 0:", "	case n > 1:"}},
+		edits: []edit{{"counter.go", "	case n > 0:", "	case n > 1:"}},
 		kinds: []string{"latch"}, faults: []string{"network: slow"}, caught: []string{"is no latch"},
 	},
 	{

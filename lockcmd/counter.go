@@ -1,0 +1,251 @@
+package lockcmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"leash/lockcmd/acquire"
+	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
+	"leash/lockcmd/wait"
+	"leash/proxy/resp"
+)
+
+// The plain counter is Redisson's RSemaphore: permits without owners. Redis does not keep who took
+// them. So a request whose outcome is unknown can neither be repeated nor undone. The client is
+// told that the outcome is unknown.
+
+const (
+	takeName = "SEM.TAKE"
+	giveName = "SEM.GIVE"
+)
+
+// maxPermits is the largest count that Redisson can read, with its 32 bits.
+const maxPermits = math.MaxInt32
+
+// parsePermits reads the optional number after a command's key and the options after it. The number
+// is 1 if it is missing.
+func (s *Service) parsePermits(name string, args [][]byte, allowed string) (n int64, o options, msg string) {
+	if len(args) < 2 {
+		return 0, o, msgArity(name)
+	}
+	n, rest := 1, args[2:]
+	if len(rest) > 0 && (allowed == "" || len(rest)%2 == 1) {
+		if n, msg = parseCount(rest[0], maxPermits); msg != "" {
+			return 0, o, msg
+		}
+		rest = rest[1:]
+	}
+	if allowed == "" && len(rest) > 0 {
+		return 0, o, msgArity(name)
+	}
+	o, msg = parseOptions(rest, allowed)
+	return n, o, cmp.Or(msg, s.keyError(string(args[1])))
+}
+
+// parseCount reads a number from 0 to most.
+func parseCount(b []byte, most int64) (n int64, msg string) {
+	n, ok := resp.ParseInt(b)
+	switch {
+	case !ok || n > most:
+		return 0, msgNotInteger
+	case n < 0:
+		return 0, msgNegative
+	}
+	return n, ""
+}
+
+// take runs SEM.TAKE.
+func (c *Carrier) take(ctx context.Context, dst []byte, args [][]byte) []byte {
+	s := c.service
+	n, o, msg := s.parsePermits(takeName, args, "BLOCK")
+	waits, block, blockMsg := o.parseBlock()
+	msg = cmp.Or(msg, blockMsg)
+	switch {
+	case msg != "":
+		return appendError(dst, msg)
+	case c.grantsNothing():
+		return appendError(dst, msgDraining)
+	case n == 0:
+		return appendInt(dst, 1)
+	}
+	lock := c.id(string(args[1]))
+	wt := wait.Wait[acquire.Result]{
+		Queue: wait.QueueOf(lock, script.Permit), Request: &counterRequest{s, lock, n}, End: wait.EndOf(block),
+	}
+	r := c.AttemptOrWait(ctx, wt, wait.Position{}, waits, false)
+	if r.Kind == acquire.Granted && !c.CanAnswer(ctx) {
+		s.spawn(func() { _, _ = s.redis.Give(transport.Connection{}, lock, n, s.deadline()) })
+		r = acquire.Result{Kind: acquire.Failed, Err: acquire.Gone}
+	}
+	return c.replyCount(dst, r)
+}
+
+// counterRequest asks for n permits of a counter.
+type counterRequest struct {
+	service *Service
+	lock    script.Lock
+	n       int64
+}
+
+// Attempt takes n permits once, if that many are available.
+func (cr *counterRequest) Attempt(until time.Time, _ wait.Position) acquire.Result {
+	left, took, err := cr.service.redis.Take(cr.lock, cr.n, until)
+	switch {
+	case err != nil:
+		return acquire.Failure(err)
+	case took:
+		return acquire.Result{Kind: acquire.Granted, PermitsLeft: left}
+	}
+	return acquire.Result{}
+}
+
+// PassesOn implements wait.Request.
+func (*counterRequest) PassesOn(_ wait.Request[acquire.Result], r acquire.Result, woken bool) bool {
+	return r.LeavesPermits(woken)
+}
+
+// TakesFrom is false, because a permit has an owner and a counter has none.
+func (*counterRequest) TakesFrom(*script.Mode) bool { return false }
+
+// replyCount answers 1 for granted, 0 for not granted, or an error.
+func (c *Carrier) replyCount(dst []byte, r acquire.Result) []byte {
+	switch {
+	case r.Kind == acquire.Granted:
+		return appendInt(dst, 1)
+	case r.Kind == acquire.Failed:
+		return appendError(dst, failureText(r.Err))
+	case r.Kind == acquire.Unknown:
+		return c.timeout(dst, msgUnknown)
+	case r.Err != nil:
+		return c.timeout(dst, failureText(r.Err))
+	}
+	return appendInt(dst, 0)
+}
+
+// countCommand is a command that answers the number that a script returns.
+func countCommand(parse func(s *Service, args [][]byte) (n int64, msg string), call func(r *script.Client,
+	conn transport.Connection, lock script.Lock, n int64, until time.Time) (int64, error)) run {
+	return func(c *Carrier, ctx context.Context, dst []byte, args [][]byte) []byte {
+		s := c.service
+		n, msg := parse(s, args)
+		if msg != "" {
+			return appendError(dst, msg)
+		}
+		n, err := call(s.redis, transport.Connection{Ctx: ctx, Holder: c}, c.id(string(args[1])), n, s.deadline())
+		return c.replyNumber(dst, n, err)
+	}
+}
+
+// parseGive reads the arguments of SEM.GIVE.
+func parseGive(s *Service, args [][]byte) (n int64, msg string) {
+	n, _, msg = s.parsePermits(giveName, args, "")
+	return n, msg
+}
+
+// replyNumber answers the number that a request returned, or its error.
+func (c *Carrier) replyNumber(dst []byte, n int64, err error) []byte {
+	if err != nil {
+		return c.replyError(dst, err, msgUnknown)
+	}
+	return appendInt(dst, n)
+}
+
+// The latch is Redisson's RCountDownLatch: a count that is set once and counted down by anybody. At
+// zero its key is deleted.
+
+const (
+	setName   = "LATCH.SET"
+	downName  = "LATCH.DOWN"
+	getName   = "LATCH.GET"
+	awaitName = "LATCH.AWAIT"
+)
+
+// maxCount is the largest count that scripts handle exactly.
+const maxCount = 1<<53 - 1
+
+// errNotNumber is Redis's own error for a string that holds no number.
+var errNotNumber = errors.New(msgNotInteger)
+
+// onlyKey checks the arguments of a command that takes a key and nothing else.
+func (s *Service) onlyKey(name string, args [][]byte) (msg string) {
+	if len(args) != 2 {
+		return msgArity(name)
+	}
+	return s.keyError(string(args[1]))
+}
+
+// parseDown reads the arguments of LATCH.DOWN, which has no number.
+func parseDown(s *Service, args [][]byte) (n int64, msg string) { return 0, s.onlyKey(downName, args) }
+
+// countDown calls the script of LATCH.DOWN.
+func countDown(r *script.Client, conn transport.Connection, lock script.Lock, _ int64, until time.Time) (int64, error) {
+	return r.CountDown(conn, lock, until)
+}
+
+// getLatch runs LATCH.GET.
+func (c *Carrier) getLatch(_ context.Context, dst []byte, args [][]byte) []byte {
+	s := c.service
+	if msg := s.onlyKey(getName, args); msg != "" {
+		return appendError(dst, msg)
+	}
+	n, err := s.latchCount(c.id(string(args[1])), s.deadline())
+	return c.replyNumber(dst, n, err)
+}
+
+// latchCount reads a latch; 0 when there is none.
+func (s *Service) latchCount(lock script.Lock, until time.Time) (int64, error) {
+	text, err := s.redis.Value(lock.DB, lock.Key, until)
+	if err != nil || text == "" {
+		return 0, err
+	}
+	n, ok := resp.ParseInt([]byte(text))
+	if !ok {
+		return 0, errNotNumber
+	}
+	return n, nil
+}
+
+// awaitLatch runs LATCH.AWAIT.
+func (c *Carrier) awaitLatch(ctx context.Context, dst []byte, args [][]byte) []byte {
+	s := c.service
+	key, o, msg := s.parse(awaitName, args, "BLOCK")
+	waits, block, blockMsg := o.parseBlock()
+	if msg = cmp.Or(msg, blockMsg); msg != "" {
+		return appendError(dst, msg)
+	}
+	lock := c.id(key)
+	wt := wait.Wait[acquire.Result]{Queue: latchQueue(lock), Request: &latchRequest{s, lock}, End: wait.EndOf(block)}
+	return c.replyCount(dst, c.AttemptOrWait(ctx, wt, wait.Position{}, waits, true))
+}
+
+func latchQueue(lock script.Lock) wait.QueueID {
+	return wait.QueueID{Lock: lock, Channel: script.LatchChannel(lock.Key)}
+}
+
+// latchRequest waits until a latch is at zero.
+type latchRequest struct {
+	service *Service
+	lock    script.Lock
+}
+
+// Attempt checks once whether the latch is at zero. The result is then granted to all waiters.
+func (lr *latchRequest) Attempt(until time.Time, _ wait.Position) acquire.Result {
+	n, err := lr.service.latchCount(lr.lock, until)
+	switch {
+	case err != nil:
+		return acquire.Failure(err)
+	case n > 0:
+		return acquire.Result{}
+	}
+	return acquire.Result{Kind: acquire.Granted, ForAll: true}
+}
+
+// PassesOn implements wait.Request.
+func (*latchRequest) PassesOn(wait.Request[acquire.Result], acquire.Result, bool) bool { return true }
+
+// TakesFrom implements wait.Request.
+func (*latchRequest) TakesFrom(*script.Mode) bool { return false }
