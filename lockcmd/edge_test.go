@@ -75,13 +75,6 @@ func TestR7RepeatOfAnUndoneAcquireCounts(t *testing.T) {
 	})
 }
 
-func bulk(args []string) (out [][]byte) {
-	for _, arg := range args {
-		out = append(out, []byte(arg))
-	}
-	return out
-}
-
 // TestR21NoHandOverWithoutAToken: The token counter of a lock is broken. A release still ends the
 // lock, and the waiters get an error.
 func TestR21NoHandOverWithoutAToken(t *testing.T) {

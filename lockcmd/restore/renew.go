@@ -73,9 +73,9 @@ func (b *batchHolds) at(i int) *hold.Hold { return b.Holds[i].Keeper.(*hold.Hold
 func (b *batchHolds) Len() int { return len(b.Holds) }
 
 // Hold names a hold.
-func (b *batchHolds) Hold(i int) (key string, token int64, carrier string) {
+func (b *batchHolds) Hold(i int) script.RenewedHold {
 	h := b.at(i)
-	return h.Key(), h.Token, h.Carrier.Name
+	return script.RenewedHold{Key: h.Key(), Token: h.Token, Carrier: h.Carrier.Name}
 }
 
 // AppendOwner appends the name of a hold's owner in Redis.

@@ -43,12 +43,11 @@ func (k *keyRenewal) renewFields(ctx context.Context) {
 	cmds := make([][2]transport.Once, len(k.some))
 	pipe := k.client.Database(k.batch.DB).Pipeline()
 	for j, i := range k.some {
-		key, token, carrier := k.batch.Holds.Hold(i)
-		owner := k.owner(i)
-		keys := k.batch.Mode.Keys(key)
+		hold, owner := k.batch.Holds.Hold(i), k.owner(i)
+		keys := k.batch.Mode.Keys(hold.Key)
 		lock, records := keys[len(keys)-2], keys[len(keys)-1]
 		cmds[j] = [2]transport.Once{k.send(ctx, pipe, lock, owner, ""),
-			k.send(ctx, pipe, records, owner, RecordPrefix(token, carrier))}
+			k.send(ctx, pipe, records, owner, RecordPrefix(hold.Token, hold.Carrier))}
 	}
 	pipe.Exec(ctx) // each command has its own error
 	k.counts = make([]int64, len(k.some))
@@ -74,7 +73,7 @@ func (k *keyRenewal) renewTimeouts(ctx context.Context) {
 	cmds := make([][]transport.Once, len(k.some))
 	pipe := k.client.Database(k.batch.DB).Pipeline()
 	for j, i := range k.some {
-		key, _, _ := k.batch.Holds.Hold(i)
+		key := k.batch.Holds.Hold(i).Key
 		for n := range k.counts[j] {
 			cmds[j] = append(cmds[j], k.send(ctx, pipe, TimeoutKey(key, k.owner(i), n+1), "", ""))
 		}
@@ -163,22 +162,15 @@ func (c *Client) dropTimeouts(args *ReleaseArgs, all bool, until time.Time) {
 	rdb := c.Database(lock.DB)
 	for n := args.PerKeyCounts; n > 0; n-- {
 		last := TimeoutKey(lock.Key, owner, n)
-		if !all { // the first key lasts as long as this one would have (R12)
+		if !all { // the first key lasts as long as this one would have (R12), or as before
 			if left := rdb.PTTL(ctx, last).Val(); left > 0 {
-				c.setTimeout(lock, owner, left, until)
+				first := []string{TimeoutKey(lock.Key, owner, 1)}
+				_, _ = c.AskInt(&transport.Call{Script: Read.RenewKey, DB: lock.DB, Keys: first,
+					Args: transport.Words(left.Milliseconds(), "", "")}, until)
 			}
 		}
 		if err := rdb.Del(ctx, last).Err(); err != nil || !all {
 			return
 		}
 	}
-}
-
-// setTimeout sets how long the first count of an owner's READ hold lasts. Without an answer that
-// count lasts as long as before.
-func (c *Client) setTimeout(lock Lock, owner string, left time.Duration, until time.Time) {
-	_, _ = c.AskInt(&transport.Call{
-		Script: Read.RenewKey, DB: lock.DB, Keys: []string{TimeoutKey(lock.Key, owner, 1)},
-		Args: transport.Words(left.Milliseconds(), "", ""),
-	}, until)
 }

@@ -28,9 +28,15 @@ type RenewBatch struct {
 // a Leash may renew 100,000 holds a second.
 type RenewedHolds interface {
 	Len() int
-	// Hold names a hold. It returns no Ref, because Go copies so large a struct through memory.
-	Hold(i int) (key string, token int64, carrier string)
+	Hold(i int) RenewedHold
 	AppendOwner(i int, dst []byte) []byte
+}
+
+// RenewedHold names a hold. It is no Ref, because Go copies so large a struct through memory.
+type RenewedHold struct {
+	Key     string
+	Token   int64
+	Carrier string
 }
 
 // RenewReply is what Redis says of one hold.
@@ -141,13 +147,11 @@ func (c *Client) renewByClient(ctx context.Context, verb string, batches []Renew
 			left = append(left, i)
 			continue
 		}
-		n, kinds := transport.Items(reply)
-		replies := make([]RenewReply, len(n))
-		for i := range n {
-			replies[i] = RenewReply(n[i])
-		}
-		if kinds != transport.Ints(len(n)) {
-			replies = nil // another script's
+		var replies []RenewReply
+		if n, kinds := transport.Items(reply); kinds == transport.Ints(len(n)) { // not another script's
+			for i := range n {
+				replies = append(replies, RenewReply(n[i]))
+			}
 		}
 		each(i, c.renewResult(ctx, b, replies, err, sent))
 	}
@@ -158,10 +162,9 @@ func (c *Client) renewByClient(ctx context.Context, verb string, batches []Renew
 func (b *RenewBatch) call() *transport.Call {
 	call := &transport.Call{Script: b.Mode.Renew, DB: b.DB, Args: transport.Words(b.Lasts.Milliseconds())}
 	for i := range b.Holds.Len() {
-		key, token, carrier := b.Holds.Hold(i)
-		owner := string(b.Holds.AppendOwner(i, nil))
-		call.Keys = append(call.Keys, b.Mode.Keys(key)...)
-		call.Args = append(call.Args, owner, RecordPrefix(token, carrier))
+		h := b.Holds.Hold(i)
+		call.Keys = append(call.Keys, b.Mode.Keys(h.Key)...)
+		call.Args = append(call.Args, string(b.Holds.AppendOwner(i, nil)), RecordPrefix(h.Token, h.Carrier))
 	}
 	return call
 }
@@ -197,16 +200,9 @@ func (c *Client) renewResult(ctx context.Context, b *RenewBatch, replies []Renew
 // second, its garbage would make the collector scan a million holds every few seconds.
 type renewBuffer struct {
 	commands, text []byte
-	holds          []renewedHold // of one batch
+	holds          []RenewedHold // of one batch
 	replies        []RenewReply  // to one batch
 	word           [192]byte     // an owner or the start of a record
-}
-
-// renewedHold is what RenewedHolds.Hold returns.
-type renewedHold struct {
-	key     string
-	token   int64
-	carrier string
 }
 
 var renewBuffers = sync.Pool{New: func() any { return new(renewBuffer) }}
@@ -233,16 +229,15 @@ func (buf *renewBuffer) appendCall(b *RenewBatch) {
 	m, n := b.Mode, b.Holds.Len()
 	holds := slices.Grow(buf.holds[:0], n)[:n]
 	for i := range holds {
-		h := &holds[i]
-		h.key, h.token, h.carrier = b.Holds.Hold(i)
+		holds[i] = b.Holds.Hold(i)
 	}
 	keys := n * m.MinKeys()
 	dst := resp.AppendArray(buf.commands, 3+keys+1+2*n)
 	dst = buf.appendInt(resp.AppendBulk(resp.AppendBulk(dst, "EVALSHA"), m.Renew.SHA), int64(keys))
 	for i := range holds {
-		dst = resp.AppendBulk(dst, holds[i].key)
+		dst = resp.AppendBulk(dst, holds[i].Key)
 		if m.Helpers != nil {
-			for _, helper := range m.Helpers(holds[i].key) {
+			for _, helper := range m.Helpers(holds[i].Key) {
 				dst = resp.AppendBulk(dst, helper)
 			}
 		}
@@ -250,7 +245,7 @@ func (buf *renewBuffer) appendCall(b *RenewBatch) {
 	dst = buf.appendInt(dst, b.Lasts.Milliseconds())
 	for i := range holds {
 		dst = resp.AppendBulk(dst, b.Holds.AppendOwner(i, buf.word[:0]))
-		dst = resp.AppendBulk(dst, appendRecordPrefix(buf.word[:0], holds[i].token, holds[i].carrier))
+		dst = resp.AppendBulk(dst, appendRecordPrefix(buf.word[:0], holds[i].Token, holds[i].Carrier))
 	}
 	clear(holds) // a pooled buffer must not keep keys
 	buf.commands, buf.holds = dst, holds

@@ -18,7 +18,7 @@ type heldKeys []string
 
 func (h heldKeys) Len() int { return len(h) }
 
-func (h heldKeys) Hold(i int) (key string, token int64, carrier string) { return h[i], 1e15, "u:1.1" }
+func (h heldKeys) Hold(i int) RenewedHold { return RenewedHold{h[i], 1e15, "u:1.1"} }
 
 var longOwner = strings.Repeat("o", 128)
 
