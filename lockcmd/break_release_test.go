@@ -159,7 +159,7 @@ func TestR30BreakOfAHoldThatIsBeingEnded(t *testing.T) {
 			eventually(t, soon, "it is written down", func() bool {
 				return rdb.Get(t.Context(), tombstone).Val() == "lost broken"
 			})
-			if how, err := s.restorer.Tombstone(h, s.deadline()); how != renewal.Broken || err != nil {
+			if how, err := s.releaser.Tombstone(h, s.deadline()); how != renewal.Broken || err != nil {
 				t.Errorf("%s: the Leash that carries it reads %v, %v", mode, how, err)
 			}
 			late.goOn()

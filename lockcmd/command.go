@@ -141,7 +141,7 @@ func (c *Carrier) replyAbsent(dst []byte, key string, o options, until time.Time
 		return c.timeout(dst, msgRefused)
 	}
 	defer h.UnlockRequests()
-	switch lost, err := c.service.restorer.SettleMissing(h, until); {
+	switch lost, err := c.service.releaser.SettleMissing(h, until); {
 	case err != nil:
 		return c.timeout(dst, msgRefused)
 	case lost != "":

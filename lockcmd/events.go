@@ -134,7 +134,7 @@ func (v *leashEvents) lossWait(lock script.Lock, token int64) *event.LossWait {
 	s := v.service
 	return &event.LossWait{
 		Redis: s.redis, Subscriptions: &v.Subscriptions, Holds: v, Lock: lock, Token: token,
-		Interval: s.waits.Interval, MaxChecks: s.restorer.MaxSeeks,
+		Interval: s.waits.Interval, MaxChecks: s.releaser.MaxSeeks,
 	}
 }
 

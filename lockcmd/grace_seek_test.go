@@ -43,7 +43,7 @@ func TestR2GraceWaitsForARestore(t *testing.T) {
 				s := leash(t, rdb, cfg, graceful)
 				cfg.Links = noDirectPath{}
 				// a busy machine restores the hold late
-				manySeeks := func(s *Service) { s.restorer.MaxSeeks = 1000 }
+				manySeeks := func(s *Service) { s.releaser.MaxSeeks = 1000 }
 				other, key := leash(t, rdb, cfg, graceful, manySeeks), newKey()
 				a, b := connect(t, s), connect(t, other)
 				token := strconv.FormatInt(a.token(append([]string{key, "OWNER", "me"}, c.take...)...), 10)

@@ -41,7 +41,7 @@ func (c *Carrier) check(_ context.Context, dst []byte, args [][]byte) []byte {
 	if msg != "" {
 		return appendError(dst, msg)
 	}
-	switch _, _, ok, err := c.service.restorer.Seek(c.id(key), o.Selector, c.service.deadline()); {
+	switch _, _, ok, err := c.service.releaser.Seek(c.id(key), o.Selector, c.service.deadline()); {
 	case err != nil:
 		return c.replyError(dst, err, msgRefused)
 	case !ok:

@@ -218,7 +218,7 @@ func TestR14TombstonesOfMovesInMigration(t *testing.T) {
 		}
 		move := func(last string) (moved bool) {
 			t.Helper()
-			m := s.restorer.NewMove(&b.carrier.Carrier.Carrier, script.MoveArgs{
+			m := s.releaser.NewMove(&b.carrier.Carrier.Carrier, script.MoveArgs{
 				Mode: script.Plain, Owner: "me", Last: last, Request: b.carrier.Requests.Add(1),
 				From: script.Ref{Lock: lockOf(key(i)), Token: tokens[i], Carrier: a.carrier.Name},
 			})

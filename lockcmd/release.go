@@ -110,7 +110,7 @@ func (c *Carrier) extend(_ context.Context, dst []byte, args [][]byte) []byte {
 		}
 		o.Token = h.Token
 	}
-	switch left, err := c.service.restorer.Extend(c.id(key), o.Selector, script.Millis(ms), until); {
+	switch left, err := c.service.releaser.Extend(c.id(key), o.Selector, script.Millis(ms), until); {
 	case err == nil:
 		return appendInt(dst, left.Milliseconds())
 	case errors.Is(err, script.ErrAbsent):

@@ -24,7 +24,7 @@ func TestR24OneQueueANode(t *testing.T) {
 		lines := make(map[string]bool)
 		for range 50 {
 			slot := int(slots.Of([]byte(newKey())))
-			node, want := s.restorer.Node(3, slot), asked.Node(3, slot)
+			node, want := s.releaser.Node(3, slot), asked.Node(3, slot)
 			if node != want || node == "" {
 				t.Fatalf("slot %d: got %q, the client says %q", slot, node, want)
 			}

@@ -204,7 +204,7 @@ func TestR2RestoreIsNotWaitedFor(t *testing.T) {
 		cfg := graceConfig()
 		cfg.WatchdogTimeout = 10 * time.Minute
 		// otherwise the watchdog could restore the hold before the command
-		hasty := func(s *Service) { s.restorer.MaxSeeks = 1 }
+		hasty := func(s *Service) { s.releaser.MaxSeeks = 1 }
 		s := leash(t, rdb, cfg, graceful, hasty)
 		for _, mode := range []string{"", "FAIR", "READ", "WRITE"} {
 			t.Run("mode "+mode, func(t *testing.T) {

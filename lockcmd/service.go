@@ -34,7 +34,6 @@ type Service struct {
 	// Immutable after New.
 	cfg      Config
 	redis    *script.Client
-	restorer *restore.Restorer
 	releaser *release.Releaser
 	log      *slog.Logger
 	watchdog *renewal.Watchdog
@@ -73,8 +72,8 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log
 	}
 	s.redis.Databases, s.redis.Timeout, s.redis.Log = cfg.Database, cfg.UpstreamTimeout, log
 	s.redis.Publish, s.redis.Links = cfg.publishMode(), cfg.Links
-	s.restorer = &restore.Restorer{Redis: s.redis, TokenTTL: cfg.TokenTTL, MaxSeeks: restore.MaxSeeks}
-	s.watchdog = renewal.New(s.restorer)
+	restorer := &restore.Restorer{Redis: s.redis, TokenTTL: cfg.TokenTTL, MaxSeeks: restore.MaxSeeks}
+	s.watchdog = renewal.New(restorer)
 	s.watchdog.Log = log
 	s.holds = hold.NewRegistry(hold.Config{
 		Leash: newUUID(), TTL: cfg.WatchdogTimeout, Cluster: s.redis.IsCluster, Watchdog: s.watchdog,
@@ -83,14 +82,14 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log
 	if cfg.NameHolds != nil {
 		s.holds.Count = cfg.NameHolds.Add
 	}
-	s.restorer.Holds = s.holds
+	restorer.Holds = s.holds
 	if cfg.FailoverGrace != 0 {
 		s.graces = failover.New(failover.Config{
 			Grace: cfg.FailoverGrace, Lease: cfg.WatchdogTimeout, Owners: cfg.Owners, Redis: s.redis,
 			Watchdog: s.watchdog, Log: log,
 		})
 	}
-	s.restorer.Masters = s.graces
+	restorer.Masters = s.graces
 	s.tasks.Log, s.tasks.What = log, "lock task"
 	s.waits = &acquire.Waiters{Machine: wait.New[acquire.Result](wait.Config{
 		Leash: s.holds.Leash, Redis: s.redis, Channels: &s.events.Subscriptions, Tasks: &s.tasks,
@@ -98,7 +97,7 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log
 		FairBit: wait.NewFairBit(), FairTimeout: wait.FairTimeout, FairHeartbeat: wait.FairHeartbeat,
 	})}
 	s.releaser = &release.Releaser{
-		Restorer: s.restorer, Waiters: s.waits, Tasks: &s.tasks, BreakTimeout: release.BreakTimeout,
+		Restorer: restorer, Waiters: s.waits, Tasks: &s.tasks, BreakTimeout: release.BreakTimeout,
 	}
 	s.acquirer = &acquire.Acquirer{
 		Releaser: s.releaser, Waiters: s.waits, Observer: afterwards{s}, Names: cfg.NameHolds,
