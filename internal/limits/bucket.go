@@ -8,9 +8,9 @@ import (
 const (
 	// burst is for how long a bucket fills while nothing is taken.
 	burst = time.Second
-	// share is for how long one Take lasts at the full rate. So a user whose clients wait has them
-	// wake at most 500 times a second, and each sends few commands at once: others wait for them.
-	share = 2 * time.Millisecond
+	// share is for how long one Take lasts at the full rate. So a fast client asks the bucket, and
+	// sleeps, at most 100 times a second.
+	share = 10 * time.Millisecond
 	// longest is how long a caller has to wait at most. Beyond that Take refuses.
 	longest = time.Second
 )

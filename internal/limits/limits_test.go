@@ -87,23 +87,23 @@ func TestBucket(t *testing.T) {
 	b := NewBucket(1000)
 	now := b.began
 	taken := 0
-	for range 500 { // the tokens of a second are there at once
+	for range 100 { // the tokens of a second are there at once
 		n, wait, ok := b.Take(now)
-		if n != 2 || wait != 0 || !ok {
+		if n != 10 || wait != 0 || !ok {
 			t.Fatalf("got %d, %s, %v", n, wait, ok)
 		}
 		taken += n
 	}
-	for i := range 500 { // later ones have to wait, in order
+	for i := range 100 { // later ones have to wait, in order
 		n, wait, ok := b.Take(now)
-		if want := time.Duration(i+1) * 2 * time.Millisecond; n != 2 || wait != want || !ok {
+		if want := time.Duration(i+1) * 10 * time.Millisecond; n != 10 || wait != want || !ok {
 			t.Fatalf("got %d, %s, %v; want %s", n, wait, ok, want)
 		}
 	}
 	if _, _, ok := b.Take(now); ok {
 		t.Error("a wait above a second was not refused")
 	}
-	if _, wait, ok := b.Take(now.Add(time.Second)); !ok || wait != 2*time.Millisecond {
+	if _, wait, ok := b.Take(now.Add(time.Second)); !ok || wait != 10*time.Millisecond {
 		t.Errorf("a second later: %s, %v", wait, ok)
 	}
 	if _, wait, _ := b.Take(now.Add(time.Hour)); wait != 0 {
