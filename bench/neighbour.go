@@ -21,7 +21,8 @@ import (
 const neighbourUsage = `Bench neighbour measures the GETs of one user beside a loud user with --limit-user commands. The loud
 user is absent, sends as much as the limit allows, and sends ten times as much: to another Leash, and to
 the same one. So the last row shows, beside the one above, what the loud user costs within Leash, and not
-what its process costs on this machine. That process has a low priority.
+what its process costs on this machine. That process has a low priority. The column "95 %" says between
+which limits the change of p99 lies, with that probability.
 
 Usage: go run ./bench neighbour [flags]
 

@@ -44,8 +44,8 @@ type group struct {
 const (
 	slotCount = 16384
 	// run is how many neighbouring slots are due one after the other. They usually belong to one
-	// node, so a call has many of them. It is so small that one step has runs of several nodes:
-	// their rounds are on their way at the same time, and Leash sleeps longer in between.
+	// node, so a call has many of them. One step has several runs, and so rounds for several nodes.
+	// These are on their way at the same time, and Leash sleeps longer between two steps.
 	run  = 8
 	runs = slotCount / run
 	// stride is the distance between the runs that follow each other. It is odd, so that every run
