@@ -40,9 +40,7 @@ func TestBreakEndsManyReaders(t *testing.T) {
 		want(t, direct, "+OK\r\n", "CONFIG", "RESETSTAT")
 		breaker := c.breaker.dial(t)
 		breaker.Timeout = time.Minute
-		if got := do(t, breaker, "LOCK.BREAK", c.key); got != ":1\r\n" && got != ":2\r\n" {
-			t.Errorf("%s: got %q", c.key, got)
-		}
+		breakLock(t, breaker, c.key)
 		if n := callsOf(t, direct, "hgetall"); n > readers/2 {
 			t.Errorf("%s: Redis ran HGETALL %d times for %d holds", c.key, n, readers)
 		}
@@ -56,4 +54,13 @@ func callsOf(t *testing.T, c *redistest.Client, command string) (n int) {
 	_, stats, _ := strings.Cut(do(t, c, "INFO", "commandstats"), "cmdstat_"+command+":calls=")
 	_, _ = fmt.Sscan(stats, &n) // a command that never ran is not listed
 	return n
+}
+
+// breakLock breaks a lock. On a busy machine the second may pass in which the holder's Leash
+// confirms that the holder was told: the reply is then 2.
+func breakLock(t *testing.T, c *redistest.Client, key string) {
+	t.Helper()
+	if got := do(t, c, "LOCK.BREAK", key); got != ":1\r\n" && got != ":2\r\n" {
+		t.Errorf("LOCK.BREAK %s: got %q", key, got)
+	}
 }

@@ -164,7 +164,7 @@ func TestR30BreakEndsTheHoldersConnection(t *testing.T) {
 	for _, where := range []*leash{one, two} {
 		holder := where.dial(t)
 		token(t, holder, "k")
-		want(t, c, ":1\r\n", "LOCK.BREAK", "k")
+		breakLock(t, c, "k")
 		wantClosed(t, holder)
 		want(t, c, ":0\r\n", "LOCK.BREAK", "k")
 	}

@@ -68,7 +68,7 @@ func TestNotifyPushes(t *testing.T) {
 		wantRead(t, c, "+PONG\r\n")
 
 		// A connection is told of a loss before it is closed.
-		want(t, l.dial(t), ":1\r\n", "LOCK.BREAK", "k")
+		breakLock(t, l.dial(t), "k")
 		wantRead(t, c, notice("lost", "k", second))
 		if got, err := c.Read(); !errors.Is(err, io.EOF) {
 			t.Fatalf("%q %v, want the end", got, err)
@@ -86,7 +86,7 @@ func TestNotifyWhileWaiting(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "it waits", func() bool { return l.locks.Stats().Waiters == 1 })
-	want(t, l.dial(t), ":1\r\n", "LOCK.BREAK", "own")
+	breakLock(t, l.dial(t), "own")
 	wantRead(t, c, notice("lost", "own", own))
 	want(t, holder, ":1\r\n", "LOCK.RELEASE", "other")
 	if got, err := c.Read(); err != nil || got[0] != ':' {
@@ -113,7 +113,7 @@ func TestNotifyEnds(t *testing.T) {
 		key := "k" + strconv.Itoa(i)
 		token(t, c, key, "ONLOSS", "ERROR")
 		waiter := l.wanting(t, key)
-		want(t, l.dial(t), ":1\r\n", "LOCK.BREAK", key)
+		breakLock(t, l.dial(t), key)
 		if got, err := waiter.Read(); err != nil || got[0] != ':' {
 			t.Fatalf("%q %v", got, err)
 		}
@@ -139,7 +139,7 @@ func TestNotifyPushesNeverSplitReplies(t *testing.T) {
 			t.Fatal(err)
 		}
 		replies := 2
-		want(t, other, ":1\r\n", "LOCK.BREAK", key)
+		breakLock(t, other, key)
 		for told := false; replies > 0 || !told; {
 			switch got, err := c.Read(); {
 			case err != nil:

@@ -186,7 +186,8 @@ func TestConsole(t *testing.T) {
 	if !says("overview") {
 		t.Error("no overview")
 	}
-	if got, err := dialUnix(t, socket).Do("LOCK.BREAK", key); err != nil || got != ":1\r\n" {
+	// 2: on a busy machine the second in which the holder's Leash confirms may pass
+	if got, err := dialUnix(t, socket).Do("LOCK.BREAK", key); err != nil || got != ":1\r\n" && got != ":2\r\n" {
 		t.Errorf("got %q, %v", got, err)
 	}
 	if !says(`"reason":"broken"`) {
