@@ -2,8 +2,10 @@ package lockcmd
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -67,6 +69,9 @@ func TestR27AwaitLossRequestArrivesTooLate(t *testing.T) {
 					t.Fatalf("the hold is not seen: %v", err)
 				}
 				w.Seen = &f
+				if row.want != renewal.ReasonGone {
+					w.Interval = soon // a busy Leash may answer late
+				}
 				for _, end := range row.ends {
 					end(t, a, key)
 				}
@@ -88,6 +93,33 @@ func TestR27AwaitLossRequestArrivesTooLate(t *testing.T) {
 }
 
 func list[T any](all ...T) []T { return all }
+
+// TestR27AwaitLossAsksAgain: AWAITLOSS asks the Leash of a missing hold how it ended. That Leash
+// does not know it yet, so it answers a later question.
+func TestR27AwaitLossAsksAgain(t *testing.T) {
+	t.Parallel()
+	rdb, ctx := dialServer(t, sharedServer(t).Addr), t.Context()
+	s, key, absent := leash(t, rdb, Config{}), newKey(), newUUID()
+	w := s.events.lossWait(lockOf(key), 7)
+	w.Interval = soon
+	w.Seen = &script.Hold{Mode: script.Plain, Record: script.Record{Token: 7, Carrier: absent + ":1.1"}}
+	questions := rdb.Subscribe(ctx, script.CarrierChannel(w.Seen.Record.Carrier))
+	defer questions.Close()
+	if _, err := questions.Receive(ctx); err != nil {
+		t.Fatal(err)
+	}
+	reason := make(chan string, 1)
+	go func() {
+		text, err := w.Run(ctx)
+		reason <- fmt.Sprintf("%q, %v", text, err)
+	}()
+	for range 2 {
+		want(t, receive(t, questions.Channel(), 5*time.Second).Payload,
+			event.Text(event.Watched, 7, w.Seen.Record.Carrier, key))
+	}
+	rdb.Set(ctx, script.TombstoneKey(key, 7, w.Seen.Record.Carrier), event.Released, time.Minute)
+	want(t, receive(t, reason, 5*time.Second), `"", <nil>`)
+}
 
 // TestR27WatchAfterTheEnd: A Leash is asked about a hold that has ended. It reports how, if it
 // knows, and nothing otherwise.

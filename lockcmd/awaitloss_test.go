@@ -120,97 +120,84 @@ func TestAwaitLossFollowsTheHold(t *testing.T) {
 	})
 }
 
+// bothPlaces runs a test in which AWAITLOSS waits on the Leash of the hold, and on another one.
+func bothPlaces(t *testing.T, test func(t *testing.T, s, other, watching *Service)) {
+	both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{}, defaultBreakTimeout)
+		runParallel(t, map[string]func(*testing.T){
+			"here":             func(t *testing.T) { test(t, s, other, s) },
+			"on another Leash": func(t *testing.T) { test(t, s, other, other) },
+		})
+	})
+}
+
 // TestAwaitLossOutlivesTheConnection: A hold with ONCLOSE EXPIRE outlives its connection. AWAITLOSS
 // reports a loss after its owner attached it again. It returns nil when nobody attaches it and it
 // expires.
 func TestAwaitLossOutlivesTheConnection(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
-		for where, watching := range map[string]*Service{"here": s, "on another Leash": other} {
-			key, left := newKey(), newKey()
-			a, b := connect(t, s), connect(t, s)
-			token := a.token(key, "OWNER", "me", "ONCLOSE", "EXPIRE")
-			text := strconv.FormatInt(token, 10)
-			_, reply := startAwaitLoss(t, watching, key, token, "0")
-			_, over := startAwaitLoss(t, watching, left, a.token(left, "OWNER", "me", "ONCLOSE", "EXPIRE", "TTL",
-				"1500"), "0")
-			if watching != s {
-				waitUntilWatched(t, s, key)
-				waitUntilWatched(t, s, left)
-			}
-			a.carrier.End(Release)
-			want(t, b.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", text), ":"+text)
-			if got := receive(t, over, 10*time.Second); got != "$-1" {
-				t.Errorf("%s: not attached again: got %q", where, got)
-			}
-			select {
-			case got := <-reply:
-				t.Errorf("%s: taken over, and answered %q", where, got)
-				continue
-			default:
-			}
-			want(t, connect(t, other).do("LOCK.BREAK", key), ":1")
-			if got := receive(t, reply, 10*time.Second); got != "$6\r\nbroken" {
-				t.Errorf("%s: got %q", where, got)
-			}
+	bothPlaces(t, func(t *testing.T, s, other, watching *Service) {
+		key, left := newKey(), newKey()
+		a, b := connect(t, s), connect(t, s)
+		token := a.token(key, "OWNER", "me", "ONCLOSE", "EXPIRE")
+		text := strconv.FormatInt(token, 10)
+		_, reply := startAwaitLoss(t, watching, key, token, "0")
+		_, over := startAwaitLoss(t, watching, left, a.token(left, "OWNER", "me", "ONCLOSE", "EXPIRE", "TTL",
+			"3000"), "0")
+		if watching != s {
+			waitUntilWatched(t, s, key)
+			waitUntilWatched(t, s, left)
 		}
+		a.carrier.End(Release)
+		want(t, b.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", text), ":"+text)
+		want(t, receive(t, over, 10*time.Second), "$-1") // not attached again
+		select {
+		case got := <-reply:
+			t.Fatalf("taken over, and answered %q", got)
+		default:
+		}
+		want(t, connect(t, other).do("LOCK.BREAK", key), ":1")
+		want(t, receive(t, reply, 10*time.Second), "$6\r\nbroken")
 	})
 }
 
 // TestAwaitLossOfALeftHoldThatIsBroken: The connection ends and leaves the hold to expire. A BREAK
 // before that is reported as a loss.
 func TestAwaitLossOfALeftHoldThatIsBroken(t *testing.T) {
-	t.Parallel() // mostly waiting
-	takesLong(t)
-	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
-		for where, watching := range map[string]*Service{"here": s, "on another Leash": other} {
-			key := newKey()
-			a := connect(t, s)
-			token := a.token(key, "OWNER", "me", "ONCLOSE", "EXPIRE")
-			_, reply := startAwaitLoss(t, watching, key, token, "0")
-			if watching != s {
-				waitUntilWatched(t, s, key)
-			}
-			a.carrier.End(Release)
-			tombstone := script.TombstoneKey(key, token, a.carrier.Name)
-			eventually(t, 5*time.Second, "the tombstone says that it was left", func() bool {
-				return rdb.Get(t.Context(), tombstone).Val() == event.Left
-			})
-			wantPrefix(t, connect(t, other).do("LOCK.BREAK", key), ":")
-			if got := receive(t, reply, 20*time.Second); got != "$6\r\nbroken" {
-				t.Errorf("%s: got %q", where, got)
-			}
+	t.Parallel()
+	bothPlaces(t, func(t *testing.T, s, other, watching *Service) {
+		key, a := newKey(), connect(t, s)
+		token := a.token(key, "OWNER", "me", "ONCLOSE", "EXPIRE")
+		_, reply := startAwaitLoss(t, watching, key, token, "0")
+		if watching != s {
+			waitUntilWatched(t, s, key)
 		}
+		a.carrier.End(Release)
+		tombstone := script.TombstoneKey(key, token, a.carrier.Name)
+		eventually(t, 5*time.Second, "the tombstone says that it was left", func() bool {
+			return s.redis.Redis.Get(t.Context(), tombstone).Val() == event.Left
+		})
+		wantPrefix(t, connect(t, other).do("LOCK.BREAK", key), ":")
+		want(t, receive(t, reply, 20*time.Second), "$6\r\nbroken")
 	})
 }
 
 // TestAwaitLossOfALeaseOutlivesTheConnection: A lease continues after its connection has ended, and
 // it can still be lost.
 func TestAwaitLossOfALeaseOutlivesTheConnection(t *testing.T) {
-	t.Parallel() // mostly waiting
-	takesLong(t)
-	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
-		for where, watching := range map[string]*Service{"here": s, "on another Leash": other} {
-			key, runsOut := newKey(), newKey()
-			a := connect(t, s)
-			_, reply := startAwaitLoss(t, watching, key, a.token(key, "LEASE", "60000"), "0")
-			_, over := startAwaitLoss(t, watching, runsOut, a.token(runsOut, "LEASE", "3000"), "0")
-			if watching != s {
-				waitUntilWatched(t, s, key)
-				waitUntilWatched(t, s, runsOut)
-			}
-			a.carrier.End(Release)
-			if got := receive(t, over, 20*time.Second); got != "$-1" {
-				t.Errorf("%s: it was over by itself: got %q", where, got)
-			}
-			wantPrefix(t, connect(t, other).do("LOCK.BREAK", key), ":")
-			if got := receive(t, reply, 20*time.Second); got != "$6\r\nbroken" {
-				t.Errorf("%s: got %q", where, got)
-			}
+	t.Parallel()
+	bothPlaces(t, func(t *testing.T, s, other, watching *Service) {
+		key, runsOut, a := newKey(), newKey(), connect(t, s)
+		_, reply := startAwaitLoss(t, watching, key, a.token(key, "LEASE", "60000"), "0")
+		_, over := startAwaitLoss(t, watching, runsOut, a.token(runsOut, "LEASE", "3000"), "0")
+		if watching != s {
+			waitUntilWatched(t, s, key)
+			waitUntilWatched(t, s, runsOut)
 		}
+		a.carrier.End(Release)
+		want(t, receive(t, over, 20*time.Second), "$-1") // over by itself
+		wantPrefix(t, connect(t, other).do("LOCK.BREAK", key), ":")
+		want(t, receive(t, reply, 20*time.Second), "$6\r\nbroken")
 	})
 }
 

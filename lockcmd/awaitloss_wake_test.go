@@ -16,53 +16,56 @@ import (
 // the hold. It does not have to wait for its next periodic check.
 func TestR27AwaitLossOnAnotherLeashIsWokenByTheEnd(t *testing.T) {
 	t.Parallel()
-	takesLong(t)
 	everyRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
 		carrier, other := leash(t, rdb, Config{}), leash(t, rdb, Config{}, slowRetries)
+		tests := make(map[string]func(*testing.T))
 		for name, end := range map[string]func(a *conn, key string) string{
 			"":                   func(a *conn, key string) string { return a.do("LOCK.RELEASE", key) },
 			renewal.ReasonBroken: func(a *conn, key string) string { return connect(t, other).do("LOCK.BREAK", key) },
 			hold.ReasonMaxHold:   func(*conn, string) string { return ":1" },
 		} {
 			for _, mode := range []string{"", "READ", "WRITE", "FAIR"} {
-				a, key := connect(t, carrier), newKey()
-				// with this TTL the periodic check comes after a minute or more
-				terms := append([]string{key, "TTL", "600000"}, strings.Fields(mode)...)
-				if name == hold.ReasonMaxHold {
-					terms = append(terms, "MAXHOLD", "2000")
-				}
-				token := a.token(terms...)
-				reply := connect(t, other).start("LOCK.AWAITLOSS", key, "TOKEN", fmt.Sprint(token), "BLOCK", "0")
-				// The next waiter gets the lock by a hand-over. A hand-over publishes nothing on
-				// the lock's channel. Neither does the end of a READ hold while another reader
-				// holds the lock.
-				var next <-chan string
-				switch b := connect(t, carrier); mode {
-				case "READ":
-					b.token(key, mode)
-				case "WRITE":
-					next = b.await(carrier, 1, key, "BLOCK", "0", mode)
-				default:
-					next = b.await(carrier, 1, key, "BLOCK", "0")
-				}
-				eventually(t, soon, "it listens", func() bool {
-					return other.events.LastMessage(lockMode(mode).Channel(key)) != 0
-				})
-				if got := end(a, key); got != ":1" {
-					t.Fatalf("%s %s: %s", name, mode, got)
-				}
-				answer := "$-1"
-				if name != "" {
-					answer = name
-				}
-				if got := receive(t, reply, soon); !strings.Contains(got, answer) {
-					t.Errorf("%s %s: got %q", name, mode, got)
-				}
-				if next != nil {
-					tokenOf(t, receive(t, next, soon))
+				tests[name+" "+mode] = func(t *testing.T) {
+					a, key := connect(t, carrier), newKey()
+					// with this TTL the periodic check comes after a minute or more
+					terms := append([]string{key, "TTL", "600000"}, strings.Fields(mode)...)
+					if name == hold.ReasonMaxHold {
+						terms = append(terms, "MAXHOLD", "3000")
+					}
+					token := a.token(terms...)
+					reply := connect(t, other).start("LOCK.AWAITLOSS", key, "TOKEN", fmt.Sprint(token), "BLOCK", "0")
+					// The next waiter gets the lock by a hand-over. A hand-over publishes nothing on
+					// the lock's channel. Neither does the end of a READ hold while another reader
+					// holds the lock.
+					var next <-chan string
+					switch b := connect(t, carrier); mode {
+					case "READ":
+						b.token(key, mode)
+					case "WRITE":
+						next = b.await(carrier, 1, key, "BLOCK", "0", mode)
+					default:
+						next = b.await(carrier, 1, key, "BLOCK", "0")
+					}
+					eventually(t, soon, "it listens", func() bool {
+						return other.events.LastMessage(lockMode(mode).Channel(key)) != 0
+					})
+					if got := end(a, key); got != ":1" {
+						t.Fatal(got)
+					}
+					answer := "$-1"
+					if name != "" {
+						answer = name
+					}
+					if got := receive(t, reply, soon); !strings.Contains(got, answer) {
+						t.Errorf("got %q", got)
+					}
+					if next != nil {
+						tokenOf(t, receive(t, next, soon))
+					}
 				}
 			}
 		}
+		runParallel(t, tests)
 		eventually(t, soon, "nobody listens any more", func() bool { return other.events.Channels() == 0 })
 	})
 }

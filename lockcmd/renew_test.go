@@ -41,7 +41,7 @@ func TestR24OneQueueANode(t *testing.T) {
 func TestRenewalsTakeTheDirectPath(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		var wired atomic.Int64
-		s := leash(t, rdb, Config{WatchdogTimeout: 300 * time.Millisecond}, func(s *Service) {
+		s := leash(t, rdb, Config{}, func(s *Service) {
 			up := s.redis.Links
 			s.redis.Links = linksWith{Links: up, scripts: func(until time.Time, db int, slot slots.Slot, n int,
 				commands, dst []byte) ([]byte, bool, error) {
@@ -59,7 +59,10 @@ func TestRenewalsTakeTheDirectPath(t *testing.T) {
 		}
 		for range 2 {
 			was := wired.Load()
-			eventually(t, 20*time.Second, "renewals go by the wire", func() bool { return wired.Load() > was+5 })
+			eventually(t, soon, "renewals go by the wire", func() bool {
+				s.watchdog.CheckAll()
+				return wired.Load() > was+5
+			})
 			if err := each(rdb, func(c *redis.Client) error { return c.ScriptFlush(t.Context()).Err() }); err != nil {
 				t.Fatal(err)
 			}

@@ -71,13 +71,16 @@ func (w *LossWait) endWithoutTombstone() (reason string, over bool) {
 }
 
 // reportOverdue reports whether the Leash of a missing hold has had enough time to report the
-// reason.
+// reason. Each check asks that Leash again: the event may be lost, or come before that Leash
+// knows that its release of the hold has succeeded.
 func (w *LossWait) reportOverdue() bool {
+	now := time.Now()
 	if w.missingSince.IsZero() {
-		now := time.Now()
 		w.missingSince, w.leaseMayBeOver = now, !w.leaseEnd.IsZero() && now.Add(time.Second).After(w.leaseEnd)
-		Send(w.Redis, Watched, w.ref(), now.Add(time.Second)) // the event may be lost
-		return false
 	}
-	return time.Since(w.missingSince) >= w.checkInterval()
+	if now.Sub(w.missingSince) >= w.checkInterval() {
+		return true
+	}
+	Send(w.Redis, Watched, w.ref(), now.Add(time.Second))
+	return false
 }
