@@ -34,8 +34,8 @@ func TestR27AwaitLossOnAnotherLeashIsWokenByTheEnd(t *testing.T) {
 					}
 					token := a.token(terms...)
 					reply := connect(t, other).start("LOCK.AWAITLOSS", key, "TOKEN", fmt.Sprint(token), "BLOCK", "0")
-					// The next waiter gets the lock by a hand-over. A hand-over publishes nothing on
-					// the lock's channel. Neither does the end of a READ hold while another reader
+					// The next waiter gets the lock by a hand-over, which publishes nothing on the
+					// lock's channel. Neither does the end of a READ hold while another reader
 					// holds the lock.
 					var next <-chan string
 					switch b := connect(t, carrier); mode {

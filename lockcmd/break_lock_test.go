@@ -161,7 +161,7 @@ func TestR30BreakOfAReleasedHoldIsNoLoss(t *testing.T) {
 	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
 	withoutEvents := func(s *Service) { s.events.Own = "nowhere" }
-	s, key := leash(t, rdb, Config{WatchdogTimeout: time.Second}, withoutEvents), newKey()
+	s, key := leash(t, rdb, Config{}, withoutEvents), newKey()
 	other, late := lateBreaker(t, rdb)
 	a, b := connect(t, s), connect(t, other)
 	token := a.token(key, "OWNER", "me")
@@ -170,6 +170,7 @@ func TestR30BreakOfAReleasedHoldIsNoLoss(t *testing.T) {
 	late.goOn()
 	want(t, receive(t, broken, soon), ":0")
 	want(t, rdb.Get(t.Context(), script.TombstoneKey(key, token, a.carrier.Name)).Val(), event.Released)
+	s.watchdog.CheckAll()
 	eventually(t, 2*time.Second, "the hold is dropped", func() bool { return a.carrier.Holds() == 0 })
 	if len(a.losses) != 0 {
 		t.Error("a release was reported as a loss")

@@ -101,7 +101,7 @@ func TestR26RenewalBesideALastReleaseTakenForOneOfSeveral(t *testing.T) {
 // release is unknown. The loss is reported before the lease would end.
 func TestR25LossDuringAnUnknownReleaseIsReportedInTime(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{WatchdogTimeout: 3 * time.Second, UpstreamTimeout: 200 * time.Millisecond})
+	s, straight, p := faulty(t, Config{WatchdogTimeout: 6 * time.Second, UpstreamTimeout: time.Second})
 	a, key := connect(t, s), newKey()
 	a.token(key, "OWNER", "me")
 	a.token(key, "OWNER", "me")

@@ -61,21 +61,24 @@ func TestR24ShorterLeaseIsDetectedWhenTheEventIsLost(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		withoutEvents := func(s *Service) { s.events.Own = "nowhere" }
-		s, other, key := leash(t, rdb, Config{WatchdogTimeout: time.Second}, withoutEvents),
+		s, other, key := leash(t, rdb, Config{}, withoutEvents),
 			leash(t, rdb, Config{}), newKey()
 		a, b := connect(t, s), connect(t, other)
-		token := strconv.FormatInt(a.token(key, "LEASE", "60000"), 10)
-		want(t, b.do("LOCK.EXTEND", key, "5000", "TOKEN", token), ":5000")
-		eventually(t, 2*time.Second, "its owner does not rely on it for longer", func() bool {
+		ms := func() int {
+			s.watchdog.CheckAll()
 			left, _ := strconv.Atoi(a.do("LOCK.TTL", key)[1:])
-			return left <= 5000
-		})
-		want(t, b.do("LOCK.EXTEND", key, "20000", "TOKEN", token), ":20000")
+			return left
+		}
+		token := strconv.FormatInt(a.token(key, "LEASE", "900000"), 10)
+		want(t, b.do("LOCK.EXTEND", key, "300000", "TOKEN", token), ":300000")
+		eventually(t, 2*time.Second, "its owner does not rely on it for longer", func() bool { return ms() <= 300000 })
+		want(t, b.do("LOCK.EXTEND", key, "600000", "TOKEN", token), ":600000")
 		eventually(t, 2*time.Second, "its owner relies on it for longer again", func() bool {
-			left, _ := strconv.Atoi(a.do("LOCK.TTL", key)[1:])
-			return left > 15000 && left <= 20000
+			left := ms()
+			return left > 300000 && left <= 600000
 		})
 		want(t, b.do("LOCK.EXTEND", key, "1", "TOKEN", token), ":1")
+		s.watchdog.CheckAll()
 		eventually(t, 2*time.Second, "the hold is dropped", func() bool { return a.carrier.Holds() == 0 })
 		if len(a.losses) != 0 {
 			t.Error("the end of a lease was reported as a loss")
@@ -83,6 +86,7 @@ func TestR24ShorterLeaseIsDetectedWhenTheEventIsLost(t *testing.T) {
 		token = strconv.FormatInt(a.token(key, "LEASE", "60000"), 10)
 		want(t, b.do("LOCK.EXTEND", key, "50000", "TOKEN", token), ":50000")
 		rdb.Del(context.Background(), key) // but this one is lost
+		s.watchdog.CheckAll()
 		want(t, receive(t, a.losses, 2*time.Second), key+" gone")
 	})
 }
@@ -154,10 +158,10 @@ func TestR7LateExtendDoesNothing(t *testing.T) {
 
 func TestR24UnknownExtendIsNotBelievedForLonger(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond, WatchdogTimeout: time.Second})
+	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second})
 	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
 		a, key := connect(t, s), newKey()
-		a.token(key, "LEASE", "60000")
+		a.token(key, "LEASE", "600000")
 		fault := arm(running(script.ExtendScript, key), faultproxy.Always())
 		// the hold may be checked together with others
 		checks := func(request []byte) bool {
@@ -165,16 +169,17 @@ func TestR24UnknownExtendIsNotBelievedForLonger(t *testing.T) {
 				bytes.Contains(request, []byte(script.RenewScript.Source))
 		}
 		results := p.DropBefore(checks, faultproxy.Always())
-		want(t, a.do("LOCK.EXTEND", key, "5000"), "-"+msgExtendUnknown)
-		if left, _ := strconv.Atoi(a.do("LOCK.TTL", key)[1:]); left > 5000 {
-			t.Errorf("held for %d ms by its owner's count, when only 5000 may be left", left)
+		want(t, a.do("LOCK.EXTEND", key, "60000"), "-"+msgExtendUnknown)
+		if left, _ := strconv.Atoi(a.do("LOCK.TTL", key)[1:]); left > 60000 {
+			t.Errorf("held for %d ms by its owner's count, when only 60000 may be left", left)
 		}
 		fault.Disarm()
 		results.Disarm()
 		left := straight.redis.Redis.PTTL(t.Context(), key).Val()
 		eventually(t, 2*time.Second, "Redis is believed", func() bool {
+			s.watchdog.CheckAll()
 			ms, _ := strconv.Atoi(a.do("LOCK.TTL", key)[1:])
-			return script.Millis(int64(ms)) <= left && script.Millis(int64(ms)) > left-4*time.Second
+			return script.Millis(int64(ms)) <= left && script.Millis(int64(ms)) > left-40*time.Second
 		})
 	}
 }

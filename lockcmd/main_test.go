@@ -128,6 +128,19 @@ func runParallel(t *testing.T, tests map[string]func(t *testing.T)) {
 // before the start.
 func leash(t testing.TB, rdb redis.UniversalClient, cfg Config, prepare ...func(*Service)) *Service {
 	t.Helper()
+	s := stillLeash(t, rdb, cfg)
+	for _, p := range prepare {
+		p(s)
+	}
+	kill := runService(s)
+	t.Cleanup(kill)
+	waitUntilSubscribed(t, s)
+	return s
+}
+
+// stillLeash makes a Service that does not run: it renews nothing and receives no events.
+func stillLeash(t testing.TB, rdb redis.UniversalClient, cfg Config) *Service {
+	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
 	up := upstreamOf(t, rdb, log)
 	if _, slow := cfg.Links.(noDirectPath); slow {
@@ -141,12 +154,6 @@ func leash(t testing.TB, rdb redis.UniversalClient, cfg Config, prepare ...func(
 		t.Fatal(err)
 	}
 	longBreakTimeout(s)
-	for _, p := range prepare {
-		p(s)
-	}
-	kill := runService(s)
-	t.Cleanup(kill)
-	waitUntilSubscribed(t, s)
 	return s
 }
 

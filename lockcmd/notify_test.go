@@ -78,16 +78,19 @@ func (o *orderRecorder) wantOrder(events ...string) {
 func TestR27NotifyReportsALossBeforeTheConnectionCloses(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s := leash(t, rdb, Config{WatchdogTimeout: 900 * time.Millisecond})
+		s := leash(t, rdb, Config{})
 		for name, end := range map[string]func(key string){
-			"gone":    func(key string) { rdb.Del(context.Background(), key) },
+			"gone": func(key string) {
+				rdb.Del(context.Background(), key)
+				s.watchdog.CheckAll()
+			},
 			"broken":  func(key string) { want(t, connect(t, s).do("LOCK.BREAK", key), ":1") },
 			"maxhold": func(string) {},
 		} {
 			a, key := newOrderRecorder(t, s), newKey()
 			options := []string{key}
 			if name == "maxhold" {
-				options = append(options, "MAXHOLD", "300")
+				options = append(options, "MAXHOLD", "2000")
 			}
 			token := a.token(options...)
 			end(key)

@@ -94,7 +94,7 @@ func TestR27OnLossErrorWithoutRoomCloses(t *testing.T) {
 
 func TestR27OnLossErrorReportsSilenceInTime(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{WatchdogTimeout: time.Second})
+	s, straight, p := faulty(t, Config{WatchdogTimeout: 3 * time.Second})
 	a, b, key := connect(t, s), connect(t, straight), newKey()
 	a.token(key, "ONLOSS", "ERROR")
 	reply := b.await(straight, 1, key, "BLOCK", "0")
@@ -216,13 +216,13 @@ func TestR28MaxHoldWhileARequestIsUnanswered(t *testing.T) {
 }
 
 func maxHoldWhileARequestIsUnanswered(t *testing.T, what *transport.Script, ran bool) {
-	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond, WatchdogTimeout: 10 * time.Second})
+	s, straight, p := faulty(t, Config{UpstreamTimeout: 2 * time.Second})
 	a, key, arm := connect(t, s), newKey(), p.DropBefore
 	if ran {
 		arm = p.DropAfter
 	}
 	for range 3 {
-		a.token(key, "OWNER", "me", "MAXHOLD", "2500")
+		a.token(key, "OWNER", "me", "MAXHOLD", "5000")
 	}
 	fault := arm(running(what, key), faultproxy.Always())
 	if what == script.ReleaseScript {
@@ -230,7 +230,7 @@ func maxHoldWhileARequestIsUnanswered(t *testing.T, what *transport.Script, ran 
 	} else {
 		want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "me"), "-"+msgTimeout)
 	}
-	want(t, receive(t, a.losses, 3*time.Second), key+" maxhold")
+	want(t, receive(t, a.losses, 5*time.Second), key+" maxhold")
 	if !exists(t, straight.redis.Redis, key) && what == script.ReleaseScript {
 		t.Error("released before the loss was reported")
 	}

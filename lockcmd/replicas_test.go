@@ -283,8 +283,7 @@ func writes(t *testing.T, rdb redis.UniversalClient) int64 {
 func TestR32TouchWritesAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		// no renewal during the test
-		s := leash(t, rdb, Config{WatchdogTimeout: 10 * time.Minute})
+		s := stillLeash(t, rdb, Config{WatchdogTimeout: 10 * time.Minute})
 		for _, mode := range [][]string{nil, {"READ"}, {"WRITE"}} {
 			a, key := connect(t, s), newKey()
 			a.token(append([]string{key}, mode...)...)
@@ -335,7 +334,7 @@ func TestR32AnUndoThatIsNotAllowed(t *testing.T) {
 	opt.Username, opt.Password = "leash", "pw"
 	rdb := redis.NewClient(&opt)
 	t.Cleanup(func() { rdb.Close() })
-	s := leash(t, rdb, Config{WatchdogTimeout: time.Hour, Links: noDirectPath{}})
+	s := stillLeash(t, rdb, Config{WatchdogTimeout: time.Hour, Links: noDirectPath{}})
 	for _, m := range script.Modes {
 		for _, before := range []int{0, 1, 2} { // counts of the owner
 			named := 0

@@ -111,7 +111,7 @@ func TestR26UnknownReadAndWriteAreUndone(t *testing.T) {
 // others.
 func TestR26UndoneReaderLeavesTheOthers(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second})
+	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second, WatchdogTimeout: 10 * time.Minute})
 	a, b, key := connect(t, s), connect(t, straight), newKey()
 	other := b.token(key, "READ", "OWNER", "other")
 	token := a.token(key, "READ", "OWNER", "me")
@@ -127,7 +127,7 @@ func TestR26UndoneReaderLeavesTheOthers(t *testing.T) {
 		if r, _ := script.ParseRecord(inRedis(t, straight.redis.Redis, script.RecordsKey(key))[owner]); r.Token != n {
 			t.Errorf("%s has token %d, want %d", owner, r.Token, n)
 		}
-		if left := readTimeout(straight.redis.Redis, key, owner, 1); left < 28*time.Second {
+		if left := readTimeout(straight.redis.Redis, key, owner, 1); left < 5*time.Minute {
 			t.Errorf("%s has %v left", owner, left)
 		}
 	}
@@ -141,7 +141,7 @@ func TestR26UndoneReaderLeavesTheOthers(t *testing.T) {
 
 func TestR26UnansweredReleaseOfReadAndWrite(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond, WatchdogTimeout: 2 * time.Second})
+	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second})
 	for _, m := range []*script.Mode{script.Read, script.Write} {
 		a, b, key := connect(t, s), connect(t, straight), newKey()
 		a.token(key, m.Option, "OWNER", "me")
@@ -165,24 +165,14 @@ func TestR26UnansweredReleaseOfReadAndWrite(t *testing.T) {
 
 func TestR27LossOfReadAndWrite(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{UpstreamTimeout: 300 * time.Millisecond, WatchdogTimeout: time.Second})
+	rdb := dialServer(t, sharedServer(t).Addr)
+	s := leash(t, rdb, Config{})
 	for _, m := range []*script.Mode{script.Read, script.Write} {
-		a, b, key := connect(t, s), connect(t, straight), newKey()
+		a, key := connect(t, s), newKey()
 		a.token(key, m.Option)
-		straight.redis.Redis.Del(t.Context(), key) // deleted without Leash, as by Java's forceUnlock
+		rdb.Del(t.Context(), key) // deleted without Leash, as by Java's forceUnlock
+		s.watchdog.CheckAll()
 		want(t, receive(t, a.losses, 3*time.Second), key+" gone")
-		a.token(key, m.Option)
-		b.token(newKey(), "READ")
-		p.Freeze()
-		b.token(key, "WRITE", "BLOCK", "0")
-		select { // R27: told before
-		case loss := <-a.losses:
-			want(t, loss, key+" silence")
-		default:
-			t.Error("another writes, and the holder was not told")
-		}
-		p.Thaw()
-		want(t, b.do("LOCK.RELEASE", key), ":1")
 	}
 }
 

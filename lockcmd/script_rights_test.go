@@ -451,7 +451,7 @@ func TestAScriptRunDirectlyWithoutARightLeavesNothing(t *testing.T) {
 	t.Parallel()
 	rdb := dialServer(t, redistest.Start(t).Addr)
 	promote(t, rdb)
-	s := leash(t, rdb, Config{WatchdogTimeout: time.Hour})
+	s := stillLeash(t, rdb, Config{WatchdogTimeout: time.Hour})
 	users := make(map[string]*redis.Client)
 	without := func(command string) *redis.Client {
 		if users[command] != nil {
