@@ -19,8 +19,7 @@ const (
 	readOnly = "-READONLY You can't write against a read only replica.\r\n"
 )
 
-// incidentOf returns what an error reply means. It also lets Leash look for the new topology if the
-// reply shows that there is one.
+// incidentOf returns what an error reply means. After a redirect, Leash reads the topology again.
 func (p *Part) incidentOf(b []byte) trouble {
 	switch {
 	case p.replica:
@@ -35,7 +34,6 @@ func (p *Part) incidentOf(b []byte) trouble {
 		if p.fixed || server.Nodes.Mode() != "sentinel" || string(b) != readOnly || !p.trusted() {
 			return trouble{}
 		}
-		server.Nodes.Refresh()
 		return trouble{incident: demotion}
 	case p.slot == slots.Any, p.fixed:
 		return trouble{}
@@ -60,7 +58,6 @@ func (p *Part) slotIncident(b []byte) trouble {
 		server.Resharding.Mark()
 		return trouble{incident: partlyMoved}
 	case string(message) == ErrorUnserved, bytes.HasPrefix(message, []byte(clusterDown)):
-		server.Nodes.Refresh()
 		return trouble{incident: slotDown}
 	}
 	return trouble{}

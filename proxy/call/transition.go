@@ -222,11 +222,13 @@ const (
 	MaxRetry = 100 * time.Millisecond
 )
 
-// hold holds the session back and sends the part again after a back-off. It returns false when the
-// redirect time-out is over. It also returns false when a later command of the session on the same
-// slot is in flight, because the part must not be executed after it.
+// hold holds the session back and sends the part again after a back-off. Leash looks for the new
+// topology in the background, because nodes that do not serve the part may be the wrong ones. hold
+// returns false when the redirect time-out is over. It also returns false when a later command of
+// the session on the same slot is in flight, because the part must not be executed after it.
 func (p *Part) hold() bool {
 	q := p.call.queue
+	q.server.Nodes.Refresh()
 	now := time.Now()
 	if p.since.IsZero() {
 		p.since = now
