@@ -13,7 +13,7 @@ import (
 // One connection has a lock, and another one waits for it. The release of the lock grants it to the
 // waiter. A third connection does not wait.
 func Example() {
-	l := newLeash(server.Addr)
+	l := newLeash(server.Addr, 20*time.Second)
 	defer l.close()
 	a, b, c := l.connect(), l.connect(), l.connect()
 	opts := Options{Lock: script.Lock{Key: "order:42"}, Mode: script.Plain, TTL: 30 * time.Second}

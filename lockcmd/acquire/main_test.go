@@ -1,6 +1,7 @@
 package acquire
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/internal/faultproxy"
 	"leash/internal/redistest"
 	"leash/lockcmd/event"
 	"leash/lockcmd/hold"
@@ -40,6 +42,15 @@ func TestMain(m *testing.M) {
 
 func newLock() script.Lock { return script.Lock{Key: "k" + strconv.FormatInt(number.Add(1), 10)} }
 
+// newKeys returns names in the order in which they sort.
+func newKeys(n int) (keys []string) {
+	name := newLock().Key
+	for i := range n {
+		keys = append(keys, name+"-"+string(rune('a'+i)))
+	}
+	return keys
+}
+
 // leash is a Leash that hears no messages of Redis. Its watchdog does not run.
 type leash struct {
 	*Acquirer
@@ -47,12 +58,12 @@ type leash struct {
 	running sync.WaitGroup
 }
 
-func newLeash(addr string) *leash {
+func newLeash(addr string, timeout time.Duration) *leash {
 	l := &leash{rdb: redis.NewClient(&redis.Options{
 		Addr: addr, Protocol: 2, MaxRetries: -1, ContextTimeoutEnabled: true,
 	})}
 	s, name := script.New(l.rdb), "leash"+strconv.FormatInt(number.Add(1), 10)
-	s.Timeout, s.Log = 20*time.Second, slog.New(slog.DiscardHandler)
+	s.Timeout, s.Log = timeout, slog.New(slog.DiscardHandler)
 	r := &restore.Restorer{Redis: s}
 	r.Holds = hold.NewRegistry(hold.Config{
 		Leash: name, TTL: time.Minute, Watchdog: renewal.New(r), Service: l, Log: s.Log, Stopped: s.Stopped,
@@ -76,9 +87,30 @@ func (l *leash) close() {
 }
 
 func leashOf(t *testing.T) *leash {
-	l := newLeash(server.Addr)
+	l := newLeash(server.Addr, 20*time.Second)
 	t.Cleanup(l.close)
 	return l
+}
+
+// faults makes a fault at each command that matches.
+type faults = map[string]func(*faultproxy.Proxy, faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault
+
+// Connections break at lost ones. What is late comes when the fault is released.
+var (
+	lost = faults{"lost request": (*faultproxy.Proxy).DropBefore, "lost reply": (*faultproxy.Proxy).DropAfter}
+	late = faults{"late request": (*faultproxy.Proxy).HoldBefore, "late reply": (*faultproxy.Proxy).HoldAfter}
+)
+
+// faultyLeashOf is a Leash with a proxy before Redis, which it waits for at most 1 s.
+func faultyLeashOf(t *testing.T) (*leash, *faultproxy.Proxy) {
+	p, err := faultproxy.New(server.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	l := newLeash(p.Addr(), time.Second)
+	t.Cleanup(l.close)
+	return l, p
 }
 
 // connect makes the carrier of a connection.
@@ -86,6 +118,41 @@ func (l *leash) connect() *Carrier {
 	c := &Carrier{Acquirer: l.Acquirer}
 	c.Init(l.Holds, number.Add(1), hold.Client{Name: "127.0.0.1:5000"}, l, l)
 	return c
+}
+
+// take acquires free locks.
+func (c *Carrier) take(t *testing.T, opts Options, keys ...string) (tokens []int64) {
+	t.Helper()
+	for _, key := range keys {
+		opts.Key = key
+		r := c.Acquire(t.Context(), opts)
+		if r.Kind != Granted {
+			t.Fatalf("%s: got %+v", key, r)
+		}
+		tokens = append(tokens, r.Token)
+	}
+	return tokens
+}
+
+// releaseNewest releases one count of the connection's newest hold of a key.
+func (c *Carrier) releaseNewest(t *testing.T, key string) {
+	t.Helper()
+	h := c.Newest(script.Lock{Key: key}, func(*hold.Hold) bool { return true })
+	if h == nil {
+		t.Errorf("the connection has no hold of %s", key)
+		return
+	}
+	if _, _, err := c.Acquirer.Release(h, false, c.Acquirer.Redis.Deadline()); err != nil {
+		t.Error(err)
+	}
+}
+
+// taken says which of the keys are locked in Redis.
+func (l *leash) taken(keys []string) (taken []bool) {
+	for _, key := range keys {
+		taken = append(taken, l.rdb.Exists(context.Background(), key).Val() == 1)
+	}
+	return taken
 }
 
 // Spawn implements wait.Tasks.
