@@ -114,9 +114,10 @@ func TestR30BreakAndReleaseAtOnce(t *testing.T) {
 			key := newKey()
 			token := a.token(key, "ONLOSS", "ERROR")
 			w := third.events.lossWait(c.carrier.id(key), token)
-			if _, over, err := w.Check(); over || err != nil || w.Seen == nil {
-				t.Fatalf("AWAITLOSS does not see the hold: %v", err)
-			}
+			eventually(t, time.Second, "AWAITLOSS sees the hold", func() bool {
+				_, over, err := w.Check()
+				return !over && err == nil && w.Seen != nil
+			})
 			broken := b.start("LOCK.BREAK", key)
 			// a random delay, so that either can be first
 			<-time.After(time.Duration(i%12) * 100 * time.Microsecond)
@@ -284,22 +285,26 @@ func TestR30ForcedBreakIsFinal(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		withoutEvents := func(s *Service) { s.events.Own = "nowhere" }
+		tests := make(map[string]func(*testing.T))
 		for _, mode := range []string{"", "READ", "WRITE"} {
-			s, other, third, key := leash(t, rdb, Config{}, withoutEvents),
-				leash(t, rdb, Config{}, defaultBreakTimeout), leash(t, rdb, Config{}, slowRetries), newKey()
-			a := connect(t, s)
-			token := a.token(append([]string{key, "TTL", "600000"}, strings.Fields(mode)...)...)
-			reply := connect(t, third).start("LOCK.AWAITLOSS", key, "TOKEN", fmt.Sprint(token), "BLOCK", "0")
-			eventually(t, soon, "it listens", func() bool {
-				return third.events.LastMessage(lockMode(mode).Channel(key)) != 0
-			})
-			want(t, connect(t, other).do("LOCK.BREAK", key), ":2")
-			if got := receive(t, reply, soon); !strings.Contains(got, renewal.ReasonBroken) {
-				t.Errorf("%s: got %q", mode, got)
+			tests[mode] = func(t *testing.T) {
+				s, other, third, key := leash(t, rdb, Config{}, withoutEvents),
+					leash(t, rdb, Config{}, defaultBreakTimeout), leash(t, rdb, Config{}, slowRetries), newKey()
+				a := connect(t, s)
+				token := a.token(append([]string{key, "TTL", "600000"}, strings.Fields(mode)...)...)
+				reply := connect(t, third).start("LOCK.AWAITLOSS", key, "TOKEN", fmt.Sprint(token), "BLOCK", "0")
+				eventually(t, soon, "it listens", func() bool {
+					return third.events.LastMessage(lockMode(mode).Channel(key)) != 0
+				})
+				want(t, connect(t, other).do("LOCK.BREAK", key), ":2")
+				if got := receive(t, reply, soon); !strings.Contains(got, renewal.ReasonBroken) {
+					t.Errorf("%s: got %q", mode, got)
+				}
+				want(t, rdb.Get(t.Context(), script.TombstoneKey(key, token, a.carrier.Name)).Val(), event.Forced)
+				s.RenewAll(t.Context())
+				want(t, receive(t, a.losses, soon), key+" "+renewal.ReasonBroken)
 			}
-			want(t, rdb.Get(t.Context(), script.TombstoneKey(key, token, a.carrier.Name)).Val(), event.Forced)
-			s.RenewAll(t.Context())
-			want(t, receive(t, a.losses, soon), key+" "+renewal.ReasonBroken)
 		}
+		runParallel(t, tests)
 	})
 }

@@ -124,15 +124,11 @@ func TestR27BreakAttachAndFaults(t *testing.T) {
 			}
 		}
 	})
-	rounds := 20
-	if testing.Short() {
-		rounds = 5
-	}
 	for i := range 12 {
 		who := &testClient{holderCheck: o, name: "me:" + strconv.Itoa(i)}
 		random := rand.New(rand.NewPCG(uint64(i), 11))
 		wg.Go(func() {
-			for range rounds {
+			for range 8 {
 				who.useLock(services, key, random)
 			}
 		})

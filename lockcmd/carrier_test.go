@@ -15,7 +15,7 @@ import (
 func TestR11CarrierNamesAreNeverUsedAgain(t *testing.T) {
 	t.Parallel()
 	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
-	for range 100 {
+	for range 20 {
 		key := newKey()
 		a := connect(t, s)
 		first := a.token(key, "OWNER", "x")

@@ -95,41 +95,45 @@ func TestR19UnblockAndGrant(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}, slowRetries), leash(t, rdb, Config{}, slowRetries)
+		tests := make(map[string]func(*testing.T))
 		for what, options := range map[string][]string{"plain": nil, "fair": {"FAIR"}, "write": {"WRITE"},
 			"owner": {"OWNER", "me"}} {
-			for _, from := range []*Service{s, other} {
-				granted, ended, key := 0, 0, newKey()
-				mode := options
-				if what == "owner" {
-					mode = nil
-				}
-				for i := range 60 {
-					a, b := connect(t, from), connect(t, s)
-					a.token(append([]string{key}, mode...)...)
-					reply := b.await(s, 1, key, append([]string{"BLOCK", "0"}, options...)...)
-					release := a.start("LOCK.RELEASE", key)
-					<-time.After(time.Duration(i%20) * 50 * time.Microsecond)
-					b.carrier.Unblock(i%2 == 0)
-					want(t, receive(t, release, 5*time.Second), ":1")
-					switch got := woken(t, reply); {
-					case got[0] == ':':
-						granted++
-						want(t, b.do("LOCK.RELEASE", key), ":1")
-					case i%2 == 0:
-						ended++
-						want(t, got, "-"+msgUnblocked)
-					default:
-						ended++
-						want(t, got, "$-1")
+			for where, from := range map[string]*Service{"here": s, "elsewhere": other} {
+				tests[what+" "+where] = func(t *testing.T) {
+					granted, ended, key := 0, 0, newKey()
+					mode := options
+					if what == "owner" {
+						mode = nil
 					}
-					c := connect(t, s)
-					// the lock is free long before a lease could expire
-					tokenOf(t, woken(t, c.start(append([]string{"LOCK.ACQUIRE", key, "BLOCK", "0"}, mode...)...)))
-					want(t, c.do("LOCK.RELEASE", key), ":1")
+					for i := range 20 {
+						a, b := connect(t, from), connect(t, s)
+						a.token(append([]string{key}, mode...)...)
+						reply := b.await(s, 1, key, append([]string{"BLOCK", "0"}, options...)...)
+						release := a.start("LOCK.RELEASE", key)
+						<-time.After(time.Duration(i%20) * 50 * time.Microsecond)
+						b.carrier.Unblock(i%2 == 0)
+						want(t, receive(t, release, 5*time.Second), ":1")
+						switch got := woken(t, reply); {
+						case got[0] == ':':
+							granted++
+							want(t, b.do("LOCK.RELEASE", key), ":1")
+						case i%2 == 0:
+							ended++
+							want(t, got, "-"+msgUnblocked)
+						default:
+							ended++
+							want(t, got, "$-1")
+						}
+						c := connect(t, s)
+						// the lock is free long before a lease could expire
+						tokenOf(t, woken(t, c.start(append([]string{"LOCK.ACQUIRE", key, "BLOCK", "0"}, mode...)...)))
+						want(t, c.do("LOCK.RELEASE", key), ":1")
+					}
+					t.Logf("%d granted, %d unblocked", granted, ended)
 				}
-				t.Logf("%s: %d granted, %d unblocked", what, granted, ended)
 			}
 		}
+		runParallel(t, tests)
 	})
 }
 
@@ -141,7 +145,7 @@ func TestR19UnblockAndPermits(t *testing.T) {
 		s, sem, counter := leash(t, rdb, Config{}), newKey(), newKey()
 		give := connect(t, s)
 		want(t, give.do("SEM.INIT", sem, "1"), ":1")
-		for i := range 60 {
+		for i := range 20 {
 			a := connect(t, s)
 			permit := a.do("SEM.ACQUIRE", sem)
 			wantPrefix(t, permit, "$32")

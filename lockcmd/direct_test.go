@@ -72,9 +72,7 @@ func TestDirectPath(t *testing.T) {
 			a.token(key)
 			want(t, a.do("LOCK.RELEASE", key), ":1")
 		}
-		if err := each(rdb, func(c *redis.Client) error { return c.ScriptFlush(t.Context()).Err() }); err != nil {
-			t.Fatal(err)
-		}
+		flushScripts(t, rdb)
 		a.token(key)
 		want(t, a.do("LOCK.RELEASE", key), ":1")
 	})

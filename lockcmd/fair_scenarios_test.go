@@ -17,24 +17,24 @@ import (
 // These are scenarios of Redisson's own tests of its fair lock, with shorter times.
 
 func TestFairLeasesEndInTurn(t *testing.T) { // testLeaseTimeout
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		holder := connect(t, s)
-		holder.token(key, "FAIR", "LEASE", "200")
-		const n = 8
+		holder.token(key, "FAIR", "LEASE", "1000")
+		const n = 3
 		tokens, replies := make([]int64, n), make([]<-chan string, n)
 		for i := range n {
-			replies[i] = connect(t, s).waitFair(rdb, 0, key, "BLOCK", "10000", "LEASE", "200")
+			replies[i] = connect(t, s).waitFair(rdb, 0, key, "BLOCK", "0", "LEASE", "1000")
 			eventually(t, time.Second, "it waits or has the lock", func() bool {
 				return s.Stats().Waiters+s.Stats().Acquires > int64(i+1)
 			})
 		}
-		began := time.Now()
 		for i := range n {
 			tokens[i] = tokenOf(t, receive(t, replies[i], 5*time.Second))
 		}
-		if took := time.Since(began); !slices.IsSorted(tokens) || took > soon {
-			t.Errorf("got tokens %v in %v", tokens, took)
+		if !slices.IsSorted(tokens) {
+			t.Errorf("got tokens %v", tokens)
 		}
 		eventually(t, 2*time.Second, "the last lease ends", func() bool { return !exists(t, rdb, key) })
 		wantNothingLeft(t, rdb, key)
@@ -42,6 +42,7 @@ func TestFairLeasesEndInTurn(t *testing.T) { // testLeaseTimeout
 }
 
 func TestFairManyClientsOneAtATime(t *testing.T) { // testMultipleLocks, testConcurrency_…
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		services, key := []*Service{leash(t, rdb, Config{}), leash(t, rdb, Config{})}, newKey()
 		const clients, rounds = 30, 4
@@ -51,7 +52,7 @@ func TestFairManyClientsOneAtATime(t *testing.T) { // testMultipleLocks, testCon
 			all.Go(func() {
 				c := connect(t, services[i%2])
 				for range rounds {
-					if reply := c.do("LOCK.ACQUIRE", key, "FAIR", "BLOCK", "60000"); !strings.HasPrefix(reply, ":") {
+					if reply := c.do("LOCK.ACQUIRE", key, "FAIR", "BLOCK", "0"); !strings.HasPrefix(reply, ":") {
 						t.Errorf("acquire: got %q", reply)
 						return
 					}
@@ -75,6 +76,7 @@ func TestFairManyClientsOneAtATime(t *testing.T) { // testMultipleLocks, testCon
 
 // testWaitTimeoutDrift, testLockAcquiredTimeoutDrift, testFirstThreadDeathTimeoutDrift
 func TestFairScoresDoNotDrift(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
 		rdb.HSet(ctx, key, "java:1", "1")
@@ -120,10 +122,11 @@ func TestFairScoresDoNotDrift(t *testing.T) {
 
 // testAbandonedTimeoutDrift_Descrete, testLockAcquiredBooleanTimeoutDrift_Descrete
 func TestFairAbandonedWaitersArePassed(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		holder := java(t, rdb, key, "java:1")
-		holder.lease = 300 * time.Millisecond
+		holder.lease = 2 * time.Second
 		holder.tryLock()
 		// each adds 100 ms and then sends nothing more
 		for _, name := range []string{"java:2", "java:3", "java:4"} {
@@ -144,6 +147,7 @@ func TestFairAbandonedWaitersArePassed(t *testing.T) {
 }
 
 func TestFairTryAndBlock(t *testing.T) { // testTryLockNonDelayed, testTryLockWait
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}, slowRetries), newKey()
 		a, b := connect(t, s), connect(t, s)
@@ -162,10 +166,11 @@ func TestFairTryAndBlock(t *testing.T) { // testTryLockNonDelayed, testTryLockWa
 
 // testForceUnlock, testExpire, testAutoExpire, testUnlockFail
 func TestFairForcedAndExpired(t *testing.T) {
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, key := leash(t, rdb, Config{WatchdogTimeout: 6 * time.Second}, slowRetries), newKey()
+		s, key := leash(t, rdb, Config{}, slowRetries), newKey()
 		a, b, c := connect(t, s), connect(t, s), connect(t, s)
-		a.token(key, "FAIR", "LEASE", "300")
+		a.token(key, "FAIR", "LEASE", "2000")
 		began := time.Now()
 		reply := b.waitFair(rdb, 1, key, "BLOCK", "0")
 		tokenOf(t, woken(t, reply))
@@ -177,7 +182,8 @@ func TestFairForcedAndExpired(t *testing.T) {
 		reply = c.waitFair(rdb, 1, key, "BLOCK", "0")
 		java(t, rdb, key, "").run(javaForceUnlock)
 		tokenOf(t, woken(t, reply))
-		want(t, receive(t, b.losses, 12*time.Second), key+" gone")
+		s.watchdog.CheckAll()
+		want(t, receive(t, b.losses, 5*time.Second), key+" gone")
 		want(t, c.do("LOCK.RELEASE", key), ":1")
 		wantNothingLeft(t, rdb, key)
 	})

@@ -216,7 +216,10 @@ func TestR27PausedRedisIsALossBeforeTheNextGrant(t *testing.T) {
 	}
 }
 
-func TestR16DisconnectsAtRandom(t *testing.T) { disconnectAtRandom(t) }
+func TestR16DisconnectsAtRandom(t *testing.T) {
+	t.Parallel()
+	disconnectAtRandom(t)
+}
 
 func TestR22DisconnectsAtRandom(t *testing.T) {
 	t.Parallel()

@@ -37,10 +37,11 @@ func TestR2GraceCorrectsCounts(t *testing.T) {
 					take(key)
 					take(other)
 					want(t, a.do("LOCK.RELEASE", other), ":0")
-					defer beginGrace(t, s, key)()
-					defer beginGrace(t, s, other)()
+					// first, because READ holds are renewed every 10 s
 					rdb.HSet(t.Context(), key, field, 1)   // the new master does not know the second acquire
 					rdb.HSet(t.Context(), other, field, 2) // the new master does not know the release
+					defer beginGrace(t, s, key)()
+					defer beginGrace(t, s, other)()
 					if meets == "the watchdog" {
 						s.watchdog.CheckAll()
 						eventually(t, soon, "the counts are right", func() bool {

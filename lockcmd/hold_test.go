@@ -25,7 +25,7 @@ func TestR24AMillionHoldsFit(t *testing.T) {
 // bytes. The process may use 400 bytes for each hold. The garbage collector needs the rest.
 func TestR24HoldsTakeLittleMemory(t *testing.T) {
 	s := idleService(t)
-	const carriers, each = 100, 1000
+	const carriers, each = 40, 1000
 	for _, row := range []struct {
 		name, owner string
 		most        int64

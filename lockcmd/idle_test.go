@@ -14,42 +14,45 @@ import (
 
 func TestR28IdleIsReportedThenReleased(t *testing.T) {
 	t.Parallel() // mostly waiting
-	takesLong(t)
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{}, slowRetries)
+		tests := make(map[string]func(*testing.T))
 		for _, how := range []string{"CLOSE", "ERROR"} {
 			for _, options := range [][]string{nil, {"WRITE"}, {"READ"}, {"LEASE", "60000"},
 				{"OWNER", "me", "ONCLOSE", "EXPIRE"}} {
-				a, b, key := connect(t, s), connect(t, s), newKey()
-				a.token(append([]string{key, "IDLE", "300", "ONLOSS", how}, options...)...)
-				<-time.After(700 * time.Millisecond) // a command is in progress, or the client sends something
-				if a.carrier.Holds() != 1 {
-					t.Fatal("lost, and its client was not silent")
-				}
-				began := time.Now()
-				a.goSilent()
-				take := []string{"LOCK.ACQUIRE", key, "BLOCK", "0"}
-				if len(options) == 1 {
-					take = append(take, "WRITE")
-				}
-				tokenOf(t, woken(t, b.start(take...)))
-				if took := time.Since(began); took < 300*time.Millisecond {
-					t.Errorf("silent for %v, want 300 ms at least", took)
-				}
-				if how == "CLOSE" {
-					if len(a.losses) != 1 {
-						t.Fatal("another has the lock, and its holder was not told")
+				tests[how+" "+strings.Join(options, " ")] = func(t *testing.T) {
+					a, b, key := connect(t, s), connect(t, s), newKey()
+					a.token(append([]string{key, "IDLE", "300", "ONLOSS", how}, options...)...)
+					<-time.After(700 * time.Millisecond) // a command is in progress, or the client sends something
+					if a.carrier.Holds() != 1 {
+						t.Fatal("lost, and its client was not silent")
 					}
-					want(t, <-a.losses, key+" idle")
-				} else {
-					want(t, a.do("LOCK.RELEASE", key), "-"+msgLost(key, "idle"))
+					began := time.Now()
+					a.goSilent()
+					take := []string{"LOCK.ACQUIRE", key, "BLOCK", "0"}
+					if len(options) == 1 {
+						take = append(take, "WRITE")
+					}
+					tokenOf(t, woken(t, b.start(take...)))
+					if took := time.Since(began); took < 300*time.Millisecond {
+						t.Errorf("silent for %v, want 300 ms at least", took)
+					}
+					if how == "CLOSE" {
+						if len(a.losses) != 1 {
+							t.Fatal("another has the lock, and its holder was not told")
+						}
+						want(t, <-a.losses, key+" idle")
+					} else {
+						want(t, a.do("LOCK.RELEASE", key), "-"+msgLost(key, "idle"))
+					}
+					want(t, b.do("LOCK.RELEASE", key), ":1")
+					eventually(t, time.Second, "the hold is dropped", func() bool {
+						return a.carrier.Holds() == 0 && !a.guarded.Load()
+					})
 				}
-				want(t, b.do("LOCK.RELEASE", key), ":1")
-				eventually(t, time.Second, "the hold is dropped", func() bool {
-					return a.carrier.Holds() == 0 && !a.guarded.Load()
-				})
 			}
 		}
+		runParallel(t, tests)
 		if n := s.Stats().Losses[hold.ReasonIdle]; n != 10 {
 			t.Errorf("got %d losses counted, want 10", n)
 		}

@@ -13,7 +13,7 @@ func TestR4HoldMovesBackAndForth(t *testing.T) {
 		s1, s2 := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 		a, b, key := connect(t, s1), connect(t, s2), newKey()
 		token := a.token(key, "OWNER", "x", "ID", "1")
-		for i := range 300 {
+		for i := range 100 {
 			for _, c := range []*conn{b, a} {
 				if again := c.token(key, "OWNER", "x", "ID", "1"); again != token {
 					t.Fatalf("round %d: got token %d, want %d", i, again, token)

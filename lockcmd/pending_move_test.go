@@ -1,6 +1,7 @@
 package lockcmd
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -25,8 +26,8 @@ func (c *conn) askUntilAnswered(args ...string) (reply string) {
 // not know, and acquire a second one.
 func TestR7AcquireBesideAPendingMove(t *testing.T) {
 	t.Parallel() // mostly waiting
-	takesLong(t)
 	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second})
+	tests := make(map[string]func(*testing.T))
 	for i, from := range []*Service{s, straight} {
 		for j, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter,
 			p.DropBefore} {
@@ -34,30 +35,33 @@ func TestR7AcquireBesideAPendingMove(t *testing.T) {
 				if (i+j+k)%2 != 0 { // only half of the combinations, to save time
 					continue
 				}
-				a, b, key := connect(t, from), connect(t, s), newKey()
-				token := a.twice(key)
-				move, left := []string{command, key, "OWNER", "x", "ID", "2"}, "1"
-				switch command {
-				case "LOCK.MACQUIRE":
-					move = append([]string{command, "1"}, move[1:]...)
-				case "LOCK.ATTACH":
-					move, left = []string{command, key, "OWNER", "x", "TOKEN", strconv.FormatInt(token, 10)}, "2"
+				tests[fmt.Sprint(i, j, command)] = func(t *testing.T) {
+					a, b, key := connect(t, from), connect(t, s), newKey()
+					token := a.twice(key)
+					move, left := []string{command, key, "OWNER", "x", "ID", "2"}, "1"
+					switch command {
+					case "LOCK.MACQUIRE":
+						move = append([]string{command, "1"}, move[1:]...)
+					case "LOCK.ATTACH":
+						move, left = []string{command, key, "OWNER", "x", "TOKEN", strconv.FormatInt(token, 10)}, "2"
+					}
+					fault := arm(running(script.MoveScript, key), faultproxy.Always())
+					wantPrefix(t, b.do(move...), "-LOCKTIMEOUT ")
+					want(t, b.do("LOCK.ACQUIRE", key, "OWNER", "x", "ID", "3"), "-"+msgRefused)
+					want(t, b.do(move...), "-"+msgRefused)
+					fault.Disarm()
+					want(t, b.askUntilAnswered("LOCK.ACQUIRE", key, "OWNER", "x", "ID", "3"),
+						":"+strconv.FormatInt(token, 10))
+					want(t, b.do("LOCK.RELEASE", key), ":0")
+					want(t, count(straight.redis.Redis, key, "x"), left)
+					want(t, b.do("LOCK.RELEASE", key, "ALL"), ":1")
+					eventually(t, 3*time.Second, "all is forgotten", func() bool {
+						return a.carrier.Holds()+b.carrier.Holds() == 0
+					})
+					wantNothing(t, straight.redis.Redis, key, a, b)
 				}
-				fault := arm(running(script.MoveScript, key), faultproxy.Always())
-				wantPrefix(t, b.do(move...), "-LOCKTIMEOUT ")
-				want(t, b.do("LOCK.ACQUIRE", key, "OWNER", "x", "ID", "3"), "-"+msgRefused)
-				want(t, b.do(move...), "-"+msgRefused)
-				fault.Disarm()
-				want(t, b.askUntilAnswered("LOCK.ACQUIRE", key, "OWNER", "x", "ID", "3"),
-					":"+strconv.FormatInt(token, 10))
-				want(t, b.do("LOCK.RELEASE", key), ":0")
-				want(t, count(straight.redis.Redis, key, "x"), left)
-				want(t, b.do("LOCK.RELEASE", key, "ALL"), ":1")
-				eventually(t, 3*time.Second, "all is forgotten", func() bool {
-					return a.carrier.Holds()+b.carrier.Holds() == 0
-				})
-				wantNothing(t, straight.redis.Redis, key, a, b)
 			}
 		}
 	}
+	runParallel(t, tests)
 }

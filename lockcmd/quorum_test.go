@@ -134,15 +134,28 @@ func TestQuorumHasOneHolder(t *testing.T) {
 	})
 }
 
+// allOfAQuorum acquires keys with QUORUM and other options. It repeats that when a quorum has not
+// waited for all keys.
+func (c *conn) allOfAQuorum(keys []string, options ...string) {
+	c.t.Helper()
+	eventually(c.t, 5*time.Second, "the quorum has waited for all", func() bool {
+		if !slices.Contains(tokensOf(c.t, c.do(several("LOCK.MACQUIRE", keys, options...)...), len(keys)), 0) {
+			return true
+		}
+		c.do(several("LOCK.MRELEASE", keys)...)
+		return false
+	})
+}
+
 // TestQuorumAndLosses: The loss of a key above the quorum is not reported. The loss of a key below
 // it is reported, and then the other keys are released.
 func TestQuorumAndLosses(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, keys := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second}), newKeys(5)
+		s, keys := leash(t, rdb, Config{}), newKeys(5)
 		for _, ownersWay := range []string{"CLOSE", "ERROR"} {
 			c := connect(t, s)
-			tokensOf(t, c.do(several("LOCK.MACQUIRE", keys, "QUORUM", "3", "ONLOSS", ownersWay)...), 5)
+			c.allOfAQuorum(keys, "QUORUM", "3", "ONLOSS", ownersWay)
 			del := func(n int) {
 				t.Helper()
 				if err := rdb.Del(t.Context(), keys[n]).Err(); err != nil {
@@ -151,11 +164,12 @@ func TestQuorumAndLosses(t *testing.T) {
 			}
 			del(0)
 			del(4)
+			s.watchdog.CheckAll()
 			eventually(t, 5*time.Second, "two are lost", func() bool { return s.Stats().Holds == 3 })
 			select {
 			case loss := <-c.losses:
 				t.Fatalf("told of the loss of %s", loss)
-			case <-time.After(1200 * time.Millisecond):
+			case <-time.After(100 * time.Millisecond):
 			}
 			want(t, c.do("LOCK.RELEASE", keys[0]), "-"+msgNotHeld)
 			for _, key := range keys[1:4] {
@@ -164,6 +178,7 @@ func TestQuorumAndLosses(t *testing.T) {
 				}
 			}
 			del(2)
+			s.watchdog.CheckAll()
 			eventually(t, 5*time.Second, "the rest is released", func() bool {
 				return !exists(t, rdb, keys[1]) && !exists(t, rdb, keys[3])
 			})
@@ -191,9 +206,9 @@ func TestQuorumAndLosses(t *testing.T) {
 func TestQuorumReleasedByItsOwner(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, keys := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second}), newKeys(3)
+		s, keys := leash(t, rdb, Config{}), newKeys(3)
 		c := connect(t, s)
-		tokensOf(t, c.do(several("LOCK.MACQUIRE", keys, "QUORUM", "2")...), 3)
+		c.allOfAQuorum(keys, "QUORUM", "2")
 		want(t, c.do("LOCK.RELEASE", keys[0]), ":1")
 		want(t, c.do("LOCK.RELEASE", keys[1]), ":1")
 		if left := numberOf(t, c.do("LOCK.TTL", keys[2])); left < 1 {
@@ -202,6 +217,7 @@ func TestQuorumReleasedByItsOwner(t *testing.T) {
 		if err := rdb.Del(t.Context(), keys[2]).Err(); err != nil {
 			t.Fatal(err)
 		}
+		s.watchdog.CheckAll()
 		want(t, receive(t, c.losses, 5*time.Second), keys[2]+" gone")
 	})
 }
@@ -218,7 +234,7 @@ func TestQuorumWithoutANode(t *testing.T) {
 		keys = append(keys, redistest.KeyIn(slot, newKey()))
 	}
 	a := connect(t, s)
-	tokensOf(t, a.do(several("LOCK.MACQUIRE", keys, "QUORUM", "2")...), 3)
+	tokensOf(t, a.do(several("LOCK.MACQUIRE", keys)...), 3)
 	want(t, a.do(several("LOCK.MRELEASE", keys)...), ":3")
 
 	stopped := cluster.MasterOf(8000)

@@ -63,9 +63,7 @@ func TestRenewalsTakeTheDirectPath(t *testing.T) {
 				s.watchdog.CheckAll()
 				return wired.Load() > was+5
 			})
-			if err := each(rdb, func(c *redis.Client) error { return c.ScriptFlush(t.Context()).Err() }); err != nil {
-				t.Fatal(err)
-			}
+			flushScripts(t, rdb)
 		}
 		for _, key := range keys {
 			want(t, a.do("LOCK.RELEASE", key), ":1")

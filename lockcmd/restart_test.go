@@ -56,9 +56,13 @@ func restartEmpty(t *testing.T, rdb redis.UniversalClient, restart func() error)
 	want(t, receive(t, holder.losses, 5*time.Second), permits+" gone")
 	for _, m := range script.Modes {
 		holders[m] = connect(t, s)
-		holders[m].hold(keys[m], m.Option, "TTL", "3000")
+		holders[m].hold(keys[m], m.Option)
 	}
-	<-time.After(3500 * time.Millisecond)
+	renewals := s.Stats().Renewals
+	s.watchdog.CheckAll()
+	eventually(t, 5*time.Second, "they are renewed", func() bool {
+		return s.Stats().Renewals >= renewals+int64(len(script.Modes))
+	})
 	for _, m := range script.Modes {
 		want(t, connect(t, s).do(append([]string{"LOCK.ACQUIRE", keys[m]}, exclusiveOptions(m)...)...), "$-1")
 		want(t, holders[m].do("LOCK.RELEASE", keys[m]), ":1")

@@ -38,30 +38,16 @@ func TestReadWriteEmbedded(t *testing.T) {
 }
 
 func TestR13ReadWriteScriptsAreFoundAgainAfterFlush(t *testing.T) {
-	takesLong(t)
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, key := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second}), newKey()
-		flush := func() {
-			t.Helper()
-			err := rdb.ScriptFlush(context.Background()).Err()
-			if c, ok := rdb.(*redis.ClusterClient); ok {
-				err = c.ForEachMaster(context.Background(), func(ctx context.Context, c *redis.Client) error {
-					return c.ScriptFlush(ctx).Err()
-				})
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
+		s, key := leash(t, rdb, Config{}), newKey()
+		flush := func() { flushScripts(t, rdb) }
 		a, b := connect(t, s), connect(t, s)
 		flush()
 		a.token(key, "WRITE", "OWNER", "me")
 		flush()
 		a.token(key, "READ", "OWNER", "me")
-		for range 8 {
-			flush()
-			<-time.After(500 * time.Millisecond)
-		}
+		flush()
+		wantAnotherRenewal(t, s)
 		reply := b.await(s, 1, key, "READ", "BLOCK", "0")
 		flush()
 		want(t, a.do("LOCK.RELEASE", key, "WRITE"), ":1")

@@ -290,26 +290,30 @@ func TestR21OddLists(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{}, slowRetries)
+		tests := make(map[string]func(*testing.T))
 		for _, text := range []string{
 			"", "x", "0", "-1 dead/250", "nan dead/250", "inf dead/250", "1e400 dead/250",
 			"99999999999999 dead/250", // Redis's clock was set back
 			"0 dead", "0 dead/", "0 dead/x", "0 dead/99999999999999999999", "0 / /", "0 dead/-5",
 			"0 " + strings.Repeat("a", 10000) + "/1",
 		} {
-			key, a := newKey(), connect(t, s)
-			rdb.Set(t.Context(), script.TurnsKey(key), text, time.Minute)
-			for until := time.Now().Add(12 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-				reply := a.do("LOCK.ACQUIRE", key)
-				if strings.HasPrefix(reply, ":") {
-					break
+			tests[text] = func(t *testing.T) {
+				key, a := newKey(), connect(t, s)
+				rdb.Set(t.Context(), script.TurnsKey(key), text, time.Minute)
+				for until := time.Now().Add(12 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+					reply := a.do("LOCK.ACQUIRE", key)
+					if strings.HasPrefix(reply, ":") {
+						break
+					}
+					if reply != "$-1" || time.Now().After(until) {
+						t.Errorf("%.40q: got %q", text, reply)
+						break
+					}
 				}
-				if reply != "$-1" || time.Now().After(until) {
-					t.Errorf("%.40q: got %q", text, reply)
-					break
-				}
+				want(t, a.do("LOCK.RELEASE", key), ":1")
 			}
-			want(t, a.do("LOCK.RELEASE", key), ":1")
 		}
+		runParallel(t, tests)
 		key, a := newKey(), connect(t, s)
 		rdb.LPush(t.Context(), script.TurnsKey(key), "no string")
 		a.token(key)
