@@ -13,9 +13,8 @@ import (
 )
 
 const (
-	maxMoves = 16 // attempts of one MoveHere, because the hold has changed since it was read
-	// the pause between two attempts while a slot migration splits the keys
-	migrationPause = 50 * time.Millisecond
+	maxMoves  = 16                    // attempts of one MoveHere, because the hold has changed since it was read
+	movePause = 50 * time.Millisecond // between two of them while another request is in progress
 )
 
 // MoveHere makes this connection the carrier of a hold of any connection and any Leash. which has
@@ -25,11 +24,8 @@ const (
 func (c *Carrier) MoveHere(lock script.Lock, which hold.Selector, until time.Time) Result {
 	for range maxMoves {
 		r, again := c.tryMoveHere(lock, which, until)
-		for r.migrates() && time.Now().Before(until) && !c.Acquirer.Redis.StoppedWithin(migrationPause) {
-			r, again = c.tryMoveHere(lock, which, until)
-		}
 		switch {
-		case r.migrates(), again && !time.Now().Before(until):
+		case r.Kind == Busy && r.Err == nil, again && !time.Now().Before(until):
 			return Result{Kind: Busy, Err: NotAccepted}
 		case !again:
 			return r
@@ -60,7 +56,7 @@ func (c *Carrier) tryMoveHere(lock script.Lock, which hold.Selector, until time.
 	case f.Record.Carrier == c.Name && own != nil && own.Token == which.Token:
 		return Result{Kind: Granted, Token: which.Token}, false
 	case f.Record.Carrier == c.Name: // a release, an undo or an ATTACH of it is in progress
-		a.Redis.StoppedWithin(migrationPause)
+		a.Redis.StoppedWithin(movePause)
 		return Result{Kind: Failed, Err: NotHeld}, c.NewestReported(lock, which.Means) == nil
 	case own == nil:
 	case own.Token == which.Token: // it was moved away

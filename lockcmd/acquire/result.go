@@ -57,9 +57,6 @@ func (r Result) Took() bool { return r.Kind == Granted || r.Kind == Moved }
 // mayChange reports whether waiting may bring another result.
 func (r Result) mayChange() bool { return r.Kind == Taken || r.Kind == Busy }
 
-// migrates reports whether a slot migration has the keys of the request on two nodes.
-func (r Result) migrates() bool { return r.Kind == Busy && r.Err == nil }
-
 // Outcome implements wait.Result.
 func (r Result) Outcome() wait.Outcome {
 	o := wait.Outcome{State: wait.Failed, Left: r.left, Token: r.Token, ForAll: r.ForAll, Others: r.others}

@@ -30,8 +30,6 @@ func (w *LossWait) endReason(until time.Time) (reason string, over bool) {
 			return renewal.ReasonBroken, true
 		case how == Released, how == Left:
 			return "", true
-		case strings.HasSuffix(more, PerhapsSuffix): // the tombstone will become definite soon
-			return "", false
 		case how == Moved, how == Repeated:
 			w.Seen.Record.Carrier = more
 			w.notMissing()

@@ -24,9 +24,6 @@ import (
 //	broken forced   A BREAK has ended it without its Leash.
 //	lost <reason>   It was lost. For AWAITLOSS and BREAK on other Leashes.
 //	extended <ms>   Its lease was set. It is over when the tombstone has only that many ms left.
-//
-// After "moved" and "repeated", the word "perhaps" means that the outcome is not known. Whoever
-// ends the hold in that time overwrites it.
 const (
 	Released = "released"
 	Left     = "left"
@@ -42,8 +39,6 @@ const (
 	Forced = Broken + " forced"
 	// ReleasePending is the whole tombstone of a hold that its own Leash is about to release.
 	ReleasePending = Released + " here"
-	// PerhapsSuffix ends the tombstone of a move whose outcome is unknown.
-	PerhapsSuffix = " perhaps"
 )
 
 // Outcome is what the tombstone of a missing hold says. leaseOver says that its lease is over, as

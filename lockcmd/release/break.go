@@ -208,7 +208,7 @@ func (b *breakRequest) readReport(token int64) {
 	ref := b.awaitingReport[token]
 	b.mu.Unlock()
 	text, err := b.Redis.Tombstone(ref, b.forceAfter.Add(confirmSlack))
-	if err != nil || strings.HasSuffix(text, event.PerhapsSuffix) {
+	if err != nil {
 		return
 	}
 	b.mu.Lock()

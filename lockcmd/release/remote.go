@@ -211,7 +211,7 @@ func (rr *remote) writeTombstone(keep time.Duration, until time.Time) (written b
 // removeTombstone removes the tombstone, because this request has not ended the hold. What it
 // cannot do soon expires by itself.
 func (rr *remote) removeTombstone() {
-	if _, err := rr.writeTombstone(0, time.Now().Add(rr.CorrectionTimeout())); err == nil {
+	if _, err := rr.writeTombstone(0, time.Now().Add(min(rr.Redis.Timeout, time.Second))); err == nil {
 		rr.tombstoneWritten = false
 	}
 }

@@ -1,8 +1,6 @@
 package restore
 
 import (
-	"context"
-	"errors"
 	"time"
 
 	"leash/lockcmd/event"
@@ -23,10 +21,6 @@ type Move struct {
 	// the outcome is unknown.
 	old            *hold.Hold
 	requestsLocked bool // the requests of old
-
-	after            script.Ref // the hold of the new carrier
-	perKey           bool       // a request with one key a call was sent
-	tombstoneWritten bool       // the old tombstone may say "moved" before that is certain
 }
 
 // NewMove makes a move to a carrier of this Leash. args say which hold, with the number of the
@@ -38,7 +32,6 @@ func (r *Restorer) NewMove(to *hold.Carrier, args script.MoveArgs) *Move {
 		text = event.Repeated
 	}
 	m := &Move{Args: args, restorer: r, old: r.Holds.FindRef(from)}
-	m.after = script.Ref{Lock: from.Lock, Token: from.Token, Carrier: to.Name}
 	m.Args.Carrier, m.Args.Client, m.Args.Tombstone = to.Name, to.Client().Name, text+" "+to.Name
 	m.Args.Keep = max(args.Keep, r.Holds.TTL)
 	if m.old == nil {
@@ -57,10 +50,6 @@ func (m *Move) Send(until time.Time) (r script.MoveResult, err error) {
 		}
 	}
 	r, err = m.restorer.Redis.Move(&m.Args, until)
-	if transport.KeysSplit(err) {
-		r, err = m.sendPerKey(until)
-	}
-	m.settleTombstones(r.Moved, err)
 	if err != nil || !r.Moved {
 		return r, err
 	}
@@ -77,50 +66,6 @@ func (m *Move) Send(until time.Time) (r script.MoveResult, err error) {
 		m.old.Ended(renewal.Repeated)
 	}
 	return r, nil
-}
-
-// sendPerKey does what move.lua does with one key a call, for a slot migration (R14). It writes the
-// old carrier's tombstone first: when that Leash finds the hold missing, it must find the reason.
-func (m *Move) sendPerKey(until time.Time) (r script.MoveResult, err error) {
-	if m.Args.OwnKeys {
-		return r, transport.ErrRefused
-	}
-	redis := m.restorer.Redis
-	m.perKey, m.tombstoneWritten = true, true
-	if _, err := m.writeTombstone(m.Args.Keep, until); err != nil {
-		return r, errors.Join(transport.ErrRefused, err)
-	}
-	ctx, cancel := context.WithDeadline(context.Background(), redis.CapAtStop(until))
-	defer cancel()
-	if err := redis.RemoveTombstone(ctx, m.after); err != nil {
-		return r, errors.Join(transport.ErrRefused, err)
-	}
-	m.Args.OwnKeys = true
-	return redis.Move(&m.Args, until)
-}
-
-// writeTombstone writes the old carrier's tombstone, saying that the hold may have moved, or
-// removes it with a keep of 0. A tombstone that says more stays.
-func (m *Move) writeTombstone(keep time.Duration, until time.Time) (written bool, err error) {
-	return m.restorer.Redis.WriteTombstone(m.Args.From, m.Args.Tombstone+event.PerhapsSuffix, keep, "", until)
-}
-
-// settleTombstones finishes the old carrier's tombstone after requests with one key a call. After a
-// move it overwrites any text, because watchers on other Leashes read it too. Otherwise it removes
-// its own text. What it cannot do soon expires by itself.
-func (m *Move) settleTombstones(moved bool, err error) {
-	r := m.restorer
-	switch {
-	case !m.perKey:
-	case moved:
-		ctx, cancel := context.WithTimeout(context.Background(), r.CorrectionTimeout())
-		defer cancel()
-		r.Redis.OverwriteTombstone(ctx, m.Args.From, m.Args.Tombstone, m.Args.Keep)
-	case m.tombstoneWritten && (err == nil || !m.Args.Unknown):
-		if _, err := m.writeTombstone(0, time.Now().Add(r.CorrectionTimeout())); err == nil {
-			m.tombstoneWritten = false
-		}
-	}
 }
 
 // Unlock lets other requests about the old hold begin. The outcome must be known, or the hold must

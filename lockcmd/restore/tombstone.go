@@ -73,7 +73,3 @@ func (r *Restorer) explainGone(ctx context.Context, batches []renewal.Batch, out
 		}
 	}
 }
-
-// CorrectionTimeout is how long a request waits for the correction of a tombstone before it
-// answers.
-func (r *Restorer) CorrectionTimeout() time.Duration { return min(r.Redis.Timeout, time.Second) }

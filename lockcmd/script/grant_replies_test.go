@@ -210,10 +210,10 @@ func grantCases(m *script.Mode) map[string]replyCase {
 
 // changeCases are the cases of functions that change a hold which is there.
 func changeCases(m *script.Mode) map[string]replyCase {
-	move := func(s *stage, h script.Hold, to string, keysOnly bool) string {
+	move := func(s *stage, h script.Hold, to string) string {
 		r, err := s.Move(&script.MoveArgs{
 			Mode: m, Owner: h.Owner, From: s.ref(h), Carrier: to, Request: 3, Client: "c", Tombstone: "moved " + to,
-			Keep: time.Minute, Event: "event", OwnKeys: keysOnly,
+			Keep: time.Minute, Event: "event",
 		}, s.until)
 		text, _ := s.Tombstone(s.ref(h), s.until)
 		return say(r.Moved, r.Token == h.Record.Token, r.Left > 29*time.Second, r.Count, r.Record.Carrier, text, err)
@@ -229,11 +229,8 @@ func changeCases(m *script.Mode) map[string]replyCase {
 	return map[string]replyCase{
 		"move": {func(s *stage) string {
 			h := s.hold(m, "w")
-			return move(s, h, "v:1", false) + ", " + move(s, h, "v:1", false) + ", " + move(s, h, "x:1", false)
+			return move(s, h, "v:1") + ", " + move(s, h, "v:1") + ", " + move(s, h, "x:1")
 		}, "true true true 1 v:1 moved v:1 <nil>, true true true 1 v:1 moved v:1 <nil>, false false false 0  moved v:1 <nil>"},
-		"move in a migration": {func(s *stage) string {
-			return move(s, s.hold(m, "w"), "v:1", true)
-		}, "true true true 1 v:1  <nil>"},
 		"revoke": {func(s *stage) string {
 			h := s.hold(m, "w")
 			s.acquire(m, grant("me", "u:1", 2), func(a *script.AcquireArgs) { a.Token = h.Record.Token })

@@ -50,11 +50,6 @@ func (c *Client) OverwriteTombstone(ctx context.Context, r Ref, text string, las
 	return c.Database(r.Lock.DB).Set(ctx, r.tombstone(), text, lasts).Err()
 }
 
-// RemoveTombstone removes a hold's tombstone, whatever it says.
-func (c *Client) RemoveTombstone(ctx context.Context, r Ref) error {
-	return c.Database(r.Lock.DB).Del(ctx, r.tombstone()).Err()
-}
-
 // WriteTombstone writes a hold's tombstone for so long, or removes that text with 0. written is
 // false if another tombstone says more. On the channel it tells waiters that it is there; "" for
 // nobody.

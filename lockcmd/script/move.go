@@ -17,11 +17,9 @@ type MoveArgs struct {
 	Request int64  // number of the request among those of the new carrier
 	Client  string
 	// The tombstone of the old carrier, and how long it lives at least, in whole ms.
-	Tombstone string
-	Keep      time.Duration
-	Event     string // for the Leash of the old carrier; "" if this Leash is it
-	// OwnKeys leaves the tombstones to the caller, for a slot migration (R14).
-	OwnKeys    bool
+	Tombstone  string
+	Keep       time.Duration
+	Event      string        // for the Leash of the old carrier; "" if this Leash is it
 	Replicas   int64         // that must have the move; 0 for none
 	ReplicasIn time.Duration // how long the move waits for them
 	// Unknown tells that a copy of the request may still be on its way. Move sets it.
@@ -41,23 +39,22 @@ type MoveResult struct {
 }
 
 // Move gives a hold another carrier. It blocks until Redis answers, or until the given time. It may
-// be called several times with the same arguments, and acts once (R7).
+// be called several times with the same arguments, and acts once (R7). If a slot migration splits
+// the keys, LOCK.ATTACH waits for its end, and an acquire with that ID does not (R14).
 func (c *Client) Move(args *MoveArgs, until time.Time) (MoveResult, error) {
 	m, from, channel := args.Mode, args.From, ""
 	if args.Event != "" {
 		channel = CarrierChannel(from.Carrier)
 	}
 	call := &transport.Call{
-		Script: m.Move, DB: from.Lock.DB, Keys: m.Keys(from.Lock.Key),
+		Script: m.Move, DB: from.Lock.DB, OutlastsMigration: args.ID == "",
+		Keys: m.Keys(from.Lock.Key, from.tombstone(), TombstoneKey(from.Lock.Key, from.Token, args.Carrier)),
 		Args: transport.Words(
 			args.Owner, from.Token, from.Carrier, args.Last, args.ID, args.Carrier, args.Request,
 			RecordClient(args.Client),
 			args.Tombstone, args.Keep.Milliseconds(), channel, args.Event,
 		),
 		WantReplicas: args.Replicas, Touch: TouchScript, ReplicaTimeout: args.ReplicasIn, OutcomeUnknown: args.Unknown,
-	}
-	if !args.OwnKeys {
-		call.Keys = append(call.Keys, from.tombstone(), TombstoneKey(from.Lock.Key, from.Token, args.Carrier))
 	}
 	r, err := transport.Ask(c.Client, call, until, moveResult)
 	args.Unknown = call.OutcomeUnknown

@@ -12,7 +12,7 @@
 -- Rules: R13, R30.
 local text = redis.call('GET', KEYS[1]) or ''
 local how = string.match(text, '^%a*')
-if how == 'released' or (how == 'moved' or how == 'repeated') and not string.find(text, ' perhaps$') then return 0 end
+if how == 'released' or how == 'moved' or how == 'repeated' then return 0 end
 needs('SET')
 -- DEL comes first, because Redis allows it at maxmemory (R13).
 redis.call('DEL', KEYS[1])

@@ -2,7 +2,7 @@
 -- repeated LOCK.ACQUIRE with the hold's last ID.
 -- KEYS
 --   1 the lock
---   2 the old carrier's tombstone; keys 2 and 3 not in a slot migration
+--   2 the old carrier's tombstone
 --   3 the new carrier's tombstone
 -- ARGV
 --   1 owner
@@ -21,8 +21,8 @@
 --   {1, token, ms left, count, the hold's age in ms, its record}: it has the new carrier
 --   {-1}: no such hold, or it has changed
 -- Atomic: a hold has one carrier. The old one's requests must fail as soon as the new one's
--- succeed. In a slot migration the caller writes the tombstones itself.
--- Rules: R4, R7, R11, R14, R30.
+-- succeed.
+-- Rules: R4, R7, R11, R30.
 local h = redis.pcall('HMGET', KEYS[1], ARGV[1], 'leash')
 if h.err then return string.find(h.err, 'WRONGTYPE', 1, true) and {-1} or h end
 local left, r = redis.call('PTTL', KEYS[1]), parse(h[2])

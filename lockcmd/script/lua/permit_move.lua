@@ -4,7 +4,7 @@
 --   1 the semaphore
 --   2 its zset
 --   3 Leash's records
---   4 the old carrier's tombstone; keys 4 and 5 not in a slot migration
+--   4 the old carrier's tombstone
 --   5 the new carrier's tombstone
 -- ARGV
 --   1 permit
@@ -13,7 +13,7 @@
 --   {1, token, ms left, 1, the hold's age in ms, its record}: it has the new carrier
 --   {-1}: it is not held, or it has changed
 -- Atomic: as move.lua.
--- Rules: R7, R11, R14, R23.
+-- Rules: R7, R11, R23.
 local bad = wrongType()
 if bad then return bad end
 local now, ends, text = nowMillis(), redis.call('ZSCORE', KEYS[2], bytes(ARGV[1])), redis.call('HGET', KEYS[3], ARGV[1])

@@ -3,7 +3,7 @@
 -- KEYS
 --   1 the lock
 --   2 its records
---   3 the old carrier's tombstone; keys 3 and 4 not in a slot migration
+--   3 the old carrier's tombstone
 --   4 the new carrier's tombstone
 -- ARGV
 --   1... as in move.lua
@@ -11,7 +11,7 @@
 --   {1, token, ms left, count, the hold's age in ms, its record}: it has the new carrier
 --   {-1}: no such hold, or it has changed
 -- Atomic: as move.lua.
--- Rules: R4, R7, R11, R14, R30.
+-- Rules: R4, R7, R11, R30.
 local key, leash, field = KEYS[1], KEYS[2], ARGV[1] .. SUFFIX
 local n, r, _, err = readHold(key, leash, field)
 if err then return err end

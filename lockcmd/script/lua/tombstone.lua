@@ -12,13 +12,12 @@
 --   0: another tombstone is there that says more
 -- Atomic: a tombstone that another request writes at the same time must stay. These are replaced:
 -- - extended, because it does not say how the hold ended.
--- - moved or repeated with "perhaps", because that move is not certain.
 -- - broken, when the carrier says how the hold ended (released or lost).
 -- Rules: R13, R30.
 local text = redis.pcall('GET', KEYS[1])
 local other = type(text) == 'string' and text ~= ARGV[1]
 local ends = ARGV[1] == 'released' or string.find(ARGV[1], '^lost ')
-local vague = other and (string.find(text, '^extended ') or string.find(text, ' perhaps$') or text == 'broken' and ends)
+local vague = other and (string.find(text, '^extended ') or text == 'broken' and ends)
 if other and (ARGV[2] == '0' or not vague) then return 0 end
 if ARGV[2] ~= '0' and text == ARGV[1] then return 1 end
 needs('SET')
