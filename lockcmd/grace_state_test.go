@@ -121,7 +121,7 @@ func TestR2RestoreBesideAnotherHoldWritesNothing(t *testing.T) {
 		rdb.HDel(t.Context(), key, "me") // the new master does not know it
 		rdb.HSet(t.Context(), script.RecordsKey(key), "me:write", before)
 		s.putOther(h, h.Token+1)
-		results, _, err := s.redis.Restore(restoreArgs(m, h), s.deadline())
+		results, err := s.redis.Restore(restoreArgs(m, h), s.deadline())
 		if after := writeRecord(t, rdb, key); err != nil || results[0].Outcome != script.RestoreHeldByOther ||
 			before != after {
 			t.Errorf("answered %v %v, the write hold was %q and is %q", results, err, before, after)

@@ -325,7 +325,7 @@ func TestR2NothingIsRestoredOutOfGrace(t *testing.T) {
 			script.RestoreGraceOver:   {ReplID: m.ReplID, ClockGraceEnd: now - 1},
 			script.RestoreOtherMaster: {ReplID: "another", ClockGraceEnd: now + 60_000}} {
 			forget(t, rdb, key)
-			results, _, err := s.redis.Restore(restoreArgs(late, h), s.deadline())
+			results, err := s.redis.Restore(restoreArgs(late, h), s.deadline())
 			if err != nil || results[0].Outcome != want || exists(t, rdb, key) {
 				t.Errorf("a late copy was answered %v %v", results, err)
 			}

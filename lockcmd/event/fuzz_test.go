@@ -34,7 +34,7 @@ func FuzzParse(f *testing.F) {
 // word of an outcome has that outcome, so that a hold does not count as released by accident.
 func FuzzTombstone(f *testing.F) {
 	for _, text := range []string{
-		Released, ReleasePending, "released 3,4", Left, "moved u:1.1", "repeated u:2.1", Broken, Forced,
+		Released, "released 3,4", Left, "moved u:1.1", "repeated u:2.1", Broken, Forced,
 		"lost gone", "lost " + renewal.ReasonBroken, "extended 500", "extended x", "releasedx", " released", "", "Broken",
 	} {
 		f.Add(text)

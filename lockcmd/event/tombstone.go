@@ -15,7 +15,6 @@ import (
 // changed it. Its text is one of these:
 //
 //	released        The owner released it.
-//	released here   This Leash is about to release it.
 //	released <ids>  The owner releases it with one key a call, in these requests.
 //	left            It will expire: its connection has ended. For AWAITLOSS on other Leashes.
 //	moved <to>      An ATTACH moved it to that carrier. The old connection is closed (R25).
@@ -37,8 +36,6 @@ const (
 const (
 	// Forced is the whole tombstone of a hold that BREAK ended without its Leash.
 	Forced = Broken + " forced"
-	// ReleasePending is the whole tombstone of a hold that its own Leash is about to release.
-	ReleasePending = Released + " here"
 )
 
 // Outcome is what the tombstone of a missing hold says. leaseOver says that its lease is over, as

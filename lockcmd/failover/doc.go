@@ -72,12 +72,9 @@
 // the grace period. It corrects the count, the time left, and the carrier. The record counts how
 // often the hold was moved, and the later carrier has it. The other one is told that it was moved.
 //
-// Requests that reach the new master before that are made good:
-//
-//   - A renewal that finds less time left of a lease than its owner was told counts only after
-//     the master was probed since. So is a release that finds another count than this Leash knows.
-//   - A request that writes a hold back may arrive late, if its answer was lost. So a release
-//     leaves a tombstone first, and the late request then does nothing.
+// Requests that reach the new master before that are made good. A renewal that finds less time left
+// of a lease than its owner was told counts only after the master was probed since. So does a
+// release that finds another count than this Leash knows.
 //
 // # What it does not cover
 //
@@ -87,6 +84,8 @@
 //     made on the new master, the connection with more moves has the hold.
 //   - A release by another connection that was forgotten. The hold is there again. It is renewed if
 //     its carrier's Leash does not know of the release either.
+//   - A request that writes a hold back and arrives late, after the hold was released. Nobody has
+//     the hold then. It expires by itself, at most a TTL after the request has arrived.
 //   - Tombstones and answers under an ID that were forgotten. So a hold that was broken may be
 //     written back, if its carrier's Leash was not told.
 //

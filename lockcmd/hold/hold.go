@@ -34,13 +34,12 @@ type extra struct {
 	terms  script.Terms // without the flags
 	lastID string       // ID of the last acquire
 	// waiters for the request lock; each is closed when it has the lock
-	requestQueue        []chan struct{}
-	endWatchers         []chan string // waiters on this Leash for its end
-	maxHoldEnd          time.Time     // end of MAXHOLD, once that counts
-	maxHoldTimer        *time.Timer   // fires at maxHoldEnd
-	moves               int64         // moves to other carriers
-	restorePendingUntil time.Time     // until then a late restore of it may arrive
-	group               *Group        // its MACQUIRE; nil when it stands alone
+	requestQueue []chan struct{}
+	endWatchers  []chan string // waiters on this Leash for its end
+	maxHoldEnd   time.Time     // end of MAXHOLD, once that counts
+	maxHoldTimer *time.Timer   // fires at maxHoldEnd
+	moves        int64         // moves to other carriers
+	group        *Group        // its MACQUIRE; nil when it stands alone
 	// hand-overs in a row on this Leash up to this hold; 0 when the lock was free
 	handovers int
 }
@@ -234,8 +233,6 @@ type Details struct {
 	Watched bool
 	// MaxHoldEnd is the end of MAXHOLD; zero without.
 	MaxHoldEnd time.Time
-	// RestorePendingUntil is until when a late restore of it may arrive; zero without.
-	RestorePendingUntil time.Time
 }
 
 // Details returns what may change about h.
@@ -247,7 +244,6 @@ func (h *Hold) Details() Details {
 	return Details{
 		Count: int64(h.count), TTL: h.ttl, Terms: x.terms, LastID: x.lastID, Moves: x.moves, Handovers: x.handovers,
 		State: h.state, Watched: h.remoteWatch != notWatched, MaxHoldEnd: x.maxHoldEnd,
-		RestorePendingUntil: x.restorePendingUntil,
 	}
 }
 
@@ -279,13 +275,6 @@ func (h *Hold) LowerCount(n int64) {
 	h.Carrier.mu.Lock()
 	defer h.Carrier.mu.Unlock()
 	h.count = clampCount(max(min(int64(h.count), n), 1))
-}
-
-// NoteRestorePending notes that a restore of h may still arrive until then.
-func (h *Hold) NoteRestorePending(until time.Time) {
-	h.Carrier.mu.Lock()
-	defer h.Carrier.mu.Unlock()
-	h.writeExtra().restorePendingUntil = until
 }
 
 // OwnerInformed reports whether the owner needs no report about h: its connection is gone, or it

@@ -3,7 +3,6 @@ package release
 import (
 	"time"
 
-	"leash/lockcmd/event"
 	"leash/lockcmd/script"
 	"leash/renewal"
 )
@@ -43,24 +42,4 @@ func (rel *request) repairAnswer(code int64, sent, until time.Time) (int64, erro
 		return script.StaleRequest, nil
 	}
 	return code, err
-}
-
-// blockRestore writes a tombstone before the release, if a restore with an unknown outcome may
-// still arrive. That would bring the hold back for nobody. Any other tombstone has the same effect.
-func (rel *request) blockRestore(until time.Time) (err error) {
-	left := time.Until(rel.hold.Details().RestorePendingUntil)
-	if left <= 0 || rel.keepsCounts || rel.restoreBlocked {
-		return nil
-	}
-	rel.restoreBlocked, err = rel.Redis.WriteTombstone(rel.hold.Ref(), event.ReleasePending, left, "", until)
-	return err
-}
-
-// unblockRestore removes that tombstone, because the hold goes on. It waits for Redis. After its
-// deadline the tombstone expires by itself.
-func (rel *request) unblockRestore() {
-	until := rel.Redis.Deadline()
-	if _, err := rel.Redis.WriteTombstone(rel.hold.Ref(), event.ReleasePending, 0, "", until); err == nil {
-		rel.restoreBlocked = false
-	}
 }

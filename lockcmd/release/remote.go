@@ -130,10 +130,7 @@ func (rr *remote) send(until time.Time) (code int64, err error) {
 			return script.NoSuchHold, nil
 		}
 	}
-	err = rr.release.blockRestore(until)
-	if err == nil {
-		code, err = rr.callScript(until)
-	}
+	code, err = rr.callScript(until)
 	switch {
 	case errors.Is(err, transport.ErrUnknown):
 		return code, err

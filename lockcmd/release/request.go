@@ -25,10 +25,9 @@ type request struct {
 	// a copy may still be on its way
 	outcomeUnknown bool
 	// what came of restoring the missing hold, to release it
-	restore        renewal.Outcome
-	decremented    bool  // the count was taken here, though the master had another one
-	restoreBlocked bool  // a tombstone stops late restores
-	perKeyCounts   int64 // see script.ReleaseArgs
+	restore      renewal.Outcome
+	decremented  bool  // the count was taken here, though the master had another one
+	perKeyCounts int64 // see script.ReleaseArgs
 }
 
 // begin moves a present hold, whose requests the caller has locked, to a state of release.
@@ -80,9 +79,6 @@ func (rel *request) send(until time.Time) (code int64, err error) {
 		if err = rel.repairBefore(until); err != nil {
 			return 0, err
 		}
-		if err = rel.blockRestore(until); err != nil {
-			return 0, err
-		}
 		rel.renumber()
 	}
 	sent := time.Now()
@@ -105,15 +101,9 @@ func (rel *request) send(until time.Time) (code int64, err error) {
 			}
 			// The master lacked it, and nobody else got the lock.
 			if rel.restore == renewal.Renewed {
-				if err = rel.blockRestore(until); err != nil {
-					return 0, err
-				}
 				rel.renumber()
 				continue
 			}
-		}
-		if code == script.NoSuchHold && rel.restoreBlocked { // and no restore can bring it back
-			code = script.HoldEnded
 		}
 		if code != script.StaleRequest {
 			code, err = rel.repairAnswer(code, sent, until)
@@ -181,12 +171,7 @@ func (rel *request) applyAnswer(code int64) int64 {
 
 // resume gives the hold back to the watchdog, because counts remain. If it was evicted, or its
 // connection ended, it is settled the way that requires.
-func (rel *request) resume() {
-	if rel.restoreBlocked {
-		rel.unblockRestore()
-	}
-	rel.hold.ResumeAfterRelease(rel.until)
-}
+func (rel *request) resume() { rel.hold.ResumeAfterRelease(rel.until) }
 
 // resolveMissing settles a hold that is missing. If it is lost, lost is the reason. While nobody
 // knows, the watchdog goes on to check it.

@@ -53,12 +53,7 @@ func (r *Restorer) repairBatch(ctx context.Context, all []*renewal.Hold, some []
 	if len(holds) == 0 {
 		return
 	}
-	results, unknown, err := r.Redis.Restore(r.restoreArgs(m, holds...), deadline)
-	if unknown {
-		for _, h := range holds {
-			r.noteRestorePending(h)
-		}
-	}
+	results, err := r.Redis.Restore(r.restoreArgs(m, holds...), deadline)
 	if err != nil {
 		return
 	}

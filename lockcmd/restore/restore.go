@@ -44,10 +44,7 @@ func (r *Restorer) Restore(h *hold.Hold, until time.Time) (renewal.Outcome, erro
 		return renewal.Gone, nil
 	}
 	for range maxAttempts {
-		results, unknown, err := r.Redis.Restore(r.restoreArgs(m, h), until)
-		if unknown {
-			r.noteRestorePending(h)
-		}
+		results, err := r.Redis.Restore(r.restoreArgs(m, h), until)
 		if err != nil {
 			return renewal.Unknown, errors.Join(transport.ErrRefused, err)
 		}
@@ -98,9 +95,4 @@ func (r *Restorer) moveAgain(h *hold.Hold, of script.Record, until time.Time) bo
 	defer m.Unlock()
 	result, err := m.Send(until)
 	return err == nil && result.Moved
-}
-
-// noteRestorePending notes that a restore of h may still arrive.
-func (r *Restorer) noteRestorePending(h *hold.Hold) {
-	h.NoteRestorePending(time.Now().Add(r.Masters.Left(h.Key()) + transport.MaxAttempt))
 }

@@ -50,9 +50,8 @@ func (c *Client) OverwriteTombstone(ctx context.Context, r Ref, text string, las
 	return c.Database(r.Lock.DB).Set(ctx, r.tombstone(), text, lasts).Err()
 }
 
-// WriteTombstone writes a hold's tombstone for so long, or removes that text with 0. written is
-// false if another tombstone says more. On the channel it tells waiters that it is there; "" for
-// nobody.
+// WriteTombstone writes a hold's tombstone for so long. written is false if another tombstone says
+// more. On the channel it tells waiters that it is there; "" for nobody.
 func (c *Client) WriteTombstone(r Ref, text string, lasts time.Duration, channel string,
 	until time.Time) (written bool, err error) {
 	args := transport.Words(text, lasts.Milliseconds())

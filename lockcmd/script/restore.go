@@ -77,15 +77,14 @@ type RestoreResult struct {
 }
 
 // Restore writes holds back. It blocks until Redis answers, or until the given time. It has a
-// result for each hold. unknown tells that a copy may still be on its way, also without an error.
-func (c *Client) Restore(args *RestoreArgs, until time.Time) (results []RestoreResult, unknown bool, err error) {
-	call := args.call()
-	results, err = transport.Ask(c.Client, call, until, args.results)
+// result for each hold. A copy that comes late may write a hold back that was ended since.
+func (c *Client) Restore(args *RestoreArgs, until time.Time) (results []RestoreResult, err error) {
+	results, err = transport.Ask(c.Client, args.call(), until, args.results)
 	isOther := func(r RestoreResult) bool { return r.Outcome == RestoreOtherMaster }
 	if slices.ContainsFunc(results, isOther) {
 		c.RefreshTopologyAfter(transport.Refused)
 	}
-	return results, call.OutcomeUnknown, err
+	return results, err
 }
 
 // call makes the call.

@@ -26,10 +26,10 @@ func (s *stage) restore(m *script.Mode, change ...func(*script.RestoreArgs)) str
 	for _, f := range change {
 		f(args)
 	}
-	results, unknown, err := s.Restore(args, s.until)
-	again, againUnknown, againErr := s.Restore(args, s.until)
-	if err != nil || againErr != nil || unknown || againUnknown || len(results) != 1 || len(again) != 1 {
-		s.Fatalf("got %v, %t, %v and again %v, %t, %v", results, unknown, err, again, againUnknown, againErr)
+	results, err := s.Restore(args, s.until)
+	again, againErr := s.Restore(args, s.until)
+	if err != nil || againErr != nil || len(results) != 1 || len(again) != 1 {
+		s.Fatalf("got %v, %v and again %v, %v", results, err, again, againErr)
 	}
 	said := ""
 	for _, r := range [...]script.RestoreResult{results[0], again[0]} {

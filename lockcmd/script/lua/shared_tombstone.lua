@@ -13,7 +13,7 @@
 -- Rules: R13, R14.
 local text = redis.pcall('GET', KEYS[1])
 if type(text) ~= 'string' then text = '' end
-local ours = string.sub(text, 1, 9) == 'released ' and text ~= 'released here'
+local ours = string.sub(text, 1, 9) == 'released '
 local vague = text == '' or text == 'left' or string.find(text, '^extended ')
 if not ours and (ARGV[2] == '0' or not vague) then return 0 end
 local words, left = {}, math.max(ours and redis.call('PTTL', KEYS[1]) or 0, tonumber(ARGV[2]))
