@@ -131,10 +131,16 @@ func TestR27WatchAfterTheEnd(t *testing.T) {
 	token := a.token(key)
 	tombstone := script.TombstoneKey(key, token, a.carrier.Name)
 	want(t, a.do("LOCK.RELEASE", key), ":1")
+	wakeUps := rdb.Subscribe(ctx, script.LockChannel(key))
+	defer wakeUps.Close()
+	if _, err := wakeUps.Receive(ctx); err != nil {
+		t.Fatal(err)
+	}
 	s.receive(event.Text(event.Watched, token+1, a.carrier.Name, key))
 	s.receive(event.Text(event.Watched, token, newUUID()+":1.1", key))
 	s.receive(event.Text(event.Watched, token, a.carrier.Name, key))
 	eventually(t, soon, "it is told", func() bool { return rdb.Get(ctx, tombstone).Val() == event.Released })
+	receive(t, wakeUps.Channel(), 5*time.Second) // who asked has seen the hold, and is not asking now
 	if keys := rdb.Keys(ctx, "*"+key+"*leash*").Val(); len(keys) != 1 {
 		t.Errorf("told %q", keys)
 	}

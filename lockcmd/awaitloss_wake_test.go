@@ -56,7 +56,7 @@ func TestR27AwaitLossOnAnotherLeashIsWokenByTheEnd(t *testing.T) {
 					if name != "" {
 						answer = name
 					}
-					if got := receive(t, reply, soon); !strings.Contains(got, answer) {
+					if got := woken(t, reply); !strings.Contains(got, answer) {
 						t.Errorf("got %q", got)
 					}
 					if next != nil {

@@ -21,6 +21,7 @@ type Ends struct {
 // End is a tombstone that nobody has asked for yet.
 type End struct {
 	Hold script.Ref
+	Mode *script.Mode
 	Text string
 }
 

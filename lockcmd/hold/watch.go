@@ -77,7 +77,7 @@ func (ch *Change) takeEndWatchersLocked() {
 	h.remoteWatch = watchAnswered
 	here, text := ch.endTexts(h.flags.Lease)
 	if text != "" && !h.IsPermit() {
-		h.Carrier.registry.Ends.Add(event.End{Hold: h.Ref(), Text: text})
+		h.Carrier.registry.Ends.Add(event.End{Hold: h.Ref(), Mode: h.Mode(), Text: text})
 	}
 	if ch.watchers, ch.told = h.readExtra().endWatchers, here; ch.watchers != nil {
 		h.extra.endWatchers = nil

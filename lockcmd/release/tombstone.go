@@ -15,9 +15,11 @@ func (r *Releaser) WriteTombstone(h *hold.Hold, text string) {
 }
 
 // AnswerLateWatcher writes the tombstone of a hold that ended before somebody asked, if its end is
-// still known. It does not block.
+// still known, and wakes who asked. It does not block.
 func (r *Releaser) AnswerLateWatcher(token int64, carrier string) {
 	if e, ok := r.Holds.Ends.Find(token, carrier); ok {
-		r.Tasks.Spawn(func() { event.WriteTombstone(r.Redis, e.Hold, e.Text, 2*r.Holds.TTL, "") })
+		r.Tasks.Spawn(func() {
+			event.WriteTombstone(r.Redis, e.Hold, e.Text, 2*r.Holds.TTL, e.Mode.Channel(e.Hold.Lock.Key))
+		})
 	}
 }
