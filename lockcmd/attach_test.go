@@ -2,6 +2,7 @@ package lockcmd
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"testing"
 	"time"
@@ -94,14 +95,13 @@ func TestR28OnCloseExpireLeavesTheHoldForAttach(t *testing.T) {
 
 func TestR28OnCloseExpireRunsOut(t *testing.T) {
 	t.Parallel() // mostly waiting
-	takesLong(t)
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second}), newKey()
 		a, b := connect(t, s), connect(t, s)
 		a.token(key, "OWNER", "me", "ONCLOSE", "EXPIRE")
-		<-time.After(3500 * time.Millisecond)
 		a.carrier.End(Release)
-		b.token(key, "BLOCK", "50000")
+		want(t, b.do("LOCK.ACQUIRE", key), "$-1")
+		b.token(key, "BLOCK", "0")
 	})
 }
 
@@ -205,32 +205,40 @@ func TestR7LostReplyOfAttach(t *testing.T) {
 
 func TestR26UnansweredAttachIsRepeated(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second})
-	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
+	tests := make(map[string]func(*testing.T))
+	for _, ran := range []bool{true, false} {
 		for _, end := range []bool{false, true} {
-			for _, from := range []*Service{s, straight} {
-				a, b, key := connect(t, from), connect(t, s), newKey()
-				token := a.token(key, "OWNER", "me")
-				fault := arm(running(script.MoveScript, key), faultproxy.Always())
-				want(t, b.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", strconv.FormatInt(token, 10)),
-					"-"+msgAttachLater)
-				if end {
-					b.carrier.End(Release)
+			for _, away := range []bool{false, true} {
+				tests[fmt.Sprint(ran, end, away)] = func(t *testing.T) {
+					s, straight, p := faulty(t, Config{UpstreamTimeout: 2 * time.Second})
+					from := s
+					if away {
+						from = straight
+					}
+					a, b, key := connect(t, from), connect(t, s), newKey()
+					token := a.token(key, "OWNER", "me")
+					fault := drop(p, ran)(running(script.MoveScript, key), faultproxy.Always())
+					want(t, b.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", strconv.FormatInt(token, 10)),
+						"-"+msgAttachLater)
+					if end {
+						b.carrier.End(Release)
+					}
+					fault.Disarm()
+					want(t, receive(t, a.moved, 3*time.Second), key)
+					if end {
+						eventually(t, 3*time.Second, "it ends with its connection", func() bool {
+							return !exists(t, straight.redis.Redis, key)
+						})
+						return
+					}
+					eventually(t, 3*time.Second, "the hold is carried", func() bool { return b.carrier.Holds() == 1 })
+					b.attach(key, "me", token)
+					want(t, b.do("LOCK.RELEASE", key), ":1")
 				}
-				fault.Disarm()
-				want(t, receive(t, a.moved, 3*time.Second), key)
-				if end {
-					eventually(t, 3*time.Second, "it ends with its connection", func() bool {
-						return !exists(t, straight.redis.Redis, key)
-					})
-					continue
-				}
-				eventually(t, 3*time.Second, "the hold is carried", func() bool { return b.carrier.Holds() == 1 })
-				b.attach(key, "me", token)
-				want(t, b.do("LOCK.RELEASE", key), ":1")
 			}
 		}
 	}
+	runParallel(t, tests)
 }
 
 func TestR7LateAttachDoesNothing(t *testing.T) {
@@ -249,21 +257,26 @@ func TestR7LateAttachDoesNothing(t *testing.T) {
 }
 
 func TestR31AttachAfterTheLeashWasKilled(t *testing.T) {
-	t.Parallel() // mostly waiting
-	takesLong(t)
+	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		cfg := Config{WatchdogTimeout: 3 * time.Second}
-		first, kill := killableLeash(t, rdb, cfg)
-		second, killSecond := killableLeash(t, rdb, cfg)
-		third := leash(t, rdb, cfg)
+		first, kill := killableLeash(t, rdb, Config{})
+		second, killSecond := killableLeash(t, rdb, Config{})
+		third := leash(t, rdb, Config{})
 		a, b, c, key := connect(t, first), connect(t, second), connect(t, third), newKey()
 		token := a.token(key, "OWNER", "me")
+		wantRenewedBy := func(s *Service) {
+			rdb.PExpire(t.Context(), key, 10*time.Second)
+			s.watchdog.CheckAll()
+			eventually(t, time.Second, "it is renewed", func() bool {
+				return rdb.PTTL(t.Context(), key).Val() > 15*time.Second
+			})
+		}
 		kill()
 		b.attach(key, "me", token)
-		<-time.After(3500 * time.Millisecond)
+		wantRenewedBy(second)
 		killSecond()
 		c.attach(key, "me", token)
-		<-time.After(3500 * time.Millisecond)
+		wantRenewedBy(third)
 		want(t, connect(t, third).do("LOCK.ACQUIRE", key), "$-1")
 		want(t, c.do("LOCK.RELEASE", key), ":1")
 	})

@@ -110,7 +110,7 @@ func TestR30BreakAndReleaseAtOnce(t *testing.T) {
 		s, other, third := leash(t, rdb, Config{}), leash(t, rdb, Config{}), leash(t, rdb, Config{})
 		a, b, c := connect(t, s), connect(t, other), connect(t, third)
 		first := 0 // how often the release came first
-		for i := range 36 {
+		for i := range 24 {
 			key := newKey()
 			token := a.token(key, "ONLOSS", "ERROR")
 			w := third.events.lossWait(c.carrier.id(key), token)
@@ -206,7 +206,7 @@ func TestR30BreakAndReleaseByAnotherLeash(t *testing.T) {
 	everyRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, third := leash(t, rdb, Config{}), leash(t, rdb, Config{}), leash(t, rdb, Config{})
 		a, c, first := connect(t, s), connect(t, other), 0
-		for i := range 60 {
+		for i := range 30 {
 			b, key := connect(t, []*Service{s, other, third}[i%3]), newKey()
 			token := a.token(key, "ONLOSS", "ERROR", "OWNER", "me")
 			broken := b.start("LOCK.BREAK", key)

@@ -306,7 +306,7 @@ func TestCounterIsExact(t *testing.T) {
 		for i := range 16 {
 			c := connect(t, leashes[i%2])
 			wg.Go(func() {
-				for range 50 {
+				for range 20 {
 					if got := c.do("SEM.TAKE", key, "BLOCK", "0"); got != ":1" {
 						t.Errorf("got %q", got)
 						return
@@ -322,8 +322,8 @@ func TestCounterIsExact(t *testing.T) {
 		}
 		wg.Wait()
 		want(t, rdb.Get(t.Context(), key).Val(), "2")
-		if cycles.Load() != 800 {
-			t.Errorf("got %d cycles, want 800", cycles.Load())
+		if cycles.Load() != 320 {
+			t.Errorf("got %d cycles, want 320", cycles.Load())
 		}
 	})
 }

@@ -1,6 +1,8 @@
 package lockcmd
 
 import (
+	"fmt"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -39,13 +41,13 @@ func delayedLease(t *testing.T, s *Service, p *faultproxy.Proxy, key string, mod
 // by Leash's count.
 func TestR24LateReplyOfALeaseExtension(t *testing.T) {
 	t.Parallel() // mostly waiting
-	takesLong(t)
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 4 * time.Second})
+	tests := make(map[string]func(*testing.T))
 	for _, mode := range [][]string{nil, {"READ"}} {
 		for name, args := range map[string][]string{"extended": {"LOCK.EXTEND", "", "20000"},
 			"entered again": {"LOCK.ACQUIRE", "", "OWNER", "me", "LEASE", "20000"}} {
-			t.Run(name, func(t *testing.T) {
-				key := newKey()
+			tests[fmt.Sprint(name, mode)] = func(t *testing.T) {
+				key, args := newKey(), slices.Clone(args)
 				a, sent, _ := delayedLease(t, s, p, key, mode...)
 				args[1] = key
 				delayed := script.ExtendScript
@@ -53,7 +55,7 @@ func TestR24LateReplyOfALeaseExtension(t *testing.T) {
 				case args[0] == "LOCK.ACQUIRE" && mode == nil:
 					delayed = script.AcquireScript
 				case args[0] == "LOCK.ACQUIRE":
-					delayed, args = script.Read.Acquire, append(args[:len(args):len(args)], "READ")
+					delayed, args = script.Read.Acquire, append(args, "READ")
 				case mode != nil:
 					delayed = script.Read.Extend
 				}
@@ -76,20 +78,21 @@ func TestR24LateReplyOfALeaseExtension(t *testing.T) {
 				if n := straight.redis.Redis.Exists(t.Context(), key).Val(); n != 0 {
 					t.Error("the lock was not released")
 				}
-			})
+			}
 		}
 	}
+	runParallel(t, tests)
 }
 
 // TestR24UnknownExtendOfALeaseThatIsOver: The lease has ended by Leash's count. Leash asks Redis
 // whether an EXTEND with an unknown outcome was done.
 func TestR24UnknownExtendOfALeaseThatIsOver(t *testing.T) {
 	t.Parallel() // mostly waiting
-	takesLong(t)
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 2200 * time.Millisecond})
+	tests := make(map[string]func(*testing.T))
 	for name, arm := range map[string]func(faultproxy.Match,
 		...faultproxy.Option) *faultproxy.Fault{"done": p.HoldAfter, "not done": p.HoldBefore} {
-		t.Run(name, func(t *testing.T) {
+		tests[name] = func(t *testing.T) {
 			key := newKey()
 			a, _, results := delayedLease(t, s, p, key)
 			fault := arm(running(script.ExtendScript, key), faultproxy.Always())
@@ -108,8 +111,9 @@ func TestR24UnknownExtendOfALeaseThatIsOver(t *testing.T) {
 			if len(a.losses) != 0 {
 				t.Error("the end of a lease was reported as a loss")
 			}
-		})
+		}
 	}
+	runParallel(t, tests)
 }
 
 // TestR24ALateCheckDoesNotShortenALease: A check was delayed on its way to Redis, which answers

@@ -138,13 +138,13 @@ func TestR7LostReplyOfExtend(t *testing.T) {
 
 func TestR7LateExtendDoesNothing(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{UpstreamTimeout: 2 * time.Second})
+	s, straight, p := faulty(t, Config{UpstreamTimeout: 4 * time.Second})
 	for _, between := range [][]string{{"LOCK.EXTEND", "%", "60000"},
 		{"LOCK.ACQUIRE", "%", "OWNER", "me", "LEASE", "60000"}} {
 		a, key := connect(t, s), newKey()
 		a.token(key, "OWNER", "me", "LEASE", "60000")
 		late := p.HoldBefore(running(script.ExtendScript, key))
-		a.ms(3000, "LOCK.EXTEND", key, "3000") // the repeated EXTEND
+		a.ms(9000, "LOCK.EXTEND", key, "9000") // the repeated EXTEND
 		<-late.Triggered()
 		between[1] = key
 		wantPrefix(t, a.do(between...), ":")

@@ -21,11 +21,11 @@ func TestFairLeasesEndInTurn(t *testing.T) { // testLeaseTimeout
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		holder := connect(t, s)
-		holder.token(key, "FAIR", "LEASE", "1000")
+		holder.token(key, "FAIR", "LEASE", "2000")
 		const n = 3
 		tokens, replies := make([]int64, n), make([]<-chan string, n)
 		for i := range n {
-			replies[i] = connect(t, s).waitFair(rdb, 0, key, "BLOCK", "0", "LEASE", "1000")
+			replies[i] = connect(t, s).waitFair(rdb, 0, key, "BLOCK", "0", "LEASE", "2000")
 			eventually(t, time.Second, "it waits or has the lock", func() bool {
 				return s.Stats().Waiters+s.Stats().Acquires > int64(i+1)
 			})

@@ -2,6 +2,7 @@ package lockcmd
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -25,6 +26,14 @@ func faulty(t *testing.T, cfg Config, prepare ...func(*Service)) (s, straight *S
 	t.Cleanup(func() { p.Close() })
 	s = leash(t, dialServer(t, p.Addr()), cfg, prepare...)
 	return s, leash(t, dialServer(t, server.Addr), cfg, prepare...), p
+}
+
+// drop returns a fault that loses a command, after or before Redis runs it.
+func drop(p *faultproxy.Proxy, ran bool) func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault {
+	if ran {
+		return p.DropAfter
+	}
+	return p.DropBefore
 }
 
 // running matches a script of Leash on a key, in whatever form it is sent.
@@ -288,29 +297,33 @@ func disconnectAtRandom(t *testing.T, options ...string) {
 
 func TestR26UnknownRemoteReleaseIsRepeated(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second})
-	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
+	tests := make(map[string]func(*testing.T))
+	for _, ran := range []bool{true, false} {
 		for count, code := range map[int]string{1: ":1", 2: ":0"} {
-			a, b, key := connect(t, s), connect(t, s), newKey()
-			for range count {
-				a.token(key, "OWNER", "me")
-			}
-			fault := arm(running(script.RevokeScript, key), faultproxy.Always())
-			want(t, b.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "r"), "-"+msgReleaseLater)
-			fault.Disarm()
-			eventually(t, 2*time.Second, "the answer is found", func() bool {
-				return b.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "r") == code
-			})
-			eventually(t, time.Second, "the hold is settled", func() bool { return a.carrier.Holds() == count-1 })
-			s.RenewAll(context.Background())
-			if exists(t, straight.redis.Redis, key) != (count == 2) || len(a.losses) != 0 {
-				t.Error("the hold is not as it should be")
-			}
-			if count == 2 {
-				want(t, a.do("LOCK.RELEASE", key), ":1")
+			tests[fmt.Sprint(ran, count)] = func(t *testing.T) {
+				s, straight, p := faulty(t, Config{UpstreamTimeout: 2 * time.Second})
+				a, b, key := connect(t, s), connect(t, s), newKey()
+				for range count {
+					a.token(key, "OWNER", "me")
+				}
+				fault := drop(p, ran)(running(script.RevokeScript, key), faultproxy.Always())
+				want(t, b.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "r"), "-"+msgReleaseLater)
+				fault.Disarm()
+				eventually(t, 2*time.Second, "the answer is found", func() bool {
+					return b.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "r") == code
+				})
+				eventually(t, time.Second, "the hold is settled", func() bool { return a.carrier.Holds() == count-1 })
+				s.RenewAll(context.Background())
+				if exists(t, straight.redis.Redis, key) != (count == 2) || len(a.losses) != 0 {
+					t.Error("the hold is not as it should be")
+				}
+				if count == 2 {
+					want(t, a.do("LOCK.RELEASE", key), ":1")
+				}
 			}
 		}
 	}
+	runParallel(t, tests)
 }
 
 // TestR26UnknownPermitReleaseIsRepeated: A release of the permit of another Leash gets no answer

@@ -14,7 +14,7 @@ import (
 // command about it on another Leash waits for that and does not report the hold as missing.
 func TestR2GraceWaitsForARestore(t *testing.T) {
 	t.Parallel()
-	takesLong(t)
+	tests := make(map[string]func(*testing.T))
 	for name, c := range map[string]struct {
 		take []string
 		ask  func(key, token string) []string
@@ -31,10 +31,10 @@ func TestR2GraceWaitsForARestore(t *testing.T) {
 			":1"},
 		"BREAK": {nil, func(key, _ string) []string { return []string{"LOCK.BREAK", key} }, ":1"},
 		"AWAITLOSS": {nil, func(key, token string) []string {
-			return []string{"LOCK.AWAITLOSS", key, "TOKEN", token, "BLOCK", "5000"}
+			return []string{"LOCK.AWAITLOSS", key, "TOKEN", token, "BLOCK", "3000"}
 		}, "$-1"},
 	} {
-		t.Run(name, func(t *testing.T) {
+		tests[name] = func(t *testing.T) {
 			both(t, func(t *testing.T, rdb redis.UniversalClient) {
 				results := &scriptCounter{script: script.ByName("inspect")}
 				rdb.(interface{ AddHook(redis.Hook) }).AddHook(results)
@@ -61,8 +61,9 @@ func TestR2GraceWaitsForARestore(t *testing.T) {
 					t.Error("it was lost")
 				}
 			})
-		})
+		}
 	}
+	runParallel(t, tests)
 }
 
 // TestR2GraceDoesNotWaitForAnEndedHold: A command does not wait for a hold that ended before the

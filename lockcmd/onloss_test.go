@@ -217,14 +217,11 @@ func TestR28MaxHoldWhileARequestIsUnanswered(t *testing.T) {
 
 func maxHoldWhileARequestIsUnanswered(t *testing.T, what *transport.Script, ran bool) {
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 2 * time.Second})
-	a, key, arm := connect(t, s), newKey(), p.DropBefore
-	if ran {
-		arm = p.DropAfter
-	}
+	a, key := connect(t, s), newKey()
 	for range 3 {
 		a.token(key, "OWNER", "me", "MAXHOLD", "5000")
 	}
-	fault := arm(running(what, key), faultproxy.Always())
+	fault := drop(p, ran)(running(what, key), faultproxy.Always())
 	if what == script.ReleaseScript {
 		want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
 	} else {

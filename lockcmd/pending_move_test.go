@@ -26,16 +26,16 @@ func (c *conn) askUntilAnswered(args ...string) (reply string) {
 // not know, and acquire a second one.
 func TestR7AcquireBesideAPendingMove(t *testing.T) {
 	t.Parallel() // mostly waiting
-	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second})
 	tests := make(map[string]func(*testing.T))
-	for i, from := range []*Service{s, straight} {
-		for j, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter,
-			p.DropBefore} {
-			for k, command := range []string{"LOCK.ACQUIRE", "LOCK.MACQUIRE", "LOCK.ATTACH"} {
-				if (i+j+k)%2 != 0 { // only half of the combinations, to save time
-					continue
-				}
-				tests[fmt.Sprint(i, j, command)] = func(t *testing.T) {
+	for _, away := range []bool{false, true} {
+		for _, ran := range []bool{true, false} {
+			for _, command := range []string{"LOCK.ACQUIRE", "LOCK.MACQUIRE", "LOCK.ATTACH"} {
+				tests[fmt.Sprint(away, ran, command)] = func(t *testing.T) {
+					s, straight, p := faulty(t, Config{UpstreamTimeout: 2 * time.Second})
+					from := s
+					if away {
+						from = straight
+					}
 					a, b, key := connect(t, from), connect(t, s), newKey()
 					token := a.twice(key)
 					move, left := []string{command, key, "OWNER", "x", "ID", "2"}, "1"
@@ -45,7 +45,7 @@ func TestR7AcquireBesideAPendingMove(t *testing.T) {
 					case "LOCK.ATTACH":
 						move, left = []string{command, key, "OWNER", "x", "TOKEN", strconv.FormatInt(token, 10)}, "2"
 					}
-					fault := arm(running(script.MoveScript, key), faultproxy.Always())
+					fault := drop(p, ran)(running(script.MoveScript, key), faultproxy.Always())
 					wantPrefix(t, b.do(move...), "-LOCKTIMEOUT ")
 					want(t, b.do("LOCK.ACQUIRE", key, "OWNER", "x", "ID", "3"), "-"+msgRefused)
 					want(t, b.do(move...), "-"+msgRefused)

@@ -1,6 +1,7 @@
 package lockcmd
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -14,34 +15,41 @@ import (
 // whatever it has moved or will move.
 func TestR26UnansweredMoveOfPermitsIsUndone(t *testing.T) {
 	t.Parallel() // mostly waiting
-	takesLong(t)
-	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second})
-	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
-		for _, from := range []*Service{s, straight} {
-			a, b, key := connect(t, from), connect(t, s), newKey()
-			want(t, b.do("SEM.INIT", key, "3"), ":1")
-			acquire := []string{"SEM.ACQUIRE", key, "ID", "1", "COUNT", "2"}
-			permits := a.do(acquire...)
-			fault := arm(running(script.PermitMoveScript, key), faultproxy.Always())
-			want(t, b.do(acquire...), "-"+msgTimeout)
-			want(t, b.do(acquire...), "-"+msgRefused)
-			fault.Disarm()
-			eventually(t, 3*time.Second, "it is undone", func() bool {
-				return straight.redis.Redis.ZCard(t.Context(), script.PermitsKey(key)).Val() <= 1 &&
-					b.carrier.Holds() == 0
-			})
-			want(t, b.askUntilAnswered(acquire...), permits)
-			eventually(t, 3*time.Second, "they have moved", func() bool {
-				return a.carrier.Holds() == 0 && b.carrier.Holds() == 2
-			})
-			want(t, straight.redis.Redis.Get(t.Context(), key).Val(), "1")
-			b.carrier.End(Release)
-			want(t, straight.redis.Redis.Get(t.Context(), key).Val(), "3")
-			if len(a.losses)+len(b.losses)+len(a.moved)+len(b.moved) != 0 {
-				t.Error("reported as a loss")
+	tests := make(map[string]func(*testing.T))
+	for _, ran := range []bool{true, false} {
+		for _, away := range []bool{false, true} {
+			tests[fmt.Sprint(ran, away)] = func(t *testing.T) {
+				s, straight, p := faulty(t, Config{UpstreamTimeout: 2 * time.Second})
+				from := s
+				if away {
+					from = straight
+				}
+				a, b, key := connect(t, from), connect(t, s), newKey()
+				want(t, b.do("SEM.INIT", key, "3"), ":1")
+				acquire := []string{"SEM.ACQUIRE", key, "ID", "1", "COUNT", "2"}
+				permits := a.do(acquire...)
+				fault := drop(p, ran)(running(script.PermitMoveScript, key), faultproxy.Always())
+				want(t, b.do(acquire...), "-"+msgTimeout)
+				want(t, b.do(acquire...), "-"+msgRefused)
+				fault.Disarm()
+				eventually(t, 3*time.Second, "it is undone", func() bool {
+					return straight.redis.Redis.ZCard(t.Context(), script.PermitsKey(key)).Val() <= 1 &&
+						b.carrier.Holds() == 0
+				})
+				want(t, b.askUntilAnswered(acquire...), permits)
+				eventually(t, 3*time.Second, "they have moved", func() bool {
+					return a.carrier.Holds() == 0 && b.carrier.Holds() == 2
+				})
+				want(t, straight.redis.Redis.Get(t.Context(), key).Val(), "1")
+				b.carrier.End(Release)
+				want(t, straight.redis.Redis.Get(t.Context(), key).Val(), "3")
+				if len(a.losses)+len(b.losses)+len(a.moved)+len(b.moved) != 0 {
+					t.Error("reported as a loss")
+				}
 			}
 		}
 	}
+	runParallel(t, tests)
 }
 
 // TestR7PermitsOfAFailedMoveAreReleased: The repeated ACQUIRE cannot get all of its permits. It

@@ -1,6 +1,7 @@
 package lockcmd
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -77,31 +78,35 @@ func TestR7RepeatedMacquireThatFailsIsUndone(t *testing.T) {
 // that the acquire is being undone.
 func TestR26UnansweredRepetitionIsUndone(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second})
-	for _, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
+	tests := make(map[string]func(*testing.T))
+	for _, ran := range []bool{true, false} {
 		for _, command := range [][]string{{"LOCK.ACQUIRE"}, {"LOCK.MACQUIRE", "1"}} {
-			a, key := connect(t, s), newKey()
-			token := a.twice(key)
-			again := append(command, key, "OWNER", "x", "ID", "2")
-			fault := arm(running(script.AcquireScript, key), faultproxy.Always())
-			want(t, a.do(again...), "-"+msgTimeout)
-			fault.Disarm()
-			eventually(t, 3*time.Second, "the acquire is undone", func() bool {
-				return count(straight.redis.Redis, key, "x") == "1"
-			})
-			if got := a.token(key, "OWNER", "x", "ID", "2"); got != token {
-				t.Errorf("got token %d, want %d", got, token)
+			tests[fmt.Sprint(ran, command)] = func(t *testing.T) {
+				s, straight, p := faulty(t, Config{UpstreamTimeout: 2 * time.Second})
+				a, key := connect(t, s), newKey()
+				token := a.twice(key)
+				again := append(command, key, "OWNER", "x", "ID", "2")
+				fault := drop(p, ran)(running(script.AcquireScript, key), faultproxy.Always())
+				want(t, a.do(again...), "-"+msgTimeout)
+				fault.Disarm()
+				eventually(t, 3*time.Second, "the acquire is undone", func() bool {
+					return count(straight.redis.Redis, key, "x") == "1"
+				})
+				if got := a.token(key, "OWNER", "x", "ID", "2"); got != token {
+					t.Errorf("got token %d, want %d", got, token)
+				}
+				want(t, a.do("LOCK.RELEASE", key), ":0")
+				fault = drop(p, ran)(running(script.AcquireScript, key), faultproxy.Always())
+				want(t, a.do(again...), "-"+msgTimeout)
+				fault.Disarm()
+				eventually(t, 3*time.Second, "it was the last one", func() bool {
+					return !exists(t, straight.redis.Redis, key) && a.carrier.Holds() == 0
+				})
+				wantNothing(t, straight.redis.Redis, key, a)
 			}
-			want(t, a.do("LOCK.RELEASE", key), ":0")
-			fault = arm(running(script.AcquireScript, key), faultproxy.Always())
-			want(t, a.do(again...), "-"+msgTimeout)
-			fault.Disarm()
-			eventually(t, 3*time.Second, "it was the last one", func() bool {
-				return !exists(t, straight.redis.Redis, key) && a.carrier.Holds() == 0
-			})
-			wantNothing(t, straight.redis.Redis, key, a)
 		}
 	}
+	runParallel(t, tests)
 }
 
 // TestR7MovedHoldWithoutID: The last acquire of a moved hold had no ID. No other request can repeat

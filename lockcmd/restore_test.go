@@ -341,7 +341,7 @@ func TestR2RestoreIsNotGuessed(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		cfg := graceConfig()
-		cfg.WatchdogTimeout, cfg.UpstreamTimeout = 10*time.Minute, 4*time.Second
+		cfg.WatchdogTimeout, cfg.UpstreamTimeout = 10*time.Minute, 2*time.Second
 		s := leash(t, rdb, cfg, graceful)
 		a, key := connect(t, s), newKey()
 		lease := "{" + key + "}lease"

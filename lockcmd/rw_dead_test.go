@@ -103,44 +103,47 @@ func TestR28WriterExpiresBesideItsReadLease(t *testing.T) {
 // two Leashes. Nobody else gets the lock.
 func TestR12WriterAndItsReaderAreRenewedApart(t *testing.T) {
 	t.Parallel()
-	takesLong(t)
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{})
+		tests := make(map[string]func(*testing.T))
 		for _, moved := range []string{"READ", "WRITE"} {
-			onTime(t, func() error {
-				a, b, c, key := connect(t, s), connect(t, other), connect(t, other), newKey()
-				splitHold(t, key, a, b, moved, "WRITE", 1500*time.Millisecond)
-				alone := func() error {
-					for end := time.Now().Add(2500 * time.Millisecond); time.Now().Before(end); <-time.After(
-						50 * time.Millisecond) {
-						if reply := c.do("LOCK.ACQUIRE", key, "READ"); reply != "$-1" {
-							return fmt.Errorf("somebody reads beside the writer: %q", reply)
+			tests[moved] = func(t *testing.T) {
+				onTime(t, func() error {
+					a, b, c, key := connect(t, s), connect(t, other), connect(t, other), newKey()
+					splitHold(t, key, a, b, moved, "WRITE", 1500*time.Millisecond)
+					alone := func() error {
+						for end := time.Now().Add(2500 * time.Millisecond); time.Now().Before(end); <-time.After(
+							50 * time.Millisecond) {
+							if reply := c.do("LOCK.ACQUIRE", key, "READ"); reply != "$-1" {
+								return fmt.Errorf("somebody reads beside the writer: %q", reply)
+							}
 						}
+						if n := len(a.losses) + len(b.losses); n != 0 || a.carrier.Holds()+b.carrier.Holds() != 2 {
+							return fmt.Errorf("%d losses, %d and %d holds", n, a.carrier.Holds(), b.carrier.Holds())
+						}
+						return nil
 					}
-					if n := len(a.losses) + len(b.losses); n != 0 || a.carrier.Holds()+b.carrier.Holds() != 2 {
-						return fmt.Errorf("%d losses, %d and %d holds", n, a.carrier.Holds(), b.carrier.Holds())
+					if err := alone(); err != nil {
+						return err
 					}
+					// acquired again
+					map[string]*conn{"READ": a, "WRITE": b}[moved].token(key, "WRITE", "OWNER", "me")
+					if err := alone(); err != nil {
+						return err
+					}
+					want(t, c.do("LOCK.RELEASE", key, "OWNER", "me", "WRITE", "ALL"), ":1")
+					c.token(key, "READ")
+					want(t, c.do("LOCK.RELEASE", key), ":1")
+					want(t, c.do("LOCK.RELEASE", key, "OWNER", "me", "READ"), ":1")
+					eventually(t, 3*time.Second, "all is forgotten", func() bool {
+						return a.carrier.Holds()+b.carrier.Holds() == 0
+					})
+					wantNothing(t, rdb, key, a, b, c)
 					return nil
-				}
-				if err := alone(); err != nil {
-					return err
-				}
-				// acquired again
-				map[string]*conn{"READ": a, "WRITE": b}[moved].token(key, "WRITE", "OWNER", "me")
-				if err := alone(); err != nil {
-					return err
-				}
-				want(t, c.do("LOCK.RELEASE", key, "OWNER", "me", "WRITE", "ALL"), ":1")
-				c.token(key, "READ")
-				want(t, c.do("LOCK.RELEASE", key), ":1")
-				want(t, c.do("LOCK.RELEASE", key, "OWNER", "me", "READ"), ":1")
-				eventually(t, 3*time.Second, "all is forgotten", func() bool {
-					return a.carrier.Holds()+b.carrier.Holds() == 0
 				})
-				wantNothing(t, rdb, key, a, b, c)
-				return nil
-			})
+			}
 		}
+		runParallel(t, tests)
 	})
 }
 

@@ -71,7 +71,7 @@ func TestR13ReadWriteReleasePassesAtMaxmemory(t *testing.T) {
 
 func readWriteReleasePassesAtMaxmemory(t *testing.T, mode string) {
 	rdb, ctx := dialServer(t, redistest.Start(t).Addr), context.Background()
-	s, other := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second}, slowRetries), leash(t, rdb, Config{})
+	s, other := leash(t, rdb, Config{}, slowRetries), leash(t, rdb, Config{})
 	key, down := newKey(), newKey()
 	a, b, c := connect(t, s), connect(t, s), connect(t, other)
 	for range 4 {
@@ -88,7 +88,9 @@ func readWriteReleasePassesAtMaxmemory(t *testing.T, mode string) {
 	want(t, c.do("LOCK.ACQUIRE", down, "READ"), "$-1")
 	want(t, a.do("LOCK.ACQUIRE", key, mode, "OWNER", "me"), "-OOM command not allowed when used memory > 'maxmemory'.")
 	want(t, count(rdb, key, map[string]string{"READ": "me", "WRITE": "me:write"}[mode]), "4")
-	<-time.After(4 * time.Second) // renewals continue
+	rdb.PExpire(ctx, key, 10*time.Second)
+	s.watchdog.CheckAll()
+	eventually(t, time.Second, "renewals continue", func() bool { return rdb.PTTL(ctx, key).Val() > 15*time.Second })
 	want(t, a.do("LOCK.RELEASE", key), ":0")
 	want(t, a.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "r"), ":0")
 	want(t, a.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "r"), ":0")
@@ -128,57 +130,61 @@ func TestAttachExtendAndCheckReadAndWrite(t *testing.T) {
 	t.Parallel()
 	everyRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, ctx := leash(t, rdb, Config{}), leash(t, rdb, Config{}), context.Background()
+		tests := make(map[string]func(*testing.T))
 		for _, mode := range []string{"READ", "WRITE"} {
-			key := newKey()
-			a, b, c := connect(t, s), connect(t, other), connect(t, s)
-			var beside *conn
-			if mode == "READ" {
-				beside = connect(t, s)
-				beside.token(key, "READ", "LEASE", "3000", "OWNER", "other")
-			}
-			n := a.token(key, mode, "OWNER", "me", "LEASE", "60000")
-			a.token(key, mode, "OWNER", "me", "LEASE", "50000")
-			token := strconv.FormatInt(n, 10)
-			want(t, c.do("LOCK.CHECK", key, "TOKEN", token), ":1")
-			want(t, c.do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(n+1, 10)), ":0")
-
-			want(t, b.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", token, mode), ":"+token)
-			eventually(t, 3*time.Second, "its old carrier forgets", func() bool { return a.carrier.Holds() == 0 })
-			a.carrier.End(Release)
-			want(t, b.do("LOCK.RELEASE", key), ":0")
-			want(t, b.do("LOCK.EXTEND", key, "90000"), ":90000")
-			for _, k := range []string{key, script.RecordsKey(key)} {
-				if left := rdb.PTTL(ctx, k).Val(); left < 85*time.Second {
-					t.Errorf("%s: %s lasts %v", mode, k, left)
+			tests[mode] = func(t *testing.T) {
+				key := newKey()
+				a, b, c := connect(t, s), connect(t, other), connect(t, s)
+				var beside *conn
+				if mode == "READ" {
+					beside = connect(t, s)
+					beside.token(key, "READ", "LEASE", "30000", "OWNER", "other")
 				}
+				n := a.token(key, mode, "OWNER", "me", "LEASE", "60000")
+				a.token(key, mode, "OWNER", "me", "LEASE", "50000")
+				token := strconv.FormatInt(n, 10)
+				want(t, c.do("LOCK.CHECK", key, "TOKEN", token), ":1")
+				want(t, c.do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(n+1, 10)), ":0")
+
+				want(t, b.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", token, mode), ":"+token)
+				eventually(t, 3*time.Second, "its old carrier forgets", func() bool { return a.carrier.Holds() == 0 })
+				a.carrier.End(Release)
+				want(t, b.do("LOCK.RELEASE", key), ":0")
+				want(t, b.do("LOCK.EXTEND", key, "90000"), ":90000")
+				for _, k := range []string{key, script.RecordsKey(key)} {
+					if left := rdb.PTTL(ctx, k).Val(); left < 85*time.Second {
+						t.Errorf("%s: %s lasts %v", mode, k, left)
+					}
+				}
+				want(t, c.do("LOCK.EXTEND", key, "3000", "TOKEN", token), ":3000")
+				left := rdb.PTTL(ctx, key).Val()
+				if most := map[string]time.Duration{"READ": 30 * time.Second, "WRITE": 3 * time.Second}[mode]; left > most ||
+					left < 500*time.Millisecond {
+					t.Errorf("%s lasts %v, want as long as its longest hold", mode, left)
+				}
+				if left := readTimeout(rdb, key, "me", 1); mode == "READ" &&
+					(left > 3*time.Second || left < 500*time.Millisecond) {
+					t.Errorf("the hold lasts %v", left)
+				}
+				eventually(t, 3*time.Second, "the lease is over", func() bool {
+					return c.do("LOCK.CHECK", key, "TOKEN", token) == ":0"
+				})
+				eventually(t, 3*time.Second, "the hold is dropped", func() bool { return b.carrier.Holds() == 0 })
+				if len(a.losses)+len(b.losses) != 0 {
+					t.Error("the end of a lease was reported as a loss")
+				}
+				if mode == "READ" {
+					want(t, beside.do("LOCK.RELEASE", key), ":1")
+				}
+				eventually(t, time.Second, "nothing is left", func() bool {
+					return !exists(t, rdb, key) && !exists(t, rdb, script.RecordsKey(key))
+				})
+				wantNothing(t, rdb, key, b, c)
+				c.token(key, mode, "OWNER", "me")
+				want(t, c.do("LOCK.EXTEND", key, "1000"), "-"+msgIsRenewed)
+				want(t, c.do("LOCK.RELEASE", key), ":1")
 			}
-			want(t, c.do("LOCK.EXTEND", key, "1000", "TOKEN", token), ":1000")
-			left := rdb.PTTL(ctx, key).Val()
-			if most := map[string]time.Duration{"READ": 3 * time.Second, "WRITE": time.Second}[mode]; left > most ||
-				left < 500*time.Millisecond {
-				t.Errorf("%s lasts %v, want as long as its longest hold", mode, left)
-			}
-			if left := readTimeout(rdb, key, "me", 1); mode == "READ" &&
-				(left > time.Second || left < 500*time.Millisecond) {
-				t.Errorf("the hold lasts %v", left)
-			}
-			eventually(t, 3*time.Second, "the lease is over", func() bool {
-				return c.do("LOCK.CHECK", key, "TOKEN", token) == ":0"
-			})
-			eventually(t, 3*time.Second, "the hold is dropped", func() bool { return b.carrier.Holds() == 0 })
-			if len(a.losses)+len(b.losses) != 0 {
-				t.Error("the end of a lease was reported as a loss")
-			}
-			if mode == "READ" {
-				want(t, beside.do("LOCK.RELEASE", key), ":1")
-			}
-			eventually(t, time.Second, "nothing is left", func() bool {
-				return !exists(t, rdb, key) && !exists(t, rdb, script.RecordsKey(key))
-			})
-			wantNothing(t, rdb, key, b, c)
-			c.token(key, mode, "OWNER", "me")
-			want(t, c.do("LOCK.EXTEND", key, "1000"), "-"+msgIsRenewed)
-			want(t, c.do("LOCK.RELEASE", key), ":1")
 		}
+		runParallel(t, tests)
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -17,56 +18,37 @@ import (
 // lock.
 func TestR12ReadAndWriteHoldsAreRenewed(t *testing.T) {
 	t.Parallel()
-	takesLong(t)
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, ctx := leash(t, rdb, Config{WatchdogTimeout: 2 * time.Second}), context.Background()
-		onTime(t, func() error {
-			key := newKey()
-			a, b := connect(t, s), connect(t, s)
-			alive := func(counts int) error {
-				for end := time.Now().Add(2500 * time.Millisecond); time.Now().Before(end); <-time.After(
-					20 * time.Millisecond) {
-					lefts := []time.Duration{rdb.PTTL(ctx, key).Val(), rdb.PTTL(ctx, script.RecordsKey(key)).Val()}
-					for i := 1; i <= counts; i++ {
-						lefts = append(lefts, readTimeout(rdb, key, "me", i))
-					}
-					for _, left := range lefts {
-						if left < 666*time.Millisecond {
-							return fmt.Errorf("got %v left, want more than a third each", lefts)
-						}
-					}
-				}
-				if reply := b.do("LOCK.ACQUIRE", key, "WRITE"); reply != "$-1" {
-					return fmt.Errorf("a writer got in: %q", reply)
-				}
-				return nil
+		s, ctx, key := leash(t, rdb, Config{}), t.Context(), newKey()
+		a, b := connect(t, s), connect(t, s)
+		wantRenewed := func(counts int) {
+			t.Helper()
+			keys := []string{key, script.RecordsKey(key)}
+			for i := 1; i <= counts; i++ {
+				keys = append(keys, script.SuffixName(key, fmt.Sprint("me:rwlock_timeout:", i)))
 			}
-			a.token(key, "WRITE", "OWNER", "me")
-			a.token(key, "READ", "OWNER", "me")
-			a.token(key, "READ", "OWNER", "me")
-			if err := alive(2); err != nil {
-				return err
+			for _, k := range keys {
+				rdb.PExpire(ctx, k, 10*time.Second)
 			}
-			if reply := a.do("LOCK.RELEASE", key, "READ", "ALL"); reply != ":1" {
-				return fmt.Errorf("READ ALL: %q", reply)
-			}
-			if err := alive(0); err != nil {
-				return err
-			}
-			if reply := b.do("LOCK.ACQUIRE", key, "READ"); reply != "$-1" { // still a write lock
-				return fmt.Errorf("a reader got in: %q", reply)
-			}
-			a.token(key, "READ", "OWNER", "me")
-			if reply := a.do("LOCK.RELEASE", key, "WRITE"); reply != ":1" {
-				return fmt.Errorf("WRITE: %q", reply)
-			}
-			if err := alive(1); err != nil {
-				return err
-			}
-			want(t, a.do("LOCK.RELEASE", key), ":1")
-			wantNothing(t, rdb, key, a, b)
-			return nil
-		})
+			eventually(t, time.Second, "all keys are renewed", func() bool {
+				s.watchdog.CheckAll()
+				late := func(k string) bool { return rdb.PTTL(ctx, k).Val() < 15*time.Second }
+				return !slices.ContainsFunc(keys, late)
+			})
+			want(t, b.do("LOCK.ACQUIRE", key, "WRITE"), "$-1")
+		}
+		a.token(key, "WRITE", "OWNER", "me")
+		a.token(key, "READ", "OWNER", "me")
+		a.token(key, "READ", "OWNER", "me")
+		wantRenewed(2)
+		want(t, a.do("LOCK.RELEASE", key, "READ", "ALL"), ":1")
+		wantRenewed(0)
+		want(t, b.do("LOCK.ACQUIRE", key, "READ"), "$-1") // still a write lock
+		a.token(key, "READ", "OWNER", "me")
+		want(t, a.do("LOCK.RELEASE", key, "WRITE"), ":1")
+		wantRenewed(1)
+		want(t, a.do("LOCK.RELEASE", key), ":1")
+		wantNothing(t, rdb, key, a, b)
 	})
 }
 

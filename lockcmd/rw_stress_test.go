@@ -25,7 +25,7 @@ func TestReadersAndWritersUnderLoad(t *testing.T) {
 		clients, rounds = 12, 8
 	}
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		cfg := Config{WatchdogTimeout: 2 * time.Second}
+		cfg := Config{WatchdogTimeout: 10 * time.Second}
 		l := &readWriteLoad{t: t, rdb: rdb, key: newKey(), services: []*Service{leash(t, rdb, cfg), leash(t, rdb, cfg)}}
 		var wg sync.WaitGroup
 		for i := range clients {
@@ -77,7 +77,7 @@ func (l *readWriteLoad) client(random *rand.Rand) {
 		time.AfterFunc(time.Duration(random.IntN(20_000))*time.Microsecond, c.gone)
 	}
 	option := []string{"READ", "READ", "WRITE"}[random.IntN(3)]
-	args := []string{"LOCK.ACQUIRE", l.key, option, "BLOCK", "60000"}
+	args := []string{"LOCK.ACQUIRE", l.key, option, "BLOCK", "0"}
 	owner := ""
 	if random.IntN(2) == 0 {
 		owner = "me:" + c.carrier.Name

@@ -174,19 +174,23 @@ func TestR7UndoOfEachMode(t *testing.T) {
 // The hold that it moved is kept.
 func TestR26UnansweredMoveIsFinished(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second})
 	tests := make(map[string]func(*testing.T))
-	for i, arm := range []func(faultproxy.Match, ...faultproxy.Option) *faultproxy.Fault{p.DropAfter, p.DropBefore} {
-		for j, from := range []*Service{s, straight} {
+	for _, ran := range []bool{true, false} {
+		for _, away := range []bool{false, true} {
 			for _, command := range [][]string{{"LOCK.ACQUIRE"}, {"LOCK.MACQUIRE", "1"}} {
 				for _, before := range []int{1, 0} {
-					tests[fmt.Sprint(i, j, command, before)] = func(t *testing.T) {
+					tests[fmt.Sprint(ran, away, command, before)] = func(t *testing.T) {
+						s, straight, p := faulty(t, Config{UpstreamTimeout: 2 * time.Second})
+						from := s
+						if away {
+							from = straight
+						}
 						a, b, key := connect(t, from), connect(t, s), newKey()
 						if before == 1 {
 							a.token(key, "OWNER", "x", "ID", "1")
 						}
 						token := a.token(key, "OWNER", "x", "ID", "2")
-						fault := arm(running(script.MoveScript, key), faultproxy.Always())
+						fault := drop(p, ran)(running(script.MoveScript, key), faultproxy.Always())
 						want(t, b.do(append(command, key, "OWNER", "x", "ID", "2")...), "-"+msgTimeout)
 						fault.Disarm()
 						if before == 0 {

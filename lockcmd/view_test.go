@@ -90,7 +90,7 @@ func TestSearchHoldsBesideChanges(t *testing.T) {
 	for i := range 4 {
 		c := connect(t, s)
 		changes.Go(func() {
-			for n := range 200 {
+			for n := range 50 {
 				name := fmt.Sprintf("%s:%d:%d", key, i, n)
 				c.do("LOCK.ACQUIRE", name)
 				c.do("LOCK.RELEASE", name)
