@@ -60,7 +60,7 @@ func dequeueOwners(t *testing.T, rdb redis.UniversalClient, key string, owners .
 	t.Helper()
 	if _, err := script.ByName("dequeue").Run(context.Background(), rdb.(transport.Processor),
 		script.Fair.EndKeys(key),
-		append(words(script.LockChannel(key), "p", 1, wait.FairHeartbeat.Milliseconds()), owners...)); err != nil {
+		append(words(script.LockChannel(key), "p", 1), owners...)); err != nil {
 		t.Error(err)
 	}
 }

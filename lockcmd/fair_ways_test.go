@@ -79,7 +79,7 @@ func TestR22WaiterOfTwoLeashesIsDequeuedByTheLast(t *testing.T) {
 }
 
 // TestR22DeadLeashKeepsNoPlace: A waiter waits through two Leashes, and one of them has died. When
-// the waiter gives up, it stays in the queue only for a moment.
+// the waiter gives up, it stays in the queue until it counts as dead.
 func TestR22DeadLeashKeepsNoPlace(t *testing.T) {
 	t.Parallel()
 	takesLong(t)
@@ -94,79 +94,12 @@ func TestR22DeadLeashKeepsNoPlace(t *testing.T) {
 		a.gone()
 		eventually(t, 5*time.Second, "it has left", func() bool { return waysOf(rdb, key, "me:1") == 512 })
 		if left := rdb.ZScore(ctx, script.QueueKeys(key)[2],
-			"me:1").Val() - float64(rdb.Time(ctx).Val().UnixMilli()); left > wait.FairHeartbeat.Seconds()*1000+1 {
+			"me:1").Val() - float64(rdb.Time(ctx).Val().UnixMilli()); left > wait.FairTimeout.Seconds()*1000+1 {
 			t.Errorf("it stands there for %v ms yet", left)
 		}
 		want(t, holder.do("LOCK.RELEASE", key), ":1")
-		tokenOf(t, receive(t, reply, 5*time.Second))
+		tokenOf(t, receive(t, reply, 15*time.Second))
 		want(t, b.do("LOCK.RELEASE", key), ":1")
-		wantNothingLeft(t, rdb, key)
-	})
-}
-
-// TestR22DeadLeashKeepsNoPlaceBeforeJava: As above, with only Redisson's waiters behind the dead
-// one. They do not retry by themselves, so they must be woken.
-func TestR22DeadLeashKeepsNoPlaceBeforeJava(t *testing.T) {
-	t.Parallel()
-	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, key, ctx := leash(t, rdb, Config{}, withWay("4"), func(s *Service) {
-			s.waits.FairHeartbeat = 200 * time.Millisecond
-		}), newKey(), context.Background()
-		holder, a := connect(t, s), connect(t, s)
-		holder.token(key)
-		reply := a.waitFair(rdb, 1, key, "OWNER", "me:1", "BLOCK", "0")
-		queue, timeouts, waiters := script.QueueKeys(key)[0], script.QueueKeys(key)[1], script.QueueKeys(key)[2]
-		java := rdb.Subscribe(ctx, script.LockChannel(key)+":java:1")
-		defer java.Close()
-		if _, err := java.Receive(ctx); err != nil {
-			t.Fatal(err)
-		}
-		rdb.RPush(ctx, queue, "java:1")
-		rdb.ZAdd(ctx, timeouts, redis.Z{Score: float64(time.Now().UnixMilli() + 600000), Member: "java:1"})
-		rdb.ZIncrBy(ctx, waiters, 0.5, "me:1")
-		a.gone()
-		a.carrier.End(Release)
-		receive(t, reply, 3*time.Second)
-		want(t, holder.do("LOCK.RELEASE", key), ":1") // this wakes the dead waiter
-		eventually(t, 5*time.Second, "it has left", func() bool {
-			return slices.Equal(order(rdb, key), []string{"java:1"})
-		})
-		select {
-		case <-java.Channel():
-		case <-time.After(5 * time.Second):
-			t.Error("Redisson's waiter was not told")
-		}
-		rdb.Del(ctx, script.QueueKeys(key)...)
-	})
-}
-
-// TestR22WaiterOfALiveLeashStays: A waiter gives up on one Leash and still waits through another
-// live Leash. It stays in the queue.
-func TestR22WaiterOfALiveLeashStays(t *testing.T) {
-	t.Parallel()
-	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		quick := func(s *Service) { s.waits.FairHeartbeat = 4 * time.Second } // attempts come once a second
-		asked := &scriptCounter{script: script.ByName("dequeue")}
-		rdb.(interface{ AddHook(redis.Hook) }).AddHook(asked)
-		s, other, key := leash(t, rdb, Config{Links: noDirectPath{}}, withWay("4"), quick),
-			leash(t, rdb, Config{}, withWay("1"), quick), newKey()
-		holder, a, b, c := connect(t, s), connect(t, s), connect(t, s), connect(t, other)
-		holder.token(key)
-		a.waitFair(rdb, 1, key, "OWNER", "me:1", "BLOCK", "0")
-		b.waitFair(rdb, 2, key, "OWNER", "me:2", "BLOCK", "0")
-		reply := c.start("LOCK.ACQUIRE", key, "FAIR", "OWNER", "me:1", "BLOCK", "0")
-		eventually(t, 5*time.Second, "it is known through both Leashes", func() bool {
-			return waysOf(rdb, key, "me:1") == 5
-		})
-		a.gone()
-		eventually(t, 10*time.Second, "it is asked for twice", func() bool { return asked.calls.Load() >= 2 })
-		want(t, holder.do("LOCK.RELEASE", key), ":1")
-		tokenOf(t, receive(t, reply, 5*time.Second))
-		if got := order(rdb, key); !slices.Equal(got, []string{"me:2"}) {
-			t.Errorf("got queue %v", got)
-		}
-		b.gone()
-		want(t, c.do("LOCK.RELEASE", key), ":1")
 		wantNothingLeft(t, rdb, key)
 	})
 }

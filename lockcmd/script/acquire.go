@@ -201,17 +201,14 @@ func (c *Client) UndoPermits(lock Lock, carrier string, acquire, keep int64, per
 	})
 }
 
-// Dequeue takes owners that gave up out of the queue of a FAIR lock. stay is true if some of them
-// stay because another Leash has refreshed them. It has heartbeat time to refresh them again; 0
-// says that this time has passed. bit is this Leash in the scores of waiters.
-func (c *Client) Dequeue(
-	lock Lock, owners []string, bit string, heartbeat time.Duration, until time.Time,
-) (stay bool, err error) {
-	n, err := c.AskInt(&transport.Call{
+// Dequeue takes owners that gave up out of the queue of a FAIR lock. Those that another Leash has
+// refreshed stay. bit is this Leash in the scores of waiters.
+func (c *Client) Dequeue(lock Lock, owners []string, bit string, until time.Time) error {
+	_, err := c.AskInt(&transport.Call{
 		Script: dequeueScript, DB: lock.DB, Keys: Fair.EndKeys(lock.Key),
-		Args: append(transport.Words(Fair.Channel(lock.Key), c.Publish, bit, heartbeat.Milliseconds()), owners...),
+		Args: append(transport.Words(Fair.Channel(lock.Key), c.Publish, bit), owners...),
 	}, until)
-	return err == nil && n == 0, err
+	return err
 }
 
 // LeaveTurns takes an entry out of the list of turns. If the lock is reserved for it, the next one

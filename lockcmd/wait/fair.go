@@ -23,14 +23,9 @@ import (
 // queue, the last ones first. Otherwise thousands of waiters that vanish at once would block Redis
 // for many seconds.
 
-const (
-	// FairTimeout is how long a waiter stays alive without an attempt. It leaves time for slow
-	// answers of Redis and is shorter than the lease of a dead holder.
-	FairTimeout = 10 * time.Second
-	// FairHeartbeat is how soon a living Leash refreshes its waiters, even if one of its attempts
-	// is answered late.
-	FairHeartbeat = 6 * time.Second
-)
+// FairTimeout is how long a waiter stays alive without an attempt. It leaves time for slow answers
+// of Redis and is shorter than the lease of a dead holder.
+const FairTimeout = 10 * time.Second
 
 const (
 	// how many waiters one call takes out; they take Redis about 1 ms
@@ -128,9 +123,7 @@ func (m *Machine[R]) dequeueAll(lock script.Lock) {
 			return
 		}
 		began := time.Now()
-		if m.dequeueSome(lock, list, m.FairHeartbeat) {
-			m.Tasks.Spawn(func() { m.dequeueAgain(lock, list) })
-		}
+		m.dequeueSome(lock, list)
 		for _, l := range list {
 			close(l.done)
 		}
@@ -138,20 +131,9 @@ func (m *Machine[R]) dequeueAll(lock script.Lock) {
 	}
 }
 
-// dequeueAgain takes out waiters that stayed because another, now dead, Leash had refreshed them.
-// Only waiters of Redisson may be behind them, which do not check by themselves for minutes.
-func (m *Machine[R]) dequeueAgain(lock script.Lock, list []*leaver) {
-	// Redis's clock may be slower.
-	if m.Redis.Sleep(context.Background(), m.FairHeartbeat+m.FairHeartbeat/8) {
-		m.dequeueSome(lock, list, 0)
-	}
-}
-
-// dequeueSome takes some waiters out in one call, which is repeated until Redis answers. It reports
-// whether any stay because another Leash has refreshed them. That Leash has heartbeat time to
-// refresh them again. A heartbeat of 0 says that this time has passed. A waiter whose owner waits
-// by another command, through any Leash, stays.
-func (m *Machine[R]) dequeueSome(lock script.Lock, list []*leaver, heartbeat time.Duration) (stay bool) {
+// dequeueSome takes some waiters out in one call, which is repeated until Redis answers. A waiter
+// whose owner waits by another command, through any Leash, stays.
+func (m *Machine[R]) dequeueSome(lock script.Lock, list []*leaver) {
 	for limit := time.Now().Add(dequeueLimit); ; {
 		var owners []string
 		for _, l := range list {
@@ -160,12 +142,12 @@ func (m *Machine[R]) dequeueSome(lock script.Lock, list []*leaver, heartbeat tim
 			}
 		}
 		if len(owners) == 0 {
-			return false
+			return
 		}
-		stay, err := m.Redis.Dequeue(lock, owners, m.FairBit, heartbeat, m.Deadline(time.Time{}))
+		err := m.Redis.Dequeue(lock, owners, m.FairBit, m.Deadline(time.Time{}))
 		if !transport.IsSilence(err) || time.Now().After(limit) ||
 			!m.Redis.Sleep(context.Background(), time.Second) {
-			return stay
+			return
 		}
 	}
 }

@@ -23,18 +23,17 @@ type fakeRedis struct {
 	left       []string // entries that left the turns
 	tellsAfter []int64  // calls of TellOthers
 	dequeued   [][]string
-	stay       bool  // the reply of Dequeue
 	refuses    error // the error of the next Dequeue
 }
 
-func (r *fakeRedis) Dequeue(_ script.Lock, owners []string, _ string, _ time.Duration, _ time.Time) (bool, error) {
+func (r *fakeRedis) Dequeue(_ script.Lock, owners []string, _ string, _ time.Time) error {
 	time.Sleep(r.trip)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.dequeued = append(r.dequeued, owners)
 	err := r.refuses
 	r.refuses = nil
-	return r.stay && err == nil, err
+	return err
 }
 
 // calls is the number of calls of Dequeue.

@@ -22,12 +22,10 @@ const blockSlack = time.Second
 type Redis interface {
 	// LeaveTurns takes an entry out of the list of turns. It blocks until the given time at most.
 	LeaveTurns(lock script.Lock, m *script.Mode, entry, event string, until time.Time)
-	// Dequeue takes owners that gave up out of the queue of a FAIR lock. stay is true if some of
-	// them stay because another Leash has refreshed them. It has heartbeat time to refresh them
-	// again; 0 says that this time has passed. bit is Config.FairBit. It blocks until Redis
-	// answers, or until the given time.
-	Dequeue(lock script.Lock, owners []string, bit string, heartbeat time.Duration, until time.Time) (stay bool,
-		err error)
+	// Dequeue takes owners that gave up out of the queue of a FAIR lock. Those that another Leash
+	// has refreshed stay. bit is Config.FairBit. It blocks until Redis answers, or until the given
+	// time.
+	Dequeue(lock script.Lock, owners []string, bit string, until time.Time) error
 	// RoundTrip is about how long a call takes.
 	RoundTrip() time.Duration
 	// Sleep waits for d. It returns false when ctx ends or this Leash stops first.
@@ -59,9 +57,8 @@ type Config struct {
 	Timeout  time.Duration // of one attempt
 	Max      int           // commands that may wait; SetMax changes it
 
-	FairBit       string        // this Leash in the scores of FAIR waiters, see NewFairBit
-	FairTimeout   time.Duration // after this time without an attempt a FAIR waiter is dead
-	FairHeartbeat time.Duration // how soon another Leash must refresh its FAIR waiters
+	FairBit     string        // this Leash in the scores of FAIR waiters, see NewFairBit
+	FairTimeout time.Duration // after this time without an attempt a FAIR waiter is dead
 }
 
 // Stats are the figures about waiting.

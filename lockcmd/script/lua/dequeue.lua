@@ -9,15 +9,13 @@
 --   1 channel of the lock's releases
 --   2 ways to publish
 --   3 the bit of this Leash in the scores of waiters
---   4 ms in which other Leashes must report a waiter that stays; 0 when that time is over
---   5... the owners, each once
+--   4... the owners, each once
 -- Replies
---   1: all have left
---   0: some stay for now
+--   1: done
 -- Atomic: when the lock is free, the next waiter must get a wake-up, or nobody takes the lock.
 -- Rules: R22.
 needsForQueue()
 local q = fairQueue(2)
-local stays = q.dequeue({unpack(ARGV, 5)}, tonumber(ARGV[3]), tonumber(ARGV[4]))
+q.dequeue({unpack(ARGV, 4)}, tonumber(ARGV[3]))
 if redis.call('EXISTS', KEYS[1]) == 0 then q.wakeHead(ARGV[1], ARGV[2]) end
-return stays and 0 or 1
+return 1

@@ -104,25 +104,23 @@ local function fairQueue(at)
   end
 
   -- q.dequeue takes out owners whose wait through this Leash has ended. An owner that another Leash
-  -- reports stays. That Leash may be dead, so it must report the owner again within soon ms. soon
-  -- is 0 when that time has already passed. The result says whether any owner stays.
-  function q.dequeue(owners, bit, soon)
-    local gone, stay, before = {}, {}, soon > 0 and now - GRACE or now
+  -- reports stays. If that Leash is dead, the owner counts as dead when its time has passed.
+  function q.dequeue(owners, bit)
+    local gone, stay = {}, {}
     for i, score in ipairs(scores(waiters, owners)) do
       score = tonumber(score)
-      local others = score and score >= before and clearBit(leashBits(score), bit) or 0
+      local others = score and score >= now - GRACE and clearBit(leashBits(score), bit) or 0
       if others == 0 then gone[#gone + 1] = owners[i]
       else
-        stay[#stay + 1] = math.min(math.floor(score), now + soon) + others / BITS
+        stay[#stay + 1] = math.floor(score) + others / BITS
         stay[#stay + 1] = owners[i]
       end
     end
-    if soon > 0 and #stay > 0 then
+    if #stay > 0 then
       passMemoryLimit(waiters)
       eachChunk('ZADD', waiters, stay)
     end
     if #gone > 0 then q.remove(gone) end
-    return #stay > 0
   end
 
   -- capLifetimes lets no waiter of ours count as alive for more than GRACE ms from now. A score can
