@@ -90,13 +90,6 @@ func ownLine(nodes string) (own nodeLine, ok bool) {
 	return nodeLine{}, false
 }
 
-// IsMigrating reports whether slots of the node that has given this reply to CLUSTER NODES are
-// migrating.
-func IsMigrating(nodes string) bool {
-	own, _ := ownLine(nodes)
-	return slices.ContainsFunc(own.slots, func(field string) bool { return !isOwned(field) })
-}
-
 // Confirms reports whether n owns just the slots that s says, and none is migrating. nodes is the
 // reply of n to CLUSTER NODES. The error is for a reply without a line about n.
 func (s *Snapshot) Confirms(n *links.Node, nodes string) (bool, error) {

@@ -100,7 +100,6 @@ func FuzzClusterNodes(f *testing.F) {
 				t.Errorf("%q: %d replicas", nodes, l.Replicas)
 			}
 		}
-		IsMigrating(nodes)
 	})
 }
 
