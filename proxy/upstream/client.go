@@ -128,17 +128,23 @@ func (u *Upstream) dialMaster(ctx context.Context, _, _ string) (net.Conn, error
 	return conn, nil
 }
 
-// dialNamed dials for go-redis's cluster client. A redirect without a host means the host of the
-// node that sent it, which go-redis does not fill in. Nodes usually differ by their port, so Leash
-// uses the known node with that port.
+// dialNamed dials for go-redis's cluster client.
 func (u *Upstream) dialNamed(ctx context.Context, network, addr string) (net.Conn, error) {
-	if host, port, err := net.SplitHostPort(addr); err == nil && (host == "" || host == "?") {
-		for _, n := range u.Topology().Holders() {
-			if _, p, _ := net.SplitHostPort(n.Addr); p == port {
-				addr = n.Addr
-				break
-			}
+	return u.Dialer.DialOwn(ctx, network, u.withHost(addr))
+}
+
+// withHost completes the address of a redirect without a host, which means the host of the node
+// that sent it. go-redis does not fill it in, and without it lock scripts would fail as long as a
+// slot moves. Nodes usually differ by their port, so Leash uses the known node with that port.
+func (u *Upstream) withHost(addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil || host != "" && host != "?" {
+		return addr
+	}
+	for _, n := range u.Topology().Holders() {
+		if _, p, _ := net.SplitHostPort(n.Addr); p == port {
+			return n.Addr
 		}
 	}
-	return u.Dialer.DialOwn(ctx, network, addr)
+	return addr
 }
