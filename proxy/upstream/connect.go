@@ -56,7 +56,7 @@ func (u *Upstream) connectOnce(ctx context.Context, began time.Time) error {
 	if err := u.probe(ctx); err != nil {
 		return err
 	}
-	return u.discover(ctx)
+	return u.discover(ctx, time.Now())
 }
 
 // isPermanent reports whether another try cannot help. Leash's settings or Redis's must change

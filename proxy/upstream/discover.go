@@ -30,20 +30,18 @@ func (u *Upstream) Refresh() {
 	}
 }
 
-// discover reads the topology and adopts it. Only one goroutine reads at a time, so no older
-// topology replaces a newer one.
-func (u *Upstream) discover(ctx context.Context) (err error) {
+// discover reads the topology and adopts it, unless another goroutine has begun to read it since
+// the given time. Only one goroutine reads at a time, so no older topology replaces a newer one.
+func (u *Upstream) discover(ctx context.Context, since time.Time) (err error) {
 	select {
 	case u.discovering <- struct{}{}:
 		defer func() { <-u.discovering }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	return u.discoverLocked(ctx)
-}
-
-// discoverLocked is discover for a goroutine that has put a value into the channel discovering.
-func (u *Upstream) discoverLocked(ctx context.Context) (err error) {
+	if u.isFresh(since) {
+		return nil
+	}
 	start := time.Now()
 	switch u.cfg.Mode {
 	case "standalone":

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -32,7 +33,7 @@ func isWrongMode(err error) bool {
 // probe asks the first node that answers for its mode.
 func (u *Upstream) probe(ctx context.Context) (err error) {
 	if u.followsSentinels() {
-		if err := u.discover(ctx); err != nil {
+		if err := u.discover(ctx, time.Now()); err != nil {
 			return err
 		}
 	}

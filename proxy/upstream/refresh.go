@@ -19,7 +19,7 @@ const refreshTimeout = 500 * time.Millisecond
 // answers in time; the old topology stays. It blocks for at most half a second.
 func (u *Upstream) RefreshTopology(ctx context.Context, age time.Duration) bool {
 	since := time.Now().Add(-age)
-	if u.isFresh(since) {
+	if u.cfg.Mode != "cluster" || u.isFresh(since) {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(ctx, refreshTimeout)
@@ -28,25 +28,17 @@ func (u *Upstream) RefreshTopology(ctx context.Context, age time.Duration) bool 
 	return u.isFresh(since)
 }
 
-// refreshSince reads the topology, unless it was read at or after since.
+// refreshSince is discover for a caller that can go on with the old topology.
 func (u *Upstream) refreshSince(ctx context.Context, since time.Time) {
-	select {
-	case u.discovering <- struct{}{}:
-		defer func() { <-u.discovering }()
-	case <-ctx.Done():
-		return
-	}
-	if u.isFresh(since) {
-		return
-	}
-	if err := u.discoverLocked(ctx); err != nil && ctx.Err() == nil {
+	if err := u.discover(ctx, since); err != nil && ctx.Err() == nil {
 		u.log.Warn("topology refresh failed", "err", err)
 	}
 }
 
+// isFresh reports whether the topology of a cluster has been read at or after since.
 func (u *Upstream) isFresh(since time.Time) bool {
 	looked := u.discoveredAt.Load()
-	return u.cfg.Mode != "cluster" || looked != nil && !looked.Before(since)
+	return looked != nil && !looked.Before(since)
 }
 
 // SlotsStable asks every node that may have keys which slots it owns. It reports whether they are

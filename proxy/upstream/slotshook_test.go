@@ -35,7 +35,7 @@ func TestClientFollowsFailoverWithoutAsking(t *testing.T) {
 		if time.Now().After(until) {
 			t.Fatal("the new master is not found")
 		}
-		if err := u.discover(t.Context()); err != nil {
+		if err := u.discover(t.Context(), time.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}

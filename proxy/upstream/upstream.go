@@ -160,7 +160,7 @@ func (u *Upstream) Run(ctx context.Context) error {
 
 // refresh is discover with a guard, so that a panic about a node's answer does not end the loop.
 func (u *Upstream) refresh(ctx context.Context) error {
-	return guard.Call(u.log, "topology refresh", func() error { return u.discover(ctx) })
+	return guard.Call(u.log, "topology refresh", func() error { return u.discover(ctx, time.Now()) })
 }
 
 // every calls ask at an interval until ctx is done. It may block for dial.AskTimeout.
