@@ -3,9 +3,9 @@ package proxy
 import (
 	"testing"
 
-	"leash/proxy/call"
 	"leash/proxy/resp"
 	"leash/proxy/scan"
+	"leash/proxy/slots"
 )
 
 // FuzzOddReplies gives replies of any shape to the code that decodes replies of ordinary commands.
@@ -24,8 +24,8 @@ func FuzzOddReplies(f *testing.F) {
 			return
 		}
 		scan.ParseReply(a)
-		if len(a) > 1 && a[0] == '-' {
-			call.ParseRedirect(a[1:])
+		if r, ok := slots.ParseRedirect(a); ok && (r.Slot < 0 || r.Slot >= slots.Count || r.Addr == "") {
+			t.Errorf("%q: %+v", a, r)
 		}
 	})
 }

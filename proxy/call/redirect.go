@@ -3,6 +3,7 @@ package call
 import (
 	"bytes"
 
+	"leash/proxy/resp"
 	"leash/proxy/slots"
 )
 
@@ -44,16 +45,12 @@ func (p *Part) incidentOf(b []byte) trouble {
 // slotIncident returns what the error of a node of a cluster means for a part with a slot.
 func (p *Part) slotIncident(b []byte) trouble {
 	server := p.call.queue.server
-	word, rest, _ := bytes.Cut(b[1:], []byte(" "))
-	p.call.queue.session.Refused(word)
+	p.call.queue.session.Refused(resp.Code(b))
+	if r, ok := slots.ParseRedirect(b); ok && r.Slot == p.slot {
+		return p.redirectTo(r.Addr, r.Ask)
+	}
 	message := bytes.TrimSpace(b[1:])
 	switch {
-	case string(word) == "MOVED", string(word) == "ASK":
-		slot, addr, ok := ParseRedirect(rest)
-		if !ok || slot != p.slot {
-			return trouble{}
-		}
-		return p.redirectTo(addr, word[0] == 'A')
 	case string(message) == TryAgain:
 		server.Resharding.Mark()
 		return trouble{incident: partlyMoved}
@@ -95,8 +92,7 @@ func (p *Part) redirectTo(addr string, ask bool) trouble {
 
 // readerIncident returns what a replica's error means.
 func (p *Part) readerIncident(b []byte) trouble {
-	word, _, _ := bytes.Cut(bytes.TrimSpace(b[1:]), []byte(" "))
-	switch string(word) {
+	switch string(resp.Code(b)) {
 	case "MOVED", "ASK", "CLUSTERDOWN", "TRYAGAIN":
 		p.call.queue.server.Nodes.Refresh()
 	case "LOADING", "MASTERDOWN":
@@ -112,19 +108,4 @@ func (p *Part) readerIncident(b []byte) trouble {
 func (p *Part) trusted() bool {
 	c, _ := p.call.queue.server.lookup(p.Request)
 	return c != nil && c.Trusted
-}
-
-// ParseRedirect reads "<slot> <host:port>\r\n" of a MOVED or ASK reply.
-func ParseRedirect(b []byte) (slot slots.Slot, addr string, ok bool) {
-	number, target, ok := bytes.Cut(bytes.TrimSpace(b), []byte(" "))
-	if !ok {
-		return 0, "", false
-	}
-	if slot, ok = slots.Parse(string(number)); !ok {
-		return 0, "", false
-	}
-	if i := bytes.IndexByte(target, ' '); i >= 0 { // later versions may add more words
-		target = target[:i]
-	}
-	return slot, string(target), true
 }

@@ -1,13 +1,13 @@
 package pubsub
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"time"
 
 	"leash/proxy/dial"
 	"leash/proxy/links"
+	"leash/proxy/resp"
 	"leash/proxy/slots"
 )
 
@@ -118,29 +118,25 @@ func (h *hub) follow(r *request) bool {
 }
 
 func (h *hub) followLocked(r *request) bool {
-	word, rest, _ := bytes.Cut(bytes.TrimSpace(r.refusal), []byte(" "))
-	slot, ok := redirectSlot(r.refusal)
-	if string(word) != "-MOVED" || !ok {
+	moved, ok := slots.ParseRedirect(r.refusal)
+	if !ok || moved.Ask {
 		return false
 	}
-	_, addr, _ := bytes.Cut(rest, []byte(" "))
-	addr, _, _ = bytes.Cut(addr, []byte(" "))
 	up := h.x.up
-	n := up.Target(string(addr), r.line.node, true)
+	n := up.Target(moved.Addr, r.line.node, true)
 	up.Refresh()
 	if n == nil || n == r.line.node {
 		return false
 	}
-	up.Moved(slot, n)
+	up.Moved(moved.Slot, n)
 	h.adoptLocked(up.Topology())
 	return true
 }
 
 // isTemporary reports whether a refusal may end soon.
 func isTemporary(refusal []byte) bool {
-	word, _, _ := bytes.Cut(bytes.TrimSpace(refusal), []byte(" "))
-	switch string(word) {
-	case "-MOVED", "-ASK", "-CLUSTERDOWN", "-TRYAGAIN":
+	switch string(resp.Code(refusal)) {
+	case "MOVED", "ASK", "CLUSTERDOWN", "TRYAGAIN":
 		return true
 	}
 	return false
@@ -149,9 +145,8 @@ func isTemporary(refusal []byte) bool {
 // isLasting reports whether Redis will not accept a former subscription again, because the user has
 // lost the right to it.
 func isLasting(refusal []byte) bool {
-	word, _, _ := bytes.Cut(bytes.TrimSpace(refusal), []byte(" "))
-	switch string(word) {
-	case "-NOPERM", "-NOAUTH", "-ERR":
+	switch string(resp.Code(refusal)) {
+	case "NOPERM", "NOAUTH", "ERR":
 		return true
 	}
 	return false

@@ -28,10 +28,5 @@ func FuzzFrame(f *testing.F) {
 		if frame.form == formMessage && (frame.channel == nil || frame.payload == nil || frame.name == nil) {
 			t.Errorf("%q: a message without its channel or payload", raw)
 		}
-		if frame.form == formError {
-			if slot, ok := redirectSlot(raw); ok && slot >= 16384 {
-				t.Errorf("%q: slot %d", raw, slot)
-			}
-		}
 	})
 }

@@ -244,12 +244,13 @@ func (l *line) answeredLocked(refusal []byte) {
 // When a slot has moved, Redis ends the subscription without a request, and SUNSUBSCRIBE takes that
 // for its confirmation. Then Redis answers SUNSUBSCRIBE with MOVED.
 func (l *line) errorLocked(f *frame) error {
-	if slot, ok := redirectSlot(f.raw); ok {
+	moved, ok := slots.ParseRedirect(f.raw)
+	if ok || resp.HasCode(f.raw, "CLUSTERDOWN") {
 		if len(l.waiting) == 0 {
 			return nil
 		}
 		r := l.waiting[0]
-		if r.ping || r.kind != Shard || slot != slots.Any && slot != slots.Of([]byte(r.names[0])) {
+		if r.ping || r.kind != Shard || ok && moved.Slot != slots.Of([]byte(r.names[0])) {
 			return nil
 		}
 	}
@@ -270,18 +271,4 @@ func (l *line) errorLocked(f *frame) error {
 		return errCannotUnsubscribe
 	}
 	return nil
-}
-
-// redirectSlot returns the slot of a MOVED or ASK reply. It is slots.Any for CLUSTERDOWN,
-// which does not name the slot. ok is false for other errors.
-func redirectSlot(reply []byte) (slot slots.Slot, ok bool) {
-	word, rest, _ := bytes.Cut(reply[1:], []byte(" "))
-	switch string(word) {
-	case "MOVED", "ASK":
-		number, _, _ := bytes.Cut(rest, []byte(" "))
-		return slots.Parse(string(number))
-	case "CLUSTERDOWN":
-		return slots.Any, true
-	}
-	return 0, false
 }

@@ -24,6 +24,12 @@ func Word(arg []byte) string {
 	return string(word[:n])
 }
 
+// Code returns the first word of an error reply, without the '-'.
+func Code(reply []byte) []byte {
+	code, _, _ := bytes.Cut(bytes.TrimSpace(reply[1:]), []byte(" "))
+	return code
+}
+
 // HasCode reports whether reply is an error whose first word is code.
 func HasCode(reply []byte, code string) bool {
 	return len(reply) > len(code)+1 && reply[0] == '-' && string(reply[1:len(code)+1]) == code &&

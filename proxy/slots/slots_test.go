@@ -30,3 +30,24 @@ func TestSlotAsRedisHasIt(t *testing.T) {
 		}
 	}
 }
+
+func TestParseRedirect(t *testing.T) {
+	for reply, want := range map[string]Redirect{
+		"-MOVED 3999 127.0.0.1:6381\r\n":          {3999, "127.0.0.1:6381", false},
+		"-ASK 0 [fd00::1]:7001\r\n":               {0, "[fd00::1]:7001", true},
+		"-MOVED 16383 :7001\r\n":                  {16383, ":7001", false},
+		"-MOVED 1 redis.host:7001 more words\r\n": {1, "redis.host:7001", false},
+		"-MOVED 16384 a:1\r\n":                    {},
+		"-MOVED -1 a:1\r\n":                       {},
+		"-MOVED 1\r\n":                            {},
+		"-ASK\r\n":                                {},
+		"-MOVEDX 1 a:1\r\n":                       {},
+		"-ERR MOVED 1 a:1\r\n":                    {},
+		"+MOVED 1 a:1\r\n":                        {},
+		"":                                        {},
+	} {
+		if got, ok := ParseRedirect([]byte(reply)); got != want || ok != (want.Addr != "") {
+			t.Errorf("%q: got %+v, %v", reply, got, ok)
+		}
+	}
+}

@@ -273,14 +273,9 @@ func (t *Transaction) again(moved []byte) bool {
 func (t *Transaction) followed(moved []byte) {
 	t.Moving.Mark()
 	t.Up.Refresh()
-	word, _, _ := bytes.Cut(moved[1:], []byte(" "))
-	t.Session.Refused(word)
-	rest, ok := bytes.CutPrefix(moved, []byte("-MOVED "))
-	if !ok {
-		return
-	}
-	if slot, addr, ok := call.ParseRedirect(rest); ok {
-		t.Up.Moved(slot, t.Up.Target(addr, t.node, true))
+	t.Session.Refused(resp.Code(moved))
+	if r, ok := slots.ParseRedirect(moved); ok && !r.Ask {
+		t.Up.Moved(r.Slot, t.Up.Target(r.Addr, t.node, true))
 	}
 }
 

@@ -1,0 +1,30 @@
+package slots
+
+import "strings"
+
+// Redirect is the error by which a node of a cluster says that another one serves a slot.
+type Redirect struct {
+	Slot Slot
+	Addr string // as Redis gives it; without a host, it means the host of the node that sent it
+	Ask  bool   // ASK: for one command; otherwise MOVED
+}
+
+// ParseRedirect reads "-MOVED <slot> <host:port>\r\n" or "-ASK <slot> <host:port>\r\n". ok is false
+// for other replies.
+func ParseRedirect(reply []byte) (r Redirect, ok bool) {
+	text, moved := strings.CutPrefix(string(reply), "-MOVED ")
+	if !moved {
+		if text, r.Ask = strings.CutPrefix(text, "-ASK "); !r.Ask {
+			return Redirect{}, false
+		}
+	}
+	fields := strings.SplitN(strings.TrimSpace(text), " ", 3) // later versions may add more words
+	if len(fields) < 2 {
+		return Redirect{}, false
+	}
+	if r.Slot, ok = Parse(fields[0]); !ok {
+		return Redirect{}, false
+	}
+	r.Addr = fields[1]
+	return r, true
+}
