@@ -145,8 +145,8 @@ func TestR30BreakOfAHoldThatIsBeingEnded(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		for _, mode := range []string{"", "READ", "WRITE"} {
-			other, key := leash(t, rdb, Config{}), newKey()
-			s, late := lateBreaker(t, rdb)
+			other, key := leash(t, rdb, Config{}, patientBreak), newKey()
+			s, late := lateBreaker(t, rdb, patientBreak)
 			a := connect(t, s)
 			token := a.token(append([]string{key}, strings.Fields(mode)...)...)
 			h := s.holds.Find(lockOf(key), func(*hold.Hold) bool { return true })

@@ -116,22 +116,26 @@ func TestR27ExtendLeavesTheMarkOfABreak(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		ctx := context.Background()
-		s := leash(t, rdb, Config{UpstreamTimeout: time.Second})
+		s := leash(t, rdb, Config{UpstreamTimeout: 3 * time.Second})
+		tests := make(map[string]func(*testing.T))
 		for _, option := range []string{"", "WRITE", "READ"} {
-			a, key := connect(t, s), newKey()
-			args := []string{key, "LEASE", "60000"}
-			if option != "" {
-				args = append(args, option)
-			}
-			token := a.token(args...)
-			mark := script.TombstoneKey(key, token, a.carrier.Name)
-			rdb.Set(ctx, mark, event.Broken, time.Minute)
-			want(t, connect(t, s).do("LOCK.EXTEND", key, "30000", "TOKEN", strconv.FormatInt(token, 10)),
-				"-"+msgRefused)
-			if got := rdb.Get(ctx, mark).Val(); got != event.Broken {
-				t.Errorf("%q: the mark says %q", option, got)
+			tests[option] = func(t *testing.T) {
+				a, key := connect(t, s), newKey()
+				args := []string{key, "LEASE", "60000"}
+				if option != "" {
+					args = append(args, option)
+				}
+				token := a.token(args...)
+				mark := script.TombstoneKey(key, token, a.carrier.Name)
+				rdb.Set(ctx, mark, event.Broken, time.Minute)
+				want(t, connect(t, s).do("LOCK.EXTEND", key, "30000", "TOKEN", strconv.FormatInt(token, 10)),
+					"-"+msgRefused)
+				if got := rdb.Get(ctx, mark).Val(); got != event.Broken {
+					t.Errorf("the mark says %q", got)
+				}
 			}
 		}
+		runParallel(t, tests)
 	})
 }
 

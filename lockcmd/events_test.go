@@ -18,8 +18,8 @@ import (
 // the reply to its grant.
 func TestR30EventThatOvertakesTheGrant(t *testing.T) {
 	t.Parallel()
-	s, other, p := faulty(t, Config{WatchdogTimeout: 10 * time.Minute}) // no renewal finds the end
-	connect(t, s).token(newKey())                                       // Redis knows the script
+	s, other, p := faulty(t, Config{WatchdogTimeout: 10 * time.Minute}, patientBreak) // no renewal finds the end
+	connect(t, s).token(newKey())                                                     // Redis knows the script
 	for _, end := range []string{"LOCK.RELEASE", "LOCK.BREAK"} {
 		a, key := connect(t, s), newKey()
 		held := p.HoldAfter(running(script.AcquireScript, key))

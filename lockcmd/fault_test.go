@@ -240,7 +240,7 @@ func TestR22DisconnectsAtRandom(t *testing.T) {
 func disconnectAtRandom(t *testing.T, options ...string) {
 	t.Helper()
 	// a busy machine completes few calls
-	s, straight, p := faulty(t, Config{WatchdogTimeout: 6 * time.Second, UpstreamTimeout: 5 * time.Minute})
+	s, straight, p := faulty(t, Config{WatchdogTimeout: 15 * time.Second, UpstreamTimeout: 5 * time.Minute})
 	const clients, rounds = 24, 4
 	key := newKey()
 	var wg sync.WaitGroup

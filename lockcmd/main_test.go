@@ -163,6 +163,9 @@ func slowRetries(s *Service) { s.waits.Interval = time.Minute }
 // longBreakTimeout lets BREAK wait long enough for a busy machine.
 func longBreakTimeout(s *Service) { s.releaser.BreakTimeout = 5 * time.Second }
 
+// patientBreak lets BREAK wait for a Leash that is kept from its answer for a while.
+func patientBreak(s *Service) { s.releaser.BreakTimeout = soon }
+
 // defaultBreakTimeout sets the time that BREAK waits back to the value used in production.
 func defaultBreakTimeout(s *Service) { s.releaser.BreakTimeout = release.BreakTimeout }
 

@@ -152,7 +152,7 @@ func maxHoldIsToldThenReleased(t *testing.T, s *Service, how, lease string) {
 
 func TestR28MaxHoldOfTheLeash(t *testing.T) {
 	t.Parallel()
-	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{MaxHold: 400 * time.Millisecond})
+	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{MaxHold: 2 * time.Second})
 	for _, options := range [][]string{nil, {"MAXHOLD", "60000"}} {
 		a, key := connect(t, s), newKey()
 		a.token(append([]string{key}, options...)...)
@@ -168,11 +168,11 @@ func TestR28MaxHoldOfTheLeash(t *testing.T) {
 	}
 	s = leash(t, s.redis.Redis, Config{MaxHold: time.Hour})
 	a, key := connect(t, s), newKey()
-	a.token(key, "MAXHOLD", "50")
-	want(t, receive(t, a.losses, 350*time.Millisecond), key+" maxhold")
-	a.token(key, "BLOCK", "30000", "MAXHOLD", "2500")
+	a.token(key, "MAXHOLD", "1000")
+	want(t, receive(t, a.losses, 2*time.Second), key+" maxhold")
+	a.token(key, "BLOCK", "30000", "MAXHOLD", "1500")
 	want(t, a.do("LOCK.RELEASE", key), ":1")
-	<-time.After(3 * time.Second)
+	<-time.After(1600 * time.Millisecond)
 	if len(a.losses) != 0 {
 		t.Error("a released hold was reported as lost")
 	}

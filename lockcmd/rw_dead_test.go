@@ -48,8 +48,8 @@ func TestR31DeadWriterIsNotRenewedForItsReader(t *testing.T) {
 		killableLeash, kill := killableLeash(t, rdb, Config{})
 		s, read, written := leash(t, rdb, Config{}), newKey(), newKey() // what continues in each lock
 		dead, alive, other, j := connect(t, killableLeash), connect(t, s), connect(t, s), newJavaRW(t, rdb, read, "1")
-		splitHold(t, read, dead, alive, "READ", "WRITE", 2*time.Second)
-		splitHold(t, written, dead, alive, "WRITE", "READ", 2*time.Second)
+		splitHold(t, read, dead, alive, "READ", "WRITE", 3*time.Second)
+		splitHold(t, written, dead, alive, "WRITE", "READ", 3*time.Second)
 		kill()
 		eventually(t, 4*time.Second, "java reads, too", func() bool {
 			s.RenewAll(context.Background())
@@ -77,25 +77,28 @@ func TestR31DeadWriterIsNotRenewedForItsReader(t *testing.T) {
 func TestR28WriterExpiresBesideItsReadLease(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, key := leash(t, rdb, Config{}), newKey()
-		a, b := connect(t, s), connect(t, s)
+		s := leash(t, rdb, Config{})
+		tests := make(map[string]func(*testing.T))
 		for _, again := range []bool{false, true} {
-			a.token(key, "WRITE", "OWNER", "me", "TTL", "1000")
-			a.token(key, "READ", "OWNER", "me", "LEASE", "120000")
-			if again { // acquired again beside the READ hold
-				a.token(key, "WRITE", "OWNER", "me", "TTL", "1000")
+			tests[strconv.FormatBool(again)] = func(t *testing.T) {
+				a, b, key := connect(t, s), connect(t, s), newKey()
+				a.token(key, "WRITE", "OWNER", "me", "TTL", "2500")
+				a.token(key, "READ", "OWNER", "me", "LEASE", "120000")
+				if again { // acquired again beside the READ hold
+					a.token(key, "WRITE", "OWNER", "me", "TTL", "2500")
+				}
+				a.carrier.End(Expire)
+				tokenOf(t, woken(t, b.start("LOCK.ACQUIRE", key, "READ", "BLOCK", "0")))
+				want(t, b.do("LOCK.ACQUIRE", key, "WRITE"), "$-1") // the lease continues
+				if left := rdb.PTTL(context.Background(), key).Val(); left < 60*time.Second {
+					t.Errorf("the lock lasts %v", left)
+				}
+				want(t, b.do("LOCK.RELEASE", key), ":1")
+				want(t, b.do("LOCK.RELEASE", key, "OWNER", "me"), ":1")
+				wantNothing(t, rdb, key, a, b)
 			}
-			a.carrier.End(Expire)
-			tokenOf(t, woken(t, b.start("LOCK.ACQUIRE", key, "READ", "BLOCK", "0")))
-			want(t, b.do("LOCK.ACQUIRE", key, "WRITE"), "$-1") // the lease continues
-			if left := rdb.PTTL(context.Background(), key).Val(); left < 60*time.Second {
-				t.Errorf("the lock lasts %v", left)
-			}
-			want(t, b.do("LOCK.RELEASE", key), ":1")
-			want(t, b.do("LOCK.RELEASE", key, "OWNER", "me"), ":1")
-			wantNothing(t, rdb, key, a, b)
-			a = connect(t, s)
 		}
+		runParallel(t, tests)
 	})
 }
 
