@@ -301,7 +301,7 @@ func TestR4AttachBackAndForth(t *testing.T) {
 	s1, s2 := leash(t, rdb, Config{}), leash(t, rdb, Config{})
 	a, b, key := connect(t, s1), connect(t, s2), newKey()
 	token := a.token(key, "OWNER", "me")
-	for range 200 {
+	for range 60 {
 		// the same carriers are used again, which real connections never do
 		for _, c := range []*conn{b, a} {
 			c.attach(key, "me", token)

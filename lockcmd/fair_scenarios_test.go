@@ -22,7 +22,7 @@ func TestFairLeasesEndInTurn(t *testing.T) { // testLeaseTimeout
 		s, key := leash(t, rdb, Config{}), newKey()
 		holder := connect(t, s)
 		holder.token(key, "FAIR", "LEASE", "2000")
-		const n = 3
+		const n = 2
 		tokens, replies := make([]int64, n), make([]<-chan string, n)
 		for i := range n {
 			replies[i] = connect(t, s).waitFair(rdb, 0, key, "BLOCK", "0", "LEASE", "2000")

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -452,14 +453,22 @@ func TestAScriptRunDirectlyWithoutARightLeavesNothing(t *testing.T) {
 	rdb := dialServer(t, redistest.Start(t).Addr)
 	promote(t, rdb)
 	s := stillLeash(t, rdb, Config{WatchdogTimeout: time.Hour})
-	users := make(map[string]*redis.Client)
+	var mu sync.Mutex // guards users and failed
+	users, failed := make(map[string]*redis.Client), make(map[string]bool)
+	fails := func(what string) {
+		mu.Lock()
+		defer mu.Unlock()
+		failed[what] = true
+	}
 	without := func(command string) *redis.Client {
+		mu.Lock()
+		defer mu.Unlock()
 		if users[command] != nil {
 			return users[command]
 		}
 		if err := rdb.Do(t.Context(), "ACL", "SETUSER", "no"+command, "on", ">pw", "~*", "&*", "+@all",
 			"-"+command).Err(); err != nil {
-			t.Fatal(err)
+			t.Error(err)
 		}
 		opt := *rdb.Options()
 		opt.Username, opt.Password = "no"+command, "pw"
@@ -467,50 +476,55 @@ func TestAScriptRunDirectlyWithoutARightLeavesNothing(t *testing.T) {
 		t.Cleanup(func() { users[command].Close() })
 		return users[command]
 	}
-	failed, unfailed := make(map[string]bool), make(map[string][]string)
-	for _, scene := range rightsScenes() {
-		stage := func() *rightsStage { return &rightsStage{t, s, rdb, newKey() + "x"} }
-		p := stage()
-		call := scene.prepare(p)
-		was := storedKeys(t, rdb, p.key)
-		reply, err := call.script.Run(t.Context(), rdb, call.keys, words(call.args...))
-		if err != nil || scene.file != "touch.lua" && maps.EqualFunc(was, storedKeys(t, rdb, p.key), storedKey.same) {
-			t.Errorf("%s, %s, with all rights: it was answered %v, %v, or changed nothing", scene.file, scene.what,
-				reply, err)
-		}
-		failed[scene.file] = true
-		for _, command := range call.script.Commands() {
+	scenes := make(map[string]func(*testing.T))
+	for i, scene := range rightsScenes() {
+		scenes[fmt.Sprint(i, scene.file)] = func(t *testing.T) {
+			stage := func() *rightsStage { return &rightsStage{t, s, rdb, newKey() + "x"} }
 			p := stage()
 			call := scene.prepare(p)
 			was := storedKeys(t, rdb, p.key)
-			reply, err := call.script.Run(context.Background(), without(strings.ToLower(command)), call.keys,
-				words(call.args...))
-			names := []string{p.key}
-			if err == nil {
-				names = nil
-				for i, name := range call.names {
-					if reply.([]any)[i] == int64(-1) {
-						names = append(names, name)
+			reply, err := call.script.Run(t.Context(), rdb, call.keys, words(call.args...))
+			if err != nil ||
+				scene.file != "touch.lua" && maps.EqualFunc(was, storedKeys(t, rdb, p.key), storedKey.same) {
+				t.Errorf("%s, %s, with all rights: it was answered %v, %v, or changed nothing", scene.file,
+					scene.what, reply, err)
+			}
+			fails(scene.file)
+			for _, command := range call.script.Commands() {
+				p := stage()
+				call := scene.prepare(p)
+				was := storedKeys(t, rdb, p.key)
+				reply, err := call.script.Run(context.Background(), without(strings.ToLower(command)), call.keys,
+					words(call.args...))
+				names := []string{p.key}
+				if err == nil {
+					names = nil
+					for i, name := range call.names {
+						if reply.([]any)[i] == int64(-1) {
+							names = append(names, name)
+						}
 					}
 				}
-			}
-			if len(names) > 0 {
-				failed[scene.file+command] = true
-			}
-			is := storedKeys(t, rdb, p.key)
-			for _, name := range names {
-				of := func(all map[string]storedKey) map[string]storedKey {
-					all = maps.Clone(all)
-					maps.DeleteFunc(all, func(key string, _ storedKey) bool { return !strings.Contains(key, name) })
-					return all
+				if len(names) > 0 {
+					fails(scene.file + command)
 				}
-				if !maps.EqualFunc(of(was), of(is), storedKey.same) {
-					t.Errorf("%s, %s, without %s: it was answered %v, %v and left\n%v\nof\n%v", scene.file,
-						scene.what, command, reply, err, of(is), of(was))
+				is := storedKeys(t, rdb, p.key)
+				for _, name := range names {
+					of := func(all map[string]storedKey) map[string]storedKey {
+						all = maps.Clone(all)
+						maps.DeleteFunc(all, func(key string, _ storedKey) bool { return !strings.Contains(key, name) })
+						return all
+					}
+					if !maps.EqualFunc(of(was), of(is), storedKey.same) {
+						t.Errorf("%s, %s, without %s: it was answered %v, %v and left\n%v\nof\n%v", scene.file,
+							scene.what, command, reply, err, of(is), of(was))
+					}
 				}
 			}
 		}
 	}
+	runParallel(t, scenes)
+	unfailed := make(map[string][]string)
 	for _, file := range scriptsWithoutScene(t) {
 		if !failed[file] {
 			t.Errorf("no scene runs %s", file)

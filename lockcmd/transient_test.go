@@ -47,7 +47,7 @@ func TestR7NoRetriableErrorReachesClients(t *testing.T) {
 	tests := make(map[string]func(*testing.T))
 	for word, c := range cases {
 		tests[word] = func(t *testing.T) {
-			s := leash(t, c.rdb, Config{UpstreamTimeout: time.Second})
+			s := leash(t, c.rdb, Config{UpstreamTimeout: 2 * time.Second})
 			a, b := connect(t, s), connect(t, s)
 			sem := "{" + key + "}sem"
 			eventually(t, soon, "Redis takes a lock", func() bool {
@@ -71,7 +71,7 @@ func TestR7NoRetriableErrorReachesClients(t *testing.T) {
 					[]string{"{" + key + "}other"}).Err()
 				return redis.HasErrorPrefix(err, word)
 			})
-			// Each command waits for a second, so a connection of its own runs it at once. Those
+			// Each command waits for two seconds, so a connection of its own runs it at once. Those
 			// about holds of their own connection run in turn.
 			commands := make(map[string]func(*testing.T))
 			try := func(c *conn, args []string) {

@@ -157,7 +157,7 @@ func TestR5HoldBeingReleasedIsNoDeadlock(t *testing.T) {
 	a.token(key)
 	fault := p.DropBefore(running(script.ReleaseScript, key), faultproxy.Always())
 	want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
-	reply := a.await(s, 1, key, "BLOCK", "3000")
+	reply := a.await(s, 1, key, "BLOCK", "0")
 	fault.Disarm()
 	tokenOf(t, receive(t, reply, 5*time.Second))
 }

@@ -352,7 +352,7 @@ func TestR21BlockEndsThoughAHandOverIsUnanswered(t *testing.T) {
 		}
 		return false
 	})
-	reply := b.await(s, 1, key, "BLOCK", "3000")
+	reply := b.await(s, 1, key, "BLOCK", "6000")
 	eventually(t, time.Second, "b has tried at its start and after its subscription", func() bool {
 		id := wait.QueueID{Lock: lockOf(key), Channel: script.LockChannel(key)}
 		return results.Load() == 2 && s.waits.InQueue(id) == 1 && s.waits.Rests(id)
@@ -362,7 +362,7 @@ func TestR21BlockEndsThoughAHandOverIsUnanswered(t *testing.T) {
 	released := a.start("LOCK.RELEASE", key)
 	want(t, receive(t, reply, 5*time.Second), "$-1")
 	if took := time.Since(began); took > soon {
-		t.Errorf("BLOCK 3000 was answered after %v", took)
+		t.Errorf("BLOCK 6000 was answered after %v", took)
 	}
 	late.Disarm()
 	late.Release()
