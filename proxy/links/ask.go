@@ -2,14 +2,6 @@ package links
 
 import "context"
 
-// asked is the sink of a command that Leash itself sends on a link.
-type asked struct {
-	Unlimited
-	ended chan struct{} // closed when reply and err are complete
-	reply []byte
-	err   error
-}
-
 // Ask sends a command on the link and waits for its reply. The command must leave the connection as
 // it is.
 func (l *Link) Ask(ctx context.Context, command []byte) ([]byte, error) {
@@ -23,27 +15,36 @@ func (l *Link) AskAll(ctx context.Context, commands []byte, n int) (replies []by
 
 // ask is AskAll without a detour.
 func (l *Link) ask(ctx context.Context, commands []byte, n int) ([]byte, error) {
-	a := &asked{ended: make(chan struct{})}
-	l.Submit(&Call{Request: commands, Replies: n, Sink: a})
+	ended := make(chan struct{})
+	var replies []byte
+	var err error
+	l.Submit(&Call{Request: commands, Replies: n, Sink: &whole{ended: func(got []byte, lost error) {
+		replies, err = got, lost
+		close(ended)
+	}}})
 	select {
-	case <-a.ended:
-		return a.reply, a.err
+	case <-ended:
+		return replies, err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
+// whole is the sink of a command that Leash itself sends.
+type whole struct {
+	Unlimited
+	reply []byte
+	ended func(reply []byte, lost error) // called once; it must not block
+}
+
 // Reply implements Sink.
-func (a *asked) Reply(part []byte, done bool) Flusher {
-	a.reply = append(a.reply, part...)
+func (w *whole) Reply(part []byte, done bool) Flusher {
+	w.reply = append(w.reply, part...)
 	if done {
-		close(a.ended)
+		w.ended(w.reply, nil)
 	}
 	return nil
 }
 
 // Lost implements Sink.
-func (a *asked) Lost(_ bool, cause error) {
-	a.err = cause
-	close(a.ended)
-}
+func (w *whole) Lost(_ bool, cause error) { w.ended(nil, cause) }

@@ -111,39 +111,28 @@ func (l *Link) checkStalled() {
 	}
 	if !l.asking.Swap(true) {
 		second := l.node.secondLink(l.lane, l)
-		second.Submit(&Call{Request: dial.PingRequest, Sink: &detourPing{first: l, second: second, heard: heard}})
+		second.Submit(&Call{Request: dial.PingRequest, Sink: &whole{ended: func(reply []byte, lost error) {
+			l.secondAnswered(second, heard, reply, lost)
+		}}})
 	}
 }
 
-// detourPing asks on a second link whether the node answers.
-type detourPing struct {
-	Unlimited
-	first, second *Link
-	heard         int64 // heard of the first link when the PING was sent
-}
-
-// Reply implements Sink.
-func (p *detourPing) Reply(part []byte, done bool) Flusher {
-	if !done {
-		return nil
+// secondAnswered handles the end of the PING on the second link. heard is that of the first link,
+// when the PING was sent.
+func (l *Link) secondAnswered(second *Link, heard int64, reply []byte, lost error) {
+	defer l.asking.Store(false)
+	if lost != nil {
+		l.second.Store(nil)
+		return
 	}
-	busy := resp.HasCode(part, "BUSY")
-	p.second.busy.Store(busy)
-	p.second.node.notePing(part)
-	p.first.second.Store(p.second)
-	if p.first.heard.Load() == p.heard {
-		p.first.interruptReader()
+	second.busy.Store(resp.HasCode(reply, "BUSY"))
+	second.node.notePing(reply)
+	l.second.Store(second)
+	if l.heard.Load() == heard {
+		l.interruptReader()
 	} else {
-		p.first.second.Store(nil)
+		l.second.Store(nil)
 	}
-	p.first.asking.Store(false)
-	return nil
-}
-
-// Lost implements Sink.
-func (p *detourPing) Lost(bool, error) {
-	p.first.second.Store(nil)
-	p.first.asking.Store(false)
 }
 
 // interruptReader makes the reader look for calls to move.

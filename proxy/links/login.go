@@ -1,8 +1,6 @@
 package links
 
-import (
-	"net"
-)
+import "net"
 
 // A service that takes tokens for passwords ends a connection some time after its last AUTH: at the
 // end of the token, or after some hours. So Leash sends AUTH again on open connections of its own
@@ -36,30 +34,20 @@ func (l *Link) loginAgain() {
 	if command == nil {
 		return
 	}
-	if l.submitLocked(&Call{Request: command, Sink: &loginCall{link: l, addr: l.conn.RemoteAddr()}}) {
+	addr := l.conn.RemoteAddr()
+	if l.submitLocked(&Call{Request: command, Sink: &whole{ended: func(reply []byte, lost error) {
+		if lost == nil { // otherwise the next connection logs in
+			l.loggedIn(addr, reply)
+		}
+	}}}) {
 		l.signal()
 	}
 }
 
-// loginCall is the sink of an AUTH on an open link.
-type loginCall struct {
-	Unlimited
-	link  *Link
-	addr  net.Addr
-	reply []byte
+// loggedIn handles the reply to the AUTH of loginAgain.
+func (l *Link) loggedIn(addr net.Addr, reply []byte) {
+	l.mu.Lock()
+	password := l.login.Answer(reply)
+	l.mu.Unlock()
+	l.node.nodes.Dialer.NoteLogin(addr, reply, password)
 }
-
-// Reply implements Sink.
-func (c *loginCall) Reply(part []byte, done bool) Flusher {
-	c.reply = append(c.reply, part...)
-	if done {
-		c.link.mu.Lock()
-		password := c.link.login.Answer(c.reply)
-		c.link.mu.Unlock()
-		c.link.node.nodes.Dialer.NoteLogin(c.addr, c.reply, password)
-	}
-	return nil
-}
-
-// Lost implements Sink. The next connection logs in anyway.
-func (c *loginCall) Lost(bool, error) {}
