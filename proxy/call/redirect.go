@@ -92,12 +92,12 @@ func (p *Part) redirectTo(addr string, ask bool) trouble {
 
 // readerIncident returns what a replica's error means.
 func (p *Part) readerIncident(b []byte) trouble {
-	switch string(resp.Code(b)) {
-	case "MOVED", "ASK", "CLUSTERDOWN", "TRYAGAIN":
+	switch code := string(resp.Code(b)); {
+	case slots.IsRefusal(b):
 		p.call.queue.server.Nodes.Refresh()
-	case "LOADING", "MASTERDOWN":
+	case code == "LOADING", code == "MASTERDOWN":
 		p.node.Unfit()
-	case "BUSY", "NOAUTH", "NOPERM":
+	case code == "BUSY", code == "NOAUTH", code == "NOPERM":
 	default:
 		return trouble{}
 	}

@@ -45,7 +45,7 @@ func (h *hub) ask(ctx context.Context, kind Kind, names []string) (refusal []byt
 			refusal = nil
 		case h.follow(failed) && time.Now().Before(limit):
 			continue
-		case !isTemporary(failed.refusal):
+		case !slots.IsRefusal(failed.refusal):
 			return failed.refusal, nil
 		default:
 			refusal = failed.refusal
@@ -131,15 +131,6 @@ func (h *hub) followLocked(r *request) bool {
 	up.Moved(moved.Slot, n)
 	h.adoptLocked(up.Topology())
 	return true
-}
-
-// isTemporary reports whether a refusal may end soon.
-func isTemporary(refusal []byte) bool {
-	switch string(resp.Code(refusal)) {
-	case "MOVED", "ASK", "CLUSTERDOWN", "TRYAGAIN":
-		return true
-	}
-	return false
 }
 
 // isLasting reports whether Redis will not accept a former subscription again, because the user has

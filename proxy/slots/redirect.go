@@ -1,6 +1,9 @@
 package slots
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+)
 
 // Redirect is the error by which a node of a cluster says that another one serves a slot.
 type Redirect struct {
@@ -27,4 +30,15 @@ func ParseRedirect(reply []byte) (r Redirect, ok bool) {
 	}
 	r.Addr = fields[1]
 	return r, true
+}
+
+// IsRefusal reports whether the reply is an error by which a node refuses a command because of its
+// slot. Another node may accept it, or the same one later.
+func IsRefusal(reply []byte) bool {
+	code, _, _ := bytes.Cut(reply, []byte(" "))
+	switch string(code) {
+	case "-MOVED", "-ASK", "-TRYAGAIN", "-CLUSTERDOWN":
+		return true
+	}
+	return false
 }

@@ -51,3 +51,15 @@ func TestParseRedirect(t *testing.T) {
 		}
 	}
 }
+
+func TestIsRefusal(t *testing.T) {
+	for reply, want := range map[string]bool{
+		"-MOVED 1 a:1\r\n": true, "-ASK 1 a:1\r\n": true, "-TRYAGAIN Multiple keys\r\n": true,
+		"-CLUSTERDOWN Hash slot not served\r\n": true, "-ERR MOVED\r\n": false, "-ASKED x\r\n": false,
+		"+MOVED 1 a:1\r\n": false, "": false,
+	} {
+		if got := IsRefusal([]byte(reply)); got != want {
+			t.Errorf("%q: got %v", reply, got)
+		}
+	}
+}

@@ -158,15 +158,7 @@ func (t *Transaction) prefix() [][]byte {
 // isRedirect reports whether Redis refused a command because of its slot. Commands are only queued,
 // so the text is Redis's own.
 func (t *Transaction) isRedirect(reply []byte) bool {
-	if len(reply) == 0 || reply[0] != '-' || !t.Router.Topology().Cluster() {
-		return false
-	}
-	word, _, _ := bytes.Cut(reply[1:], []byte(" "))
-	switch string(word) {
-	case "MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN":
-		return true
-	}
-	return false
+	return t.Router.Topology().Cluster() && slots.IsRefusal(reply)
 }
 
 // connect makes sure that there is a link to the right node, set up like the session. It returns
