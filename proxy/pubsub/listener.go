@@ -2,6 +2,9 @@ package pubsub
 
 import (
 	"context"
+	"iter"
+	"maps"
+	"slices"
 
 	"leash/proxy/links"
 )
@@ -101,19 +104,7 @@ func (l *Listener) Subscribe(ctx context.Context, user string, kind Kind, names 
 func (l *Listener) Unsubscribe(ctx context.Context, kind Kind, names []string) (counts []int) {
 	x := l.x
 	x.mu.Lock()
-	byHub := make(map[*hub][]*entry)
-	for _, name := range names {
-		if e := l.names[kind][name]; e != nil {
-			delete(l.names[kind], name)
-			e.removeLocked(l)
-			byHub[e.hub] = append(byHub[e.hub], e)
-		}
-		counts = append(counts, l.countLocked(kind))
-	}
-	var requests []*request
-	for h, entries := range byHub {
-		requests = append(requests, h.pruneLocked(entries)...)
-	}
+	counts, requests := l.removeLocked(kind, slices.Values(names))
 	x.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, x.up.RedirectTimeout())
 	defer cancel()
@@ -126,16 +117,26 @@ func (l *Listener) UnsubscribeAll() {
 	l.x.mu.Lock()
 	defer l.x.mu.Unlock()
 	for kind := range l.names {
-		byHub := make(map[*hub][]*entry)
-		for _, e := range l.names[kind] {
+		l.removeLocked(Kind(kind), maps.Keys(l.names[kind]))
+	}
+}
+
+// removeLocked removes subscriptions of the client. It returns the numbers for the confirmations,
+// and the requests that end the subscriptions that no other client has.
+func (l *Listener) removeLocked(kind Kind, names iter.Seq[string]) (counts []int, requests []*request) {
+	byHub := make(map[*hub][]*entry)
+	for name := range names {
+		if e := l.names[kind][name]; e != nil {
+			delete(l.names[kind], name)
 			e.removeLocked(l)
 			byHub[e.hub] = append(byHub[e.hub], e)
 		}
-		clear(l.names[kind])
-		for h, entries := range byHub {
-			h.pruneLocked(entries)
-		}
+		counts = append(counts, l.countLocked(kind))
 	}
+	for h, entries := range byHub {
+		requests = append(requests, h.pruneLocked(entries)...)
+	}
+	return counts, requests
 }
 
 // countLocked is Count for a caller that holds Exchange.mu.

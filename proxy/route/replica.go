@@ -64,9 +64,7 @@ func (r *Router) readLink(owner int) (*links.Link, bool) {
 
 // replicaLink returns the link for reads from a replica. Safe for concurrent use.
 func (r *Router) replicaLink(n *links.Node) *links.Link {
-	lane := r.Lane
-	lane.Replica = true
-	return n.Link(lane)
+	return n.Link(r.Lane.Reading())
 }
 
 // mayReadReplicas reports whether a replica may serve the current command, in the session's present
