@@ -15,14 +15,10 @@ import (
 
 // subscriptionHandlers are the commands that begin and end subscriptions, and those that publish.
 func subscriptionHandlers() handlers {
-	all := handlers{
-		"PUBLISH": func(s *session, _ *command.Command, cmd resp.Command) bool {
-			return subscribers.Publish(&s.router, s.server.exchange, s.input.keep, cmd)
-		},
-		"SPUBLISH": func(s *session, c *command.Command, cmd resp.Command) bool {
-			return subscribers.PublishSharded(&s.router, s.server.exchange, s.input.keep, c, cmd)
-		},
+	publish := func(s *session, c *command.Command, cmd resp.Command) bool {
+		return subscribers.Publish(&s.router, s.server.exchange, s.input.keep, c, cmd)
 	}
+	all := handlers{"PUBLISH": publish, "SPUBLISH": publish}
 	for name, run := range subscribers.Changes() {
 		all[name] = func(s *session, c *command.Command, cmd resp.Command) bool { return run(s.subscribing(), c, cmd) }
 	}

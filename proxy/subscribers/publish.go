@@ -11,33 +11,38 @@ import (
 	"leash/proxy/slots"
 )
 
-// Publish answers PUBLISH. Redis answers with a count of receivers. Leash replaces its own
-// subscriptions in the count by its clients. keep returns the bytes of the command for use after
-// it. It returns false when the session ends.
-func Publish(r *route.Router, x *pubsub.Exchange, keep func([]byte) []byte, cmd resp.Command) bool {
-	if len(cmd.Args) != 3 || !x.Listens(pubsub.Channel, cmd.Args[1]) {
-		return r.RelayAny(cmd)
-	}
-	return publish(r, x, keep(cmd.Raw), cmd, pubsub.Channel, slots.Any)
-}
-
-// PublishSharded is Publish for SPUBLISH.
-func PublishSharded(r *route.Router, x *pubsub.Exchange, keep func([]byte) []byte, c *command.Command,
+// Publish answers PUBLISH and SPUBLISH. Redis answers with a count of receivers. Leash replaces its
+// own subscriptions in the count by its clients. keep returns the bytes of the command for use
+// after it. It returns false when the session ends.
+func Publish(r *route.Router, x *pubsub.Exchange, keep func([]byte) []byte, c *command.Command,
 	cmd resp.Command) bool {
-	if len(cmd.Args) != 3 || !x.Listens(pubsub.Shard, cmd.Args[1]) {
+	kind, counts := kindOf(x, c, cmd)
+	if !counts {
 		return r.Relay(c, cmd)
 	}
-	return publish(r, x, keep(cmd.Raw), cmd, pubsub.Shard, slots.Of(cmd.Args[1]))
-}
-
-// publish sends a request as an ordinary command and corrects the count in the reply.
-func publish(r *route.Router, x *pubsub.Exchange, request []byte, cmd resp.Command, kind pubsub.Kind,
-	slot slots.Slot) bool {
+	slot := slots.Any
+	if kind == pubsub.Shard {
+		slot = slots.Of(cmd.Args[1])
+	}
 	channel := string(cmd.Args[1])
-	p := call.NewPart(request, slot)
+	p := call.NewPart(keep(cmd.Raw), slot)
 	return r.RelayPart(p, len(cmd.Raw), merge.Rewritten(func(reply []byte) []byte {
 		return published(x, p.Node(), kind, channel, reply)
 	}))
+}
+
+// kindOf returns the kind of channel that the command publishes to. counts reports whether the
+// reply counts subscriptions of Leash.
+func kindOf(x *pubsub.Exchange, c *command.Command, cmd resp.Command) (kind pubsub.Kind, counts bool) {
+	switch c.Name {
+	case "publish":
+		kind = pubsub.Channel
+	case "spublish":
+		kind = pubsub.Shard
+	default:
+		return 0, false
+	}
+	return kind, len(cmd.Args) == 3 && x.Listens(kind, cmd.Args[1])
 }
 
 // published returns the reply to PUBLISH or SPUBLISH with Leash's own subscriptions replaced by its
@@ -54,14 +59,8 @@ func published(x *pubsub.Exchange, node *links.Node, kind pubsub.Kind, channel s
 // Inside returns what corrects the reply to a command inside a transaction, or nil if the reply is
 // right.
 func Inside(x *pubsub.Exchange, c *command.Command, cmd resp.Command) func(*links.Node, []byte) []byte {
-	kind := pubsub.Channel
-	switch {
-	case c.Name == "spublish":
-		kind = pubsub.Shard
-	case c.Name != "publish":
-		return nil
-	}
-	if len(cmd.Args) != 3 || !x.Listens(kind, cmd.Args[1]) {
+	kind, counts := kindOf(x, c, cmd)
+	if !counts {
 		return nil
 	}
 	channel := string(cmd.Args[1])
