@@ -11,6 +11,7 @@ import (
 
 	"leash/internal/faultproxy"
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 )
 
 // attach runs an ATTACH that must succeed.
@@ -149,9 +150,12 @@ func TestR11OldCarrierReleasesNothing(t *testing.T) {
 		release.End.What = "all"
 		d := connect(t, where)
 		d.attach(key, "me", token)
-		if _, _, err := straight.redis.RenewHold(release.End.Hold, script.Plain, "me", 90*time.Second,
-			straight.deadline()); err != nil {
-			t.Fatal(err)
+		renewal := &transport.Call{
+			Script: script.Plain.Renew, Keys: []string{key},
+			Args: transport.Words("90000", "me", script.RecordPrefix(token, c.carrier.Name)),
+		}
+		if n, err := straight.redis.AskList(renewal, straight.deadline(), "i"); err != nil || n[0] != 0 {
+			t.Fatalf("the renewal: %v, %v", n, err)
 		}
 		if _, err := straight.redis.Release(release, straight.deadline()); err != nil {
 			t.Fatal(err)

@@ -175,7 +175,6 @@ func (a *lockRequest) conclude(ctx context.Context, r Result) Result {
 // lease was over, or the client is gone. Grant and disconnect are decided under the carrier's mutex
 // (R19).
 func (a *lockRequest) accept(ctx context.Context, r Result) error {
-	a.carrier.renewLate(&a.options, a.owner, &r)
 	h, until := a.hold(&r)
 	if renewal.Left(until) <= 0 {
 		a.undo()

@@ -153,9 +153,8 @@ func (m *arrival) finish(limit time.Time) *hold.Hold {
 // carry makes the hold that has moved here one of the carrier's. If the connection has ended in
 // between, the hold is settled the way that connection ended. With an error there is no hold.
 func (m *arrival) carry(r Result) (h *hold.Hold, err error) {
-	c, owner := m.carrier, m.Args.Owner
-	c.renewLate(m.options, owner, &r)
-	g, until := m.options.grant(owner, &r), renewal.Until(r.sent, r.left)
+	c := m.carrier
+	g, until := m.options.grant(m.Args.Owner, &r), renewal.Until(r.sent, r.left)
 	if !time.Now().Before(until) {
 		return nil, TooLate
 	}
@@ -165,24 +164,6 @@ func (m *arrival) carry(r Result) (h *hold.Hold, err error) {
 	}
 	h.Close()
 	return nil, Gone
-}
-
-// renewLate renews the owner's grant if its answer took long. Otherwise half of its lease could be
-// over at the start.
-func (c *Carrier) renewLate(opts *Options, owner string, r *Result) {
-	ttl, lease := opts.TTL, opts.Lease
-	if r.Kind == Moved {
-		ttl, lease = max(ttl, script.Millis(r.move.Record.TTL)), r.move.Record.Terms().Lease
-	}
-	if lease || renewal.Left(renewal.Until(r.sent, r.left)) > ttl/2 {
-		return
-	}
-	ref, redis := script.Ref{Lock: opts.Lock, Token: r.Token, Carrier: c.Name}, c.Acquirer.Redis
-	held, sent, err := redis.RenewHold(ref, opts.Mode, owner, ttl, redis.Deadline())
-	if err == nil && held {
-		later := sent.Sub(r.sent)
-		r.sent, r.move.Age, r.left = sent, r.move.Age+later, max(ttl, r.left-later)
-	}
 }
 
 // pendingMove is an owner's hold that may have moved to a carrier, or is being put back there. The

@@ -231,9 +231,14 @@ func (h *Hold) plan(until time.Time) renewal.Plan {
 	return p
 }
 
-// keepLocked gives h to the watchdog. It is safe until then.
+// keepLocked gives h to the watchdog. It is safe until then. If the answer took long, h is renewed
+// soon, because the client may rely on it for half of its TTL (R1).
 func (h *Hold) keepLocked(until time.Time) {
-	h.Carrier.registry.Watchdog.Add(&h.Watch, h.plan(until))
+	w := h.Carrier.registry.Watchdog
+	w.Add(&h.Watch, h.plan(until))
+	if !h.flags.Lease && renewal.Left(until) <= h.ttl/2 {
+		w.Check(&h.Watch)
+	}
 	h.Carrier.noteSafeUntilLocked(h, until)
 }
 

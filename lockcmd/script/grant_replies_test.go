@@ -247,14 +247,12 @@ func changeCases(m *script.Mode) map[string]replyCase {
 			again, _ := s.RevokeOwnKeys(args, s.until)
 			return say(answer, again, args.Unknown, err)
 		}, "1 -1 false <nil>"},
-		"renew": {func(s *stage) string {
+		"check": {func(s *stage) string {
 			h := s.hold(m, "w")
-			held, _, err := s.RenewHold(s.ref(h), m, h.Owner, time.Minute, s.until)
-			left, _, _ := s.CheckHold(s.ref(h), m, h.Owner, s.until)
-			gone, _, _ := s.RenewHold(s.ref(free), m, h.Owner, time.Minute, s.until)
+			left, _, err := s.CheckHold(s.ref(h), m, h.Owner, s.until)
 			none, _, _ := s.CheckHold(s.ref(free), m, h.Owner, s.until)
-			return say(held, left > 59*time.Second, gone, none < 0, err)
-		}, "true true false true <nil>"},
+			return say(left > 29*time.Second, none < 0, err)
+		}, "true true <nil>"},
 	}
 }
 

@@ -152,42 +152,21 @@ func extendedRecord(record string, ms int64, id string, toLease bool) string {
 	return strings.Join(f, " ")
 }
 
-// RenewHold makes a hold last so long at least, from sent on. held is false if it is not there.
-func (c *Client) RenewHold(
-	r Ref, m *Mode, owner string, lasts time.Duration, until time.Time,
-) (held bool, sent time.Time, err error) {
-	call := r.renewal(m, owner, lasts)
-	code, err := c.renewOne(call, until)
-	return code > 0, call.Sent, err
-}
-
 // CheckHold returns how long a hold lasts, from sent on. left is 0 if it has no end, and negative
 // if it is not there. It waits while a slot migration splits the keys.
 func (c *Client) CheckHold(
 	r Ref, m *Mode, owner string, until time.Time,
 ) (left time.Duration, sent time.Time, err error) {
-	call := r.renewal(m, owner, 0)
-	call.OutlastsMigration = true
-	code, err := c.renewOne(call, until)
-	return Millis(code - 1), call.Sent, err
-}
-
-// renewal is the call that renews or, with 0, checks one hold.
-func (r Ref) renewal(m *Mode, owner string, lasts time.Duration) *transport.Call {
-	return &transport.Call{
-		Script: m.Renew, DB: r.Lock.DB, Keys: m.Keys(r.Lock.Key),
-		Args: transport.Words(lasts.Milliseconds(), owner, RecordPrefix(r.Token, r.Carrier)),
+	call := &transport.Call{
+		Script: m.Renew, DB: r.Lock.DB, Keys: m.Keys(r.Lock.Key), OutlastsMigration: true,
+		Args: transport.Words("0", owner, RecordPrefix(r.Token, r.Carrier)),
 	}
-}
-
-// renewOne sends a call about one hold.
-func (c *Client) renewOne(call *transport.Call, until time.Time) (code int64, err error) {
 	n, err := c.AskList(call, until, "i")
 	switch {
 	case err != nil:
-		return 0, err
+		return 0, call.Sent, err
 	case n[0] < 0: // Redis could not say
-		return 0, transport.ErrRefused
+		return 0, call.Sent, transport.ErrRefused
 	}
-	return n[0], nil
+	return Millis(n[0] - 1), call.Sent, nil
 }

@@ -116,8 +116,8 @@ func TestRepliesOfAnotherShapeAreUnknown(t *testing.T) {
 			_, err := c.RevokePermit(args, until)
 			return args.Unknown, err
 		}},
-		"renew": {"*2\r\n:1\r\n:1\r\n", func(c *Client, until time.Time) (bool, error) {
-			_, _, err := c.RenewHold(Ref{Lock: Lock{Key: "k"}}, Plain, "me", time.Second, until)
+		"check": {"*2\r\n:1\r\n:1\r\n", func(c *Client, until time.Time) (bool, error) {
+			_, _, err := c.CheckHold(Ref{Lock: Lock{Key: "k"}}, Plain, "me", until)
 			return true, err
 		}},
 		"restore": {"*2\r\n:1\r\n:1\r\n", func(c *Client, until time.Time) (bool, error) {

@@ -1,0 +1,49 @@
+package hold
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"leash/lockcmd/script"
+	"leash/renewal"
+)
+
+// asked is a renewal.Store that tells when it is asked.
+type asked struct {
+	nowhere
+	at chan time.Time
+}
+
+func (a asked) Node(int, int) string { return "node" }
+
+func (a asked) Renew(context.Context, string, []renewal.Batch, [][]renewal.Outcome) {
+	select {
+	case a.at <- time.Now():
+	default:
+	}
+}
+
+// TestR1LateGrantIsRenewedAtOnce: The answer to an acquire took longer than half of the TTL. The
+// hold is renewed at once. Otherwise it would be renewed at its regular time.
+func TestR1LateGrantIsRenewedAtOnce(t *testing.T) {
+	for _, row := range []struct {
+		left time.Duration // of a TTL of 60 s
+		soon bool
+	}{{59 * time.Second, false}, {31 * time.Second, false}, {29 * time.Second, true}} {
+		synctest.Test(t, func(t *testing.T) {
+			l, store := newLeash(), asked{at: make(chan time.Time, 1)}
+			l.Watchdog = renewal.New(store)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			go l.Watchdog.Run(ctx)
+			h := New(l.connect().carrier, &Grant{Key: "k", Mode: script.Plain, Owner: "me", Token: 1, TTL: time.Minute})
+			began := time.Now()
+			h.Carrier.Attach(ctx, []*Hold{h}, "", []time.Time{began.Add(row.left)})
+			if took := (<-store.at).Sub(began); (took < 100*time.Millisecond) != row.soon {
+				t.Errorf("with %v left it was renewed after %v", row.left, took)
+			}
+		})
+	}
+}
