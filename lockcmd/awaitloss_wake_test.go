@@ -22,15 +22,18 @@ func TestR27AwaitLossOnAnotherLeashIsWokenByTheEnd(t *testing.T) {
 		for name, end := range map[string]func(a *conn, key string) string{
 			"":                   func(a *conn, key string) string { return a.do("LOCK.RELEASE", key) },
 			renewal.ReasonBroken: func(a *conn, key string) string { return connect(t, other).do("LOCK.BREAK", key) },
-			hold.ReasonMaxHold:   func(*conn, string) string { return ":1" },
+			hold.ReasonIdle: func(a *conn, _ string) string {
+				a.goSilent()
+				return ":1"
+			},
 		} {
 			for _, mode := range []string{"", "READ", "WRITE", "FAIR"} {
 				tests[name+" "+mode] = func(t *testing.T) {
 					a, key := connect(t, carrier), newKey()
 					// with this TTL the periodic check comes after a minute or more
 					terms := append([]string{key, "TTL", "600000"}, strings.Fields(mode)...)
-					if name == hold.ReasonMaxHold {
-						terms = append(terms, "MAXHOLD", "3000")
+					if name == hold.ReasonIdle {
+						terms = append(terms, "IDLE", "100")
 					}
 					token := a.token(terms...)
 					reply := connect(t, other).start("LOCK.AWAITLOSS", key, "TOKEN", fmt.Sprint(token), "BLOCK", "0")
