@@ -137,7 +137,7 @@ func (w *LossWait) sleep(ctx context.Context) bool {
 // subscribe wakes this wait when the lock is released, which may be the end of the hold.
 func (w *LossWait) subscribe() {
 	if w.cancelSubscription == nil {
-		w.subscribed, w.wake, w.cancelSubscription = w.Subscriptions.SubscribeWaiter(
+		w.subscribed, w.wake, w.cancelSubscription = w.Subscriptions.subscribeWaiter(
 			w.Seen.Mode.Channel(w.Lock.Key), w.Lock)
 	}
 }

@@ -82,9 +82,9 @@ func (l *Subscriptions) Subscribe(channel string, lock script.Lock) (ready <-cha
 	return c.ready
 }
 
-// SubscribeWaiter is Subscribe for a user that wants a wake-up when messages came or may have been
+// subscribeWaiter is Subscribe for a user that wants a wake-up when messages came or may have been
 // missed. Call leave at the end.
-func (l *Subscriptions) SubscribeWaiter(channel string, lock script.Lock) (ready, wake <-chan struct{}, leave func()) {
+func (l *Subscriptions) subscribeWaiter(channel string, lock script.Lock) (ready, wake <-chan struct{}, leave func()) {
 	ready = l.Subscribe(channel, lock)
 	own := make(chan struct{}, 1)
 	l.mu.Lock()

@@ -70,7 +70,7 @@ func TestR20MessagesReachTheReceiver(t *testing.T) {
 			from.publish("own", []byte(text))
 		}
 		l.Subscribe("c", script.Lock{Key: "k"})
-		_, wake, leave := l.SubscribeWaiter("c", script.Lock{DB: 1, Key: "k"})
+		_, wake, leave := l.subscribeWaiter("c", script.Lock{DB: 1, Key: "k"})
 		for _, message := range [][]byte{[]byte("0"), []byte("0 3"), nil} {
 			from.publish("c", message)
 		}

@@ -27,7 +27,7 @@ func (g *GrantTerms) appendWho(args []string) []string {
 // appendWhat appends what the grant writes.
 func (g *GrantTerms) appendWhat(args []string) []string {
 	return append(args, transport.MillisText(g.TTL), g.Options, transport.MillisText(g.TokenTTL), RecordID(g.ID),
-		RecordClient(g.Client), g.Ext, g.Master)
+		recordClient(g.Client), g.Ext, g.Master)
 }
 
 // Place says whether and where the command waits on this Leash.
@@ -152,7 +152,7 @@ func (a *Acquisition) prepare(c *Client, args *AcquireArgs) {
 	call := &a.call
 	call.Script, call.DB = m.Acquire, args.Lock.DB
 	if call.WantReplicas, call.ReplicaTimeout = args.Replicas, args.ReplicasIn; args.Replicas > 0 {
-		call.Script, call.Touch = m.AcquireReplicated, TouchScript
+		call.Script, call.Touch = m.acquireReplicated, TouchScript
 	}
 	call.Keys = m.Keys(key, TokenKey(key), TurnsKey(key))
 	if call.Args == nil {

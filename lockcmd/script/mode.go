@@ -21,7 +21,7 @@ type Mode struct {
 
 	Acquire, Release, Revoke, Move, Undo *transport.Script
 	// acquires for a command with REPLICAS. It also checks the rights of undo before it writes.
-	AcquireReplicated *transport.Script
+	acquireReplicated *transport.Script
 	// renews holds; of holds that it only checks it returns the time left (R24)
 	Renew *transport.Script
 	// replaces the record of a lease if it is unchanged, and sets the lease's time
@@ -42,7 +42,7 @@ type Mode struct {
 
 // Plain is an exclusive lock, Redisson's RLock.
 var Plain = &Mode{
-	ID: 0, Name: "plain", Acquire: AcquireScript, AcquireReplicated: replicatedAcquireScript,
+	ID: 0, Name: "plain", Acquire: AcquireScript, acquireReplicated: replicatedAcquireScript,
 	Release: ReleaseScript, Revoke: RevokeScript, Move: MoveScript, Undo: undoScript,
 	Renew: RenewScript, Restore: restoreScript, Extend: ExtendScript, BreakOther: BreakScript,
 	Handover: HandoverScript, Channel: LockChannel, Queue: QueueKeys,
@@ -51,7 +51,7 @@ var Plain = &Mode{
 // Fair is a plain lock with one queue for all waiters, through any Leash or from Java: Redisson's
 // RedissonFairLock. Its holds are those of a plain lock.
 var Fair = &Mode{
-	ID: 1, Name: "fair", Option: "FAIR", Acquire: AcquireFairScript, AcquireReplicated: replicatedAcquireFairScript,
+	ID: 1, Name: "fair", Option: "FAIR", Acquire: AcquireFairScript, acquireReplicated: replicatedAcquireFairScript,
 	Release: ReleaseScript, Revoke: RevokeScript, Move: MoveScript,
 	Undo: undoScript, Renew: RenewScript, Restore: restoreScript, Extend: ExtendScript, BreakOther: BreakScript,
 	Handover: HandoverScript, Fair: true, Channel: LockChannel, Queue: QueueKeys,
@@ -70,7 +70,7 @@ func newRWMode(id uint8, name string, shared bool) *Mode {
 	return &Mode{
 		ID: id, Name: name, Option: strings.ToUpper(name), Shared: shared,
 		Acquire: load("acquire", "turns", "rw", "rw_grant", "master", "again", "rw_again", "rw_pass_others"),
-		AcquireReplicated: load("acquire", "turns", "rw", "rw_grant", "master", "rw_undo_rights", "again",
+		acquireReplicated: load("acquire", "turns", "rw", "rw_grant", "master", "rw_undo_rights", "again",
 			"rw_again", "rw_pass_others"),
 		Release:    load("release", "turns", "rw", "release_reply"),
 		Handover:   load("handover", "turns", "rw", "rw_grant", "master", "release_reply"),

@@ -51,7 +51,7 @@ func (c *Client) Move(args *MoveArgs, until time.Time) (MoveResult, error) {
 		Keys: m.Keys(from.Lock.Key, from.tombstone(), TombstoneKey(from.Lock.Key, from.Token, args.Carrier)),
 		Args: transport.Words(
 			args.Owner, from.Token, from.Carrier, args.Last, args.ID, args.Carrier, args.Request,
-			RecordClient(args.Client),
+			recordClient(args.Client),
 			args.Tombstone, args.Keep.Milliseconds(), channel, args.Event,
 		),
 		WantReplicas: args.Replicas, Touch: TouchScript, ReplicaTimeout: args.ReplicasIn, OutcomeUnknown: args.Unknown,

@@ -61,8 +61,8 @@ const bracedRecords = ":LEASH"
 // SemaphoreKeys are the keys of a script about permits.
 func SemaphoreKeys(key string) []string { return []string{key, PermitsKey(key), RecordsKey(key)} }
 
-// TimeoutKey lives as long as the i-th count of an owner's READ hold.
-func TimeoutKey(key, owner string, i int64) string {
+// timeoutKey lives as long as the i-th count of an owner's READ hold.
+func timeoutKey(key, owner string, i int64) string {
 	return SuffixName(key, owner+":rwlock_timeout:"+strconv.FormatInt(i, 10))
 }
 

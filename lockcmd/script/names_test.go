@@ -44,7 +44,7 @@ func TestRecord(t *testing.T) {
 			t.Errorf("%q: got %+v, want no record", bad, r)
 		}
 	}
-	if got := RecordClient("a\r\nb\x00"); got != "a??b?" {
+	if got := recordClient("a\r\nb\x00"); got != "a??b?" {
 		t.Errorf("got client %q", got)
 	}
 }

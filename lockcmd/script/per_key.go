@@ -75,7 +75,7 @@ func (k *keyRenewal) renewTimeouts(ctx context.Context) {
 	for j, i := range k.some {
 		key := k.batch.Holds.Hold(i).Key
 		for n := range k.counts[j] {
-			cmds[j] = append(cmds[j], k.send(ctx, pipe, TimeoutKey(key, k.owner(i), n+1), "", ""))
+			cmds[j] = append(cmds[j], k.send(ctx, pipe, timeoutKey(key, k.owner(i), n+1), "", ""))
 		}
 	}
 	pipe.Exec(ctx)
@@ -161,10 +161,10 @@ func (c *Client) dropTimeouts(args *ReleaseArgs, all bool, until time.Time) {
 	lock, owner := args.End.Hold.Lock, args.End.Owner
 	rdb := c.Database(lock.DB)
 	for n := args.PerKeyCounts; n > 0; n-- {
-		last := TimeoutKey(lock.Key, owner, n)
+		last := timeoutKey(lock.Key, owner, n)
 		if !all { // the first key lasts as long as this one would have (R12), or as before
 			if left := rdb.PTTL(ctx, last).Val(); left > 0 {
-				first := []string{TimeoutKey(lock.Key, owner, 1)}
+				first := []string{timeoutKey(lock.Key, owner, 1)}
 				_, _ = c.AskInt(&transport.Call{Script: Read.RenewKey, DB: lock.DB, Keys: first,
 					Args: transport.Words(left.Milliseconds(), "", "")}, until)
 			}

@@ -76,7 +76,7 @@ func (c *Client) AcquirePermits(r *PermitRequest, until time.Time) (
 func (r *PermitRequest) appendGrant(c *Client, args []string) []string {
 	g := &r.Grant
 	return append(args, g.Carrier, transport.Decimal(g.Request), transport.MillisText(g.TTL), g.Options, RecordID(g.ID),
-		RecordClient(g.Client), PermitChannel(r.Lock.Key), c.Publish, g.Master, r.Turn)
+		recordClient(g.Client), PermitChannel(r.Lock.Key), c.Publish, g.Master, r.Turn)
 }
 
 // appendPermits appends the permits with their tokens.

@@ -95,8 +95,8 @@ func (r Record) LastID() string {
 	return ""
 }
 
-// RecordClient makes a client's description fit for the end of a record.
-func RecordClient(client string) string {
+// recordClient makes a client's description fit for the end of a record.
+func recordClient(client string) string {
 	if client == "" {
 		return "-"
 	}

@@ -64,7 +64,7 @@ func FuzzRecordClient(f *testing.F) {
 			return
 		}
 		want := Record{Token: 5, Carrier: "u:1.1", Request: "1", Since: 2, TTL: 3, Options: "w", Ext: "-", ID: RecordID(id),
-			Client: RecordClient(client)}
+			Client: recordClient(client)}
 		text := recordText(want)
 		got, ok := ParseRecord(text)
 		if !ok || got != want || got.LastID() != id {

@@ -47,7 +47,7 @@ func (h *RestoredHold) record(m *Mode) string {
 	}
 	return RecordPrefix(h.Token, h.Carrier) + strings.Join([]string{
 		transport.Decimal(h.Request), transport.Decimal(h.Token), transport.Decimal(since), transport.MillisText(h.TTL),
-		h.Terms.OptionLetters(), ext, RecordID(h.LastID), RecordClient(h.Client),
+		h.Terms.OptionLetters(), ext, RecordID(h.LastID), recordClient(h.Client),
 	}, " ")
 }
 
