@@ -26,8 +26,7 @@ func startAwaitLoss(t *testing.T, s *Service, key string, token int64, block str
 	return a, out
 }
 
-// waitUntilWatched waits until another Leash has asked the hold's Leash to report how the hold
-// ends.
+// waitUntilWatched waits until the hold's Leash knows that somebody waits for the end of the hold.
 func waitUntilWatched(t *testing.T, s *Service, key string) {
 	t.Helper()
 	h := s.holds.Find(lockOf(key), func(*hold.Hold) bool { return true })
@@ -67,9 +66,7 @@ func TestR27AwaitLossReportsTheReason(t *testing.T) {
 					a, key := connect(t, carrier), newKey()
 					token := a.token(append([]string{key}, row.options...)...)
 					_, reply := startAwaitLoss(t, s, key, token, "0")
-					if s != carrier {
-						waitUntilWatched(t, carrier, key)
-					}
+					waitUntilWatched(t, carrier, key)
 					row.end(t, a, key)
 					if got := receive(t, reply, 10*time.Second); got != row.want {
 						t.Errorf("%v: got %q, want %q", row.options, got, row.want)

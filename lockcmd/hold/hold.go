@@ -229,7 +229,7 @@ type Details struct {
 	Moves     int64  // moves to other carriers before this one
 	Handovers int    // hand-overs in a row on this Leash up to it
 	State     State
-	// Watched says that somebody on another Leash is told of its end, or was.
+	// Watched says that somebody waits for its end, or did on another Leash.
 	Watched bool
 	// MaxHoldEnd is the end of MAXHOLD; zero without.
 	MaxHoldEnd time.Time
@@ -243,7 +243,7 @@ func (h *Hold) Details() Details {
 	x.terms.Flags = h.flags
 	return Details{
 		Count: int64(h.count), TTL: h.ttl, Terms: x.terms, LastID: x.lastID, Moves: x.moves, Handovers: x.handovers,
-		State: h.state, Watched: h.remoteWatch != notWatched, MaxHoldEnd: x.maxHoldEnd,
+		State: h.state, Watched: h.remoteWatch != notWatched || len(x.endWatchers) > 0, MaxHoldEnd: x.maxHoldEnd,
 	}
 }
 
