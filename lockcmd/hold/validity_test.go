@@ -11,10 +11,7 @@ import (
 )
 
 // asked is a renewal.Store that tells when it is asked.
-type asked struct {
-	nowhere
-	at chan time.Time
-}
+type asked struct{ at chan time.Time }
 
 func (a asked) Node(int, int) string { return "node" }
 
