@@ -56,8 +56,8 @@ func callsOf(t *testing.T, c *redistest.Client, command string) (n int) {
 	return n
 }
 
-// breakLock breaks a lock. On a busy machine the second may pass in which the holder's Leash
-// confirms that the holder was told: the reply is then 2.
+// breakLock breaks a lock. The reply is 2 when a busy machine takes over a second to confirm that
+// the holder was told.
 func breakLock(t *testing.T, c *redistest.Client, key string) {
 	t.Helper()
 	if got := do(t, c, "LOCK.BREAK", key); got != ":1\r\n" && got != ":2\r\n" {

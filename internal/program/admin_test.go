@@ -186,7 +186,7 @@ func TestConsole(t *testing.T) {
 	if !says("overview") {
 		t.Error("no overview")
 	}
-	// 2: on a busy machine the second in which the holder's Leash confirms may pass
+	// The reply is 2 when a busy machine takes over a second to confirm that the holder was told.
 	if got, err := dialUnix(t, socket).Do("LOCK.BREAK", key); err != nil || got != ":1\r\n" && got != ":2\r\n" {
 		t.Errorf("got %q, %v", got, err)
 	}
