@@ -11,9 +11,11 @@ import (
 	"leash/lockcmd/script"
 )
 
-// delayedLease returns a connection with a lease of 2 s on key. Redis received the acquire 1 s
-// late, so it counts the lease from later than Leash does. The watchdog's checks do not reach
-// Redis.
+// shortLease ends during a test, and leaves a busy machine 3 s for what comes before.
+const shortLease = 4 * time.Second
+
+// delayedLease returns a connection with a shortLease on key. Redis received the acquire 1 s late,
+// so it counts the lease from later than Leash does. The watchdog's checks do not reach Redis.
 func delayedLease(t *testing.T, s *Service, p *faultproxy.Proxy, key string, mode ...string) (a *conn,
 	sent time.Time, results *faultproxy.Fault) {
 	a = connect(t, s)
@@ -28,7 +30,8 @@ func delayedLease(t *testing.T, s *Service, p *faultproxy.Proxy, key string, mod
 	results = p.HoldBefore(running(check, key), faultproxy.Always())
 	late := p.HoldBefore(running(acquire, key))
 	sent = time.Now()
-	reply := a.start(append([]string{"LOCK.ACQUIRE", key, "OWNER", "me", "LEASE", "2000"}, mode...)...)
+	lease := fmt.Sprint(shortLease.Milliseconds())
+	reply := a.start(append([]string{"LOCK.ACQUIRE", key, "OWNER", "me", "LEASE", lease}, mode...)...)
 	<-late.Triggered()
 	time.Sleep(time.Second)
 	late.Release()
@@ -41,7 +44,7 @@ func delayedLease(t *testing.T, s *Service, p *faultproxy.Proxy, key string, mod
 // by Leash's count.
 func TestR24LateReplyOfALeaseExtension(t *testing.T) {
 	t.Parallel() // mostly waiting
-	s, straight, p := faulty(t, Config{UpstreamTimeout: 4 * time.Second})
+	s, straight, p := faulty(t, Config{UpstreamTimeout: 2 * shortLease})
 	tests := make(map[string]func(*testing.T))
 	for _, mode := range [][]string{nil, {"READ"}} {
 		for name, args := range map[string][]string{"extended": {"LOCK.EXTEND", "", "20000"},
@@ -62,7 +65,7 @@ func TestR24LateReplyOfALeaseExtension(t *testing.T) {
 				late := p.HoldAfter(running(delayed, key))
 				reply := a.start(args...)
 				<-late.Triggered()
-				time.Sleep(time.Until(sent.Add(2100 * time.Millisecond)))
+				time.Sleep(time.Until(sent.Add(shortLease + 100*time.Millisecond)))
 				if left := straight.redis.Redis.PTTL(t.Context(), key).Val(); left < 15*time.Second {
 					t.Fatalf("Redis has not done it: %v left", left)
 				}
@@ -88,7 +91,7 @@ func TestR24LateReplyOfALeaseExtension(t *testing.T) {
 // whether an EXTEND with an unknown outcome was done.
 func TestR24UnknownExtendOfALeaseThatIsOver(t *testing.T) {
 	t.Parallel() // mostly waiting
-	s, straight, p := faulty(t, Config{UpstreamTimeout: 2200 * time.Millisecond})
+	s, straight, p := faulty(t, Config{UpstreamTimeout: shortLease + 200*time.Millisecond})
 	tests := make(map[string]func(*testing.T))
 	for name, arm := range map[string]func(faultproxy.Match,
 		...faultproxy.Option) *faultproxy.Fault{"done": p.HoldAfter, "not done": p.HoldBefore} {
