@@ -215,6 +215,8 @@ func TestR24MassAcquireIsNotRenewedInWaves(t *testing.T) {
 	})
 }
 
+// TestR24SlotsAreSpreadOverTheThird: A step renews what is due soon, too, which moves slots from
+// one second to the one before.
 func TestR24SlotsAreSpreadOverTheThird(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *bench) {
 		for slot := 0; slot < slotCount; slot += 64 {
@@ -229,9 +231,10 @@ func TestR24SlotsAreSpreadOverTheThird(t *testing.T) {
 				perSecond[int(c.at.Sub(w.start)/time.Second)] += len(b.Holds)
 			}
 		}
+		const ahead = slotCount / 64 / aheadPart // slots in one step at most
 		for second := range 10 {
-			if n := perSecond[second] / calmRound; n < 24 || n > 28 {
-				t.Errorf("second %d: got %d slots, want 25 or 26", second, n)
+			if n := perSecond[second] / calmRound; n < 25-ahead || n > 26+ahead {
+				t.Errorf("second %d: got %d slots, want 25 or 26, and up to %d more or less", second, n, ahead)
 			}
 		}
 	})
