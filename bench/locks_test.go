@@ -39,7 +39,7 @@ func TestLockOptionsRefused(t *testing.T) {
 	for args, want := range map[string]string{
 		"--connections 1,0":   "--connections 0: give 1 to 10000",
 		"--contenders 1":      "--contenders 1: give 2 to",
-		"--rounds 0":          "--rounds 0: give 1 to 100",
+		"--rounds 0":          "--rounds 0: give 1 to 1000",
 		"--round 1ms":         "--round 1ms: give 100ms to 1m",
 		"--upstream sentinel": `--upstream "sentinel": give some of redis, cluster`,
 		"--only redis":        `--only "redis": give some of scripts`,

@@ -21,8 +21,8 @@ import (
 const neighbourUsage = `Bench neighbour measures the GETs of one user beside a loud user with --limit-user commands. The loud
 user is absent, sends as much as the limit allows, and sends ten times as much: to another Leash, and to
 the same one. So the last row shows, beside the one above, what the loud user costs within Leash, and not
-what its process costs on this machine. That process has a low priority. The column "95 %" says between
-which limits the change of p99 lies, with that probability.
+what its process costs on this machine. That process has a low priority. The change of p99 is the median
+of the rounds. The column "95 %" says between which limits it lies, with that probability.
 
 Usage: go run ./bench neighbour [flags]
 
@@ -31,8 +31,9 @@ Usage: go run ./bench neighbour [flags]
 const (
 	quietClients = 10
 	quietRate    = 1000 // GETs a second of all clients together
-	// neighbourWarmup is longer than a bucket needs to become empty that was full.
-	neighbourWarmup = 1500 * time.Millisecond
+	// neighbourWarmup is longer than a bucket needs to become empty that was full, at ten times the
+	// limit.
+	neighbourWarmup = 500 * time.Millisecond
 )
 
 // neighbourOptions are the flags of "bench neighbour".
@@ -199,17 +200,16 @@ func readAtPace(ctx context.Context, addr string, p *load.Pacer, h *load.Histogr
 	return context.Cause(ctx)
 }
 
-// printNeighbours prints the quantiles of all rounds together, and how far each p99 is from that of
-// the row before.
+// printNeighbours prints the quantiles of all rounds together, and how far p99 is from that of the
+// row before (changeFrom).
 func printNeighbours(out io.Writer, all []*neighbour) {
 	rows := [][]string{{"loud user", "sends/s", "run/s", "refused/s", "p50 ms", "p99 ms", "beside the row above", "95 %",
 		"Leash CPU ms"}}
 	for i, n := range all {
 		change, interval := "", ""
 		if i > 0 {
-			least, most := n.changeFrom(all[i-1])
-			change = percentMore(float64(n.quantile(0.99)) / float64(all[i-1].quantile(0.99)))
-			interval = percentMore(least) + " to " + percentMore(most)
+			ratio, least, most := n.changeFrom(all[i-1])
+			change, interval = percentMore(ratio), percentMore(least)+" to "+percentMore(most)
 		}
 		rows = append(rows, []string{n.name, fmt.Sprintf("%.0f", middleOf(n.sent)), fmt.Sprintf("%.0f", middleOf(n.ran)),
 			fmt.Sprintf("%.0f", middleOf(n.refused)), milliseconds(n.quantile(0.5)),
@@ -229,22 +229,25 @@ func (n *neighbour) quantile(q float64) time.Duration {
 	return all.Quantile(q)
 }
 
-// changeFrom is between which ratios to that of other the p99 lies, with a probability of 95 %. It
-// draws as many rounds as there are, again and again, and leaves out the extreme results
-// (bootstrap).
-func (n *neighbour) changeFrom(other *neighbour) (least, most float64) {
+// changeFrom is the ratio of p99 to that of other, and between which two ratios it lies with a
+// probability of 95 %. It compares the two of each round, which were measured one soon after the
+// other, and takes the median: a moment in which the machine was busy with something else spoils
+// one round, and not the result. The limits come from drawing as many rounds as there are, again
+// and again, without the extreme medians (bootstrap).
+func (n *neighbour) changeFrom(other *neighbour) (ratio, least, most float64) {
 	const draws = 1000
-	random := rand.New(rand.NewPCG(1, 2)) // the same rounds give the same interval
-	ratios := make([]float64, draws)
-	for i := range ratios {
-		var mine, others load.Histogram
-		for range n.samples {
-			round := random.IntN(len(n.samples)) // the two were measured one soon after the other
-			mine.Merge(n.samples[round])
-			others.Merge(other.samples[round])
-		}
-		ratios[i] = float64(mine.Quantile(0.99)) / float64(others.Quantile(0.99))
+	rounds, drawn := make([]float64, len(n.samples)), make([]float64, len(n.samples))
+	for i, h := range n.samples {
+		rounds[i] = float64(h.Quantile(0.99)) / float64(other.samples[i].Quantile(0.99))
 	}
-	slices.Sort(ratios)
-	return ratios[draws/40], ratios[draws-1-draws/40]
+	random := rand.New(rand.NewPCG(1, 2)) // the same rounds give the same limits
+	medians := make([]float64, draws)
+	for i := range medians {
+		for j := range drawn {
+			drawn[j] = rounds[random.IntN(len(rounds))]
+		}
+		medians[i] = middleOf(drawn)
+	}
+	slices.Sort(medians)
+	return middleOf(rounds), medians[draws/40], medians[draws-1-draws/40]
 }

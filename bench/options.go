@@ -98,7 +98,7 @@ func (o options) validate() error {
 
 // validateRounds checks the options that every kind of measurement has.
 func (o options) validateRounds() error {
-	errs := []error{within("rounds", o.rounds, 1, 100)}
+	errs := []error{within("rounds", o.rounds, 1, 1000)}
 	if o.round < 100*time.Millisecond || o.round > time.Minute {
 		errs = append(errs, fmt.Errorf("--round %v: give 100ms to 1m", o.round))
 	}
