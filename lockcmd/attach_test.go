@@ -56,7 +56,7 @@ func TestR4AttachMovesTheHold(t *testing.T) {
 func TestR28OnCloseExpireLeavesTheHoldForAttach(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		cfg := Config{WatchdogTimeout: 3 * time.Second}
+		cfg := Config{WatchdogTimeout: 6 * time.Second}
 		s, other := leash(t, rdb, cfg), leash(t, rdb, cfg)
 		tests := make(map[string]func(*testing.T))
 		for name, where := range map[string]*Service{"here": s, "elsewhere": other} {
@@ -68,9 +68,9 @@ func TestR28OnCloseExpireLeavesTheHoldForAttach(t *testing.T) {
 					t.Fatal("the hold was released, or is still kept")
 				}
 				b.attach(key, "me", token)
-				<-time.After(3500 * time.Millisecond)
+				<-time.After(6500 * time.Millisecond)
 				eventually(t, time.Second, "the attached hold is renewed", func() bool {
-					return rdb.PTTL(context.Background(), key).Val() >= 1500*time.Millisecond
+					return rdb.PTTL(context.Background(), key).Val() >= 4500*time.Millisecond
 				})
 				b.carrier.End(Release) // the hold keeps its terms after the move
 				if !exists(t, rdb, key) {
@@ -97,7 +97,7 @@ func TestR28OnCloseExpireLeavesTheHoldForAttach(t *testing.T) {
 func TestR28OnCloseExpireRunsOut(t *testing.T) {
 	t.Parallel() // mostly waiting
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, key := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second}), newKey()
+		s, key := leash(t, rdb, Config{WatchdogTimeout: 6 * time.Second}), newKey()
 		a, b := connect(t, s), connect(t, s)
 		a.token(key, "OWNER", "me", "ONCLOSE", "EXPIRE")
 		a.carrier.End(Release)
@@ -111,9 +111,9 @@ func TestR4AttachOfALease(t *testing.T) {
 	everyRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
 		a, b := connect(t, s), connect(t, other)
-		token := a.token(key, "OWNER", "me", "LEASE", "3000")
+		token := a.token(key, "OWNER", "me", "LEASE", "6000")
 		b.attach(key, "me", token)
-		if left := rdb.PTTL(context.Background(), key).Val(); left > 3*time.Second {
+		if left := rdb.PTTL(context.Background(), key).Val(); left > 6*time.Second {
 			t.Errorf("attaching has prolonged the lease to %v", left)
 		}
 		eventually(t, 5*time.Second, "the lease is over", func() bool { return !exists(t, rdb, key) })
@@ -214,7 +214,7 @@ func TestR26UnansweredAttachIsRepeated(t *testing.T) {
 		for _, end := range []bool{false, true} {
 			for _, away := range []bool{false, true} {
 				tests[fmt.Sprint(ran, end, away)] = func(t *testing.T) {
-					s, straight, p := faulty(t, Config{UpstreamTimeout: 2 * time.Second})
+					s, straight, p := faulty(t, Config{UpstreamTimeout: shortTimeout})
 					from := s
 					if away {
 						from = straight
@@ -247,7 +247,7 @@ func TestR26UnansweredAttachIsRepeated(t *testing.T) {
 
 func TestR7LateAttachDoesNothing(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{UpstreamTimeout: 2 * time.Second})
+	s, straight, p := faulty(t, Config{UpstreamTimeout: shortTimeout})
 	a, b, key := connect(t, straight), connect(t, s), newKey()
 	token := a.token(key, "OWNER", "me")
 	late := p.HoldBefore(running(script.MoveScript, key))

@@ -39,7 +39,7 @@ func waitUntilWatched(t *testing.T, s *Service, key string) {
 func TestR27AwaitLossReportsTheReason(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		cfg := Config{WatchdogTimeout: 3 * time.Second}
+		cfg := Config{WatchdogTimeout: 9 * time.Second}
 		carrier, other, ctx := leash(t, rdb, cfg), leash(t, rdb, cfg), context.Background()
 		tests := make(map[string]func(*testing.T))
 		for where, s := range map[string]*Service{"here": carrier, "on another Leash": other} {
@@ -52,7 +52,7 @@ func TestR27AwaitLossReportsTheReason(t *testing.T) {
 				"broken": {"$6\r\nbroken", nil, func(t *testing.T, _ *conn, key string) {
 					want(t, connect(t, s).do("LOCK.BREAK", key), ":1")
 				}},
-				"maxhold": {"$7\r\nmaxhold", []string{"MAXHOLD", "2500"}, func(*testing.T, *conn, string) {}},
+				"maxhold": {"$7\r\nmaxhold", []string{"MAXHOLD", "6000"}, func(*testing.T, *conn, string) {}},
 				"idle": {"$4\r\nidle", []string{"IDLE", "100"}, func(_ *testing.T, a *conn, _ string) {
 					a.goSilent()
 				}},
@@ -60,7 +60,7 @@ func TestR27AwaitLossReportsTheReason(t *testing.T) {
 					want(t, a.do("LOCK.RELEASE", key), ":1")
 				}},
 				"closed": {"$-1", nil, func(_ *testing.T, a *conn, _ string) { a.carrier.End(Release) }},
-				"over":   {"$-1", []string{"LEASE", "2500"}, func(*testing.T, *conn, string) {}},
+				"over":   {"$-1", []string{"LEASE", "6000"}, func(*testing.T, *conn, string) {}},
 			} {
 				tests[name+" "+where] = func(t *testing.T) {
 					a, key := connect(t, carrier), newKey()
@@ -140,7 +140,7 @@ func TestAwaitLossOutlivesTheConnection(t *testing.T) {
 		text := strconv.FormatInt(token, 10)
 		_, reply := startAwaitLoss(t, watching, key, token, "0")
 		_, over := startAwaitLoss(t, watching, left, a.token(left, "OWNER", "me", "ONCLOSE", "EXPIRE", "TTL",
-			"3000"), "0")
+			"6000"), "0")
 		if watching != s {
 			waitUntilWatched(t, s, key)
 			waitUntilWatched(t, s, left)
@@ -186,7 +186,7 @@ func TestAwaitLossOfALeaseOutlivesTheConnection(t *testing.T) {
 	bothPlaces(t, func(t *testing.T, s, other, watching *Service) {
 		key, runsOut, a := newKey(), newKey(), connect(t, s)
 		_, reply := startAwaitLoss(t, watching, key, a.token(key, "LEASE", "60000"), "0")
-		_, over := startAwaitLoss(t, watching, runsOut, a.token(runsOut, "LEASE", "3000"), "0")
+		_, over := startAwaitLoss(t, watching, runsOut, a.token(runsOut, "LEASE", "6000"), "0")
 		if watching != s {
 			waitUntilWatched(t, s, key)
 			waitUntilWatched(t, s, runsOut)
@@ -308,7 +308,7 @@ func TestR27AwaitLossAfterMoves(t *testing.T) {
 					ask = append(ask, row.by[1:]...)
 				}
 				if row.end == "maxhold" {
-					ask = append(ask, "MAXHOLD", "2000")
+					ask = append(ask, "MAXHOLD", "6000")
 				}
 				token := a.token(ask...)
 				text := strconv.FormatInt(token, 10)

@@ -230,7 +230,7 @@ func TestR7LostReplyOfBreak(t *testing.T) {
 
 func TestR30UnansweredBreak(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second})
+	s, straight, p := faulty(t, Config{UpstreamTimeout: shortTimeout})
 	a, b, key := connect(t, s), connect(t, s), newKey()
 	a.token(key)
 	fault := p.DropBefore(running(script.ReleaseScript, key), faultproxy.Always())

@@ -235,7 +235,7 @@ func TestR30BreakOfALeaseThatEnds(t *testing.T) {
 		for _, mode := range []string{"", "READ", "WRITE"} {
 			a, key := connect(t, s), newKey()
 			other, late := lateBreaker(t, rdb)
-			token := a.token(append([]string{key, "LEASE", "200", "OWNER", "me"}, strings.Fields(mode)...)...)
+			token := a.token(append([]string{key, "LEASE", "4000", "OWNER", "me"}, strings.Fields(mode)...)...)
 			h := s.holds.Find(lockOf(key), func(*hold.Hold) bool { return true })
 			broken := late.start(other, key)
 			eventually(t, soon, "it has ended by its Leash's count", func() bool {

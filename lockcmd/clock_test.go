@@ -90,7 +90,7 @@ func TestR22LiveWaitersKeepTheirOrder(t *testing.T) {
 // leaves it some time, and it can be released as usual. Otherwise it expires, another owner gets
 // the lock, and the holder is told.
 func TestR25ClockSteps(t *testing.T) {
-	const ttl = 9 * time.Second // until the next renewal, a third of the TTL passes
+	const ttl = 15 * time.Second // until the next renewal, a third of the TTL passes
 	for name, row := range map[string]struct {
 		steps []time.Duration
 		lost  bool
@@ -150,7 +150,7 @@ func TestR12LeaseIsExtendedAfterAClockStepBack(t *testing.T) {
 	t.Parallel()
 	tests := make(map[string]func(*testing.T))
 	for _, m := range script.Modes {
-		for ms, back := range map[string]bool{"3000": false, "9000": true, "20000": true} {
+		for ms, back := range map[string]bool{"6000": false, "9000": true, "20000": true} {
 			tests[m.Option+" to "+ms] = func(t *testing.T) {
 				rdb, step := startWithClock(t)
 				s := leash(t, rdb, Config{})
@@ -196,7 +196,7 @@ func TestR2GraceAfterAClockStepBack(t *testing.T) {
 				_, left := s.graces.Active()
 				return left
 			}
-			const grace = time.Second
+			const grace = 5 * time.Second
 			cfg := Config{WatchdogTimeout: grace, FailoverGrace: grace}
 			s := leash(t, rdb, cfg)
 			eventually(t, soon, "the server is known not to be new", func() bool {
@@ -226,7 +226,7 @@ func TestR2LeaseIsRestoredWhereTheClockIsBehind(t *testing.T) {
 			s := leash(t, rdb, graceConfig(), graceful)
 			step(10 * time.Second)
 			a, key := connect(t, s), newKey()
-			token := strconv.FormatInt(a.hold(key, m.Option, "LEASE", "5000"), 10)
+			token := strconv.FormatInt(a.hold(key, m.Option, "LEASE", "8000"), 10)
 			step(-10 * time.Second)
 			defer beginGrace(t, s, key)()
 			forget(t, rdb, key)

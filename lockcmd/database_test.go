@@ -40,8 +40,8 @@ func connectTo(t testing.TB, s *Service, db int) *conn {
 func TestR8LocksLiveInTheirDatabase(t *testing.T) {
 	t.Parallel()
 	in := databases(t)
-	s := leash(t, in(0), Config{Database: in, WatchdogTimeout: 3 * time.Second})
-	other := leash(t, in(0), Config{Database: in, WatchdogTimeout: 3 * time.Second})
+	s := leash(t, in(0), Config{Database: in, WatchdogTimeout: 6 * time.Second})
+	other := leash(t, in(0), Config{Database: in, WatchdogTimeout: 6 * time.Second})
 	key := newKey()
 	a, b := connectTo(t, s, 0), connectTo(t, s, 3)
 	a.token(key)
@@ -66,7 +66,7 @@ func TestR8LocksLiveInTheirDatabase(t *testing.T) {
 	}
 
 	// Both holds are renewed for longer than their TTL.
-	for end := time.Now().Add(4 * time.Second); time.Now().Before(end); <-time.After(50 * time.Millisecond) {
+	for end := time.Now().Add(7 * time.Second); time.Now().Before(end); <-time.After(50 * time.Millisecond) {
 		if !exists(t, in(0), key) || !exists(t, in(3), key) {
 			t.Fatal("a lock has run out")
 		}

@@ -33,7 +33,7 @@ func enterTwice(t testing.TB, a *conn, rdb redis.UniversalClient, key string, op
 
 func TestR26LostReplyOfALastReleaseTakenForOneOfSeveral(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second})
+	s, straight, p := faulty(t, Config{UpstreamTimeout: shortTimeout})
 	for mode, release := range map[string]*transport.Script{"": script.ReleaseScript, "WRITE": script.Write.Release} {
 		var options []string
 		if mode != "" {
@@ -101,14 +101,14 @@ func TestR26RenewalBesideALastReleaseTakenForOneOfSeveral(t *testing.T) {
 // release is unknown. The loss is reported before the lease would end.
 func TestR25LossDuringAnUnknownReleaseIsReportedInTime(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{WatchdogTimeout: 6 * time.Second, UpstreamTimeout: time.Second})
+	s, straight, p := faulty(t, Config{WatchdogTimeout: 12 * time.Second, UpstreamTimeout: shortTimeout})
 	a, key := connect(t, s), newKey()
 	a.token(key, "OWNER", "me")
 	a.token(key, "OWNER", "me")
 	p.DropBefore(running(script.ReleaseScript, key), faultproxy.Always())
 	want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
 	straight.redis.Redis.Del(context.Background(), key)
-	want(t, receive(t, a.losses, 6*time.Second), key+" gone")
+	want(t, receive(t, a.losses, 12*time.Second), key+" gone")
 	eventually(t, time.Second, "the hold is dropped", func() bool { return s.Stats().Holds == 0 })
 }
 

@@ -14,7 +14,7 @@ import (
 
 func TestR22UnknownEnqueueIsUndone(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second})
+	s, straight, p := faulty(t, Config{UpstreamTimeout: shortTimeout})
 	holder, a, key := connect(t, straight), connect(t, s), newKey()
 	holder.token(key)
 	connect(t, straight).token(newKey(), "FAIR") // Redis knows the script
@@ -123,7 +123,7 @@ func TestR22PausedRedisLeavesNobodyInTheQueue(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	rdb, ctx := dialServer(t, server.Addr), context.Background()
-	s, key := leash(t, rdb, Config{UpstreamTimeout: time.Second}), newKey()
+	s, key := leash(t, rdb, Config{UpstreamTimeout: shortTimeout}), newKey()
 	holder, a := connect(t, s), connect(t, s)
 	holder.token(key)
 	rdb.Do(ctx, "CLIENT", "PAUSE", "60000", "WRITE")

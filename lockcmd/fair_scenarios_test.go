@@ -21,11 +21,11 @@ func TestFairLeasesEndInTurn(t *testing.T) { // testLeaseTimeout
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		holder := connect(t, s)
-		holder.token(key, "FAIR", "LEASE", "2000")
+		holder.token(key, "FAIR", "LEASE", "4000")
 		const n = 2
 		tokens, replies := make([]int64, n), make([]<-chan string, n)
 		for i := range n {
-			replies[i] = connect(t, s).waitFair(rdb, 0, key, "BLOCK", "0", "LEASE", "2000")
+			replies[i] = connect(t, s).waitFair(rdb, 0, key, "BLOCK", "0", "LEASE", "4000")
 			eventually(t, time.Second, "it waits or has the lock", func() bool {
 				return s.Stats().Waiters+s.Stats().Acquires > int64(i+1)
 			})
@@ -126,7 +126,7 @@ func TestFairAbandonedWaitersArePassed(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		holder := java(t, rdb, key, "java:1")
-		holder.lease = 2 * time.Second
+		holder.lease = 6 * time.Second
 		holder.tryLock()
 		// each adds 100 ms and then sends nothing more
 		for _, name := range []string{"java:2", "java:3", "java:4"} {
@@ -170,7 +170,7 @@ func TestFairForcedAndExpired(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}, slowRetries), newKey()
 		a, b, c := connect(t, s), connect(t, s), connect(t, s)
-		a.token(key, "FAIR", "LEASE", "2000")
+		a.token(key, "FAIR", "LEASE", "4000")
 		began := time.Now()
 		reply := b.waitFair(rdb, 1, key, "BLOCK", "0")
 		tokenOf(t, woken(t, reply))

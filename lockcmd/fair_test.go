@@ -266,7 +266,7 @@ func TestR22DeadWaitersAreTakenOut(t *testing.T) {
 		key = newKey()
 		queue(key, "u:1", now+900000, now-1)
 		want(t, a.do("LOCK.ACQUIRE", key, "FAIR"), "$-1") // Redis may have been away
-		a.token(key, "FAIR", "BLOCK", "2000")             // its own heartbeat proves it alive
+		a.token(key, "FAIR", "BLOCK", "10000")            // its own heartbeat proves it alive
 		want(t, a.do("LOCK.RELEASE", key), ":1")
 
 		key = newKey()

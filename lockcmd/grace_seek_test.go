@@ -31,7 +31,7 @@ func TestR2GraceWaitsForARestore(t *testing.T) {
 			":1"},
 		"BREAK": {nil, func(key, _ string) []string { return []string{"LOCK.BREAK", key} }, ":1"},
 		"AWAITLOSS": {nil, func(key, token string) []string {
-			return []string{"LOCK.AWAITLOSS", key, "TOKEN", token, "BLOCK", "3000"}
+			return []string{"LOCK.AWAITLOSS", key, "TOKEN", token, "BLOCK", "6000"}
 		}, "$-1"},
 	} {
 		tests[name] = func(t *testing.T) {

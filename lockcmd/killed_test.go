@@ -179,8 +179,8 @@ func (k *killedLeash) ofMode(m *script.Mode, ran bool) {
 		return []string{"LOCK.RELEASE", key}
 	}, m.Release, m.Handover)
 	mine("EXTEND", func(c *conn, key string) []string {
-		take(c, key, "LEASE", "8000")
-		return []string{"LOCK.EXTEND", key, "4000"}
+		take(c, key, "LEASE", "16000")
+		return []string{"LOCK.EXTEND", key, "8000"}
 	}, m.Extend)
 	theirs("RELEASE from elsewhere", m.Revoke, func(key, token string) []string {
 		return []string{"LOCK.RELEASE", key, "TOKEN", token}

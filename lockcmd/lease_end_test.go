@@ -29,9 +29,9 @@ func TestExpiredLeaseIsNotReentered(t *testing.T) {
 		for _, mode := range [][]string{nil, {"READ"}} {
 			again := func() bool {
 				a, key := connect(t, s), newKey()
-				first := a.token(append([]string{key, "OWNER", "me", "LEASE", "1000"}, mode...)...)
+				first := a.token(append([]string{key, "OWNER", "me", "LEASE", "4000"}, mode...)...)
 				h := a.carrier.ownHold(key, options{})
-				time.Sleep(800 * time.Millisecond)
+				time.Sleep(3800 * time.Millisecond)
 				s.watchdog.Correct(&h.Watch, time.Now(), time.Now())
 				token := a.token(append([]string{key, "OWNER", "me", "LEASE", "20000"}, mode...)...)
 				if token != first {

@@ -93,14 +93,14 @@ func TestR28MaxHoldAfterAMoveToAnEndedConnection(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
 		a, gone := connect(t, other), connect(t, s)
-		token := strconv.FormatInt(a.token(key, "OWNER", "me", "MAXHOLD", "3000"), 10)
+		token := strconv.FormatInt(a.token(key, "OWNER", "me", "MAXHOLD", "6000"), 10)
 		gone.carrier.End(Expire)
 		want(t, gone.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", token), "-"+msgGone)
 		wantReleased(t, rdb, key)
 
 		key = newKey()
 		b := connect(t, s)
-		b.token(key, "OWNER", "me", "MAXHOLD", "3000")
+		b.token(key, "OWNER", "me", "MAXHOLD", "6000")
 		rdb.HIncrBy(context.Background(), key, "me", 1) // an acquire that Leash does not know
 		h := s.holds.Find(lockOf(key), func(*hold.Hold) bool { return true })
 		if !h.LockRequests(s.deadline()) {
@@ -124,7 +124,7 @@ func TestR28MaxHoldDuringAReleaseThatFails(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		a := connect(t, s)
-		a.token(key, "MAXHOLD", "2000")
+		a.token(key, "MAXHOLD", "5000")
 		h := s.holds.Find(lockOf(key), func(*hold.Hold) bool { return true })
 		if !h.LockRequests(s.deadline()) {
 			t.Fatal("its request lock is taken")
@@ -148,8 +148,8 @@ func TestR16MaxHoldWaitsForCommands(t *testing.T) {
 	rdb := dialServer(t, sharedServer(t).Addr)
 	s := leash(t, rdb, Config{})
 	a, key := connect(t, s), newKey()
-	a.token(key, "MAXHOLD", "3000")
-	unsure := time.Now().Add(4 * time.Second)
+	a.token(key, "MAXHOLD", "6000")
+	unsure := time.Now().Add(8 * time.Second)
 	a.carrier.EndUnsure(unsure)
 	wantReleased(t, rdb, key)
 	if early := time.Until(unsure); early > 0 {

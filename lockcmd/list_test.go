@@ -56,7 +56,7 @@ func TestLocksAreFoundByTheirKeys(t *testing.T) {
 
 func TestLocksAreNotKnownWithoutRedis(t *testing.T) {
 	t.Parallel()
-	s, _, p := faulty(t, Config{UpstreamTimeout: 2 * time.Second})
+	s, _, p := faulty(t, Config{UpstreamTimeout: shortTimeout})
 	a, plain, read := connect(t, s), newKey(), newKey()
 	a.token(plain)
 	a.token(read, "READ")

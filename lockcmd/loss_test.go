@@ -28,7 +28,7 @@ func TestR27SlowLogDoesNotDelayALoss(t *testing.T) {
 	free := make(chan struct{})
 	t.Cleanup(func() { close(free) })
 	rdb, log := dialServer(t, sharedServer(t).Addr), slog.New(stuckLog{slog.DiscardHandler, free})
-	s, err := New(Config{WatchdogTimeout: 3 * time.Second}, rdb, proxySubscriber(t, rdb, log), log)
+	s, err := New(Config{WatchdogTimeout: 9 * time.Second}, rdb, proxySubscriber(t, rdb, log), log)
 	if err != nil {
 		t.Fatal(err)
 	}

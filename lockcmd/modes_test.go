@@ -106,7 +106,7 @@ func TestR27LossIsReportedInEveryMode(t *testing.T) {
 		a.hold(key, mode, "ONLOSS", "ERROR", "OWNER", "me")
 		want(t, b.do("LOCK.BREAK", key), ":1")
 		want(t, a.do("LOCK.TTL", key), "-"+msgLost(key, "broken"))
-		a.hold(key, mode, "ONLOSS", "ERROR", "MAXHOLD", "300")
+		a.hold(key, mode, "ONLOSS", "ERROR", "MAXHOLD", "4000")
 		b.token(key, "BLOCK", "50000")
 		want(t, a.do("LOCK.TTL", key), "-"+msgLost(key, "maxhold"))
 		want(t, b.do("LOCK.RELEASE", key), ":1")

@@ -88,9 +88,9 @@ func TestASemaphoreInBracesIsAnotherOne(t *testing.T) {
 		for _, key := range []string{bare, braced} {
 			want(t, a.do("SEM.INIT", key, "1"), ":1")
 		}
-		a.permit(bare, "LEASE", "1000")
+		a.permit(bare, "LEASE", "4000")
 		a.wantSemaphoreInfo(braced, 1, 1, 0)
-		time.Sleep(1050 * time.Millisecond)
+		time.Sleep(4050 * time.Millisecond)
 		a.permit(braced)
 		want(t, a.do("SEM.ACQUIRE", braced), "$-1")
 		a.permit(bare)

@@ -90,7 +90,7 @@ func TestR27NotifyReportsALossBeforeTheConnectionCloses(t *testing.T) {
 			a, key := newOrderRecorder(t, s), newKey()
 			options := []string{key}
 			if name == "maxhold" {
-				options = append(options, "MAXHOLD", "2000")
+				options = append(options, "MAXHOLD", "4000")
 			}
 			token := a.token(options...)
 			end(key)
@@ -122,7 +122,7 @@ func TestR27NotifyWithOnLossError(t *testing.T) {
 		released := newKey()
 		token = a.token(released, "OWNER", "me") // an orderly release sends no notice
 		want(t, connect(t, s).do("LOCK.RELEASE", released, "TOKEN", strconv.FormatInt(token, 10)), ":1")
-		a.token(newKey(), "LEASE", "3000")
+		a.token(newKey(), "LEASE", "4000")
 		eventually(t, 5*time.Second, "its lease is over", func() bool { return a.carrier.Holds() == 0 })
 		a.wantNoNotice()
 	})

@@ -203,19 +203,19 @@ func TestR12TTLIsNeverLowered(t *testing.T) {
 		a := connect(t, s)
 		a.token(key, "OWNER", "me", "LEASE", "60000")
 		a.token(key, "OWNER", "me", "LEASE", "1000")
-		if left := rdb.PTTL(ctx, key).Val(); left < 59*time.Second {
+		if left := rdb.PTTL(ctx, key).Val(); left < 50*time.Second {
 			t.Errorf("entering again lowered the TTL to %v", left)
 		}
 		a.token(key, "OWNER", "me", "TTL", "5000") // renewed from now on
 		want(t, a.do("LOCK.RELEASE", key), ":0")
-		if left := rdb.PTTL(ctx, key).Val(); left < 59*time.Second {
+		if left := rdb.PTTL(ctx, key).Val(); left < 50*time.Second {
 			t.Errorf("a release lowered the TTL to %v", left)
 		}
 		if f := strings.Fields(rdb.HGet(ctx, key, "leash").Val()); f[6] != "5000" || f[7] != "w" {
 			t.Errorf("got record %q, want a renewed one of 5 s", f)
 		}
 		s.RenewAll(ctx)
-		if left := rdb.PTTL(ctx, key).Val(); left < 59*time.Second {
+		if left := rdb.PTTL(ctx, key).Val(); left < 50*time.Second {
 			t.Errorf("a renewal lowered the TTL to %v", left)
 		}
 	})

@@ -31,7 +31,7 @@ func TestR7AcquireBesideAPendingMove(t *testing.T) {
 		for _, ran := range []bool{true, false} {
 			for _, command := range []string{"LOCK.ACQUIRE", "LOCK.MACQUIRE", "LOCK.ATTACH"} {
 				tests[fmt.Sprint(away, ran, command)] = func(t *testing.T) {
-					s, straight, p := faulty(t, Config{UpstreamTimeout: 2 * time.Second})
+					s, straight, p := faulty(t, Config{UpstreamTimeout: shortTimeout})
 					from := s
 					if away {
 						from = straight

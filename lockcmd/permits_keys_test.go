@@ -21,16 +21,16 @@ func TestPermitsOfAKeyWithTTL(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, ctx := leash(t, rdb, Config{}), context.Background()
 		key, a := semaphore(t, s, 2), connect(t, s)
-		rdb.PExpire(ctx, key, 5*time.Second)
+		rdb.PExpire(ctx, key, 20*time.Second)
 		p := a.permit(key)
 		for _, k := range []string{key, script.PermitsKey(key), script.RecordsKey(key)} {
-			if left := rdb.PTTL(ctx, k).Val(); left < time.Second || left > 5*time.Second {
-				t.Errorf("%s lives for %v, want 5 s", k, left)
+			if left := rdb.PTTL(ctx, k).Val(); left < time.Second || left > 20*time.Second {
+				t.Errorf("%s lives for %v, want 20 s", k, left)
 			}
 		}
 		want(t, a.do("SEM.RELEASE", key, p), ":1")
-		if left := rdb.PTTL(ctx, key).Val(); left < time.Second || left > 5*time.Second {
-			t.Errorf("the semaphore lives for %v, want 5 s", left)
+		if left := rdb.PTTL(ctx, key).Val(); left < time.Second || left > 20*time.Second {
+			t.Errorf("the semaphore lives for %v, want 20 s", left)
 		}
 	})
 }
@@ -58,14 +58,14 @@ func TestR13PermitsAreReturnedAtTheMemoryLimit(t *testing.T) {
 	t.Parallel()
 	takesLong(t)
 	rdb, ctx := dialServer(t, redistest.Start(t).Addr), context.Background()
-	s := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second})
+	s := leash(t, rdb, Config{WatchdogTimeout: 6 * time.Second})
 	key, a := semaphore(t, s, 5), connect(t, s)
 	held := a.permits(3, key, "COUNT", "3")
 	other := connect(t, leash(t, rdb, Config{}))
 	rdb.ConfigSet(ctx, "maxmemory", "1")
 	defer rdb.ConfigSet(ctx, "maxmemory", "0")
 	want(t, a.do("SEM.ACQUIRE", key), "-OOM command not allowed when used memory > 'maxmemory'.")
-	<-time.After(3500 * time.Millisecond) // renewals continue
+	<-time.After(6500 * time.Millisecond) // renewals continue
 	want(t, a.do("SEM.RELEASE", key, held[0]), ":1")
 	want(t, other.do("SEM.RELEASE", key, held[1]), ":1")
 	a.carrier.End(Release)
@@ -95,13 +95,13 @@ func TestPermitsAreNoLocks(t *testing.T) {
 func TestR8PermitsLieInTheirDatabase(t *testing.T) {
 	t.Parallel()
 	in := databases(t)
-	s := leash(t, in(0), Config{Database: in, WatchdogTimeout: 2 * time.Second})
+	s := leash(t, in(0), Config{Database: in, WatchdogTimeout: 6 * time.Second})
 	key, a := semaphore(t, s, 1), connectTo(t, s, 0)
 	b := connectTo(t, s, 3)
 	want(t, b.do("SEM.INIT", key, "1"), ":1")
 	p, q := a.permit(key), b.permit(key)
 	want(t, a.do("SEM.RELEASE", key, q), "-"+msgNoPermit)
-	<-time.After(2500 * time.Millisecond) // both are renewed
+	<-time.After(6500 * time.Millisecond) // both are renewed
 	want(t, b.do("SEM.RELEASE", key, q), ":1")
 	want(t, a.do("SEM.RELEASE", key, p), ":1")
 }
@@ -127,7 +127,7 @@ func (s *Service) renewsPermits(t *testing.T, permits map[string]string) {
 func TestR14PermitsInASlotInMigration(t *testing.T) {
 	t.Parallel()
 	rdb := dialCluster(t, sharedCluster(t).Addrs()...)
-	s := leash(t, rdb, Config{UpstreamTimeout: time.Second})
+	s := leash(t, rdb, Config{UpstreamTimeout: shortTimeout})
 	tag := "{" + newKey() + "}"
 	a, c := connect(t, s), connect(t, leash(t, rdb, Config{}))
 	permits := make(map[string]string)
@@ -167,12 +167,12 @@ func TestPermitLeaseOfRedisson(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := leash(t, rdb, Config{})
 		key, a := semaphore(t, s, 2), connect(t, s)
-		for _, p := range []string{a.permit(key, "LEASE", "3000"), a.permit(key)} {
+		for _, p := range []string{a.permit(key, "LEASE", "6000"), a.permit(key)} {
 			raw, _ := hex.DecodeString(p)
 			rdb.ZAdd(t.Context(), script.PermitsKey(key), redis.Z{Score: 922337203685477, Member: string(raw)})
 		}
 		s.RenewAll(t.Context())
-		<-time.After(3500 * time.Millisecond)
+		<-time.After(6500 * time.Millisecond)
 		if a.carrier.Holds() != 2 || len(a.losses) != 0 {
 			t.Error("a prolonged permit was forgotten, or lost")
 		}

@@ -19,7 +19,7 @@ func TestR26UnansweredMoveOfPermitsIsUndone(t *testing.T) {
 	for _, ran := range []bool{true, false} {
 		for _, away := range []bool{false, true} {
 			tests[fmt.Sprint(ran, away)] = func(t *testing.T) {
-				s, straight, p := faulty(t, Config{UpstreamTimeout: 2 * time.Second})
+				s, straight, p := faulty(t, Config{UpstreamTimeout: shortTimeout})
 				from := s
 				if away {
 					from = straight

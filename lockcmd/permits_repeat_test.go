@@ -135,7 +135,7 @@ func TestR7LostRepliesOfPermits(t *testing.T) {
 func TestR26UnknownPermitsAreUndone(t *testing.T) {
 	t.Parallel()
 	takesLong(t)
-	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second, WatchdogTimeout: 2 * time.Second})
+	s, straight, p := faulty(t, Config{UpstreamTimeout: shortTimeout, WatchdogTimeout: 12 * time.Second})
 	key, a := semaphore(t, straight, 5), connect(t, s)
 	a.permit(key, "ID", "kept")
 	p.Freeze()
@@ -159,7 +159,7 @@ func rdbGet(t testing.TB, s *Service, key string) string {
 // the same ID waits for it. Otherwise it would get the permit that is about to be released.
 func TestR26RepeatedIDWaitsForTheUndo(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second})
+	s, straight, p := faulty(t, Config{UpstreamTimeout: shortTimeout})
 	key, a := semaphore(t, straight, 1), connect(t, s)
 	a.permit(key) // Redis knows the scripts now
 	want(t, a.do("SEM.RELEASE", key), ":1")

@@ -191,8 +191,9 @@ func TestR22ScoresAreRedissons(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key, name := leash(t, rdb, Config{}), newKey(), owners(4)
 		holder := connect(t, s)
-		holder.token(key, "OWNER", name[0])
 		began := time.Now().UnixMilli()
+		holder.token(key, "OWNER", name[0])
+		granted := time.Now().UnixMilli()
 		first := connect(t, s).waitFair(rdb, 1, key, "BLOCK", "0", "OWNER", name[1])
 		j := java(t, rdb, key, "java:1")
 		if j.attempt() {
@@ -202,8 +203,8 @@ func TestR22ScoresAreRedissons(t *testing.T) {
 		second := a.waitFair(rdb, 3, key, "BLOCK", "0", "OWNER", name[2])
 		third := b.waitFair(rdb, 4, key, "BLOCK", "0", "OWNER", name[3])
 		one := score(rdb, key, name[1])
-		if least := began + 330000; one < least-100 || one > least+2000 {
-			t.Errorf("got score %d of the first, want %d: the rest of the lease and 300 s", one, least)
+		if one < began+330000-100 || one > granted+330000+100 {
+			t.Errorf("got score %d of the first, want %d: the rest of the lease and 300 s", one, granted+330000)
 		}
 		for i, who := range []string{"java:1", name[2], name[3]} {
 			if got, want := score(rdb, key, who), one+int64(i+1)*300000; got != want {

@@ -109,7 +109,7 @@ func TestR28EndOfConnection(t *testing.T) {
 			t.Errorf("the leased hold has %v left, want its lease (R3)", left)
 		}
 		b := connect(t, s)
-		b.token(plain, "TTL", "3000")
+		b.token(plain, "TTL", "6000")
 		b.carrier.End(Expire)
 		if !exists(t, rdb, plain) {
 			t.Error("an expiring hold was released")
@@ -209,7 +209,7 @@ func TestR13ReleasePassesAtMaxmemory(t *testing.T) {
 	takesLong(t)
 	server := redistest.Start(t)
 	rdb, ctx := dialServer(t, server.Addr), context.Background()
-	s, key, full := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second}), newKey(), newKey()
+	s, key, full := leash(t, rdb, Config{WatchdogTimeout: 6 * time.Second}), newKey(), newKey()
 	a, b, c := connect(t, s), connect(t, s), connect(t, s)
 	for range 3 {
 		a.token(key, "OWNER", "me")
@@ -219,7 +219,7 @@ func TestR13ReleasePassesAtMaxmemory(t *testing.T) {
 	rdb.ConfigSet(ctx, "maxmemory", "1")
 	defer rdb.ConfigSet(ctx, "maxmemory", "0")
 	want(t, connect(t, s).do("LOCK.ACQUIRE", newKey()), "-OOM command not allowed when used memory > 'maxmemory'.")
-	<-time.After(4 * time.Second) // renewals continue
+	<-time.After(7 * time.Second) // renewals continue
 	want(t, a.do("LOCK.RELEASE", key), ":0")
 	want(t, a.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "r"), ":0")
 	want(t, a.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "r"), ":0")

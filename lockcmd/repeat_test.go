@@ -82,7 +82,7 @@ func TestR26UnansweredRepetitionIsUndone(t *testing.T) {
 	for _, ran := range []bool{true, false} {
 		for _, command := range [][]string{{"LOCK.ACQUIRE"}, {"LOCK.MACQUIRE", "1"}} {
 			tests[fmt.Sprint(ran, command)] = func(t *testing.T) {
-				s, straight, p := faulty(t, Config{UpstreamTimeout: 2 * time.Second})
+				s, straight, p := faulty(t, Config{UpstreamTimeout: shortTimeout})
 				a, key := connect(t, s), newKey()
 				token := a.twice(key)
 				again := append(command, key, "OWNER", "x", "ID", "2")
@@ -132,7 +132,7 @@ func TestR7MovedHoldWithoutID(t *testing.T) {
 func TestR26UndoBesideARelease(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, key := leash(t, rdb, Config{UpstreamTimeout: time.Second}), newKey()
+		s, key := leash(t, rdb, Config{UpstreamTimeout: shortTimeout}), newKey()
 		a := connect(t, s)
 		a.twice(key)
 		h := a.carrier.oldest()

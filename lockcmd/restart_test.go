@@ -74,7 +74,7 @@ func restartEmpty(t *testing.T, rdb redis.UniversalClient, restart func() error)
 func TestDeadRedisIsReportedInTime(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	s := leash(t, dialServer(t, server.Addr), Config{UpstreamTimeout: time.Second})
+	s := leash(t, dialServer(t, server.Addr), Config{UpstreamTimeout: shortTimeout})
 	holder, key := connect(t, s), newKey()
 	token := strconv.FormatInt(holder.token(key, "OWNER", "me"), 10)
 	if err := server.Kill(); err != nil {

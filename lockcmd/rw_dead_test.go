@@ -2,7 +2,6 @@ package lockcmd
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"testing"
 	"time"
@@ -48,8 +47,8 @@ func TestR31DeadWriterIsNotRenewedForItsReader(t *testing.T) {
 		killableLeash, kill := killableLeash(t, rdb, Config{})
 		s, read, written := leash(t, rdb, Config{}), newKey(), newKey() // what continues in each lock
 		dead, alive, other, j := connect(t, killableLeash), connect(t, s), connect(t, s), newJavaRW(t, rdb, read, "1")
-		splitHold(t, read, dead, alive, "READ", "WRITE", 3*time.Second)
-		splitHold(t, written, dead, alive, "WRITE", "READ", 3*time.Second)
+		splitHold(t, read, dead, alive, "READ", "WRITE", 6*time.Second)
+		splitHold(t, written, dead, alive, "WRITE", "READ", 6*time.Second)
 		kill()
 		eventually(t, 4*time.Second, "java reads, too", func() bool {
 			s.RenewAll(context.Background())
@@ -82,10 +81,10 @@ func TestR28WriterExpiresBesideItsReadLease(t *testing.T) {
 		for _, again := range []bool{false, true} {
 			tests[strconv.FormatBool(again)] = func(t *testing.T) {
 				a, b, key := connect(t, s), connect(t, s), newKey()
-				a.token(key, "WRITE", "OWNER", "me", "TTL", "2500")
+				a.token(key, "WRITE", "OWNER", "me", "TTL", "6000")
 				a.token(key, "READ", "OWNER", "me", "LEASE", "120000")
 				if again { // acquired again beside the READ hold
-					a.token(key, "WRITE", "OWNER", "me", "TTL", "2500")
+					a.token(key, "WRITE", "OWNER", "me", "TTL", "6000")
 				}
 				a.carrier.End(Expire)
 				tokenOf(t, woken(t, b.start("LOCK.ACQUIRE", key, "READ", "BLOCK", "0")))
@@ -111,39 +110,31 @@ func TestR12WriterAndItsReaderAreRenewedApart(t *testing.T) {
 		tests := make(map[string]func(*testing.T))
 		for _, moved := range []string{"READ", "WRITE"} {
 			tests[moved] = func(t *testing.T) {
-				onTime(t, func() error {
-					a, b, c, key := connect(t, s), connect(t, other), connect(t, other), newKey()
-					splitHold(t, key, a, b, moved, "WRITE", 1500*time.Millisecond)
-					alone := func() error {
-						for end := time.Now().Add(2500 * time.Millisecond); time.Now().Before(end); <-time.After(
-							50 * time.Millisecond) {
-							if reply := c.do("LOCK.ACQUIRE", key, "READ"); reply != "$-1" {
-								return fmt.Errorf("somebody reads beside the writer: %q", reply)
-							}
+				a, b, c, key := connect(t, s), connect(t, other), connect(t, other), newKey()
+				splitHold(t, key, a, b, moved, "WRITE", 6*time.Second)
+				alone := func() {
+					for end := time.Now().Add(7 * time.Second); time.Now().Before(end); <-time.After(
+						50 * time.Millisecond) {
+						if reply := c.do("LOCK.ACQUIRE", key, "READ"); reply != "$-1" {
+							t.Fatalf("somebody reads beside the writer: %q", reply)
 						}
-						if n := len(a.losses) + len(b.losses); n != 0 || a.carrier.Holds()+b.carrier.Holds() != 2 {
-							return fmt.Errorf("%d losses, %d and %d holds", n, a.carrier.Holds(), b.carrier.Holds())
-						}
-						return nil
 					}
-					if err := alone(); err != nil {
-						return err
+					if n := len(a.losses) + len(b.losses); n != 0 || a.carrier.Holds()+b.carrier.Holds() != 2 {
+						t.Fatalf("%d losses, %d and %d holds", n, a.carrier.Holds(), b.carrier.Holds())
 					}
-					// acquired again
-					map[string]*conn{"READ": a, "WRITE": b}[moved].token(key, "WRITE", "OWNER", "me")
-					if err := alone(); err != nil {
-						return err
-					}
-					want(t, c.do("LOCK.RELEASE", key, "OWNER", "me", "WRITE", "ALL"), ":1")
-					c.token(key, "READ")
-					want(t, c.do("LOCK.RELEASE", key), ":1")
-					want(t, c.do("LOCK.RELEASE", key, "OWNER", "me", "READ"), ":1")
-					eventually(t, 3*time.Second, "all is forgotten", func() bool {
-						return a.carrier.Holds()+b.carrier.Holds() == 0
-					})
-					wantNothing(t, rdb, key, a, b, c)
-					return nil
+				}
+				alone()
+				// acquired again
+				map[string]*conn{"READ": a, "WRITE": b}[moved].token(key, "WRITE", "OWNER", "me")
+				alone()
+				want(t, c.do("LOCK.RELEASE", key, "OWNER", "me", "WRITE", "ALL"), ":1")
+				c.token(key, "READ")
+				want(t, c.do("LOCK.RELEASE", key), ":1")
+				want(t, c.do("LOCK.RELEASE", key, "OWNER", "me", "READ"), ":1")
+				eventually(t, 3*time.Second, "all is forgotten", func() bool {
+					return a.carrier.Holds()+b.carrier.Holds() == 0
 				})
+				wantNothing(t, rdb, key, a, b, c)
 			}
 		}
 		runParallel(t, tests)

@@ -90,7 +90,7 @@ func TestR7LateCopiesOfReadAndWriteDoNothing(t *testing.T) {
 
 func TestR26UnknownReadAndWriteAreUndone(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second}, slowRetries)
+	s, straight, p := faulty(t, Config{UpstreamTimeout: shortTimeout}, slowRetries)
 	for _, m := range []*script.Mode{script.Read, script.Write} {
 		a, b, c, key := connect(t, s), connect(t, straight), connect(t, straight), newKey()
 		p.DropAfter(running(m.Acquire, key), faultproxy.Always())
@@ -111,7 +111,7 @@ func TestR26UnknownReadAndWriteAreUndone(t *testing.T) {
 // others.
 func TestR26UndoneReaderLeavesTheOthers(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second, WatchdogTimeout: 10 * time.Minute})
+	s, straight, p := faulty(t, Config{UpstreamTimeout: shortTimeout, WatchdogTimeout: 10 * time.Minute})
 	a, b, key := connect(t, s), connect(t, straight), newKey()
 	other := b.token(key, "READ", "OWNER", "other")
 	token := a.token(key, "READ", "OWNER", "me")
@@ -141,7 +141,7 @@ func TestR26UndoneReaderLeavesTheOthers(t *testing.T) {
 
 func TestR26UnansweredReleaseOfReadAndWrite(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second})
+	s, straight, p := faulty(t, Config{UpstreamTimeout: shortTimeout})
 	for _, m := range []*script.Mode{script.Read, script.Write} {
 		a, b, key := connect(t, s), connect(t, straight), newKey()
 		a.token(key, m.Option, "OWNER", "me")

@@ -99,7 +99,7 @@ func TestR14ReadWriteHoldsWaitForTheirKeys(t *testing.T) {
 		{"LOCK.ATTACH %k OWNER me TOKEN %t", ":%t"},
 		{"LOCK.RELEASE %k TOKEN %t", ":1"},
 		{"LOCK.BREAK %k", ":1"},
-		{"LOCK.AWAITLOSS %k TOKEN %t BLOCK 3000", "$-1"},
+		{"LOCK.AWAITLOSS %k TOKEN %t BLOCK 6000", "$-1"},
 	}
 	for _, option := range []string{"READ", "WRITE"} {
 		key := func(i int) string { return fmt.Sprint(tag, option, i) }

@@ -108,7 +108,7 @@ func readWriteReleasePassesAtMaxmemory(t *testing.T, mode string) {
 func TestR8ReadWriteLocksLiveInTheirDatabase(t *testing.T) {
 	t.Parallel()
 	in := databases(t)
-	s := leash(t, in(0), Config{Database: in, WatchdogTimeout: 3 * time.Second})
+	s := leash(t, in(0), Config{Database: in, WatchdogTimeout: 6 * time.Second})
 	key := newKey()
 	a, b, c := connectTo(t, s, 0), connectTo(t, s, 3), connectTo(t, s, 3)
 	a.token(key, "READ")
@@ -116,7 +116,7 @@ func TestR8ReadWriteLocksLiveInTheirDatabase(t *testing.T) {
 	reply := c.start("LOCK.ACQUIRE", key, "READ", "BLOCK", "0")
 	eventually(t, 5*time.Second, "it waits", func() bool { return s.waiters(script.Lock{DB: 3, Key: key}) == 1 })
 	want(t, a.do("LOCK.RELEASE", key), ":1")
-	<-time.After(3500 * time.Millisecond)
+	<-time.After(6500 * time.Millisecond)
 	if len(reply) != 0 || len(b.losses) != 0 {
 		t.Fatal("a lock of another database was taken for this one")
 	}
@@ -152,18 +152,18 @@ func TestAttachExtendAndCheckReadAndWrite(t *testing.T) {
 				want(t, b.do("LOCK.RELEASE", key), ":0")
 				want(t, b.do("LOCK.EXTEND", key, "90000"), ":90000")
 				for _, k := range []string{key, script.RecordsKey(key)} {
-					if left := rdb.PTTL(ctx, k).Val(); left < 85*time.Second {
+					if left := rdb.PTTL(ctx, k).Val(); left < 80*time.Second {
 						t.Errorf("%s: %s lasts %v", mode, k, left)
 					}
 				}
-				want(t, c.do("LOCK.EXTEND", key, "3000", "TOKEN", token), ":3000")
+				want(t, c.do("LOCK.EXTEND", key, "6000", "TOKEN", token), ":6000")
 				left := rdb.PTTL(ctx, key).Val()
-				if most := map[string]time.Duration{"READ": 30 * time.Second, "WRITE": 3 * time.Second}[mode]; left > most ||
+				if most := map[string]time.Duration{"READ": 30 * time.Second, "WRITE": 6 * time.Second}[mode]; left > most ||
 					left < 500*time.Millisecond {
 					t.Errorf("%s lasts %v, want as long as its longest hold", mode, left)
 				}
 				if left := readTimeout(rdb, key, "me", 1); mode == "READ" &&
-					(left > 3*time.Second || left < 500*time.Millisecond) {
+					(left > 6*time.Second || left < 500*time.Millisecond) {
 					t.Errorf("the hold lasts %v", left)
 				}
 				eventually(t, 3*time.Second, "the lease is over", func() bool {

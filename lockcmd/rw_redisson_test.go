@@ -9,7 +9,7 @@ import (
 )
 
 // These are scenarios of Redisson's own tests of RReadWriteLock. They have Redisson's names and
-// leases a tenth as long. Tests of Java objects are left out. So is what other tests here check:
+// shorter leases. Tests of Java objects are left out. So is what other tests here check:
 // testInCluster and testWR (TestDowngrade), testReadWriteTTL (TestR12ReadAndWriteHoldsAreRenewed),
 // testWriteRead (TestR18ReadersGoInTogether), testConcurrency… (TestReadersAndWritersUnderLoad).
 func TestReadWriteScenariosOfRedisson(t *testing.T) {
@@ -38,7 +38,7 @@ func TestReadWriteScenariosOfRedisson(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			both(t, func(t *testing.T, rdb redis.UniversalClient) {
-				cfg := Config{WatchdogTimeout: 3 * time.Second}
+				cfg := Config{WatchdogTimeout: 6 * time.Second}
 				sc := &readWriteScene{rdb: rdb, key: newKey(), s: leash(t, rdb, cfg), other: leash(t, rdb, cfg)}
 				sc.a, sc.b, sc.c = connect(t, sc.s), connect(t, sc.s), connect(t, sc.other)
 				scenario(t, sc)
@@ -72,9 +72,9 @@ func (sc *readWriteScene) gets(t *testing.T, c *conn, option string, began time.
 
 func testReadLockExpiration(t *testing.T, sc *readWriteScene) {
 	began := time.Now()
-	sc.a.token(sc.key, "READ", "LEASE", "1000")
-	sc.b.token(sc.key, "READ", "LEASE", "300")
-	sc.gets(t, sc.c, "WRITE", began, 900*time.Millisecond)
+	sc.a.token(sc.key, "READ", "LEASE", "6000")
+	sc.b.token(sc.key, "READ", "LEASE", "4000")
+	sc.gets(t, sc.c, "WRITE", began, 5900*time.Millisecond)
 	want(t, sc.c.do("LOCK.RELEASE", sc.key), ":1")
 }
 
@@ -82,10 +82,10 @@ func testReadLockExpirationRenewal(t *testing.T, sc *readWriteScene) {
 	var readers []*conn
 	for i := range 50 {
 		c := connect(t, []*Service{sc.s, sc.other}[i%2])
-		c.token(sc.key, "READ", "TTL", "3000")
+		c.token(sc.key, "READ", "TTL", "6000")
 		readers = append(readers, c)
 	}
-	<-time.After(4 * time.Second)
+	<-time.After(7 * time.Second)
 	for _, c := range readers {
 		want(t, c.do("LOCK.RELEASE", sc.key), ":1")
 	}
@@ -108,20 +108,20 @@ func testName(t *testing.T, sc *readWriteScene) {
 // (R12).
 func testWriteLockExpiration(t *testing.T, sc *readWriteScene) {
 	began := time.Now()
-	sc.a.token(sc.key, "WRITE", "OWNER", "me", "LEASE", "3000")
+	sc.a.token(sc.key, "WRITE", "OWNER", "me", "LEASE", "6000")
 	sc.a.token(sc.key, "WRITE", "OWNER", "me", "LEASE", "100")
 	<-time.After(300 * time.Millisecond)
 	want(t, sc.b.do("LOCK.ACQUIRE", sc.key, "WRITE"), "$-1")
 	want(t, sc.c.do("LOCK.ACQUIRE", sc.key, "READ"), "$-1")
-	sc.gets(t, sc.c, "READ", began, 2900*time.Millisecond)
+	sc.gets(t, sc.c, "READ", began, 5900*time.Millisecond)
 	want(t, sc.c.do("LOCK.RELEASE", sc.key), ":1")
 }
 
 func testReadLockLeaseTimeoutDiffThreadsWRR(t *testing.T, sc *readWriteScene) {
 	began := time.Now()
-	sc.a.token(sc.key, "WRITE", "LEASE", "1000")
+	sc.a.token(sc.key, "WRITE", "LEASE", "4000")
 	second := sc.b.start("LOCK.ACQUIRE", sc.key, "READ", "BLOCK", "0")
-	sc.gets(t, sc.c, "READ", began, 900*time.Millisecond)
+	sc.gets(t, sc.c, "READ", began, 3900*time.Millisecond)
 	tokenOf(t, receive(t, second, 2*time.Second))
 	want(t, sc.b.do("LOCK.RELEASE", sc.key), ":1")
 	want(t, sc.c.do("LOCK.RELEASE", sc.key), ":1")
@@ -129,21 +129,21 @@ func testReadLockLeaseTimeoutDiffThreadsWRR(t *testing.T, sc *readWriteScene) {
 
 func testReadLockLeaseTimeoutDiffThreadsRRW(t *testing.T, sc *readWriteScene) {
 	began := time.Now()
-	sc.a.token(sc.key, "READ", "LEASE", "1000")
+	sc.a.token(sc.key, "READ", "LEASE", "4000")
 	sc.b.token(sc.key, "READ", "LEASE", "60000")
 	want(t, sc.b.do("LOCK.RELEASE", sc.key), ":1")
-	sc.gets(t, sc.c, "WRITE", began, 900*time.Millisecond)
+	sc.gets(t, sc.c, "WRITE", began, 3900*time.Millisecond)
 	want(t, sc.c.do("LOCK.RELEASE", sc.key), ":1")
 }
 
 func testReadLockLeaseTimeout(t *testing.T, sc *readWriteScene) {
 	began := time.Now()
-	sc.a.token(sc.key, "READ", "LEASE", "3000")
-	sc.a.token(sc.key, "READ", "LEASE", "3000")
+	sc.a.token(sc.key, "READ", "LEASE", "6000")
+	sc.a.token(sc.key, "READ", "LEASE", "6000")
 	want(t, sc.a.do("LOCK.RELEASE", sc.key), ":1")
 	want(t, sc.a.do("LOCK.ACQUIRE", sc.key, "WRITE"), "$-1")
 	eventually(t, 3*time.Second, "the first is over", func() bool { return sc.a.carrier.Holds() == 0 })
-	sc.gets(t, sc.a, "WRITE", began, 2900*time.Millisecond)
+	sc.gets(t, sc.a, "WRITE", began, 5900*time.Millisecond)
 	want(t, sc.a.do("LOCK.RELEASE", sc.key), ":1")
 }
 
@@ -192,16 +192,16 @@ func testMultiRead(t *testing.T, sc *readWriteScene) {
 
 func testExpireRead(t *testing.T, sc *readWriteScene) {
 	began := time.Now()
-	sc.a.token(sc.key, "READ", "OWNER", "me", "LEASE", "500")
-	sc.gets(t, sc.c, "WRITE", began, 400*time.Millisecond)
+	sc.a.token(sc.key, "READ", "OWNER", "me", "LEASE", "4000")
+	sc.gets(t, sc.c, "WRITE", began, 3900*time.Millisecond)
 	want(t, sc.a.do("LOCK.RELEASE", sc.key, "OWNER", "me"), "-"+msgNotHeld)
 	want(t, sc.c.do("LOCK.RELEASE", sc.key), ":1")
 }
 
 func testExpireWrite(t *testing.T, sc *readWriteScene) {
 	began := time.Now()
-	sc.a.token(sc.key, "WRITE", "OWNER", "me", "LEASE", "500")
-	sc.gets(t, sc.c, "WRITE", began, 400*time.Millisecond)
+	sc.a.token(sc.key, "WRITE", "OWNER", "me", "LEASE", "4000")
+	sc.gets(t, sc.c, "WRITE", began, 3900*time.Millisecond)
 	want(t, sc.a.do("LOCK.RELEASE", sc.key, "OWNER", "me"), "-"+msgNotHeld)
 	want(t, sc.c.do("LOCK.RELEASE", sc.key), ":1")
 }
@@ -277,7 +277,7 @@ func testZombieCleanup(t *testing.T, sc *readWriteScene) {
 	dead.carrier.End(Expire)
 	java.in(java.read(time.Second))
 	sc.c.token(sc.key, "READ", "OWNER", "me")
-	<-time.After(4 * time.Second)
+	<-time.After(7 * time.Second)
 	began := time.Now()
 	want(t, sc.c.do("LOCK.RELEASE", sc.key), ":1")
 	sc.gets(t, sc.b, "WRITE", began, 0)

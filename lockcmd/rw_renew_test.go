@@ -60,7 +60,7 @@ func TestR12ReadReleaseKeepsOtherReaders(t *testing.T) {
 		a.token(key, "READ", "OWNER", "me", "LEASE", "5000")
 		a.token(key, "READ", "OWNER", "me", "LEASE", "60000")
 		want(t, a.do("LOCK.RELEASE", key), ":0") // Redisson's numbering removes the second one
-		if left := readTimeout(rdb, key, "me", 1); left < 59*time.Second {
+		if left := readTimeout(rdb, key, "me", 1); left < 50*time.Second {
 			t.Errorf("a release shortened the hold to %v", left)
 		}
 		if left := readTimeout(rdb, key, "me", 2); left > 0 {
@@ -69,13 +69,13 @@ func TestR12ReadReleaseKeepsOtherReaders(t *testing.T) {
 		b.token(key, "READ", "OWNER", "you", "TTL", "20000")
 		j.in(j.read(30 * time.Second))
 		want(t, a.do("LOCK.RELEASE", key), ":1")
-		if left := rdb.PTTL(ctx, key).Val(); left < 28*time.Second || left > 30*time.Second {
+		if left := rdb.PTTL(ctx, key).Val(); left < 25*time.Second || left > 30*time.Second {
 			t.Errorf("the lock lasts %v, want as long as java's", left)
 		}
 		if j.unread() != int64(0) {
 			t.Error("java did not see ours")
 		}
-		if left := rdb.PTTL(ctx, key).Val(); left < 18*time.Second || left > 20*time.Second {
+		if left := rdb.PTTL(ctx, key).Val(); left < 15*time.Second || left > 20*time.Second {
 			t.Errorf("the lock lasts %v, want as long as ours", left)
 		}
 		want(t, b.do("LOCK.RELEASE", key), ":1")

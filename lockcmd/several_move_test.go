@@ -180,7 +180,7 @@ func TestR26UnansweredMoveIsFinished(t *testing.T) {
 			for _, command := range [][]string{{"LOCK.ACQUIRE"}, {"LOCK.MACQUIRE", "1"}} {
 				for _, before := range []int{1, 0} {
 					tests[fmt.Sprint(ran, away, command, before)] = func(t *testing.T) {
-						s, straight, p := faulty(t, Config{UpstreamTimeout: 2 * time.Second})
+						s, straight, p := faulty(t, Config{UpstreamTimeout: shortTimeout})
 						from := s
 						if away {
 							from = straight

@@ -21,9 +21,9 @@ func TestMacquireLeaseBeginsWithTheLastKey(t *testing.T) {
 		s, keys := leash(t, rdb, Config{}), newKeys(3)
 		a, b := connect(t, s), connect(t, s)
 		a.token(keys[2])
-		reply := b.start(several("LOCK.MACQUIRE", keys, "BLOCK", "0", "LEASE", "2000")...)
+		reply := b.start(several("LOCK.MACQUIRE", keys, "BLOCK", "0", "LEASE", "6000")...)
 		eventually(t, 5*time.Second, "b waits", func() bool { return s.waiters(lockOf(keys[2])) == 1 })
-		for began := time.Now(); time.Since(began) < 3*time.Second; <-time.After(20 * time.Millisecond) {
+		for began := time.Now(); time.Since(began) < 7*time.Second; <-time.After(20 * time.Millisecond) {
 			if !exists(t, rdb, keys[0]) || !exists(t, rdb, keys[1]) {
 				t.Fatal("what was in hand has run out")
 			}
@@ -31,7 +31,7 @@ func TestMacquireLeaseBeginsWithTheLastKey(t *testing.T) {
 		want(t, a.do("LOCK.RELEASE", keys[2]), ":1")
 		tokensOf(t, receive(t, reply, 5*time.Second), 3)
 		for _, key := range keys {
-			if left := rdb.PTTL(t.Context(), key).Val(); left > 2*time.Second {
+			if left := rdb.PTTL(t.Context(), key).Val(); left > 6*time.Second {
 				t.Errorf("%s lasts %v", key, left)
 			}
 			eventually(t, 5*time.Second, "the lease ends", func() bool { return !exists(t, rdb, key) })
@@ -59,9 +59,9 @@ func TestMacquireMaxHoldBeginsWithTheLastKey(t *testing.T) {
 		s, keys := leash(t, rdb, Config{}), newKeys(2)
 		a, b := connect(t, s), connect(t, s)
 		a.token(keys[1])
-		reply := b.start(several("LOCK.MACQUIRE", keys, "BLOCK", "0", "MAXHOLD", "300")...)
+		reply := b.start(several("LOCK.MACQUIRE", keys, "BLOCK", "0", "MAXHOLD", "4000")...)
 		eventually(t, 5*time.Second, "b waits", func() bool { return s.waiters(lockOf(keys[1])) == 1 })
-		for began := time.Now(); time.Since(began) < 500*time.Millisecond; <-time.After(20 * time.Millisecond) {
+		for began := time.Now(); time.Since(began) < 4200*time.Millisecond; <-time.After(20 * time.Millisecond) {
 			if !exists(t, rdb, keys[0]) {
 				t.Fatal("what was in hand was taken away")
 			}
@@ -86,7 +86,7 @@ func TestMacquireOfUnknownOutcome(t *testing.T) {
 	// the stopped node must stay a master
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: time.Minute})
 	rdb := dialCluster(t, cluster.Addrs()...)
-	s := leash(t, rdb, Config{UpstreamTimeout: time.Second})
+	s := leash(t, rdb, Config{UpstreamTimeout: shortTimeout})
 	var keys []string
 	for _, slot := range []int{0, 8000, 16000} {
 		keys = append(keys, redistest.KeyIn(slot, newKey()))

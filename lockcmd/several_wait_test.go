@@ -134,7 +134,7 @@ func TestMacquireNeverDeadlocks(t *testing.T) {
 func TestMacquireReportsNoLossBeforeTheGrant(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, keys := leash(t, rdb, Config{WatchdogTimeout: 3 * time.Second}), newKeys(2)
+		s, keys := leash(t, rdb, Config{WatchdogTimeout: 9 * time.Second}), newKeys(2)
 		a, b := connect(t, s), connect(t, s)
 		a.token(keys[1])
 		reply := b.start(several("LOCK.MACQUIRE", keys, "BLOCK", "0")...)

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -47,7 +46,7 @@ func TestR7NoRetriableErrorReachesClients(t *testing.T) {
 	tests := make(map[string]func(*testing.T))
 	for word, c := range cases {
 		tests[word] = func(t *testing.T) {
-			s := leash(t, c.rdb, Config{UpstreamTimeout: 2 * time.Second})
+			s := leash(t, c.rdb, Config{UpstreamTimeout: shortTimeout})
 			a, b := connect(t, s), connect(t, s)
 			sem := "{" + key + "}sem"
 			eventually(t, soon, "Redis takes a lock", func() bool {
@@ -71,7 +70,7 @@ func TestR7NoRetriableErrorReachesClients(t *testing.T) {
 					[]string{"{" + key + "}other"}).Err()
 				return redis.HasErrorPrefix(err, word)
 			})
-			// Each command waits for two seconds, so a connection of its own runs it at once. Those
+			// Each command waits for seconds, so a connection of its own runs it at once. Those
 			// about holds of their own connection run in turn.
 			commands := make(map[string]func(*testing.T))
 			try := func(c *conn, args []string) {

@@ -17,19 +17,19 @@ import (
 // although Redis does not answer.
 func TestR27UnansweredReleaseOfACountIsALoss(t *testing.T) {
 	t.Parallel()
-	s, _, p := faulty(t, Config{UpstreamTimeout: time.Second, WatchdogTimeout: 4 * time.Second})
+	s, _, p := faulty(t, Config{UpstreamTimeout: shortTimeout, WatchdogTimeout: 12 * time.Second})
 	a, key := connect(t, s), newKey()
 	a.token(key, "OWNER", "me")
 	a.token(key, "OWNER", "me")
 	p.Freeze()
 	defer p.Thaw()
 	want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
-	want(t, receive(t, a.losses, 5*time.Second), key+" silence")
+	want(t, receive(t, a.losses, 12*time.Second), key+" silence")
 }
 
 func TestR26UnansweredReleaseOfACountKeepsTheRest(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second})
+	s, straight, p := faulty(t, Config{UpstreamTimeout: shortTimeout})
 	a, key := connect(t, s), newKey()
 	a.token(key, "OWNER", "me")
 	a.token(key, "OWNER", "me")
@@ -59,7 +59,7 @@ func TestR26UnansweredReleaseOfACountKeepsTheRest(t *testing.T) {
 
 func TestR28EndWhileTheReleaseOfACountIsUnanswered(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second, WatchdogTimeout: 3 * time.Second})
+	s, straight, p := faulty(t, Config{UpstreamTimeout: shortTimeout, WatchdogTimeout: 9 * time.Second})
 	for _, how := range []Ending{Release, Expire} {
 		a, key := connect(t, s), newKey()
 		a.token(key, "OWNER", "me")
@@ -80,7 +80,7 @@ func TestR28EndWhileTheReleaseOfACountIsUnanswered(t *testing.T) {
 
 func TestR26ReleaseBehindAnUndoIsDone(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second})
+	s, straight, p := faulty(t, Config{UpstreamTimeout: shortTimeout})
 	a, key := connect(t, s), newKey()
 	a.token(key, "OWNER", "me")
 	p.Freeze()
@@ -98,7 +98,7 @@ func TestR26ReleaseBehindAnUndoIsDone(t *testing.T) {
 
 func TestR7ReleaseIsNumberedAboveAPendingUndo(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{UpstreamTimeout: time.Second})
+	s, straight, p := faulty(t, Config{UpstreamTimeout: shortTimeout})
 	for range 2 {
 		a, key := connect(t, s), newKey()
 		a.token(key, "OWNER", "me")
@@ -134,7 +134,7 @@ func TestR7LateReleaseIsSentAgain(t *testing.T) {
 
 func TestR25ReleaseElsewhereIsNoLossWhileTheTombstoneIsUnreadable(t *testing.T) {
 	t.Parallel()
-	s, straight, p := faulty(t, Config{UpstreamTimeout: 2 * time.Second})
+	s, straight, p := faulty(t, Config{UpstreamTimeout: shortTimeout})
 	a, b, key := connect(t, s), connect(t, straight), newKey()
 	token := a.token(key)
 	look := p.DropBefore(running(script.RenewScript, key), faultproxy.Always())
@@ -152,7 +152,7 @@ func TestR25ReleaseElsewhereIsNoLossWhileTheTombstoneIsUnreadable(t *testing.T) 
 
 func TestR5HoldBeingReleasedIsNoDeadlock(t *testing.T) {
 	t.Parallel()
-	s, _, p := faulty(t, Config{UpstreamTimeout: time.Second})
+	s, _, p := faulty(t, Config{UpstreamTimeout: shortTimeout})
 	a, key := connect(t, s), newKey()
 	a.token(key)
 	fault := p.DropBefore(running(script.ReleaseScript, key), faultproxy.Always())

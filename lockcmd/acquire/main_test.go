@@ -100,14 +100,14 @@ var (
 	late = faults{"late request": (*faultproxy.Proxy).HoldBefore, "late reply": (*faultproxy.Proxy).HoldAfter}
 )
 
-// faultyLeashOf is a Leash with a proxy before Redis, which it waits for at most 1 s.
+// faultyLeashOf is a Leash with a proxy before Redis, which it waits for at most 3 s.
 func faultyLeashOf(t *testing.T) (*leash, *faultproxy.Proxy) {
 	p, err := faultproxy.New(server.Addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.Close() })
-	l := newLeash(p.Addr(), time.Second)
+	l := newLeash(p.Addr(), 3*time.Second)
 	t.Cleanup(l.close)
 	return l, p
 }

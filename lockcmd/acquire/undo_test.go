@@ -16,7 +16,7 @@ func TestR26UndoStopsALateAcquire(t *testing.T) {
 	late := l.connect().newLockRequest(opts, nil)
 	onItsWay := *late
 	// The second undo is due long before the requested TTL ends.
-	late.options.TTL = 3 * time.Second
+	late.options.TTL = 6 * time.Second
 	<-late.undo() // Redis has not seen the acquire
 	if r := onItsWay.send(l.Redis.Deadline()); r.Kind != Granted {
 		t.Fatalf("got %+v", r)
@@ -94,7 +94,7 @@ func TestR26UndoStopsALateAcquireOfPermits(t *testing.T) {
 	if _, r := a.AcquirePermits(t.Context(), opts, 1); !r.Took() {
 		t.Fatalf("got %+v", r)
 	}
-	opts.TTL = 3 * time.Second
+	opts.TTL = 6 * time.Second
 	late := a.newPermitRequest(opts, 2)
 	<-late.undoGrant() // Redis has not seen the request
 	late.Attempt(l.Redis.Deadline(), wait.Position{})
