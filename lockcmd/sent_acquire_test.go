@@ -18,7 +18,7 @@ func (c *conn) acquireOf(m *script.Mode, key, owner string) *script.AcquireArgs 
 	}
 	return &script.AcquireArgs{
 		Lock: lockOf(key), Mode: m, Turn: s.waits.Entry(m), TurnEvent: wait.TurnEvent(lockOf(key), m),
-		FairBit: s.waits.FairBit, Grant: script.GrantTerms{
+		Grant: script.GrantTerms{
 			Owner: owner, Carrier: c.carrier.Name, Request: c.carrier.Requests.Add(1), TTL: time.Minute,
 			Options: terms.OptionLetters(), Ext: terms.Ext(), Client: c.carrier.Client().Name,
 		},

@@ -93,8 +93,7 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log
 	s.tasks.Log, s.tasks.What = log, "lock task"
 	s.waits = &acquire.Waiters{Machine: wait.New[acquire.Result](wait.Config{
 		Leash: s.holds.Leash, Redis: s.redis, Channels: &s.events.Subscriptions, Tasks: &s.tasks,
-		Interval: wait.Interval, Timeout: cfg.UpstreamTimeout, Max: cfg.MaxWaiters,
-		FairBit: wait.NewFairBit(), FairTimeout: wait.FairTimeout,
+		Interval: wait.Interval, Timeout: cfg.UpstreamTimeout, Max: cfg.MaxWaiters, FairTimeout: wait.FairTimeout,
 	})}
 	s.releaser = &release.Releaser{
 		Restorer: restorer, Waiters: s.waits, Tasks: &s.tasks, BreakTimeout: release.BreakTimeout,

@@ -83,8 +83,7 @@ func (a *lockRequest) acquireArgs() script.AcquireArgs {
 	opts, s := &a.options, a.carrier.Acquirer
 	args := script.AcquireArgs{
 		Lock: opts.Lock, Mode: opts.Mode, Grant: a.grantTerms(), Turn: s.Waiters.Entry(opts.Mode),
-		Place:     a.place,
-		TurnEvent: wait.TurnEvent(opts.Lock, opts.Mode), FairBit: s.Waiters.FairBit,
+		Place: a.place, TurnEvent: wait.TurnEvent(opts.Lock, opts.Mode),
 		Replicas: opts.Replicas, ReplicasIn: replicaWait(a.end),
 	}
 	if a.own != nil {

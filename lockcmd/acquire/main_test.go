@@ -70,7 +70,7 @@ func newLeash(addr string, timeout time.Duration) *leash {
 	})
 	waiters := &Waiters{Machine: wait.New[Result](wait.Config{
 		Leash: name, Redis: s, Channels: &event.Subscriptions{From: l, To: l}, Tasks: l, Interval: wait.Interval,
-		Timeout: s.Timeout, Max: 100, FairBit: wait.NewFairBit(), FairTimeout: wait.FairTimeout,
+		Timeout: s.Timeout, Max: 100, FairTimeout: wait.FairTimeout,
 	})}
 	l.Acquirer = &Acquirer{
 		Releaser: &release.Releaser{Restorer: r, Waiters: waiters, Tasks: l}, Waiters: waiters, Observer: l,

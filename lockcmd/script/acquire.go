@@ -54,7 +54,6 @@ type AcquireArgs struct {
 	Place      Place
 	TurnEvent  string        // for the Leash whose turn it is
 	FairFor    time.Duration // how long a FAIR waiter counts as alive; 0 without BLOCK
-	FairBit    string        // of this Leash in the scores of FAIR waiters
 	Replicas   int64         // that must have the grant; 0 for none
 	ReplicasIn time.Duration // how long the grant waits for them
 }
@@ -166,7 +165,7 @@ func (a *Acquisition) prepare(c *Client, args *AcquireArgs) {
 			alive = transport.MillisText(args.FairFor)
 		}
 		call.Keys = append(call.Keys, m.Queue(key)...)
-		call.Args = append(call.Args, alive, m.Channel(key), c.Publish, args.FairBit)
+		call.Args = append(call.Args, alive, m.Channel(key), c.Publish)
 	}
 }
 
@@ -201,12 +200,11 @@ func (c *Client) UndoPermits(lock Lock, carrier string, acquire, keep int64, per
 	})
 }
 
-// Dequeue takes owners that gave up out of the queue of a FAIR lock. Those that another Leash has
-// refreshed stay. bit is this Leash in the scores of waiters.
-func (c *Client) Dequeue(lock Lock, owners []string, bit string, until time.Time) error {
+// Dequeue takes owners that gave up out of the queue of a FAIR lock.
+func (c *Client) Dequeue(lock Lock, owners []string, until time.Time) error {
 	_, err := c.AskInt(&transport.Call{
 		Script: dequeueScript, DB: lock.DB, Keys: Fair.EndKeys(lock.Key),
-		Args: append(transport.Words(Fair.Channel(lock.Key), c.Publish, bit), owners...),
+		Args: append([]string{Fair.Channel(lock.Key), c.Publish}, owners...),
 	}, until)
 	return err
 }

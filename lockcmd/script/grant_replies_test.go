@@ -20,7 +20,7 @@ func grant(owner, carrier string, request int64) script.GrantTerms {
 
 // acquire acquires the lock. change may set more arguments.
 func (s *stage) acquire(m *script.Mode, g script.GrantTerms, change ...func(*script.AcquireArgs)) string {
-	args := &script.AcquireArgs{Lock: s.lock, Mode: m, Grant: g, Turn: "u/250", FairBit: "1"}
+	args := &script.AcquireArgs{Lock: s.lock, Mode: m, Grant: g, Turn: "u/250"}
 	for _, f := range change {
 		f(args)
 	}

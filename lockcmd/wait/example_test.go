@@ -26,7 +26,7 @@ type request struct{}
 func (request) Attempt(time.Time, wait.Position) grant                          { return grant{} }
 func (request) PassesOn(wait.Request[grant], grant, bool) bool                  { return false }
 func (request) TakesFrom(m *script.Mode) bool                                   { return m == script.Plain }
-func (request) Dequeue(script.Lock, []string, string, time.Time) error          { return nil }
+func (request) Dequeue(script.Lock, []string, time.Time) error                  { return nil }
 func (request) LeaveTurns(script.Lock, *script.Mode, string, string, time.Time) {}
 func (request) RoundTrip() time.Duration                                        { return time.Millisecond }
 func (request) Sleep(context.Context, time.Duration) bool                       { return true }

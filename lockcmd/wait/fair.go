@@ -2,9 +2,7 @@ package wait
 
 import (
 	"context"
-	"math/rand/v2"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,11 +31,6 @@ const (
 	maxDequeuePause = 50 * time.Millisecond // longest pause between two calls
 	dequeueLimit    = 5 * time.Minute       // how long one call is repeated
 )
-
-// NewFairBit returns a bit for Config.FairBit: one of the ten for which scores have room. If a
-// client goes on through another Leash, the bits keep its place in the queue when the first Leash
-// notices the disconnect. One pair of Leashes in ten has the same bit and cannot do so.
-func NewFairBit() string { return strconv.Itoa(1 << rand.IntN(10)) }
 
 // FairPlace is the place of a FAIR waiter in the queue in Redis.
 type FairPlace struct {
@@ -73,8 +66,8 @@ func (m *Machine[R]) Arrive(lock script.Lock, owner string) FairPlace {
 }
 
 // Dequeue takes a waiter that gave up out of the queue in Redis, unless another command of its
-// owner waits there. The request is repeated until Redis answers. Dequeue blocks only when this
-// Leash has stopped. left is closed when the waiter is out.
+// owner waits on this Leash. The request is repeated until Redis answers. Dequeue blocks only when
+// this Leash has stopped. left is closed when the waiter is out.
 func (m *Machine[R]) Dequeue(p FairPlace) (left <-chan struct{}) {
 	l := &leaver{p, make(chan struct{})}
 	if m.places.add(l) {
@@ -132,7 +125,7 @@ func (m *Machine[R]) dequeueAll(lock script.Lock) {
 }
 
 // dequeueSome takes some waiters out in one call, which is repeated until Redis answers. A waiter
-// whose owner waits by another command, through any Leash, stays.
+// whose owner waits by another command on this Leash stays.
 func (m *Machine[R]) dequeueSome(lock script.Lock, list []*leaver) {
 	for limit := time.Now().Add(dequeueLimit); ; {
 		var owners []string
@@ -144,7 +137,7 @@ func (m *Machine[R]) dequeueSome(lock script.Lock, list []*leaver) {
 		if len(owners) == 0 {
 			return
 		}
-		err := m.Redis.Dequeue(lock, owners, m.FairBit, m.Deadline(time.Time{}))
+		err := m.Redis.Dequeue(lock, owners, m.Deadline(time.Time{}))
 		if !transport.IsSilence(err) || time.Now().After(limit) ||
 			!m.Redis.Sleep(context.Background(), time.Second) {
 			return

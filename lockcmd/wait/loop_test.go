@@ -26,7 +26,7 @@ type fakeRedis struct {
 	refuses    error // the error of the next Dequeue
 }
 
-func (r *fakeRedis) Dequeue(_ script.Lock, owners []string, _ string, _ time.Time) error {
+func (r *fakeRedis) Dequeue(_ script.Lock, owners []string, _ time.Time) error {
 	time.Sleep(r.trip)
 	r.mu.Lock()
 	defer r.mu.Unlock()

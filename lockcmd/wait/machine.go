@@ -22,10 +22,9 @@ const blockSlack = time.Second
 type Redis interface {
 	// LeaveTurns takes an entry out of the list of turns. It blocks until the given time at most.
 	LeaveTurns(lock script.Lock, m *script.Mode, entry, event string, until time.Time)
-	// Dequeue takes owners that gave up out of the queue of a FAIR lock. Those that another Leash
-	// has refreshed stay. bit is Config.FairBit. It blocks until Redis answers, or until the given
-	// time.
-	Dequeue(lock script.Lock, owners []string, bit string, until time.Time) error
+	// Dequeue takes owners that gave up out of the queue of a FAIR lock. It blocks until Redis
+	// answers, or until the given time.
+	Dequeue(lock script.Lock, owners []string, until time.Time) error
 	// RoundTrip is about how long a call takes.
 	RoundTrip() time.Duration
 	// Sleep waits for d. It returns false when ctx ends or this Leash stops first.
@@ -57,7 +56,6 @@ type Config struct {
 	Timeout  time.Duration // of one attempt
 	Max      int           // commands that may wait; SetMax changes it
 
-	FairBit     string        // this Leash in the scores of FAIR waiters, see NewFairBit
 	FairTimeout time.Duration // after this time without an attempt a FAIR waiter is dead
 }
 

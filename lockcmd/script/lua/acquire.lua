@@ -23,10 +23,9 @@
 --   12 this Leash in the list of turns; "fair/ms" with FAIR
 --   13 "" if the command does not wait here
 --   14 the event for the Leash whose turn it is
---   15 how long the waiter counts as alive, ms; "" without BLOCK; 15 to 18 with FAIR only
+--   15 how long the waiter counts as alive, ms; "" without BLOCK; 15 to 17 with FAIR only
 --   16 channel of the lock's releases
 --   17 ways to publish
---   18 the bit of this Leash in the scores of waiters
 -- Replies
 --   {1, token, ms left}: granted, or counted once more, or this request was granted before
 --   {1, token, ms left, 1}: another request with the same ID was granted before
@@ -57,7 +56,7 @@ if not h[1] then
   if KEYS[4] then
     needs('TIME', 'SET', 'HSET', 'PEXPIRE')
     needsForQueue()
-    free, more = mayTake(fairQueue(4), free and not blocked, owner, left, ARGV[15], ARGV[16], ARGV[17], ARGV[18])
+    free, more = mayTake(fairQueue(4), free and not blocked, owner, left, ARGV[15], ARGV[16], ARGV[17])
   end
   if more then return {7} end
   if blocked then return {6, blocked} end

@@ -1,5 +1,4 @@
--- dequeue.lua takes waiters that gave up out of a FAIR queue, as if they left one by one. A waiter
--- that another Leash reports stays.
+-- dequeue.lua takes waiters that gave up out of a FAIR queue, as if they left one by one.
 -- KEYS
 --   1 the lock
 --   2 its FAIR queue
@@ -8,14 +7,13 @@
 -- ARGV
 --   1 channel of the lock's releases
 --   2 ways to publish
---   3 the bit of this Leash in the scores of waiters
---   4... the owners, each once
+--   3... the owners, each once
 -- Replies
 --   1: done
 -- Atomic: when the lock is free, the next waiter must get a wake-up, or nobody takes the lock.
 -- Rules: R22.
 needsForQueue()
 local q = fairQueue(2)
-q.dequeue({unpack(ARGV, 4)}, tonumber(ARGV[3]))
+q.remove({unpack(ARGV, 3)})
 if redis.call('EXISTS', KEYS[1]) == 0 then q.wakeHead(ARGV[1], ARGV[2]) end
 return 1

@@ -9,9 +9,9 @@ local function isQueued(q, owner, score)
 end
 
 -- enqueue puts an owner at the end if it is not in the queue, as Redisson does. left is the lock's
--- PTTL. It counts the owner as alive for patience ms and adds one Leash that reports it. An owner
--- that is alive but not queued was removed by Redisson while it was first. It becomes first again.
-local function enqueue(q, owner, left, patience, bit)
+-- PTTL. It counts the owner as alive for patience ms. An owner that is alive but not queued was
+-- removed by Redisson while it was first. It becomes first again.
+local function enqueue(q, owner, left, patience)
   local list, timeouts, waiters, now = q.list, q.timeouts, q.waiters, q.now
   local score = tonumber(redis.call('ZSCORE', timeouts, owner))
   if not isQueued(q, owner, score) then
@@ -27,9 +27,7 @@ local function enqueue(q, owner, left, patience, bit)
   redis.call('PEXPIREAT', list, most)
   redis.call('PEXPIREAT', timeouts, most)
   if not score or score < now + AHEAD then redis.call('ZADD', timeouts, now + AHEAD, owner) end
-  local heard = tonumber(redis.call('ZSCORE', waiters, owner)) or 0
-  local others = heard >= now and clearBit(leashBits(heard), bit) or 0
-  redis.call('ZADD', waiters, now + patience + (others + bit) / BITS, owner)
+  redis.call('ZADD', waiters, now + patience, owner)
   redis.call('PEXPIREAT', waiters, most)
 end
 
@@ -37,21 +35,20 @@ end
 -- enqueues the owner if that one waits (patience is not ""). It also wakes the first waiter of a
 -- free lock, because a lock can become free without a message. more says that the answer is not
 -- known yet. Too many dead waiters came first to remove all at once, so the caller must ask again.
-local function mayTake(q, free, owner, left, patience, channel, mode, bit)
+local function mayTake(q, free, owner, left, patience, channel, mode)
   local waiters, now = q.waiters, q.now
   local heard = patience ~= '' and tonumber(redis.call('ZSCORE', waiters, owner))
   -- It lives and was not reported, so Redis was away. Waiters that were last reported at the same
   -- time get more time too.
   if heard and heard < now then
-    local others = redis.call('ZRANGEBYSCORE', waiters, heard - patience / 4, now, 'WITHSCORES')
-    for i = 1, #others, 2 do
-      redis.pcall('ZADD', waiters, now + math.floor(patience / 4) + leashBits(others[i + 1]) / BITS, others[i])
+    for _, other in ipairs(redis.call('ZRANGEBYSCORE', waiters, heard - patience / 4, now)) do
+      redis.pcall('ZADD', waiters, now + math.floor(patience / 4), other)
     end
   end
   local first, more = q.head(heard and now or now - GRACE)
   if free and first and more then return false, true end
   if free and (not first or first == owner) then return true end
-  if patience ~= '' then enqueue(q, owner, left, tonumber(patience), tonumber(bit)) end
+  if patience ~= '' then enqueue(q, owner, left, tonumber(patience)) end
   if free then q.wakeHead(channel, mode) end
   return false
 end

@@ -5,19 +5,9 @@ local WAIT, AHEAD, DAY = 300000, 60000, 86400000
 -- For how many ms a waiter of ours counts as alive when Redis may have been away. No waiter is
 -- reported for longer.
 local GRACE = 20000
--- A score among our waiters is the ms until which the waiter counts as alive. Its fraction, in
--- 1024ths, has the bits of the Leashes that report it.
-local BITS = 1024
 -- How many waiters are read at once, and how many dead ones a call removes at most. A script must
 -- not stall Redis.
 local STEP, REAP = 500, 1000
-
--- leashBits is the set of Leashes that report a waiter with this score, a bit each. A client may
--- have moved on to another Leash.
-local function leashBits(score) return score % 1 * BITS end
-
--- clearBit is all without this bit.
-local function clearBit(all, bit) return math.floor(all / bit) % 2 == 1 and all - bit or all end
 
 -- fairQueue is the queue whose keys are in KEYS from at on. The first two are Redisson's: the list
 -- of owners, and the zset of the ms after which each counts as dead. The third is ours: when each
@@ -103,37 +93,13 @@ local function fairQueue(at)
     if redis.call('EXISTS', list) == 0 then redis.call('DEL', timeouts, waiters) end
   end
 
-  -- q.dequeue takes out owners whose wait through this Leash has ended. An owner that another Leash
-  -- reports stays. If that Leash is dead, the owner counts as dead when its time has passed.
-  function q.dequeue(owners, bit)
-    local gone, stay = {}, {}
-    for i, score in ipairs(scores(waiters, owners)) do
-      score = tonumber(score)
-      local others = score and score >= now - GRACE and clearBit(leashBits(score), bit) or 0
-      if others == 0 then gone[#gone + 1] = owners[i]
-      else
-        stay[#stay + 1] = math.floor(score) + others / BITS
-        stay[#stay + 1] = owners[i]
-      end
-    end
-    if #stay > 0 then
-      passMemoryLimit(waiters)
-      eachChunk('ZADD', waiters, stay)
-    end
-    if #gone > 0 then q.remove(gone) end
-  end
-
   -- capLifetimes lets no waiter of ours count as alive for more than GRACE ms from now. A score can
   -- be too far ahead after Redis's clock was set back. A waiter that lives is reported again.
   local function capLifetimes()
-    local later = {}
-    local most = redis.call('ZRANGEBYSCORE', waiters, now + GRACE, '+inf', 'WITHSCORES')
-    for i = 1, #most, 2 do
-      later[#later + 1] = now + GRACE + leashBits(most[i + 1]) / BITS
-      later[#later + 1] = most[i]
-    end
     passMemoryLimit(waiters)
-    eachChunk('ZADD', waiters, later)
+    for _, owner in ipairs(redis.call('ZRANGEBYSCORE', waiters, now + GRACE, '+inf')) do
+      redis.call('ZADD', waiters, now + GRACE, owner)
+    end
   end
 
   -- dead lists the dead waiters at the front of the queue. A waiter of ours is dead when it is not
@@ -146,7 +112,7 @@ local function fairQueue(at)
       local heard, theirs = scores(waiters, some), scores(timeouts, some)
       for i, owner in ipairs(some) do
         local alive, score = tonumber(heard[i]), tonumber(theirs[i])
-        if alive and alive >= now + GRACE + 1 then capLifetimes() end
+        if alive and alive > now + GRACE then capLifetimes() end
         if alive and alive >= before or not alive and score and score > now then return who, ours end
         who[#who + 1] = owner
         if alive then ours = ours + 1 end
