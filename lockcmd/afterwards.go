@@ -53,7 +53,6 @@ func (s afterwards) Follow(unsure time.Time, changes []hold.Change) (released <-
 // Granted implements acquire.Observer.
 func (s afterwards) Granted(h *hold.Hold, waited time.Duration) {
 	s.recorder.Granted(h, waited)
-	s.events.deliverPending(h)
 	s.checkWanted(h)
 }
 

@@ -18,7 +18,6 @@ import (
 type leashEvents struct {
 	event.Subscriptions
 	service *Service
-	pending event.Pending
 	// lossWaitsEnd is done after endLossWaits.
 	lossWaitsEnd context.Context
 	endLossWaits context.CancelFunc
@@ -42,7 +41,8 @@ func (v *leashEvents) Wake(lock script.Lock, channel string, reserved bool) {
 	v.service.waits.Wake(id)
 }
 
-// Receive implements event.Receiver. An event for a hold that is not registered yet waits for it.
+// Receive implements event.Receiver. An event that overtakes the reply to the grant of its hold is
+// ignored, like one that got lost (R30).
 func (v *leashEvents) Receive(e event.Event) {
 	s := v.service
 	if e.Kind == event.Turn {
@@ -50,34 +50,11 @@ func (v *leashEvents) Receive(e event.Event) {
 		return
 	}
 	h := s.holds.FindEvent(e)
-	if h == nil && v.keep(e) {
-		if h = s.holds.FindEvent(e); h != nil { // it was registered just now
-			v.deliverPending(h)
-			return
-		}
-	}
 	switch {
 	case h != nil:
 		v.handle(h, e.Kind)
 	case e.Kind == event.Watched, e.Kind == event.Broken: // the hold has ended
-		v.service.releaser.AnswerLateWatcher(e.Token, e.Carrier)
-	}
-}
-
-// keep keeps an event if it may be about a hold of this Leash that is not registered yet.
-func (v *leashEvents) keep(e event.Event) bool {
-	holds := v.service.holds
-	if script.CarrierLeash(e.Carrier) != holds.Leash || e.Kind == event.Wanted && !holds.Notifying() {
-		return false
-	}
-	v.pending.Keep(e)
-	return true
-}
-
-// deliverPending handles the events that came before h was registered.
-func (v *leashEvents) deliverPending(h *hold.Hold) {
-	for _, kind := range v.pending.Take(h.Token, h.Carrier.Name) {
-		v.handle(h, kind)
+		s.releaser.AnswerLateWatcher(e.Token, e.Carrier)
 	}
 }
 
@@ -89,7 +66,7 @@ func (v *leashEvents) handle(h *hold.Hold, kind string) {
 		s.spawn(func() { s.releaser.ObeyBreak(h) })
 	case event.Watched:
 		if !h.NoteRemoteWatch() {
-			v.service.releaser.AnswerLateWatcher(h.Token, h.Carrier.Name)
+			s.releaser.AnswerLateWatcher(h.Token, h.Carrier.Name)
 		}
 	case event.Wanted:
 		h.ReportWanted()

@@ -9,52 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/redistest"
-	"leash/lockcmd/event"
-	"leash/lockcmd/script"
 	"leash/proxy/slots"
 )
-
-// TestR30EventThatOvertakesTheGrant: Another Leash ends a hold before its own Leash has received
-// the reply to its grant.
-func TestR30EventThatOvertakesTheGrant(t *testing.T) {
-	t.Parallel()
-	s, other, p := faulty(t, Config{WatchdogTimeout: 10 * time.Minute}, patientBreak) // no renewal finds the end
-	connect(t, s).token(newKey())                                                     // Redis knows the script
-	for _, end := range []string{"LOCK.RELEASE", "LOCK.BREAK"} {
-		a, key := connect(t, s), newKey()
-		held := p.HoldAfter(running(script.AcquireScript, key))
-		reply := a.start("LOCK.ACQUIRE", key, "OWNER", "me")
-		<-held.Triggered()
-		args := []string{end, key}
-		if end == "LOCK.RELEASE" {
-			args = append(args, "OWNER", "me")
-		}
-		done := connect(t, other).start(args...)
-		eventually(t, 5*time.Second, "the event has arrived", func() bool { return s.events.pending.Holds() > 0 })
-		held.Release()
-		tokenOf(t, receive(t, reply, soon))
-		want(t, receive(t, done, 10*time.Second), ":1")
-		eventually(t, 5*time.Second, end+" is known", func() bool { return a.carrier.Holds() == 0 })
-		if lost := len(a.losses) == 1; lost != (end == "LOCK.BREAK") {
-			t.Errorf("%s: told of a loss: %v", end, lost)
-		}
-		if n := s.events.pending.Holds(); n != 0 {
-			t.Errorf("%s: events of %d holds are kept", end, n)
-		}
-	}
-}
-
-// TestPendingEventsOfOthers: A Leash keeps no events for holds of other Leashes.
-func TestPendingEventsOfOthers(t *testing.T) {
-	t.Parallel()
-	s := leash(t, dialServer(t, sharedServer(t).Addr), Config{})
-	s.receive(event.Text(event.Moved, 1, "another:1.1", "key"))
-	s.receive(event.Text(event.Wanted, 1, s.holds.Leash+":1.1", "key")) // nobody here wants to know
-	s.receive(event.Text(event.Moved, 2, s.holds.Leash+":1.1", "key"))
-	if n := s.events.pending.Holds(); n != 1 {
-		t.Errorf("events of %d holds are kept, want 1", n)
-	}
-}
 
 // TestR5ReleaseThroughAnotherLeashLeavesNoDeadlock: A hold was released through another Leash, and
 // its own Leash does not know yet. An acquire on its connection must not be refused as a deadlock.

@@ -3,7 +3,6 @@
 // of a hold on any Leash.
 //
 //	event.go           the text of an event
-//	pending.go         events of a hold that this Leash does not know yet
 //	subscriptions.go   the subscribed channels, and who gets their messages
 //	tombstone.go       why a hold is gone: the texts in Redis
 //	ends.go            how the last holds of this Leash ended
@@ -15,9 +14,9 @@
 //
 // # Concurrency
 //
-// Subscriptions, Pending and Ends are safe for concurrent use. Each has one mutex, which is held
-// for a few lines and never during a call of Redis or of a Receiver. So any other mutex may be held
-// when they are called. Subscriptions calls Subscriber.Subscribe with its mutex held, which does
-// not block. A Receiver is called by the goroutine that brings the message. It must not block, and
-// may call the package. A LossWait belongs to one goroutine.
+// Subscriptions and Ends are safe for concurrent use. Each has one mutex, which is held for a few
+// lines and never during a call of Redis or of a Receiver. So any other mutex may be held when they
+// are called. Subscriptions calls Subscriber.Subscribe with its mutex held, which does not block. A
+// Receiver is called by the goroutine that brings the message. It must not block, and may call the
+// package. A LossWait belongs to one goroutine.
 package event
