@@ -15,7 +15,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/redistest"
-	"leash/lockcmd/event"
 	"leash/lockcmd/script"
 	"leash/lockcmd/script/transport"
 )
@@ -217,18 +216,6 @@ func rightsScenes() (all []rightsScene) {
 		p.hold(script.Plain, p.key, "me", 1)
 		p.do("PERSIST", p.key)
 		return rightsCall{script: script.TouchScript, keys: []string{p.key}}
-	})
-	for _, text := range []string{"", event.Released + " other", "extended 5"} {
-		add("shared_tombstone", fmt.Sprintf("after %q", text), func(p *rightsStage) rightsCall {
-			if text != "" {
-				p.do("SET", p.key, text, "PX", 60000)
-			}
-			return rightsCall{script: script.ByName("shared_tombstone"), keys: []string{p.key}, args: []any{"w", 90000}}
-		})
-	}
-	add("shared_tombstone", "taken away", func(p *rightsStage) rightsCall {
-		p.do("SET", p.key, event.Released+" other w", "PX", 60000)
-		return rightsCall{script: script.ByName("shared_tombstone"), keys: []string{p.key}, args: []any{"w", 0}}
 	})
 	for _, m := range []*script.Mode{script.Read, script.Write} {
 		all = append(all, sharedRightsScenes(m)...)

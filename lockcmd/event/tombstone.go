@@ -15,7 +15,6 @@ import (
 // changed it. Its text is one of these:
 //
 //	released        The owner released it.
-//	released <ids>  The owner releases it with one key a call, in these requests.
 //	left            It will expire: its connection has ended. For AWAITLOSS on other Leashes.
 //	moved <to>      An ATTACH moved it to that carrier. The old connection is closed (R25).
 //	repeated <to>   A repeated ACQUIRE moved it to that carrier. The old connection stays open.

@@ -27,7 +27,7 @@ func (r *Releaser) ReleaseAnywhere(lock script.Lock, which hold.Selector, id str
 		answerID = script.RequestID(which.Owner, id)
 	}
 	for i := range maxReads {
-		rr := r.newRemote(lock, answerID, all)
+		rr := &remote{Releaser: r, lock: lock, id: answerID, all: all}
 		code, found, err := rr.read(which, id != "", until)
 		if err != nil || !found {
 			return code, err
@@ -58,14 +58,8 @@ type remote struct {
 	revoke script.RevokeArgs // which hold
 	local  *hold.Hold        // the hold, if this Leash carries it
 
-	release          *request // of local, while the outcome is unknown
-	tombstoneText    string   // a unique text, for a tombstone that comes before the end
-	tombstoneWritten bool     // there may be such a tombstone
-	outcomeUnknown   bool     // requests with one key a call have an unknown outcome
-}
-
-func (r *Releaser) newRemote(lock script.Lock, id string, all bool) *remote {
-	return &remote{Releaser: r, lock: lock, id: id, all: all, tombstoneText: r.Holds.NewID()}
+	release        *request // of local, while the outcome is unknown
+	outcomeUnknown bool     // requests with one key a call have an unknown outcome
 }
 
 // read finds the hold. If there is no such hold, found is false, and code is the answer: the one to
@@ -151,66 +145,48 @@ func (rr *remote) isLost(until time.Time) bool {
 	return how == event.Broken || how == event.Lost
 }
 
+// callScript sends the script once. With one key a call, it also writes what the script would have
+// written to the other keys, and sends the event last. A renewal in between finds a loss.
 func (rr *remote) callScript(until time.Time) (code int64, err error) {
-	if code, err = rr.Redis.Revoke(&rr.revoke, until); transport.KeysSplit(err) {
+	code, err = rr.Redis.Revoke(&rr.revoke, until)
+	perKey := transport.KeysSplit(err)
+	if perKey {
 		code, err = rr.callPerKey(until)
 	}
 	if err == nil && code == script.NoSuchHold && rr.outcomeUnknown && !rr.isLost(until) {
-		code = script.HoldEnded
+		code, perKey = script.HoldEnded, true
 	}
-	if rr.tombstoneWritten && (err == nil && code != script.HoldEnded || err != nil && !rr.outcomeUnknown &&
-		!rr.revoke.Unknown) {
-		rr.removeTombstone()
-	}
-	return code, err
-}
-
-// callPerKey does what revoke.lua does with one key a call, for a slot migration (R14). It writes
-// the tombstone first: when the carrier's Leash finds the hold missing, it must find the reason.
-func (rr *remote) callPerKey(until time.Time) (int64, error) {
-	if code, err := rr.keptAnswer(until); err != nil || code != script.NoSuchHold {
+	if err != nil || code == script.NoSuchHold || !perKey {
 		return code, err
 	}
+	ctx, cancel := context.WithDeadline(context.Background(), rr.Redis.CapAtStop(until))
+	defer cancel()
+	ref, how := rr.revoke.Hold, event.Decremented
+	if code == script.HoldEnded && rr.local == nil {
+		how = event.Released
+		rr.Redis.OverwriteTombstone(ctx, ref, how, rr.revoke.Keep)
+	}
+	rr.Redis.Database(rr.lock.DB).Set(ctx, script.AnswerKey(rr.lock.Key, rr.id), code, rr.revoke.Keep)
 	if rr.local == nil {
-		rr.tombstoneWritten = true
-		if _, err := rr.writeTombstone(rr.revoke.Keep, until); err != nil {
-			return 0, errors.Join(transport.ErrRefused, err)
-		}
+		event.Send(rr.Redis, how, ref, until)
+	}
+	return code, nil
+}
+
+// callPerKey ends the hold, or takes the count, in the keys of the hold alone. It is for a slot
+// migration (R14).
+func (rr *remote) callPerKey(until time.Time) (code int64, err error) {
+	if code, err = rr.keptAnswer(until); err != nil || code != script.NoSuchHold {
+		return code, err
 	}
 	if !rr.outcomeUnknown && rr.isLost(until) {
 		return script.NoSuchHold, nil
 	}
 	one := rr.revoke
-	one.Unknown = false
-	code, err := rr.Redis.RevokeOwnKeys(&one, until)
+	one.Unknown, one.Ended, one.Decremented = false, "", ""
+	code, err = rr.Redis.RevokeOwnKeys(&one, until)
 	rr.outcomeUnknown = rr.outcomeUnknown || one.Unknown
-	if err != nil {
-		return 0, err
-	}
-	ctx, cancel := context.WithDeadline(context.Background(), rr.Redis.CapAtStop(until))
-	defer cancel()
-	if code == script.HoldEnded && rr.local == nil {
-		// overwrites any text
-		rr.Redis.OverwriteTombstone(ctx, one.Hold, event.Released, one.Keep)
-	}
-	if code != script.NoSuchHold {
-		rr.Redis.Database(rr.lock.DB).Set(ctx, script.AnswerKey(rr.lock.Key, rr.id), code, one.Keep)
-	}
-	return code, nil
-}
-
-// writeTombstone writes the tombstone for so long, or removes it with 0. Texts of others, and a
-// tombstone that says more, stay.
-func (rr *remote) writeTombstone(keep time.Duration, until time.Time) (written bool, err error) {
-	return rr.Redis.WriteSharedTombstone(rr.revoke.Hold, rr.tombstoneText, keep, until)
-}
-
-// removeTombstone removes the tombstone, because this request has not ended the hold. What it
-// cannot do soon expires by itself.
-func (rr *remote) removeTombstone() {
-	if _, err := rr.writeTombstone(0, time.Now().Add(min(rr.Redis.Timeout, time.Second))); err == nil {
-		rr.tombstoneWritten = false
-	}
+	return code, err
 }
 
 // finish repeats the request until Redis answers or the hold's lease must be over (R26).

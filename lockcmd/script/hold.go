@@ -66,13 +66,6 @@ func (c *Client) askTombstone(sc *transport.Script, r Ref, args []string, until 
 	return c.AskDone(&transport.Call{Script: sc, DB: r.Lock.DB, Keys: []string{r.tombstone()}, Args: args}, until)
 }
 
-// WriteSharedTombstone adds a word to the tombstone of a hold that is being released with one key a
-// call. It removes the word with 0. written is false if another tombstone says more.
-func (c *Client) WriteSharedTombstone(r Ref, word string, lasts time.Duration, until time.Time) (written bool,
-	err error) {
-	return c.askTombstone(sharedTombstoneScript, r, transport.Words(word, lasts.Milliseconds()), until)
-}
-
 // MarkBroken tells the Leash of a hold by an event that LOCK.BREAK is about to end it. The mark is
 // a tombstone that lasts so long. marked is false if the hold was released or has another carrier.
 func (c *Client) MarkBroken(r Ref, lasts time.Duration, event string, until time.Time) (marked bool, err error) {

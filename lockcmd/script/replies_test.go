@@ -135,18 +135,6 @@ func TestReplies(t *testing.T) {
 			left, _ := s.TombstoneLeft(s.Context(), r)
 			return say(one, two, text, left > 59*time.Second, err)
 		}, "true false lost gone true <nil>"},
-		"write a shared tombstone": {func(s *stage) string {
-			r := s.ref(free)
-			one, err := s.WriteSharedTombstone(r, "w1", time.Minute, s.until)
-			two, _ := s.WriteSharedTombstone(r, "w2", time.Minute, s.until)
-			s.WriteSharedTombstone(r, "w1", 0, s.until)
-			text, _ := s.Tombstone(r, s.until)
-			return say(one, two, text, err)
-		}, "true true released w2 <nil>"},
-		"a shared tombstone over another": {func(s *stage) string {
-			s.WriteTombstone(s.ref(free), "lost gone", time.Minute, "", s.until)
-			return say(s.WriteSharedTombstone(s.ref(free), "w1", time.Minute, s.until))
-		}, "false <nil>"},
 		"mark a hold as broken": {func(s *stage) string {
 			return say(s.MarkBroken(s.ref(free), time.Minute, "event", s.until))
 		}, "true <nil>"},
