@@ -18,5 +18,5 @@ local function noteAgain(r)
     r[TTL] = renewed(r[OPTS]) and math.max(tonumber(r[TTL]), tonumber(ARGV[5])) or ARGV[5]
     r[OPTS] = 'w' .. string.sub(r[OPTS], 2)
   end
-  r[REQ], r[REPLY], r[ID], r[TTL] = ARGV[3], r[TOKEN], ARGV[8], string.format('%.0f', tonumber(r[TTL]))
+  r[REQ], r[REPLY], r[ID], r[TTL] = ARGV[3], r[TOKEN], ARGV[8], wholeText(tonumber(r[TTL]))
 end

@@ -12,7 +12,7 @@ end
 local function reportExtension(at, ms)
   if KEYS[at] then
     redis.call('DEL', KEYS[at])
-    if ARGV[5] ~= '' then redis.call('SET', KEYS[at], 'extended ' .. ARGV[7], 'PX', string.format('%.0f', ms + ARGV[7])) end
+    if ARGV[5] ~= '' then redis.call('SET', KEYS[at], 'extended ' .. ARGV[7], 'PX', wholeText(ms + ARGV[7])) end
   end
   if ARGV[5] ~= '' then redis.pcall('PUBLISH', ARGV[5], ARGV[6]) end
   return ms

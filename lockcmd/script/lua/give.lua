@@ -15,5 +15,5 @@ if bad then return bad end
 if ARGV[1] == '0' then return have end
 passMemoryLimit(KEYS[1])
 local now = redis.call('INCRBY', KEYS[1], ARGV[1])
-if now > 0 then publish(ARGV[2], ARGV[3], string.format('%.0f', now)) end
+if now > 0 then publish(ARGV[2], ARGV[3], wholeText(now)) end
 return now

@@ -11,8 +11,7 @@
 -- Atomic: records and holds belong to one moment.
 -- "a" and "{a}" have the same helper keys.
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
-local now, cursor = redis.call('TIME'), '0'
-now = now[1] * 1000 + math.floor(now[2] / 1000)
+local now, cursor = nowMillis(), '0'
 repeat
   local page = redis.call('HSCAN', KEYS[3], cursor, 'COUNT', 100)
   cursor = page[1]

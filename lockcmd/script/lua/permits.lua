@@ -1,7 +1,7 @@
 -- permits.lua follows the prelude in the scripts about permits, those of Redisson's
 -- RPermitExpirableSemaphore. Its keys are:
 --   KEYS[1] the semaphore, a string that counts the available permits
---   KEYS[2] its zset: permit to the time when its lease ends, ms since 1970
+--   KEYS[2] its zset: permit to the time when its lease ends, in whole ms since 1970 (R23)
 --   KEYS[3] Leash's records: a hash, permit to record
 -- A permit is 32 hex digits in commands and in the hash, and 16 bytes in the zset.
 
@@ -14,15 +14,6 @@ end
 local function digits(member)
   return (string.gsub(member, '.', function(c) return string.format('%02x', string.byte(c)) end))
 end
-
--- nowMillis is Redis's clock in whole ms, because Redisson reads the scores as such (R23).
-local function nowMillis()
-  local now = redis.call('TIME')
-  return now[1] * 1000 + math.floor(now[2] / 1000)
-end
-
--- wholeText is a whole number as text.
-local function wholeText(n) return string.format('%.0f', n) end
 
 -- wrongType is the error reply when one of the keys has another type, nil otherwise.
 local function wrongType()

@@ -8,6 +8,9 @@ local function parse(record)
   return {string.match(record, '^L1 (%d+) (%S+) (%d+) (%d+) (%d+) (%d+) (%S+) (%S+) (%S+) (.*)$')}
 end
 
+-- wholeText is a whole number as text.
+local function wholeText(n) return string.format('%.0f', n) end
+
 -- renewed reports whether a hold with these options is renewed (w) rather than a lease (l).
 local function renewed(opts) return string.sub(opts or '', 1, 1) == 'w' end
 
@@ -21,21 +24,24 @@ local function setPair(more, name, value)
   for pair in string.gmatch(more, '[^,]+') do
     if pair ~= '-' and string.sub(pair, 1, #name + 1) ~= name .. '=' then pairs[#pairs + 1] = pair end
   end
-  pairs[#pairs + 1] = name .. '=' .. string.format('%.0f', value)
+  pairs[#pairs + 1] = name .. '=' .. wholeText(value)
   return table.concat(pairs, ',')
 end
 
--- age is the age of a hold in ms, by Redis's clock.
-local function age(r)
+-- nowMillis is Redis's clock in whole ms since 1970.
+local function nowMillis()
   local now = redis.call('TIME')
-  return math.floor(now[1] * 1000 + now[2] / 1000) - tonumber(r[SINCE])
+  return now[1] * 1000 + math.floor(now[2] / 1000)
 end
+
+-- age is the age of a hold in ms, by Redis's clock.
+local function age(r) return nowMillis() - tonumber(r[SINCE]) end
 
 -- ageFromZero is age, but at least 0. When the clock is now before the grant, the record's start is
 -- set to now.
 local function ageFromZero(r)
   local past = age(r)
-  if past < 0 then r[SINCE] = string.format('%.0f', r[SINCE] + past) end
+  if past < 0 then r[SINCE] = wholeText(r[SINCE] + past) end
   return math.max(past, 0)
 end
 
@@ -97,7 +103,7 @@ local function mintToken(counter, ttl, last)
   -- The clock in us. Joining its two texts costs less than printing a number.
   local text = now[1] .. string.sub('00000' .. now[2], -6)
   local clock, token, least = text, tonumber(text), (tonumber(last or 0) or 0) + 1
-  if token < least then token, text = least, string.format('%.0f', least) end
+  if token < least then token, text = least, wholeText(least) end
   if token >= 9007199254740992 then return nil, redis.error_reply('ERR the token counter of this lock is out of range') end
   -- NX, because MGET does not tell a key of another type from a missing one.
   local stored

@@ -15,10 +15,10 @@
 local info = redis.call('INFO', 'server') .. redis.call('INFO', 'replication')
 local function field(name) return string.match(info, '\n' .. name .. ':([^\r\n]*)') or '' end
 if field('role') ~= 'master' then return {} end
-local time, replid = redis.call('TIME'), field('master_replid')
-local id, now = field('run_id') .. ':' .. replid, time[1] * 1000 + math.floor(time[2] / 1000)
+local now, replid = nowMillis(), field('master_replid')
+local id = field('run_id') .. ':' .. replid
 -- The uptime is in whole seconds.
-local since = (time[1] - (tonumber(field('uptime_in_seconds')) or 0) + 1) * 1000
+local since = now - now % 1000 - ((tonumber(field('uptime_in_seconds')) or 0) - 1) * 1000
 local mark = KEYS[1] and redis.pcall('GET', KEYS[1])
 local marked, at = string.match(type(mark) == 'string' and mark or '', '^(%S+) (%d+)$')
 local function run(identity) return string.match(identity or '', '^%x+') end

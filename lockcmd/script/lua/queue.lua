@@ -15,9 +15,7 @@ local STEP, REAP = 500, 1000
 -- and q.wakeHead work, and the first waiter may be dead. A script pays for one closure while there
 -- is no queue.
 local function fairQueue(at)
-  local list, timeouts, waiters = KEYS[at], KEYS[at + 1], KEYS[at + 2]
-  local now = redis.call('TIME')
-  now = now[1] * 1000 + math.floor(now[2] / 1000)
+  local list, timeouts, waiters, now = KEYS[at], KEYS[at + 1], KEYS[at + 2], nowMillis()
   local q = {list = list, timeouts = timeouts, waiters = waiters, now = now}
 
   -- scores returns the scores of some members of a zset, false for a missing one.

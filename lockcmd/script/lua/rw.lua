@@ -60,7 +60,7 @@ end
 
 -- setLease writes into a lease's record that it lasts ms from now. The TTL in it is never below 0
 -- and counts from the grant.
-local function setLease(r, ms) r[TTL] = string.format('%.0f', ageFromZero(r) + ms) end
+local function setLease(r, ms) r[TTL] = wholeText(ageFromZero(r) + ms) end
 
 -- holdLeft is how many ms the hold in a field with count n still lasts, 0 when it is over. A read
 -- hold lasts as long as one of its timeout keys. A write hold lasts as long as the lock, or as its

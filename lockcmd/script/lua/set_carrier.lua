@@ -16,7 +16,7 @@ end
 -- reportMove writes the old carrier's tombstone, whose index in KEYS is at. It removes the new
 -- carrier's tombstone, whose index is at + 1, and sends the hold event.
 local function reportMove(at, r)
-  redis.call('SET', KEYS[at], ARGV[9], 'PX', string.format('%.0f', math.max(tonumber(ARGV[10]), tonumber(r[TTL]))))
+  redis.call('SET', KEYS[at], ARGV[9], 'PX', wholeText(math.max(tonumber(ARGV[10]), tonumber(r[TTL]))))
   redis.call('DEL', KEYS[at + 1])
   if ARGV[11] ~= '' then redis.pcall('PUBLISH', ARGV[11], ARGV[12]) end
 end

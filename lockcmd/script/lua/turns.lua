@@ -32,8 +32,8 @@ end
 -- reserve reserves the free lock for the first Leash of the list and tells that Leash. It returns
 -- how many ms the reservation lasts.
 local function reserve(key, list, event)
-  local now, ms = redis.call('TIME'), math.min(tonumber((string.match(list[1], '/(%d+)$'))) or RESERVATION, MOST)
-  writeTurns(key, now[1] * 1000 + math.floor(now[2] / 1000) + ms, list)
+  local ms = math.min(tonumber((string.match(list[1], '/(%d+)$'))) or RESERVATION, MOST)
+  writeTurns(key, nowMillis() + ms, list)
   redis.pcall('PUBLISH', 'leash:' .. nameOf(list[1]), event)
   return ms
 end
@@ -44,9 +44,7 @@ end
 -- the list.
 local function mayTakeTurn(key, text, leash, waits, event)
   if not text then return nil end
-  local till, list = readTurns(text)
-  local now = redis.call('TIME')
-  now = now[1] * 1000 + math.floor(now[2] / 1000)
+  local now, till, list = nowMillis(), readTurns(text)
   -- A reservation is over as well when Redis's clock was set back since.
   if till ~= 0 and not (till > now and till <= now + MOST) then
     till = 0
