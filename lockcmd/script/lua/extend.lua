@@ -5,7 +5,7 @@
 -- ARGV
 --   1 owner
 --   2 the record as it was read
---   3 the new record
+--   3 the new record; its ext names the LOCK.EXTEND that made it
 --   4 ms that the lease lasts from now
 --   5 the carrier's channel, "" when the carrier needs no hold event
 --   6 the hold event

@@ -25,7 +25,7 @@
 --   15 id of the master that may grant, "-" for none, "" for any
 --   16 channel of the lock's releases
 --   17 ways to publish
---   18 the waiter's mode; not used here, only in rw_handover.lua
+--   18 the waiter's mode, read or write; not used here, only in rw_handover.lua
 --   19 this Leash in the list of turns
 --   20 "" while its turn lasts. Otherwise the turn ends if another Leash comes first
 --   21 the event for the Leash whose turn it is

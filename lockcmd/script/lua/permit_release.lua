@@ -7,15 +7,7 @@
 --   4 the turns of the Leashes that wait; not in a slot migration
 -- ARGV
 --   1 permit
---   2 token
---   3 carrier
---   4 request number; not used here
---   5 not used here; release.lua has the count or an ID there
---   6 channel
---   7 ways to publish
---   8 this Leash in the list of turns
---   9 "" if nobody waits for the semaphore here
---   10 the event for the Leash whose turn it is
+--   2... as in release.lua; 4 and 5 are not used here
 -- Replies
 --   1: given back
 --   -1: not held, or its lease had ended

@@ -7,19 +7,11 @@
 --   3 Leash's records
 --   4 its carrier's tombstone
 -- ARGV
---   1 the master's replication id
---   2 end of the grace period, ms since 1970
---   3 how long the token counter lives, ms; not used here
---   4... for each permit: the permit, its count, ms that it lasts, its record
+--   1... as in restore.lua; the permit is the owner, and 3 is not used here
 -- Replies
---   for each permit:
 --   2: it is there; its lease was set later if needed
---   1: it was restored
 --   0: another hold of it is there, or the semaphore is missing
---   its record: it is there and has another carrier
---   -1: nothing done: another master
---   -2: nothing done: it has a tombstone
---   -3: nothing done: the grace period is over by this clock
+--   the others are as in restore.lua
 -- Atomic: as restore.lua. The number of available permits may fall below zero. Permits that were
 -- given back before the failover can be restored; the number rises when they expire. DEL comes
 -- first, so it works at the memory limit.

@@ -5,16 +5,9 @@
 --   2 its records
 --   3 the carrier's tombstone; not in a slot migration
 -- ARGV
---   1 owner
---   2 the record as it was read
---   3 the new record; its ext names the LOCK.EXTEND that made it
---   4 ms that the lease lasts from now
---   5 the carrier's channel, "" when the carrier needs no hold event
---   6 the hold event
---   7 how long the tombstone outlives the lease, ms
+--   1... as in extend.lua
 -- Replies
---   the ms left; the same when this request was done before
---   -1: no such hold, or its record has changed, or its tombstone says broken or lost
+--   as in extend.lua
 -- Atomic: as extend.lua. The lock lasts as long as the longest of its holds. The TTL in the record
 -- counts from the grant.
 -- Rules: R7, R12, R14, R30. No other script shortens a lease.

@@ -5,21 +5,9 @@
 --   2 its records
 --   3 the turns of the Leashes that wait; not in a slot migration
 -- ARGV
---   1 owner
---   2 token
---   3 carrier
---   4 request number
---   5 "all" ends it whatever its count; "=id" or "-" forgets the acquire of that ID; "" neither
---   6 channel of the lock's releases
---   7 ways to publish
---   8 this Leash in the list of turns
---   9 "" if nobody waits for the lock here
---   10 the event for the Leash whose turn it is
+--   1... as in release.lua
 -- Replies
---   1: ended
---   0: counts remain
---   -1: no such hold
---   -2: a late copy, nothing done
+--   as in release.lua
 -- Atomic: as release.lua. Whether others hold the lock is checked at the moment of the end. The
 -- first write is HDEL, DEL or PEXPIRE, so it works at the memory limit.
 -- Rules: R7, R11, R12, R13, R21.

@@ -4,13 +4,7 @@
 -- KEYS
 --   1 the records, or the lock
 -- ARGV
---   1 owner
---   2 token
---   3 carrier
---   4 request number
---   5 as in rw_release.lua
---   6 channel of the lock's releases
---   7 ways to publish
+--   1 to 7 are as in release.lua
 --   8 how many counts the hold has
 --   9 "records" or "lock"
 -- Replies

@@ -7,10 +7,7 @@
 --   3 its token counter
 --   4 its carrier's tombstone
 -- ARGV
---   1 the master's replication id
---   2 end of the grace period, ms since 1970
---   3 how long the token counter lives, ms; 0 without end
---   4... for each hold: its owner, its count, ms that it lasts, its record
+--   1... as in restore.lua
 -- Replies
 --   -1: nothing done: another master, or Redis refused to read the hold
 --   the others are as in restore.lua

@@ -6,25 +6,10 @@
 --   3 the carrier's tombstone; keys 3 and 4 not in a slot migration
 --   4 the key that stores the reply to this request
 -- ARGV
---   1 owner
---   2 token
---   3 carrier
---   4 "all" or ""
---   5 channel of the lock's releases
---   6 ways to publish
---   7 how long keys 3 and 4 live, ms
---   8 the carrier's channel, "" when it needs no hold event
---   9 the hold event when the hold ends
---   10 the hold event when counts remain
---   11 "broken" when LOCK.BREAK forces the end; key 3 says so; else left out
+--   1... as in revoke.lua; keys 3 and 4 are its keys 2 and 3
 -- Replies
---   1: ended
---   0: counts remain
---   -1: no such hold; or its tombstone says broken, and LOCK.BREAK ends it; or it says lost, and
---      the rest of the hold is ended here
--- Atomic: as rw_release.lua. The stored reply must exist exactly when the request acted. Otherwise
--- a repetition would take one more count. In a slot migration the caller writes keys 3 and 4
--- itself.
+--   as in revoke.lua
+-- Atomic: as rw_release.lua and revoke.lua.
 -- Rules: R7, R11, R14, R30.
 local again = KEYS[4] and redis.call('GET', KEYS[4])
 if again then return tonumber(again) end

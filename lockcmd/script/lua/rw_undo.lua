@@ -4,17 +4,9 @@
 --   1 the lock
 --   2 its records
 -- ARGV
---   1 owner
---   2 carrier
---   3 request number of the acquire
---   4 request number of the undo, a larger one
---   5 channel of the lock's releases
---   6 ways to publish
---   7 token of a hold that stays, known to be made by the acquire; 0 for none
+--   1... as in undo.lua
 -- Replies
---   1: the hold that it made is ended
---   0: the count that it took is given back
---   -1: it had done nothing
+--   as in undo.lua
 -- Atomic: as rw_release.lua. The carrier's later requests stay as they are.
 -- Rules: R7, R11, R26.
 local key, leash, field = KEYS[1], KEYS[2], ARGV[1] .. SUFFIX
