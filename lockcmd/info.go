@@ -6,6 +6,7 @@ import (
 
 	"leash/lockcmd/script"
 	"leash/lockcmd/view"
+	"leash/proxy/resp"
 )
 
 const (
@@ -18,7 +19,7 @@ const (
 func (c *Carrier) ttl(_ context.Context, dst []byte, args [][]byte) []byte {
 	key, o, msg := c.service.parse(ttlName, args, ttlWords)
 	if msg != "" {
-		return appendError(dst, msg)
+		return resp.AppendError(dst, msg)
 	}
 	h := c.ownHold(key, o)
 	if h == nil && o.Token != 0 { // a token proves the hold on any connection
@@ -26,50 +27,49 @@ func (c *Carrier) ttl(_ context.Context, dst []byte, args [][]byte) []byte {
 	}
 	if h != nil {
 		if left := h.CertainFor().Milliseconds(); left > 0 {
-			return appendInt(dst, left)
+			return resp.AppendInt(dst, left)
 		}
 	}
-	return appendInt(dst, -2)
+	return resp.AppendInt(dst, -2)
 }
 
 // check runs LOCK.CHECK: whether Redis has a hold with that token.
 func (c *Carrier) check(_ context.Context, dst []byte, args [][]byte) []byte {
 	if len(args) != 4 {
-		return appendError(dst, msgArity(checkName))
+		return resp.AppendError(dst, msgArity(checkName))
 	}
 	key, o, msg := c.service.parse(checkName, args, checkWords)
 	if msg != "" {
-		return appendError(dst, msg)
+		return resp.AppendError(dst, msg)
 	}
 	switch _, _, ok, err := c.service.releaser.Seek(c.id(key), o.Selector, c.service.deadline()); {
 	case err != nil:
 		return c.replyError(dst, err, msgRefused)
 	case !ok:
-		return appendInt(dst, 0)
+		return resp.AppendInt(dst, 0)
 	}
-	return appendInt(dst, 1)
+	return resp.AppendInt(dst, 1)
 }
 
 // info runs LOCK.INFO.
 func (c *Carrier) info(_ context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
 	if msg := s.onlyKey(infoName, args); msg != "" {
-		return appendError(dst, msg)
+		return resp.AppendError(dst, msg)
 	}
 	key := string(args[1])
 	info, err := s.redis.Inspect(c.id(key), s.deadline())
 	if err != nil {
 		return c.replyError(dst, err, msgRefused)
 	}
-	state := view.Held
-	if info.Owner == "" {
+	shown, held := info.Shown()
+	if !held {
 		if info.Left = s.graces.Left(key); info.Left <= 0 {
-			return appendNil(dst)
+			return append(dst, resp.NilBulk...)
 		}
-		state = view.Grace
 	}
 	all, fair := s.waits.OfLock(c.id(key)) // Redis has the number of all FAIR waiters
-	return appendInfo(dst, info, state, all-fair+info.Queue)
+	return appendInfo(dst, info, shown, all-fair+info.Queue)
 }
 
 // BadKeyError is the error for a key that cannot be a lock.
@@ -86,36 +86,36 @@ func (s *Service) ViewLock(db int, key string, until time.Time) (view.Lock, erro
 	return s.Viewer.ViewLock(script.Lock{DB: db, Key: key}, until)
 }
 
-// appendInfo appends the map of LOCK.INFO. Unknown values of a lock that Redisson holds are nil.
-func appendInfo(dst []byte, info script.Inspection, state string, waiters int) []byte {
-	r := info.Record
-	dst = appendArray(dst, 22)
+// appendInfo appends the map of LOCK.INFO. h is the hold to show; without one the lock is in its
+// grace period. Unknown values of a lock that Redisson holds are nil.
+func appendInfo(dst []byte, info script.Inspection, h script.Hold, waiters int) []byte {
+	r, held, known := h.Record, h.Mode != nil, h.Record.Token != 0
+	state, mode := view.Grace, ""
+	if held {
+		state, mode = view.Held, h.Mode.Name
+	}
+	dst = resp.AppendArray(dst, 22)
 	text := func(name, value string, known bool) {
-		dst = appendBulk(dst, name)
+		dst = resp.AppendBulk(dst, name)
 		if known {
-			dst = appendBulk(dst, value)
+			dst = resp.AppendBulk(dst, value)
 		} else {
-			dst = appendNil(dst)
+			dst = append(dst, resp.NilBulk...)
 		}
 	}
 	number := func(name string, value int64, known bool) {
-		dst = appendBulk(dst, name)
+		dst = resp.AppendBulk(dst, name)
 		if known {
-			dst = appendInt(dst, value)
+			dst = resp.AppendInt(dst, value)
 		} else {
-			dst = appendNil(dst)
+			dst = append(dst, resp.NilBulk...)
 		}
 	}
-	known := r != nil
-	if !known {
-		r = &script.Record{}
-	}
-	held := state == view.Held
 	text("state", state, true)
-	text("mode", info.Mode, held)
-	text("owner", info.Owner, held)
+	text("mode", mode, held)
+	text("owner", h.Owner, held)
 	number("token", r.Token, known)
-	number("holds", info.Count, true)
+	number("holds", h.Count, true)
 	number("since-ms", r.Since, known)
 	number("age-ms", max(info.Now-r.Since, 0), known)
 	number("ttl-ms", info.Left.Milliseconds(), true)

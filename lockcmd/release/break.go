@@ -89,7 +89,7 @@ func (b *breakRequest) outcome() BreakOutcome {
 func (b *breakRequest) run(confirmed []int64) error {
 	info, err := b.Redis.Inspect(b.lock, b.until)
 	// Leash may have holds beside readers of Redisson.
-	if err == nil && len(info.Holds) == 0 && (info.Owner == "" || info.Mode != script.Plain.Name) {
+	if err == nil && len(info.Holds) == 0 && (len(info.Others) == 0 || info.Others[0].Mode != script.Plain) {
 		info, _, _, err = b.Seek(b.lock, hold.Selector{}, b.until)
 	}
 	if err == nil && !isConfirmed(info, confirmed) {

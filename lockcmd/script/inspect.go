@@ -14,17 +14,28 @@ import (
 	"leash/lockcmd/script/transport"
 )
 
-// Inspection is what Redis has of a lock.
+// Inspection is what Redis has of a lock. Without holds the lock is free.
 type Inspection struct {
-	Owner  string // "" when the lock is free
-	Mode   string // as Redisson says: plain, read, write
-	Count  int64
 	Left   time.Duration // negative: no TTL
 	Now    int64         // Redis's clock, ms
-	Record *Record       // nil when Leash does not hold it
 	Queue  int           // FAIR waiters of all Leashes and Java; 0 in a slot migration
-	Holds  []Hold        // held through any Leash
+	Holds  []Hold        // held through any Leash, newest first
 	Others []Hold        // held by others, without a record
+}
+
+// Shown is the hold that LOCK.INFO shows: the writer, or the oldest one of a Leash, or else any. A
+// reader has the sum of all readers' counts. ok is false if the lock is free.
+func (info Inspection) Shown() (h Hold, ok bool) {
+	count := int64(0)
+	for _, f := range slices.Concat(info.Others, info.Holds) {
+		if f.Mode == Write {
+			return f, true
+		}
+		h, ok = f, true
+		count += f.Count
+	}
+	h.Count = count
+	return h, ok
 }
 
 // Find returns the hold with that token.
@@ -48,7 +59,7 @@ type Hold struct {
 	Mode   *Mode
 	Owner  string
 	Count  int64
-	Record Record
+	Record Record // zero if it has none
 	Text   string // the record's bytes
 }
 
@@ -60,38 +71,37 @@ func (c *Client) Inspect(lock Lock, until time.Time) (Inspection, error) {
 	if err != nil {
 		return Inspection{}, err
 	}
-	info := Inspection{Mode: "plain", Left: Millis(n[0]), Now: n[1]*1000 + n[2]/1000, Queue: int(n[3])}
-	text := ""
+	info := Inspection{Left: Millis(n[0]), Now: n[1]*1000 + n[2]/1000, Queue: int(n[3])}
+	f := Hold{Mode: Plain}
 	for i := 4; i < len(n); i += 2 {
 		field, value := transport.TextAt(reply, i), transport.TextAt(reply, i+1)
-		switch field {
-		case RecordField:
-			if r, ok := ParseRecord(value); ok {
-				info.Record, text = &r, value
-			}
-		case "mode":
-			info.Mode = value
-		default:
-			info.Owner = field
-			info.Count, _ = strconv.ParseInt(value, 10, 64)
+		switch {
+		case field == RecordField:
+			f.Text = value
+		case field != "mode":
+			f.Owner = field
+			f.Count, _ = strconv.ParseInt(value, 10, 64)
+		case value == Read.Name, value == Write.Name:
+			return c.inspectRW(lock, until)
 		}
 	}
-	if info.Mode == Read.Name || info.Mode == Write.Name {
-		return c.inspectRW(lock, until)
-	}
-	switch {
-	case info.Owner == "":
-	case info.Record == nil:
-		info.Others = []Hold{{Mode: Plain, Owner: info.Owner}}
-	default:
-		m := Plain
-		if info.Record.Terms().Fair {
-			m = Fair
-		}
-		info.Mode = m.Name
-		info.Holds = []Hold{{Mode: m, Owner: info.Owner, Count: info.Count, Record: *info.Record, Text: text}}
+	if f.Owner != "" {
+		info.add(f)
 	}
 	return info, nil
+}
+
+// add adds a hold with its record.
+func (info *Inspection) add(f Hold) {
+	r, ours := ParseRecord(f.Text)
+	if !ours {
+		info.Others = append(info.Others, f)
+		return
+	}
+	if f.Record = r; f.Mode == Plain && r.Terms().Fair {
+		f.Mode = Fair
+	}
+	info.Holds = append(info.Holds, f)
 }
 
 // read calls a script that reads a lock. Its reply has items of the kinds of first, then any number
@@ -105,8 +115,7 @@ func (c *Client) read(call *transport.Call, first, more string, until time.Time)
 	return n, reply, transport.ErrorOfRead(err)
 }
 
-// inspectRW reads a read-write lock. The inspection shows the writer, or the reader with the
-// longest hold and the sum of the readers' counts.
+// inspectRW reads a read-write lock.
 func (c *Client) inspectRW(lock Lock, until time.Time) (Inspection, error) {
 	n, reply, err := c.read(&transport.Call{
 		Script: inspectRWScript, DB: lock.DB, Keys: Read.Keys(lock.Key), OutlastsMigration: true,
@@ -114,42 +123,17 @@ func (c *Client) inspectRW(lock Lock, until time.Time) (Inspection, error) {
 	if err != nil {
 		return Inspection{}, err
 	}
-	info := Inspection{Mode: Read.Name, Left: Millis(n[0]), Now: n[1]*1000 + n[2]/1000}
+	info := Inspection{Left: Millis(n[0]), Now: n[1]*1000 + n[2]/1000}
 	for i := 3; i < len(n); i += 3 {
 		f := Hold{Mode: Read, Owner: transport.TextAt(reply, i), Text: transport.TextAt(reply, i+2)}
 		f.Count, _ = strconv.ParseInt(transport.TextAt(reply, i+1), 10, 64)
 		if owner, ok := strings.CutSuffix(f.Owner, ":write"); ok {
 			f.Mode, f.Owner = Write, owner
 		}
-		r, ours := ParseRecord(f.Text)
-		if f.Record = r; ours {
-			info.Holds = append(info.Holds, f)
-		} else {
-			info.Others = append(info.Others, f)
-		}
-		info.show(f, ours)
+		info.add(f)
 	}
-	// newest first
 	slices.SortFunc(info.Holds, func(a, b Hold) int { return cmp.Compare(b.Record.Token, a.Record.Token) })
 	return info, nil
-}
-
-// show makes f the hold that LOCK.INFO shows, if it ranks before the current one.
-func (info *Inspection) show(f Hold, ours bool) {
-	writes := f.Mode == Write
-	if info.Mode == Write.Name && !writes { // a read hold of the writer
-		return
-	}
-	info.Count += f.Count
-	if writes {
-		info.Mode, info.Count = Write.Name, f.Count
-	}
-	if info.Owner == "" || writes || ours && (info.Record == nil || f.Record.Token < info.Record.Token) {
-		info.Owner, info.Record = f.Owner, nil
-		if ours {
-			info.Record = &f.Record
-		}
-	}
 }
 
 // Locks returns which of these keys show a lock or a semaphore that somebody holds through a Leash,

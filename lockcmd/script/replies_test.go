@@ -113,12 +113,14 @@ func TestReplies(t *testing.T) {
 		}, "WRONGTYPE Operation against a key holding the wrong kind of value"},
 		"inspect a free lock": {func(s *stage) string {
 			info, err := s.Inspect(s.lock, s.until)
-			return say(info.Owner == "", len(info.Holds), len(info.Others), err)
-		}, "true 0 0 <nil>"},
+			_, held := info.Shown()
+			return say(held, len(info.Holds), len(info.Others), err)
+		}, "false 0 0 <nil>"},
 		"inspect a lock of Redisson": {func(s *stage) string {
 			s.do("HSET", s.lock.Key, "java:1", "2")
 			info, err := s.Inspect(s.lock, s.until)
-			return say(info.Owner, info.Count, info.Record == nil, info.Left, len(info.Holds), len(info.Others), err)
+			h, held := info.Shown()
+			return say(h.Owner, h.Count, held, info.Left, len(info.Holds), len(info.Others), err)
 		}, "java:1 2 true -1ms 0 1 <nil>"},
 		"end a lock of Redisson": {func(s *stage) string {
 			s.do("HSET", s.lock.Key, "me", "2")
@@ -172,7 +174,8 @@ func TestReplies(t *testing.T) {
 			args := script.UndoArgs{Lock: s.lock, Mode: m, Owner: "me", Carrier: "u:1", Acquire: 1, Number: 2}
 			done := s.Undo(args)
 			info, err := s.Inspect(s.lock, s.until)
-			return say(done, info.Owner == "", err)
+			_, held := info.Shown()
+			return say(done, !held, err)
 		}, "true true <nil>"}
 	}
 	play(t, server, tests)

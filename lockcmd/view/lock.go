@@ -41,12 +41,13 @@ func (v *Viewer) ViewLock(lock script.Lock, until time.Time) (Lock, error) {
 	if err != nil && !isPermits {
 		return Lock{}, err
 	}
-	l := Lock{State: Held, Mode: info.Mode, Left: max(info.Left, 0), FairQueue: info.Queue}
+	l := Lock{State: Held, Left: max(info.Left, 0), FairQueue: info.Queue}
 	for _, f := range slices.Concat(info.Holds, info.Others) {
 		l.Holds = append(l.Holds, v.holdInRedis(lock, f, info.Now, l.Left))
 	}
-	if isPermits || info.Owner == "" {
-		l.Mode = ""
+	if shown, held := info.Shown(); held {
+		l.Mode = shown.Mode.Name
+	} else { // a semaphore has no such holds
 		for _, h := range v.acquirer.Holds.OfLock(lock) {
 			if shown, ok := v.hold(h); ok && h.IsPermit() {
 				l.Holds, l.Mode = append(l.Holds, shown), shown.Mode
