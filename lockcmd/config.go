@@ -6,6 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/lockcmd/acquire"
 	"leash/lockcmd/failover"
 	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
@@ -19,13 +20,13 @@ const (
 	PublishPlain   = "plain"   // PUBLISH only: no Java peer runs in cluster mode
 )
 
-// NameHolds counts holds by the names of their locks. Its methods do not block, and are safe for
-// concurrent use.
+// publishModes are the values of Config.Publish in the form that the scripts take.
+var publishModes = map[string]string{PublishBoth: "ps", PublishSharded: "s", PublishPlain: "p"}
+
+// NameHolds counts holds by the names of their locks.
 type NameHolds interface {
-	// Full returns what names there are too many of, as a pattern, if each of the names was held n
-	// times more. It is empty if there is room for all.
-	Full(names []string, n int64) (pattern string)
-	// Add changes how often a name is held.
+	acquire.Names
+	// Add changes how often a name is held. It does not block and is safe for concurrent use.
 	Add(name string, n int64)
 }
 
@@ -105,20 +106,9 @@ func (c Config) validate() error {
 	case c.FailoverGrace != failover.Auto && c.FailoverGrace != 0 && c.FailoverGrace < c.WatchdogTimeout:
 		return fmt.Errorf("lockcmd: failover grace %v, want 0 or at least the watchdog timeout %v", c.FailoverGrace,
 			c.WatchdogTimeout)
-	case c.Publish != PublishBoth && c.Publish != PublishSharded && c.Publish != PublishPlain:
+	case publishModes[c.Publish] == "":
 		return fmt.Errorf("lockcmd: publish %q, want %s, %s or %s", c.Publish, PublishBoth, PublishSharded,
 			PublishPlain)
 	}
 	return nil
-}
-
-// publishMode is Publish in the form that the scripts take.
-func (c Config) publishMode() string {
-	switch c.Publish {
-	case PublishSharded:
-		return "s"
-	case PublishPlain:
-		return "p"
-	}
-	return "ps"
 }

@@ -58,20 +58,20 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log
 		return nil, err
 	}
 	s := &Service{cfg: cfg, redis: script.New(rdb), log: log, recorder: view.NewRecorder(log)}
+	obeysDeadlines := false
 	switch c := rdb.(type) {
 	case *redis.ClusterClient:
-		if !c.Options().ContextTimeoutEnabled {
-			return nil, errors.New("lockcmd: the client must be made with ContextTimeoutEnabled")
-		}
+		obeysDeadlines = c.Options().ContextTimeoutEnabled
 	case *redis.Client:
-		if !c.Options().ContextTimeoutEnabled {
-			return nil, errors.New("lockcmd: the client must be made with ContextTimeoutEnabled")
-		}
+		obeysDeadlines = c.Options().ContextTimeoutEnabled
 	default:
 		return nil, fmt.Errorf("lockcmd: client is a %T, want *redis.Client or *redis.ClusterClient", rdb)
 	}
+	if !obeysDeadlines {
+		return nil, errors.New("lockcmd: the client must be made with ContextTimeoutEnabled")
+	}
 	s.redis.Databases, s.redis.Timeout, s.redis.Log = cfg.Database, cfg.UpstreamTimeout, log
-	s.redis.Publish, s.redis.Links = cfg.publishMode(), cfg.Links
+	s.redis.Publish, s.redis.Links = publishModes[cfg.Publish], cfg.Links
 	restorer := &restore.Restorer{Redis: s.redis, TokenTTL: cfg.TokenTTL, MaxSeeks: restore.MaxSeeks}
 	s.watchdog = renewal.New(restorer)
 	s.watchdog.Log = log
