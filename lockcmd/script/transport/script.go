@@ -41,26 +41,16 @@ func (Once) NoRetry() bool { return true }
 
 // Command is a call of the script: by its hash (EVALSHA) or by its text (EVAL).
 func (sc *Script) Command(ctx context.Context, verb string, keys, args []string) Once {
-	all := make([]any, 0, 3+len(keys)+len(args))
-	all = append(all, verb, sc.body(verb), len(keys))
+	body := sc.SHA
+	if verb == "EVAL" {
+		body = sc.Source
+	}
+	all := append(make([]any, 0, 3+len(keys)+len(args)), verb, body, len(keys))
 	for _, words := range [...][]string{keys, args} {
 		for _, word := range words {
 			all = append(all, word)
 		}
 	}
-	return scriptCommand(ctx, all)
-}
-
-// body is the hash or the text, by which the verb calls the script.
-func (sc *Script) body(verb string) string {
-	if verb == "EVAL" {
-		return sc.Source
-	}
-	return sc.SHA
-}
-
-// scriptCommand is a script call with these words.
-func scriptCommand(ctx context.Context, all []any) Once {
 	cmd := redis.NewCmd(ctx, all...)
 	cmd.SetFirstKeyPos(3)
 	// Otherwise go-redis first asks some node for COMMAND, for up to 5 s, whatever ctx says.
