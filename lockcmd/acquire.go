@@ -13,14 +13,14 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 	opts, msg := c.service.parseAcquire(args)
 	opts.DB = c.db
 	if msg != "" {
-		return appendError(dst, msg)
+		return resp.AppendError(dst, msg)
 	}
 	if c.grantsNothing() {
-		return appendError(dst, msgDraining)
+		return resp.AppendError(dst, msgDraining)
 	}
 	r := c.Acquire(ctx, opts)
 	if r.Took() {
-		return appendInt(dst, r.Token)
+		return resp.AppendInt(dst, r.Token)
 	}
 	return c.replyTaken(dst, r, resp.NilBulk)
 }
@@ -34,16 +34,16 @@ func (c *Carrier) attach(_ context.Context, dst []byte, args [][]byte) []byte {
 	key, o, msg := s.parse(attachName, args, attachWords)
 	switch {
 	case msg != "":
-		return appendError(dst, msg)
+		return resp.AppendError(dst, msg)
 	case o.Owner == "" || o.Token == 0:
-		return appendError(dst, msgSyntax)
+		return resp.AppendError(dst, msgSyntax)
 	case c.grantsNothing():
-		return appendError(dst, msgDraining)
+		return resp.AppendError(dst, msgDraining)
 	}
 	until := s.deadline()
 	switch r := c.MoveHere(c.id(key), o.Selector, until); {
 	case r.Took():
-		return appendInt(dst, r.Token)
+		return resp.AppendInt(dst, r.Token)
 	case r.Kind == acquire.Absent:
 		return c.replyAbsent(dst, key, o, until)
 	case r.Kind == acquire.Unknown:
@@ -56,7 +56,7 @@ func (c *Carrier) attach(_ context.Context, dst []byte, args [][]byte) []byte {
 // timeout answers with an error and counts it.
 func (c *Carrier) timeout(dst []byte, msg string) []byte {
 	c.service.recorder.Timeouts.Add(1)
-	return appendError(dst, msg)
+	return resp.AppendError(dst, msg)
 }
 
 // replyTaken answers a result without a grant: its error, or that the lock is taken.
@@ -66,7 +66,7 @@ func (c *Carrier) replyTaken(dst []byte, r acquire.Result, taken string) []byte 
 		c.service.recorder.Taken.Add(1)
 		return append(dst, taken...)
 	case r.Kind == acquire.Failed:
-		return appendError(dst, failureText(r.Err))
+		return resp.AppendError(dst, failureText(r.Err))
 	}
 	return c.timeout(dst, failureText(r.Err))
 }

@@ -56,7 +56,7 @@ var commands = map[string]run{
 // names another hold.
 func (c *Carrier) Do(ctx context.Context, dst []byte, args [][]byte) []byte {
 	if len(args) == 0 {
-		return appendError(dst, "ERR unknown command")
+		return resp.AppendError(dst, "ERR unknown command")
 	}
 	var name [32]byte
 	verb := name[:copy(name[:], args[0])]
@@ -73,19 +73,19 @@ func (c *Carrier) Do(ctx context.Context, dst []byte, args [][]byte) []byte {
 			return c.explainTimeout(run(c, ctx, dst, args), len(dst), args, began)
 		}
 		if key, reason, ok := c.takeUnreportedLoss(verb, args[1:]); ok {
-			return appendError(dst, msgLost(key, reason))
+			return resp.AppendError(dst, msgLost(key, reason))
 		}
 		reply := run(c, ctx, dst, args)
 		switch string(reply[len(dst):]) {
 		case notHeldReply, refusedReply, goneReply:
 			// Nothing was done. A loss at this moment may be the reason.
 			if key, reason, ok := c.takeUnreportedLoss(verb, args[1:]); ok {
-				return appendError(dst, msgLost(key, reason))
+				return resp.AppendError(dst, msgLost(key, reason))
 			}
 		}
 		return c.explainTimeout(reply, len(dst), args, began)
 	}
-	return appendError(dst, msgUnsupported("command '"+cleanName(args[0])+"'"))
+	return resp.AppendError(dst, msgUnsupported("command '"+cleanName(args[0])+"'"))
 }
 
 // explainTimeout adds Redis's reason to a LOCKTIMEOUT in the reply that begins at start, if Redis
@@ -135,7 +135,7 @@ func Commands() []string { return slices.Sorted(maps.Keys(commands)) }
 func (c *Carrier) replyAbsent(dst []byte, key string, o options, until time.Time) []byte {
 	h := c.ownHold(key, o)
 	if h == nil {
-		return appendError(dst, msgNotHeld)
+		return resp.AppendError(dst, msgNotHeld)
 	}
 	if !h.LockRequests(until) {
 		return c.timeout(dst, msgRefused)
@@ -145,9 +145,9 @@ func (c *Carrier) replyAbsent(dst []byte, key string, o options, until time.Time
 	case err != nil:
 		return c.timeout(dst, msgRefused)
 	case lost != "":
-		return appendError(dst, c.lossText(h, lost))
+		return resp.AppendError(dst, c.lossText(h, lost))
 	}
-	return appendError(dst, msgNotHeld)
+	return resp.AppendError(dst, msgNotHeld)
 }
 
 // lossText is the error that tells the client of the loss of h.

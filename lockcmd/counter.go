@@ -66,11 +66,11 @@ func (c *Carrier) take(ctx context.Context, dst []byte, args [][]byte) []byte {
 	msg = cmp.Or(msg, blockMsg)
 	switch {
 	case msg != "":
-		return appendError(dst, msg)
+		return resp.AppendError(dst, msg)
 	case c.grantsNothing():
-		return appendError(dst, msgDraining)
+		return resp.AppendError(dst, msgDraining)
 	case n == 0:
-		return appendInt(dst, 1)
+		return resp.AppendInt(dst, 1)
 	}
 	lock := c.id(string(args[1]))
 	wt := wait.Wait[acquire.Result]{
@@ -115,15 +115,15 @@ func (*counterRequest) TakesFrom(*script.Mode) bool { return false }
 func (c *Carrier) replyCount(dst []byte, r acquire.Result) []byte {
 	switch {
 	case r.Kind == acquire.Granted:
-		return appendInt(dst, 1)
+		return resp.AppendInt(dst, 1)
 	case r.Kind == acquire.Failed:
-		return appendError(dst, failureText(r.Err))
+		return resp.AppendError(dst, failureText(r.Err))
 	case r.Kind == acquire.Unknown:
 		return c.timeout(dst, msgUnknown)
 	case r.Err != nil:
 		return c.timeout(dst, failureText(r.Err))
 	}
-	return appendInt(dst, 0)
+	return resp.AppendInt(dst, 0)
 }
 
 // countCommand is a command that answers the number that a script returns.
@@ -133,7 +133,7 @@ func countCommand(parse func(s *Service, args [][]byte) (n int64, msg string), c
 		s := c.service
 		n, msg := parse(s, args)
 		if msg != "" {
-			return appendError(dst, msg)
+			return resp.AppendError(dst, msg)
 		}
 		n, err := call(s.redis, transport.Connection{Ctx: ctx, Holder: c}, c.id(string(args[1])), n, s.deadline())
 		return c.replyNumber(dst, n, err)
@@ -151,7 +151,7 @@ func (c *Carrier) replyNumber(dst []byte, n int64, err error) []byte {
 	if err != nil {
 		return c.replyError(dst, err, msgUnknown)
 	}
-	return appendInt(dst, n)
+	return resp.AppendInt(dst, n)
 }
 
 // The latch is Redisson's RCountDownLatch: a count that is set once and counted down by anybody. At
@@ -190,7 +190,7 @@ func countDown(r *script.Client, conn transport.Connection, lock script.Lock, _ 
 func (c *Carrier) getLatch(_ context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
 	if msg := s.onlyKey(getName, args); msg != "" {
-		return appendError(dst, msg)
+		return resp.AppendError(dst, msg)
 	}
 	n, err := s.latchCount(c.id(string(args[1])), s.deadline())
 	return c.replyNumber(dst, n, err)
@@ -215,7 +215,7 @@ func (c *Carrier) awaitLatch(ctx context.Context, dst []byte, args [][]byte) []b
 	key, o, msg := s.parse(awaitName, args, "BLOCK")
 	waits, block, blockMsg := o.parseBlock()
 	if msg = cmp.Or(msg, blockMsg); msg != "" {
-		return appendError(dst, msg)
+		return resp.AppendError(dst, msg)
 	}
 	lock := c.id(key)
 	wt := wait.Wait[acquire.Result]{Queue: latchQueue(lock), Request: &latchRequest{s, lock}, End: wait.EndOf(block)}

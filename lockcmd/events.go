@@ -120,17 +120,17 @@ const notifyName = "LOCK.NOTIFY"
 // notify runs LOCK.NOTIFY. Notices about present waiters come after its answer.
 func (c *Carrier) notify(_ context.Context, dst []byte, args [][]byte) []byte {
 	if len(args) != 2 {
-		return appendError(dst, msgArity(notifyName))
+		return resp.AppendError(dst, msgArity(notifyName))
 	}
 	switch resp.Word(args[1]) {
 	case "OFF":
 		c.StopPushes()
 	case "ON":
 		if !c.StartPushes() {
-			return appendError(dst, msgNoPushes)
+			return resp.AppendError(dst, msgNoPushes)
 		}
 	default:
-		return appendError(dst, msgSyntax)
+		return resp.AppendError(dst, msgSyntax)
 	}
 	return append(dst, "+OK\r\n"...)
 }
@@ -141,7 +141,7 @@ const awaitLossName = "LOCK.AWAITLOSS"
 // connection and Leash it is. A regular end of the hold ends the wait too.
 func (c *Carrier) awaitLoss(ctx context.Context, dst []byte, args [][]byte) []byte {
 	if len(args) != 6 {
-		return appendError(dst, msgArity(awaitLossName))
+		return resp.AppendError(dst, msgArity(awaitLossName))
 	}
 	key, o, msg := c.service.parse(awaitLossName, args, awaitLossWords)
 	waits, block, wrong := o.parseBlock()
@@ -149,10 +149,10 @@ func (c *Carrier) awaitLoss(ctx context.Context, dst []byte, args [][]byte) []by
 		msg = msgSyntax
 	}
 	if msg != "" {
-		return appendError(dst, msg)
+		return resp.AppendError(dst, msg)
 	}
 	if !c.BeginWait() {
-		return appendError(dst, msgLimit)
+		return resp.AppendError(dst, msgLimit)
 	}
 	defer c.EndWait()
 	if block == 0 {
@@ -166,15 +166,15 @@ func (c *Carrier) awaitLoss(ctx context.Context, dst []byte, args [][]byte) []by
 	fails := c.EndWait()
 	switch {
 	case fails && reason == "":
-		return appendError(dst, msgUnblocked)
+		return resp.AppendError(dst, msgUnblocked)
 	case reason == "" && c.service.events.lossWaitsEnd.Err() != nil:
-		return appendError(dst, msgDraining)
+		return resp.AppendError(dst, msgDraining)
 	case err != nil:
 		return c.replyError(dst, err, msgRefused)
 	case reason == "":
-		return appendNil(dst)
+		return append(dst, resp.NilBulk...)
 	}
-	return appendBulk(dst, reason)
+	return resp.AppendBulk(dst, reason)
 }
 
 // waiters is the number of commands that wait for the lock on this Leash.

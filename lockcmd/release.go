@@ -18,7 +18,7 @@ const releaseName = "LOCK.RELEASE"
 func (c *Carrier) release(_ context.Context, dst []byte, args [][]byte) []byte {
 	key, o, msg := c.service.parse(releaseName, args, releaseWords)
 	if msg != "" {
-		return appendError(dst, msg)
+		return resp.AppendError(dst, msg)
 	}
 	return c.unlock(dst, key, o)
 }
@@ -45,11 +45,11 @@ func (c *Carrier) unlock(dst []byte, key string, o options) []byte {
 	case err != nil:
 		return c.replyError(dst, err, msgReleaseLater)
 	case lost != "":
-		return appendError(dst, c.lossText(h, lost))
+		return resp.AppendError(dst, c.lossText(h, lost))
 	case code == script.NoSuchHold:
-		return appendError(dst, msgNotHeld)
+		return resp.AppendError(dst, msgNotHeld)
 	}
-	return appendInt(dst, code)
+	return resp.AppendInt(dst, code)
 }
 
 const breakName = "LOCK.BREAK"
@@ -58,13 +58,13 @@ const breakName = "LOCK.BREAK"
 func (c *Carrier) breakLock(_ context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
 	if msg := s.onlyKey(breakName, args); msg != "" {
-		return appendError(dst, msg)
+		return resp.AppendError(dst, msg)
 	}
 	how, err := s.releaser.Break(c.id(string(args[1])), nil, s.deadline())
 	if err != nil {
 		return c.replyError(dst, err, msgBreakUnknown)
 	}
-	return appendInt(dst, int64(how))
+	return resp.AppendInt(dst, int64(how))
 }
 
 // Break ends all holds of a lock against their owners' will, like LOCK.BREAK, if it has none but
@@ -89,34 +89,34 @@ const extendName = "LOCK.EXTEND"
 // extend runs LOCK.EXTEND: it sets how long a lease still lasts, on any connection.
 func (c *Carrier) extend(_ context.Context, dst []byte, args [][]byte) []byte {
 	if len(args) < 3 {
-		return appendError(dst, msgArity(extendName))
+		return resp.AppendError(dst, msgArity(extendName))
 	}
 	ms, ok := resp.ParseInt(args[2])
 	if !ok {
-		return appendError(dst, msgNotInteger)
+		return resp.AppendError(dst, msgNotInteger)
 	}
 	o, msg := parseOptions(args[3:], ttlWords)
 	if msg == "" && (ms < 1 || ms > script.MaxTTL.Milliseconds()) {
 		msg = msgExpire(extendName)
 	}
 	if msg = cmp.Or(msg, c.service.keyError(string(args[1]))); msg != "" {
-		return appendError(dst, msg)
+		return resp.AppendError(dst, msg)
 	}
 	key, until := string(args[1]), c.service.deadline()
 	if o.Token == 0 && o.Owner == "" {
 		h := c.ownHold(key, o)
 		if h == nil {
-			return appendError(dst, msgNotHeld)
+			return resp.AppendError(dst, msgNotHeld)
 		}
 		o.Token = h.Token
 	}
 	switch left, err := c.service.releaser.Extend(c.id(key), o.Selector, script.Millis(ms), until); {
 	case err == nil:
-		return appendInt(dst, left.Milliseconds())
+		return resp.AppendInt(dst, left.Milliseconds())
 	case errors.Is(err, script.ErrAbsent):
 		return c.replyAbsent(dst, key, o, until)
 	case errors.Is(err, restore.ErrIsRenewed):
-		return appendError(dst, msgIsRenewed)
+		return resp.AppendError(dst, msgIsRenewed)
 	default:
 		return c.replyError(dst, err, msgExtendUnknown)
 	}

@@ -10,30 +10,18 @@ import (
 	"leash/proxy/resp"
 )
 
-// Functions that append a reply in RESP2.
-
-func appendInt(dst []byte, n int64) []byte { return resp.AppendInt(dst, n) }
-
-func appendNil(dst []byte) []byte { return append(dst, resp.NilBulk...) }
-
-func appendBulk[T string | []byte](dst []byte, text T) []byte { return resp.AppendBulk(dst, text) }
-
-func appendArray(dst []byte, n int) []byte { return resp.AppendArray(dst, n) }
-
-func appendError(dst []byte, msg string) []byte { return resp.AppendError(dst, msg) }
-
 // replyError answers the error of a request to Redis. unknown is the answer if nobody knows what
 // came of the request.
 func (c *Carrier) replyError(dst []byte, err error, unknown string) []byte {
 	switch {
 	case errors.Is(err, script.ErrAbsent):
-		return appendError(dst, msgNotHeld)
+		return resp.AppendError(dst, msgNotHeld)
 	case errors.Is(err, transport.ErrUnknown):
 		return c.timeout(dst, unknown)
 	case errors.Is(err, transport.ErrRefused):
 		return c.timeout(dst, msgRefused)
 	}
-	return appendError(dst, transport.ErrorText(err))
+	return resp.AppendError(dst, transport.ErrorText(err))
 }
 
 // Error replies. Clients branch on the first word. Where Redis has the same error, the words are

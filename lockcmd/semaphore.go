@@ -37,18 +37,18 @@ func parseTotal(name string, most int64) func(s *Service, args [][]byte) (n int6
 func (c *Carrier) semaphoreInfo(_ context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
 	if msg := s.onlyKey(semName, args); msg != "" {
-		return appendError(dst, msg)
+		return resp.AppendError(dst, msg)
 	}
 	lock := c.id(string(args[1]))
 	available, held, err := s.redis.SemaphoreInfo(lock, s.deadline())
 	if err != nil {
 		return c.replyNumber(dst, 0, err)
 	}
-	dst = appendArray(dst, 8)
+	dst = resp.AppendArray(dst, 8)
 	for i, number := range []int64{available + held, available, held,
 		int64(s.waits.InQueue(wait.QueueOf(lock, script.Permit)))} {
-		dst = appendBulk(dst, [...]string{"total", "available", "held", "waiters"}[i])
-		dst = appendInt(dst, number)
+		dst = resp.AppendBulk(dst, [...]string{"total", "available", "held", "waiters"}[i])
+		dst = resp.AppendInt(dst, number)
 	}
 	return dst
 }
@@ -67,19 +67,19 @@ func (c *Carrier) acquirePermits(ctx context.Context, dst []byte, args [][]byte)
 	opts.DB = c.db
 	switch {
 	case msg != "":
-		return appendError(dst, msg)
+		return resp.AppendError(dst, msg)
 	case c.grantsNothing():
-		return appendError(dst, msgDraining)
+		return resp.AppendError(dst, msgDraining)
 	}
 	permits, r := c.AcquirePermits(ctx, opts, max(count, 1))
 	if !r.Took() {
 		return c.replyTaken(dst, r, resp.NilBulk)
 	}
 	if count > 0 {
-		dst = appendArray(dst, len(permits))
+		dst = resp.AppendArray(dst, len(permits))
 	}
 	for _, p := range permits {
-		dst = appendBulk(dst, p)
+		dst = resp.AppendBulk(dst, p)
 	}
 	return dst
 }
@@ -98,24 +98,24 @@ func (s *Service) parsePermitOptions(args [][]byte) (opts acquire.Options, count
 func (c *Carrier) releasePermits(_ context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
 	if len(args) < 2 {
-		return appendError(dst, msgArity(semReleaseName))
+		return resp.AppendError(dst, msgArity(semReleaseName))
 	}
 	lock := c.id(string(args[1]))
 	var permits []string
 	for _, arg := range args[2:] {
 		p, ok := parsePermit(arg)
 		if !ok {
-			return appendError(dst, msgPermit)
+			return resp.AppendError(dst, msgPermit)
 		}
 		permits = append(permits, p)
 	}
 	if msg := s.keyError(lock.Key); msg != "" {
-		return appendError(dst, msg)
+		return resp.AppendError(dst, msg)
 	}
 	if len(permits) == 0 {
 		h := c.NewestReported(lock, hold.PermitSelector("").Means)
 		if h == nil {
-			return appendError(dst, msgNoPermit)
+			return resp.AppendError(dst, msgNoPermit)
 		}
 		permits = []string{h.Owner()}
 	}
@@ -125,15 +125,15 @@ func (c *Carrier) releasePermits(_ context.Context, dst []byte, args [][]byte) [
 		case err != nil:
 			return c.replyError(dst, err, msgReleaseLater)
 		case lost != "":
-			return appendError(dst, lost)
+			return resp.AppendError(dst, lost)
 		case ok:
 			given++
 		}
 	}
 	if given == 0 {
-		return appendError(dst, msgNoPermit)
+		return resp.AppendError(dst, msgNoPermit)
 	}
-	return appendInt(dst, given)
+	return resp.AppendInt(dst, given)
 }
 
 // releasePermit gives one permit back, whoever holds it. If this connection has lost it, lost is

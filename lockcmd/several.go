@@ -55,20 +55,20 @@ func (c *Carrier) macquire(ctx context.Context, dst []byte, args [][]byte) []byt
 	s := c.service
 	keys, rest, msg := s.parseKeys(macquireName, args)
 	if msg != "" {
-		return appendError(dst, msg)
+		return resp.AppendError(dst, msg)
 	}
 	o, msg := parseOptions(rest, macquireWords)
 	if msg != "" {
-		return appendError(dst, msg)
+		return resp.AppendError(dst, msg)
 	}
 	opts, msg := s.acquireOptionsOf(macquireName, o, keys...)
 	switch {
 	case msg != "":
-		return appendError(dst, msg)
+		return resp.AppendError(dst, msg)
 	case o.quorum != nil && (*o.quorum < 1 || *o.quorum > int64(len(keys))):
-		return appendError(dst, msgQuorum)
+		return resp.AppendError(dst, msgQuorum)
 	case c.grantsNothing():
-		return appendError(dst, msgDraining)
+		return resp.AppendError(dst, msgDraining)
 	}
 	quorum := 0
 	if o.quorum != nil {
@@ -79,12 +79,12 @@ func (c *Carrier) macquire(ctx context.Context, dst []byte, args [][]byte) []byt
 	if !r.Took() {
 		return c.replyTaken(dst, r, "*-1\r\n")
 	}
-	dst = appendArray(dst, len(tokens))
+	dst = resp.AppendArray(dst, len(tokens))
 	for _, token := range tokens {
 		if token == 0 {
-			dst = appendNil(dst)
+			dst = append(dst, resp.NilBulk...)
 		} else {
-			dst = appendInt(dst, token)
+			dst = resp.AppendInt(dst, token)
 		}
 	}
 	return dst
@@ -95,17 +95,17 @@ func (c *Carrier) macquire(ctx context.Context, dst []byte, args [][]byte) []byt
 func (c *Carrier) mrelease(_ context.Context, dst []byte, args [][]byte) []byte {
 	keys, rest, msg := c.service.parseKeys(mreleaseName, args)
 	if msg != "" {
-		return appendError(dst, msg)
+		return resp.AppendError(dst, msg)
 	}
 	each, msg := parseMrelease(len(keys), rest)
 	if msg != "" {
-		return appendError(dst, msg)
+		return resp.AppendError(dst, msg)
 	}
 	key, reason, lost := c.takeUnreportedLoss([]byte(mreleaseName), args[1:])
 	replies := make([]string, len(keys))
 	c.service.releaser.InParallel(len(keys), func(i int) { replies[i] = c.unlockGuarded(keys[i], each[i]) })
 	if lost {
-		return appendError(dst, msgLost(key, reason))
+		return resp.AppendError(dst, msgLost(key, reason))
 	}
 	return appendReleased(dst, replies)
 }
