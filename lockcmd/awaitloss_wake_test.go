@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -36,7 +37,16 @@ func TestR27AwaitLossOnAnotherLeashIsWokenByTheEnd(t *testing.T) {
 						terms = append(terms, "IDLE", "100")
 					}
 					token := a.token(terms...)
-					reply := connect(t, other).start("LOCK.AWAITLOSS", key, "TOKEN", fmt.Sprint(token), "BLOCK", "0")
+					ask := []string{"LOCK.AWAITLOSS", key, "TOKEN", fmt.Sprint(token), "BLOCK", "0"}
+					h := carrier.holds.Find(lockOf(key), hold.Selector{Token: token}.Means)
+					var reply <-chan string
+					var asked time.Time
+					eventually(t, soon, "the carrier's Leash knows", func() bool {
+						if time.Since(asked) > 5*time.Second { // a busy machine loses messages
+							reply, asked = connect(t, other).start(ask...), time.Now()
+						}
+						return h.Details().Watched
+					})
 					// The next waiter gets the lock by a hand-over, which publishes nothing on the
 					// lock's channel. Neither does the end of a READ hold while another reader
 					// holds the lock.

@@ -103,7 +103,7 @@ func (p *testClient) stopHolding() {
 func TestR27BreakAttachAndFaults(t *testing.T) {
 	t.Parallel()
 	takesLong(t)
-	cfg := Config{WatchdogTimeout: time.Second, UpstreamTimeout: time.Second}
+	cfg := Config{WatchdogTimeout: 6 * time.Second, UpstreamTimeout: time.Second}
 	one, straight, p := faulty(t, cfg, defaultBreakTimeout)
 	two := leash(t, dialServer(t, p.Addr()), cfg, defaultBreakTimeout)
 	services := []*Service{one, two}

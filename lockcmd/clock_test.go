@@ -90,7 +90,7 @@ func TestR22LiveWaitersKeepTheirOrder(t *testing.T) {
 // leaves it some time, and it can be released as usual. Otherwise it expires, another owner gets
 // the lock, and the holder is told.
 func TestR25ClockSteps(t *testing.T) {
-	const ttl = 15 * time.Second // until the next renewal, a third of the TTL passes
+	const ttl = 30 * time.Second // until the next renewal, a third of the TTL passes
 	for name, row := range map[string]struct {
 		steps []time.Duration
 		lost  bool
@@ -107,7 +107,7 @@ func TestR25ClockSteps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			rdb, step := startWithClock(t)
-			s := leash(t, rdb, Config{WatchdogTimeout: ttl})
+			s := leash(t, rdb, Config{WatchdogTimeout: ttl, UpstreamTimeout: time.Minute})
 			holders, keys := make(map[*script.Mode]*conn), make(map[*script.Mode]string)
 			for _, m := range script.Modes {
 				holders[m], keys[m] = connect(t, s), newKey()

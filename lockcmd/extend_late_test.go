@@ -47,8 +47,8 @@ func TestR24LateReplyOfALeaseExtension(t *testing.T) {
 	s, straight, p := faulty(t, Config{UpstreamTimeout: 2 * shortLease})
 	tests := make(map[string]func(*testing.T))
 	for _, mode := range [][]string{nil, {"READ"}} {
-		for name, args := range map[string][]string{"extended": {"LOCK.EXTEND", "", "20000"},
-			"entered again": {"LOCK.ACQUIRE", "", "OWNER", "me", "LEASE", "20000"}} {
+		for name, args := range map[string][]string{"extended": {"LOCK.EXTEND", "", "60000"},
+			"entered again": {"LOCK.ACQUIRE", "", "OWNER", "me", "LEASE", "60000"}} {
 			tests[fmt.Sprint(name, mode)] = func(t *testing.T) {
 				key, args := newKey(), slices.Clone(args)
 				a, sent, _ := delayedLease(t, s, p, key, mode...)
@@ -99,7 +99,7 @@ func TestR24UnknownExtendOfALeaseThatIsOver(t *testing.T) {
 			key := newKey()
 			a, _, results := delayedLease(t, s, p, key)
 			fault := arm(running(script.ExtendScript, key), faultproxy.Always())
-			want(t, a.do("LOCK.EXTEND", key, "20000"), "-"+msgExtendUnknown)
+			want(t, a.do("LOCK.EXTEND", key, "60000"), "-"+msgExtendUnknown)
 			want(t, a.do("LOCK.TTL", key), ":-2") // the outcome is unknown
 			fault.Disarm()
 			results.Disarm()

@@ -205,7 +205,8 @@ func TestR27PausedRedisIsALossBeforeTheNextGrant(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	s := leash(t, dialServer(t, server.Addr), Config{WatchdogTimeout: 6 * time.Second})
-	other := leash(t, dialServer(t, server.Addr), Config{}) // its grants outlast a busy machine
+	// its waiters outlast the pause, and its grants a busy machine
+	other := leash(t, dialServer(t, server.Addr), Config{UpstreamTimeout: time.Minute})
 	replies := make(map[*conn]<-chan string)
 	for _, m := range script.Modes {
 		a, key := connect(t, s), newKey()
@@ -215,7 +216,7 @@ func TestR27PausedRedisIsALossBeforeTheNextGrant(t *testing.T) {
 	if err := server.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	resume := time.AfterFunc(10*time.Second, func() { server.Resume() })
+	resume := time.AfterFunc(9*time.Second, func() { server.Resume() })
 	defer resume.Stop()
 	for a, reply := range replies {
 		tokenOf(t, receive(t, reply, 5*time.Second))

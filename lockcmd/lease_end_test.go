@@ -7,17 +7,21 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/internal/faultproxy"
 	"leash/lockcmd/hold"
+	"leash/lockcmd/script"
 	"leash/renewal"
 )
 
-// expiredLease returns a connection whose lease has ended by Leash's count. By Redis's count it
-// lasts for another second.
-func expiredLease(t *testing.T, mode ...string) (s *Service, a *conn, key string) {
-	s, _, p := faulty(t, Config{UpstreamTimeout: 4 * time.Second})
-	key = newKey()
-	a, _, _ = delayedLease(t, s, p, key, mode...)
+// expiredLease returns a connection whose lease has ended by Leash's count, and not by Redis's. The
+// watchdog's checks do not reach Redis.
+func expiredLease(t *testing.T) (s *Service, a *conn, key string) {
+	s, _, p := faulty(t, Config{})
+	a, key = connect(t, s), newKey()
+	a.token(key, "OWNER", "me", "LEASE", "60000")
+	p.HoldBefore(running(script.RenewScript, key), faultproxy.Always())
 	h := a.carrier.Newest(lockOf(key), func(*hold.Hold) bool { return true })
+	s.watchdog.Correct(&h.Watch, time.Now(), time.Now())
 	eventually(t, soon, "our count is over", h.LeaseOver)
 	return s, a, key
 }

@@ -205,7 +205,10 @@ func TestR2GraceAuto(t *testing.T) {
 		"cluster": {dialCluster(t, cluster.Addrs()), script.Millis(ms)},
 	} {
 		g := mastersOf(t, row.rdb, Auto, &logBuffer{})
-		g.ProbeAll(time.Now(), time.Now().Add(soon))
+		eventually(t, what+" has told its configuration", func() bool {
+			g.ProbeAll(time.Now(), time.Now().Add(soon))
+			return g.duration.Load() != 0
+		})
 		if got, want := time.Duration(g.duration.Load()), time.Minute+row.overlap; got != want {
 			t.Errorf("%s: a grace period lasts %v, want %v", what, got, want)
 		}

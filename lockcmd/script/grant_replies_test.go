@@ -33,7 +33,7 @@ func (s *stage) acquire(m *script.Mode, g script.GrantTerms, change ...func(*scr
 	if r.Token > 0 {
 		said += ", token"
 	}
-	if r.Left > 29*time.Second && r.Left <= 30*time.Second {
+	if r.Left > 20*time.Second && r.Left <= 30*time.Second {
 		said += ", 30 s"
 	}
 	if r.Repeated {
@@ -69,7 +69,7 @@ func (s *stage) handover(m *script.Mode, h script.Hold, request int64, master st
 	g.Master = master
 	args := &script.HandoverArgs{End: s.end(m, h, request, ""), Grant: g, Mode: m, Turn: "u/250", TurnEvent: "turn"}
 	r, unknown, err := s.Handover(args, s.until)
-	left := r.Left > 29*time.Second && r.Left <= 30*time.Second
+	left := r.Left > 20*time.Second && r.Left <= 30*time.Second
 	return say(r.Answer, r.Granted, r.Token > h.Record.Token, left, r.Others, unknown, err)
 }
 
@@ -216,7 +216,7 @@ func changeCases(m *script.Mode) map[string]replyCase {
 			Keep: time.Minute, Event: "event",
 		}, s.until)
 		text, _ := s.Tombstone(s.ref(h), s.until)
-		return say(r.Moved, r.Token == h.Record.Token, r.Left > 29*time.Second, r.Count, r.Record.Carrier, text, err)
+		return say(r.Moved, r.Token == h.Record.Token, r.Left > 20*time.Second, r.Count, r.Record.Carrier, text, err)
 	}
 	revoke := func(s *stage, h script.Hold, all bool, id string) string {
 		args := &script.RevokeArgs{
@@ -251,7 +251,7 @@ func changeCases(m *script.Mode) map[string]replyCase {
 			h := s.hold(m, "w")
 			left, _, err := s.CheckHold(s.ref(h), m, h.Owner, s.until)
 			none, _, _ := s.CheckHold(s.ref(free), m, h.Owner, s.until)
-			return say(left > 29*time.Second, none < 0, err)
+			return say(left > 20*time.Second, none < 0, err)
 		}, "true true <nil>"},
 	}
 }

@@ -23,7 +23,7 @@ func (s *stage) request(carrier string, token int64, some ...string) *script.Per
 func full(grants []script.PermitGrant) (tokens []int64, all bool) {
 	all = true
 	for _, g := range grants {
-		tokens, all = append(tokens, g.Token), all && g.Left > 29*time.Second && g.Left <= 30*time.Second
+		tokens, all = append(tokens, g.Token), all && g.Left > 20*time.Second && g.Left <= 30*time.Second
 	}
 	return tokens, all
 }

@@ -81,7 +81,7 @@ func TestReplies(t *testing.T) {
 	extend := func(s *stage, h script.Hold, id string) string {
 		done, err := s.Extend(script.ExtendArgs{Lock: s.lock, Hold: h, RequestID: id, Lasts: time.Minute,
 			Event: "event", Keep: time.Minute}, s.until)
-		return say(done.Left > 59000 && done.Left <= 60000, done.Left == -1, err)
+		return say(done.Left > 50000 && done.Left <= 60000, done.Left == -1, err)
 	}
 	tests := map[string]replyCase{
 		"take from an empty counter": {func(s *stage) string {
@@ -135,7 +135,7 @@ func TestReplies(t *testing.T) {
 			two, _ := s.WriteTombstone(r, "released", time.Minute, "", s.until)
 			text, _ := s.Tombstone(r, s.until)
 			left, _ := s.TombstoneLeft(s.Context(), r)
-			return say(one, two, text, left > 59*time.Second, err)
+			return say(one, two, text, left > 50*time.Second, err)
 		}, "true false lost gone true <nil>"},
 		"mark a hold as broken": {func(s *stage) string {
 			return say(s.MarkBroken(s.ref(free), time.Minute, "event", s.until))
