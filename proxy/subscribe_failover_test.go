@@ -46,7 +46,7 @@ func TestSubscribersSurviveLossOfMasters(t *testing.T) {
 		if err := master.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := cluster.AwaitMaster(slot, master, 30*time.Second); err != nil {
+		if _, err := cluster.AwaitMaster(slot, master, time.Minute); err != nil {
 			t.Fatal(err)
 		}
 		receivesAgain(t, l, two, "2", "news")
@@ -76,7 +76,7 @@ func TestSubscribersFollowSentinels(t *testing.T) {
 	if err := second.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := g.AwaitMaster(second, 20*time.Second); err != nil {
+	if _, err := g.AwaitMaster(second, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	receivesAgain(t, l, two, "2", "news")

@@ -11,7 +11,7 @@ import (
 const (
 	defaultMasters     = 3
 	defaultNodeTimeout = 2 * time.Second
-	clusterTimeout     = 30 * time.Second
+	clusterTimeout     = time.Minute
 )
 
 // ClusterOptions describe a cluster. The zero value is three masters without replicas.
@@ -94,16 +94,7 @@ func (c *Cluster) assemble() error {
 			return fmt.Errorf("set up %s: %w", n.Server.Addr, err)
 		}
 	}
-	// Each node meets every other one. Through gossip alone, they would learn of each other seconds
-	// later.
-	for i, n := range c.Nodes {
-		for _, other := range c.Nodes[i+1:] {
-			if err := n.meet(ctx, other); err != nil {
-				return fmt.Errorf("make %s meet %s: %w", n.Server.Addr, other.Server.Addr, err)
-			}
-		}
-	}
-	if err := poll(clusterTimeout, c.allKnown); err != nil {
+	if err := poll(clusterTimeout, c.meetAll); err != nil {
 		return err
 	}
 	for i, n := range c.Nodes[c.opt.Masters:] {
@@ -138,19 +129,22 @@ func share(i, n int) (first, last int) {
 	return bound(i), bound(i+1) - 1
 }
 
-// allKnown returns nil once every node knows every other by its final id.
-func (c *Cluster) allKnown() error {
+// meetAll returns nil once every node knows every other by its final id. A node meets each one that
+// it does not know: through gossip alone, it would learn of it seconds later. Redis ignores that
+// during a handshake, which it gives up after NodeTimeout.
+func (c *Cluster) meetAll() error {
 	return each(c.Nodes, func(n *Node) error {
 		v, err := n.view()
 		if err != nil {
 			return err
 		}
+		var errs []error
 		for _, other := range c.Nodes {
 			if info := v[other.ID]; info == nil || info.flags["handshake"] {
-				return fmt.Errorf("%s does not know %s yet", n.Server.Addr, other.Server.Addr)
+				errs = append(errs, fmt.Errorf("%s does not know %s yet", n.Server.Addr, other.Server.Addr), n.meet(other))
 			}
 		}
-		return nil
+		return errors.Join(errs...)
 	})
 }
 

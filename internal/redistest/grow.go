@@ -35,7 +35,7 @@ func (c *Cluster) AddReplica(master *Node) (*Node, error) {
 	return n, c.AwaitStable(clusterTimeout)
 }
 
-// join makes a new node meet all running nodes, and adds it to Nodes.
+// join makes a new node and all others meet, and adds it to Nodes.
 func (c *Cluster) join(n *Node) error {
 	ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
 	defer cancel()
@@ -43,13 +43,8 @@ func (c *Cluster) join(n *Node) error {
 	if n.ID, err = n.Client().ClusterMyID(ctx).Result(); err != nil {
 		return err
 	}
-	for _, other := range c.Running() {
-		if err := n.meet(ctx, other); err != nil {
-			return err
-		}
-	}
 	c.Nodes = append(c.Nodes, n)
-	err = poll(clusterTimeout, c.allKnown)
+	err = poll(clusterTimeout, c.meetAll)
 	if err == nil {
 		err = c.AwaitStable(clusterTimeout)
 	}

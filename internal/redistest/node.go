@@ -103,6 +103,8 @@ func (n *Node) startProxy(target string) error {
 }
 
 // meet makes n send a handshake to other, not through its proxy.
-func (n *Node) meet(ctx context.Context, other *Node) error {
+func (n *Node) meet(other *Node) error {
+	ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
+	defer cancel()
 	return n.Client().Do(ctx, "CLUSTER", "MEET", "127.0.0.1", other.port.number, other.port.number+busOffset).Err()
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-const failoverTimeout = 20 * time.Second
+const failoverTimeout = 60 * time.Second
 
 func TestFailoverAfterKill(t *testing.T) {
 	t.Parallel()

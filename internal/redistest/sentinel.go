@@ -16,13 +16,13 @@ import (
 
 const (
 	sentinelConfig   = "sentinel.conf"
-	sentinelTimeout  = 40 * time.Second
-	promotionTimeout = 20 * time.Second
+	sentinelTimeout  = time.Minute
+	promotionTimeout = time.Minute
 
-	// defaultDownAfter is more than a second, because a sentinel connects to a new master only once
-	// a second. It counts that second as silence of the new master. With 1 s, it may consider the
-	// new master down at once.
-	defaultDownAfter = 2 * time.Second
+	// defaultDownAfter is several seconds, because a sentinel connects to a new master only once a
+	// second, and sends a PING once a second. It counts those seconds as silence of the master, and
+	// also the time for which the machine stalls.
+	defaultDownAfter = 4 * time.Second
 	// NoFailover is a DownAfter for tests that do not change the master.
 	NoFailover = time.Hour
 )
@@ -32,7 +32,7 @@ const (
 type SentinelOptions struct {
 	Replicas  int // if zero, 2
 	Sentinels int // if zero, 3
-	// DownAfter is down-after-milliseconds; if zero, 2 s. After that time, the sentinels consider a
+	// DownAfter is down-after-milliseconds; if zero, 4 s. After that time, the sentinels consider a
 	// silent master down.
 	DownAfter time.Duration
 	// Args and Password are those of Options, for master and replicas.

@@ -25,7 +25,7 @@ func TestSentinelFailover(t *testing.T) {
 	if err := second.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	third, err := g.AwaitMaster(second, 20*time.Second)
+	third, err := g.AwaitMaster(second, time.Minute)
 	if err != nil || third == second {
 		t.Fatalf("got %v, %v; want another master", third, err)
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // queryTimeout bounds each query of this package to a server.
-const queryTimeout = 2 * time.Second
+const queryTimeout = 10 * time.Second
 
 // nodeInfo is one line of CLUSTER NODES: how one node sees another, or itself.
 type nodeInfo struct {

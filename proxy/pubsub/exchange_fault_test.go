@@ -32,7 +32,7 @@ func TestSubscriptionsFollowAFailover(t *testing.T) {
 	if err := home.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	master, err := cluster.AwaitMaster(redistest.Slot(shard), home, 30*time.Second)
+	master, err := cluster.AwaitMaster(redistest.Slot(shard), home, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
