@@ -68,7 +68,7 @@ func next(t *testing.T, results <-chan result) result {
 	select {
 	case r := <-results:
 		return r
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("no result")
 		return result{}
 	}
@@ -76,7 +76,7 @@ func next(t *testing.T, results <-chan result) result {
 
 func TestLinkRepliesInOrder(t *testing.T) {
 	f := redistest.StartFake(t, redistest.Echo)
-	n := start(t, f.Addr, time.Second)
+	n := start(t, f.Addr, 10*time.Second)
 	l := n.Link(dial.Lane{})
 	results := make(chan result, 3000)
 	var want []string
@@ -99,7 +99,7 @@ func TestLinkSwallowsAskingsReply(t *testing.T) {
 		}
 		return redistest.Echo(args)
 	})
-	n := start(t, f.Addr, time.Second)
+	n := start(t, f.Addr, 10*time.Second)
 	l := n.Link(dial.Lane{})
 	results := make(chan result, 3)
 	submit(l, results, "ECHO", "a")
@@ -125,7 +125,7 @@ func TestLinkLosesWrittenCallsAndSendsOthers(t *testing.T) {
 		}
 		return redistest.Echo(args)
 	})
-	n := start(t, f.Addr, time.Second)
+	n := start(t, f.Addr, 10*time.Second)
 	l := n.Link(dial.Lane{})
 	results := make(chan result, 3)
 	submit(l, results, "ECHO", "die")
@@ -163,7 +163,7 @@ func TestLinkWithoutNodeGivesUp(t *testing.T) {
 
 func TestLinkDropsAbandonedCalls(t *testing.T) {
 	f := redistest.StartFake(t, redistest.Echo)
-	n := start(t, f.Addr, time.Second)
+	n := start(t, f.Addr, 10*time.Second)
 	l := n.Link(dial.Lane{})
 	results := make(chan result, 2)
 	l.Submit(&Call{Request: resp.AppendCommand(nil, "ECHO", "a"),
@@ -189,7 +189,7 @@ func TestLinkClosedLosesInOrder(t *testing.T) {
 	f := redistest.StartFake(t, func(args []string) string {
 		return redistest.Echo(args)
 	})
-	n := start(t, f.Addr, time.Second)
+	n := start(t, f.Addr, 10*time.Second)
 	l := n.Link(dial.Lane{User: "nobody"}) // never gets a connection: no credential
 	results := make(chan result, 4)
 	n.closeLane(dial.Lane{User: "nobody"}, ErrClosed)
@@ -230,7 +230,7 @@ func TestLinkRefusedCredential(t *testing.T) {
 		if lane.User != "bob" {
 			t.Errorf("refused %+v", lane)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("the hook was not called")
 	}
 	if strings.Contains(f.Commands(), "ECHO") {
@@ -247,7 +247,7 @@ func TestLinkUnexpectedReply(t *testing.T) {
 		}
 		return redistest.Echo(args)
 	})
-	n := start(t, f.Addr, time.Second)
+	n := start(t, f.Addr, 10*time.Second)
 	l := n.Link(dial.Lane{})
 	results := make(chan result, 2)
 	submit(l, results, "ECHO", "twice")
@@ -255,7 +255,7 @@ func TestLinkUnexpectedReply(t *testing.T) {
 		t.Errorf("got %+v", r)
 	}
 	// between checks
-	for deadline := time.Now().Add(10 * time.Second); f.Ended.Load() == 0; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); f.Ended.Load() == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the connection stays")
 		}
@@ -269,7 +269,7 @@ func TestLinkUnexpectedReply(t *testing.T) {
 func TestLinkRoom(t *testing.T) {
 	gate := make(chan struct{})
 	f := redistest.StartFake(t, func(args []string) string { <-gate; return "+OK\r\n" })
-	n := start(t, f.Addr, time.Second)
+	n := start(t, f.Addr, 10*time.Second)
 	l := n.Link(dial.Lane{})
 	results := make(chan result, 1000)
 	value := strings.Repeat("x", 1<<20)
@@ -289,7 +289,7 @@ func TestLinkRoom(t *testing.T) {
 	}
 	select {
 	case <-room:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the channel of Room was not closed")
 	}
 }

@@ -33,7 +33,7 @@ func (m *deadlineSink) Overdue() {
 
 func TestLinkWritesNoOverdueCall(t *testing.T) {
 	f := redistest.StartFake(t, redistest.Echo)
-	l := start(t, f.Addr, time.Second).Link(dial.Lane{})
+	l := start(t, f.Addr, 10*time.Second).Link(dial.Lane{})
 	results := make(chan result, 4)
 	past := time.Now().Add(-time.Second)
 	over := &deadlineSink{sink: sink{name: "over", results: results}, until: &past}
@@ -64,11 +64,11 @@ func TestLinkAbortsWriteAtDeadline(t *testing.T) {
 	// it reads nothing behind the first command
 	f := redistest.StartFake(t, func([]string) string { <-ended; return "" })
 	t.Cleanup(func() { close(ended) })
-	l := start(t, f.Addr, time.Second).Link(dial.Lane{})
+	l := start(t, f.Addr, 10*time.Second).Link(dial.Lane{})
 	results := make(chan result, 2)
 	submit(l, results, "ECHO", "first")
 	request := resp.AppendCommand(nil, "ECHO", string(make([]byte, 64<<20)))
-	soon := time.Now().Add(2 * time.Second)
+	soon := time.Now().Add(5 * time.Second)
 	c := &deadlineSink{sink: sink{name: "large", results: results}, until: &soon}
 	l.Submit(&Call{Request: request, Sink: c})
 	for range 2 {

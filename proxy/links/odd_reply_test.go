@@ -49,7 +49,7 @@ func TestLinkDropsConnectionOnInvalidReply(t *testing.T) {
 			}
 			return redistest.Echo(args)
 		})
-		n := start(t, f.Addr, time.Second)
+		n := start(t, f.Addr, 10*time.Second)
 		l := n.Link(dial.Lane{})
 		results := make(chan result, 3)
 		for _, word := range []string{"bad", "one", "two"} {
@@ -72,23 +72,26 @@ func TestLinkDropsConnectionOnInvalidReply(t *testing.T) {
 // the upstream time-out at most.
 func TestLinkDropsConnectionOnStalledReply(t *testing.T) {
 	for _, begun := range []string{"$1000\r\nabc", "*2\r\n:1\r\n", "*2147483647\r\n", "+endless", "$4294967296\r\n"} {
-		f := redistest.StartFake(t, func(args []string) string {
-			if args[1] == "bad" {
-				return begun
+		t.Run(begun, func(t *testing.T) {
+			t.Parallel() // it waits most of the time
+			f := redistest.StartFake(t, func(args []string) string {
+				if args[1] == "bad" {
+					return begun
+				}
+				return redistest.Echo(args)
+			})
+			n := startWith(t, f.Addr, dial.Config{UpstreamTimeout: 4 * time.Second}, Hooks{})
+			l := n.Link(dial.Lane{})
+			results := make(chan result, 2)
+			submit(l, results, "ECHO", "bad")
+			if got := next(t, results); !errors.Is(got.cause, errStalled) || !got.written {
+				t.Errorf("got %+v, want %v", got, errStalled)
 			}
-			return redistest.Echo(args)
+			submit(l, results, "ECHO", "again")
+			if got := next(t, results); got.reply != "$5\r\nagain\r\n" {
+				t.Errorf("afterwards got %+v, want what was sent", got)
+			}
 		})
-		n := startWith(t, f.Addr, dial.Config{UpstreamTimeout: 300 * time.Millisecond}, Hooks{})
-		l := n.Link(dial.Lane{})
-		results := make(chan result, 2)
-		submit(l, results, "ECHO", "bad")
-		if got := next(t, results); !errors.Is(got.cause, errStalled) || !got.written {
-			t.Errorf("%q: got %+v, want %v", begun, got, errStalled)
-		}
-		submit(l, results, "ECHO", "again")
-		if got := next(t, results); got.reply != "$5\r\nagain\r\n" {
-			t.Errorf("%q: afterwards got %+v, want what was sent", begun, got)
-		}
 	}
 }
 
@@ -101,7 +104,7 @@ func (panicking) Reply([]byte, bool) Flusher { panic("panic of the test") }
 // those behind it. The process and the link go on.
 func TestPanicInOneCallEndsOnlyItsConnection(t *testing.T) {
 	f := redistest.StartFake(t, redistest.Echo)
-	n := start(t, f.Addr, time.Second)
+	n := start(t, f.Addr, 10*time.Second)
 	l := n.Link(dial.Lane{})
 	results := make(chan result, 2)
 	before := guard.Panics()

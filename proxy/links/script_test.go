@@ -18,7 +18,7 @@ import (
 func startScripts(t *testing.T, answer func(args []string) string) (*Node, *redistest.Fake) {
 	t.Helper()
 	f := redistest.StartFake(t, answer)
-	n := start(t, f.Addr, time.Second)
+	n := start(t, f.Addr, 10*time.Second)
 	if _, sent, err := n.Script(soon(), nil, 0, resp.AppendCommand(nil, "ECHO", "first"), nil); sent ||
 		!errors.Is(err, ErrNoLink) {
 		t.Fatalf("without a connection: got sent %v, %v", sent, err)
@@ -28,11 +28,11 @@ func startScripts(t *testing.T, answer func(args []string) string) (*Node, *redi
 }
 
 // soon is the time by which a script must have its reply.
-func soon() time.Time { return time.Now().Add(10 * time.Second) }
+func soon() time.Time { return time.Now().Add(time.Minute) }
 
 func awaitScriptLink(t *testing.T, l *Link) {
 	t.Helper()
-	for until := time.Now().Add(10 * time.Second); !l.acceptsScripts(); time.Sleep(time.Millisecond) {
+	for until := time.Now().Add(time.Minute); !l.acceptsScripts(); time.Sleep(time.Millisecond) {
 		if time.Now().After(until) {
 			t.Fatal("no connection that scripts may use")
 		}
@@ -67,9 +67,10 @@ func TestLostScript(t *testing.T) {
 // TestAbandonedScript checks that an abandoned script is never written if it was not written yet.
 // Otherwise the caller learns that it may have run.
 func TestAbandonedScript(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	hold := make(chan struct{})
 	n, f := startScripts(t, func(args []string) string { <-hold; return redistest.Echo(args) })
-	until := time.Now().Add(scriptSilence + 50*time.Millisecond)
+	until := time.Now().Add(scriptSilence + 4*time.Second)
 	if _, sent, err := n.Script(until, nil, 0, resp.AppendCommand(nil, "ECHO", "a"), nil); !sent ||
 		!errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("written: got sent %v, %v", sent, err)
@@ -201,6 +202,7 @@ func TestLostScripts(t *testing.T) {
 // TestSlowScriptsAtOnce checks that other scripts are sent behind a slow group. They are not
 // if one of the group was abandoned and nothing has arrived since.
 func TestSlowScriptsAtOnce(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	hold := make(chan struct{})
 	n, f := startScripts(t, func(args []string) string {
 		if args[1] == "slow" {
@@ -216,7 +218,7 @@ func TestSlowScriptsAtOnce(t *testing.T) {
 	l := n.Link(dial.Lane{Scripts: true, Bulk: true})
 	awaitScriptLink(t, l)
 	behind := make(chan error)
-	if sent, err := ask(time.Now().Add(scriptSilence+100*time.Millisecond), "slow"); !sent ||
+	if sent, err := ask(time.Now().Add(scriptSilence+4*time.Second), "slow"); !sent ||
 		!errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("one that takes too long: got sent %v, %v", sent, err)
 	}
@@ -226,12 +228,12 @@ func TestSlowScriptsAtOnce(t *testing.T) {
 	hold <- struct{}{}
 	awaitScriptLink(t, l)
 	go func() { _, err := ask(soon(), "slow"); behind <- err }()
-	for until := time.Now().Add(10 * time.Second); l.scripts.number.Load() == 0 && time.Now().Before(until); {
+	for until := time.Now().Add(time.Minute); l.scripts.number.Load() == 0 && time.Now().Before(until); {
 		time.Sleep(time.Millisecond)
 	}
 	time.Sleep(scriptSilence + 50*time.Millisecond) // of silence, that is
 	go func() { _, err := ask(soon(), "behind"); behind <- err }()
-	for until := time.Now().Add(10 * time.Second); l.scripts.number.Load() < 2 && time.Now().Before(until); {
+	for until := time.Now().Add(time.Minute); l.scripts.number.Load() < 2 && time.Now().Before(until); {
 		time.Sleep(time.Millisecond)
 	}
 	close(hold)
