@@ -138,9 +138,10 @@ func TestContextEndsEverything(t *testing.T) {
 
 // TestCloseIsBounded: miniredis can't end a script.
 func TestCloseIsBounded(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	s, rdb := start(t)
 	// The script ends by itself after the test, but later than Close may take.
-	script := `local t = redis.call('TIME')[1] + 3; while redis.call('TIME')[1] + 0 < t do end return 1`
+	script := `local t = redis.call('TIME')[1] + 10; while redis.call('TIME')[1] + 0 < t do end return 1`
 	answered := make(chan error, 1)
 	go func() { answered <- rdb.Eval(context.Background(), script, nil).Err() }()
 	busy := 0 // checks in a row; an expiry run holds the lock for much less time
@@ -154,7 +155,7 @@ func TestCloseIsBounded(t *testing.T) {
 	})
 	began := time.Now()
 	s.Close()
-	if took := time.Since(began); took > closeTimeout+500*time.Millisecond {
+	if took := time.Since(began); took > closeTimeout+5*time.Second {
 		t.Errorf("Close took %v", took)
 	}
 	<-answered

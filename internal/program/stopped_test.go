@@ -62,7 +62,7 @@ func testStopped(t *testing.T, args ...string) {
 	binary := leashtest.Binary(t)
 	var leashes [2]*leashtest.Leash
 	for i := range leashes {
-		leashes[i], err = leashtest.Start(t.Context(), binary, dir, append(args, "--upstream", s.Addr, "--watchdog-timeout", "2s")...)
+		leashes[i], err = leashtest.Start(t.Context(), binary, dir, append(args, "--upstream", s.Addr, "--watchdog-timeout", "4s")...)
 		if err != nil {
 			t.Fatal(err)
 		}
