@@ -3,6 +3,7 @@ package proxy
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -10,37 +11,49 @@ import (
 )
 
 // pauseLength is long enough to tell a paused reply from one that a busy machine delayed.
-const pauseLength = time.Second
+const pauseLength = 4 * time.Second
 
-// heldBack sends a command during a pause. It returns the reply and whether the pause delayed it.
-func heldBack(t *testing.T, addr, mode, cmd string) (reply string, held bool) {
-	t.Helper()
-	admin, client := dialAddr(t, addr), dialAddr(t, addr)
-	defer admin.Close()
-	defer client.Close()
-	want(t, client, "+PONG\r\n", "PING")
-	want(t, admin, "+OK\r\n", "CLIENT", "PAUSE", fmt.Sprint(pauseLength.Milliseconds()), mode)
-	start := time.Now()
-	reply = do(t, client, strings.Fields(cmd)...)
-	took := time.Since(start)
-	do(t, client, "SET", "until", "over")
-	return reply, took > pauseLength*2/3
+// pausedReply is a reply, and whether the pause delayed it.
+type pausedReply struct {
+	reply string
+	held  bool
 }
 
-// execHeldBack is heldBack for the EXEC of a transaction that was queued before the pause.
-func execHeldBack(t *testing.T, addr, queued string) (reply string, held bool) {
+// inPause sends each command during the same pause, from a client of its own. Of commands with "|"
+// between them, it sends all but the last before the pause.
+func inPause(t *testing.T, addr, mode string, cmds []string) map[string]pausedReply {
 	t.Helper()
-	admin, client := dialAddr(t, addr), dialAddr(t, addr)
-	defer admin.Close()
-	defer client.Close()
-	want(t, client, "+OK\r\n", "MULTI")
-	want(t, client, "+QUEUED\r\n", strings.Fields(queued)...)
-	want(t, admin, "+OK\r\n", "CLIENT", "PAUSE", fmt.Sprint(pauseLength.Milliseconds()), "WRITE")
+	admin, clients, last := dialAddr(t, addr), make([]*redistest.Client, len(cmds)), make([]string, len(cmds))
+	for i, cmd := range cmds {
+		clients[i] = dialAddr(t, addr)
+		want(t, clients[i], "+PONG\r\n", "PING")
+		all := strings.Split(cmd, "|")
+		for _, before := range all[:len(all)-1] {
+			do(t, clients[i], strings.Fields(before)...)
+		}
+		last[i] = all[len(all)-1]
+	}
+	want(t, admin, "+OK\r\n", "CLIENT", "PAUSE", fmt.Sprint(pauseLength.Milliseconds()), mode)
 	start := time.Now()
-	reply = do(t, client, "EXEC")
-	took := time.Since(start)
-	do(t, client, "SET", "until", "over")
-	return reply, took > pauseLength*2/3
+	replies := make([]pausedReply, len(cmds))
+	var running sync.WaitGroup
+	for i, c := range clients {
+		running.Go(func() {
+			reply, err := c.Do(strings.Fields(last[i])...)
+			if err != nil {
+				t.Errorf("%s: %v", cmds[i], err)
+			}
+			replies[i] = pausedReply{reply, time.Since(start) > pauseLength/2}
+			c.Close()
+		})
+	}
+	running.Wait()
+	do(t, admin, "SET", "until", "over")
+	all := make(map[string]pausedReply)
+	for i, cmd := range cmds {
+		all[cmd] = replies[i]
+	}
+	return all
 }
 
 // TestClientPause checks that CLIENT PAUSE delays the same commands as in Redis.
@@ -49,29 +62,29 @@ func TestClientPause(t *testing.T) {
 	redistest.TakesLong(t)
 	server := redistest.Start(t)
 	l := startLeash(t, []string{server.Addr})
-	for mode, cmds := range map[string][]string{
-		"WRITE": {"GET k", "SET k 1", "PUBLISH c m", "PFCOUNT h", "EVAL return(1) 0", "EVAL_RO return(1) 0",
-			"SORT l", "NOSUCH", "GET", "MGET a b", "CLIENT UNPAUSE"},
-		"ALL": {"GET k", "SET k 1", "NOSUCH", "GET", "PING", "CLIENT UNPAUSE"},
+	for _, pause := range []struct {
+		mode string
+		cmds []string
+	}{
+		{"WRITE", []string{"GET none", "SET k 1", "PUBLISH c m", "PFCOUNT h", "EVAL return(1) 0", "EVAL_RO return(1) 0",
+			"SORT l", "NOSUCH", "GET", "MGET a b", "MULTI|GET none|EXEC", "MULTI|SET x 1|EXEC", "MULTI|EVAL return(1) 0|EXEC"}},
+		{"WRITE", []string{"CLIENT UNPAUSE"}},
+		{"ALL", []string{"GET none", "SET k 1", "NOSUCH", "GET", "PING"}},
+		{"ALL", []string{"CLIENT UNPAUSE"}},
 	} {
-		for _, cmd := range cmds {
-			reply, held := heldBack(t, server.Addr, mode, cmd)
-			if got, gotHeld := heldBack(t, l.addr, mode, cmd); got != reply || gotHeld != held {
-				t.Errorf("%s in PAUSE %s: got %q, held %v; want %q, %v", cmd, mode, got, gotHeld, reply, held)
+		direct, got := inPause(t, server.Addr, pause.mode, pause.cmds), inPause(t, l.addr, pause.mode, pause.cmds)
+		for cmd, want := range direct {
+			if got[cmd] != want {
+				t.Errorf("%s in PAUSE %s: got %v, want %v", cmd, pause.mode, got[cmd], want)
 			}
 		}
 	}
-	for _, queued := range []string{"GET k", "SET k 1", "EVAL return(1) 0"} {
-		reply, held := execHeldBack(t, server.Addr, queued)
-		if got, gotHeld := execHeldBack(t, l.addr, queued); got != reply || gotHeld != held {
-			t.Errorf("EXEC of %s in a pause: got %q, held %v; want %q, %v", queued, got, gotHeld, reply, held)
-		}
+	locks := inPause(t, l.addr, "WRITE", []string{"LOCK.ACQUIRE lock", "LOCK.INFO other"})
+	if got := locks["LOCK.ACQUIRE lock"]; got.reply[0] != ':' || !got.held {
+		t.Errorf("LOCK.ACQUIRE: %v", got)
 	}
-	if got, held := heldBack(t, l.addr, "WRITE", "LOCK.ACQUIRE lock"); got[0] != ':' || !held {
-		t.Errorf("LOCK.ACQUIRE: %q, held %v", got, held)
-	}
-	if got, held := heldBack(t, l.addr, "WRITE", "LOCK.INFO lock"); held {
-		t.Errorf("LOCK.INFO: %q, held %v", got, held)
+	if got := locks["LOCK.INFO other"]; got.held {
+		t.Errorf("LOCK.INFO: %v", got)
 	}
 }
 
@@ -154,13 +167,13 @@ func TestStopDoesNotWaitForPause(t *testing.T) {
 // TestLocksAreRenewedDuringPause checks that locks are renewed during a pause.
 func TestLocksAreRenewedDuringPause(t *testing.T) {
 	t.Parallel()
-	l := startLeash(t, []string{redistest.Start(t).Addr}, func(o *options) { o.locks.WatchdogTimeout = time.Second })
+	l := startLeash(t, []string{redistest.Start(t).Addr}, func(o *options) { o.locks.WatchdogTimeout = 4 * time.Second })
 	admin := l.dial(t)
 	if got := do(t, admin, "LOCK.ACQUIRE", "k"); got[0] != ':' {
 		t.Fatal(got)
 	}
 	client := paused(t, l, admin, redistest.Command("SET", "other", "v"))
-	time.Sleep(1500 * time.Millisecond) // longer than the lease
+	time.Sleep(5 * time.Second) // longer than the lease
 	if got := do(t, admin, "LOCK.TTL", "k"); got[0] != ':' || got == ":-2\r\n" {
 		t.Errorf("LOCK.TTL: %q", got)
 	}
