@@ -90,7 +90,7 @@ func readReply(t testing.TB, c *redistest.Client, reply string) {
 func TestR28PermitsAreReleasedWithTheConnection(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
-	l := startLeash(t, c.Addrs(), watchdog(time.Second))
+	l := startLeash(t, c.Addrs(), watchdog(4*time.Second))
 	a := l.dial(t)
 	want(t, a, ":1\r\n", "SEM.INIT", "pool", "3")
 	for _, end := range []func(c *redistest.Client){
@@ -121,7 +121,7 @@ func TestR28PermitsAreReleasedWithTheConnection(t *testing.T) {
 // or deletes its permit.
 func TestR27LostPermitClosesConnection(t *testing.T) {
 	server := redistest.Start(t)
-	l := startLeash(t, []string{server.Addr}, watchdog(time.Second))
+	l := startLeash(t, []string{server.Addr}, watchdog(4*time.Second))
 	a, admin := l.dial(t), dialAddr(t, server.Addr)
 	want(t, a, ":1\r\n", "SEM.INIT", "pool", "1")
 	do(t, a, "SEM.ACQUIRE", "pool")

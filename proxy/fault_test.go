@@ -73,8 +73,7 @@ func TestHangingNode(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: 30 * time.Second})
 	l := startLeash(t, c.Addrs(), func(o *options) {
-		o.up.UpstreamTimeout = 2 * time.Second
-		o.up.RedirectTimeout = time.Second
+		o.up.UpstreamTimeout = 5 * time.Second
 	})
 	client, other := l.dial(t), l.dial(t)
 	client.Timeout = 20 * time.Second

@@ -160,8 +160,9 @@ func TestTLSRenegotiation(t *testing.T) {
 // TestTLSByteByByte checks that the time for a handshake does not begin again with each byte, and
 // that commands may come in single bytes.
 func TestTLSByteByByte(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
-	l := startTLS(t, []string{redis.Addr}, func(o *options) { o.front.HeaderTimeout = time.Second })
+	l := startTLS(t, []string{redis.Addr}, func(o *options) { o.front.HeaderTimeout = 4 * time.Second })
 	c, conn := l.connect(t)
 	for _, b := range []byte(redistest.Command("ECHO", "slow")) {
 		if _, err := conn.Write([]byte{b}); err != nil {

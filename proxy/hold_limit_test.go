@@ -17,7 +17,7 @@ func TestHoldsEndByTheirName(t *testing.T) {
 	l := startLeash(t, []string{redistest.Start(t).Addr}, func(o *options) {
 		o.locks.MaxHoldOf = func(key string) time.Duration {
 			if pubsub.Match("order:*", key) {
-				return 300 * time.Millisecond
+				return 4 * time.Second
 			}
 			return 0
 		}

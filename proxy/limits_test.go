@@ -239,7 +239,7 @@ func TestLimitOfAddress(t *testing.T) {
 func TestStrangersMustLogIn(t *testing.T) {
 	t.Parallel()
 	redis, _ := startOpen(t)
-	l := startLeash(t, []string{redis.Addr}, requireAuth, func(o *options) { o.front.LoginTime = time.Second })
+	l := startLeash(t, []string{redis.Addr}, requireAuth, func(o *options) { o.front.LoginTime = 4 * time.Second })
 	user, stranger := enter(t, l, "app"), l.dial(t)
 	want(t, stranger, noAuth, "PING")
 	if got, err := stranger.Read(); err == nil {
@@ -256,7 +256,7 @@ func TestStrangersMustLogIn(t *testing.T) {
 func TestIdleClientsAreClosed(t *testing.T) {
 	t.Parallel()
 	redis, _ := startOpen(t)
-	l := startLeash(t, []string{redis.Addr}, func(o *options) { o.front.IdleTime = time.Second })
+	l := startLeash(t, []string{redis.Addr}, func(o *options) { o.front.IdleTime = 4 * time.Second })
 	holder, subscriber, blocked, idle, silent := l.dial(t), l.dial(t), l.dial(t), l.dial(t), l.dial(t)
 	token(t, holder, "lock")
 	do(t, subscriber, "SUBSCRIBE", "c")

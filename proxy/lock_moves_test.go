@@ -139,14 +139,14 @@ func TestR31StopAnswersAwaitLoss(t *testing.T) {
 func TestR27OnLossErrorKeepsTheConnection(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	l := startLeash(t, []string{server.Addr}, watchdog(3*time.Second))
-	for _, protocol := range []string{"2", "3"} {
+	l := startLeash(t, []string{server.Addr}, watchdog(4*time.Second))
+	for i, protocol := range []string{"2", "3"} {
 		c := l.dial(t)
 		do(t, c, "HELLO", protocol)
 		token(t, c, "k", "ONLOSS", "ERROR")
 		token(t, c, "other")
 		want(t, c, ":1\r\n", "DEL", "k")
-		time.Sleep(time.Second) // it is found at the next renewal
+		eventually(t, "the next renewal finds it lost", func() bool { return l.locks.Stats().Losses["gone"] == int64(i+1) })
 		want(t, c, "+OK\r\n", "SET", "data", "1")
 		want(t, c, ":0\r\n", "LOCK.CHECK", "other", "TOKEN", "1")
 		want(t, c, "-LOCKLOST k gone\r\n", "LOCK.TTL", "k")
@@ -158,6 +158,7 @@ func TestR27OnLossErrorKeepsTheConnection(t *testing.T) {
 // TestR30BreakEndsTheHoldersConnection checks that LOCK.BREAK and MAXHOLD end the holder's
 // connection.
 func TestR30BreakEndsTheHoldersConnection(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	one, two := startLeash(t, []string{server.Addr}), startLeash(t, []string{server.Addr})
 	c := two.dial(t)
@@ -169,8 +170,8 @@ func TestR30BreakEndsTheHoldersConnection(t *testing.T) {
 		want(t, c, ":0\r\n", "LOCK.BREAK", "k")
 	}
 	holder := one.dial(t)
-	token(t, holder, "k", "MAXHOLD", "300")
-	token(t, c, "k", "BLOCK", "5000")
+	token(t, holder, "k", "MAXHOLD", "4000")
+	token(t, c, "k", "BLOCK", "20000")
 	wantClosed(t, holder)
 	want(t, c, ":1\r\n", "LOCK.RELEASE", "k")
 }

@@ -18,8 +18,8 @@ import (
 func TestPausedRedis(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
-	l := startLeash(t, []string{redis.Addr}, watchdog(2*time.Second))
-	other := startLeash(t, []string{redis.Addr}, watchdog(2*time.Second))
+	l := startLeash(t, []string{redis.Addr}, watchdog(5*time.Second))
+	other := startLeash(t, []string{redis.Addr}, watchdog(5*time.Second))
 	holder, waiter := l.dial(t), other.dial(t)
 	token(t, holder, "k")
 	waiter.Timeout = 30 * time.Second

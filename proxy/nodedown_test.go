@@ -17,7 +17,7 @@ import (
 // add.
 const (
 	downTimeout = 3 * time.Second
-	downSlack   = 1500 * time.Millisecond
+	downSlack   = 5 * time.Second
 )
 
 // wholeCommands returns commands that need every master. keys must have keys of each.

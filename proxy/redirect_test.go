@@ -128,7 +128,7 @@ func TestReplyCutOffBehindAnother(t *testing.T) {
 func TestNewNodeWithoutSlots(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
-	l := startLeash(t, c.Addrs(), func(o *options) { o.up.UpstreamTimeout = 2 * time.Second })
+	l := startLeash(t, c.Addrs(), func(o *options) { o.up.UpstreamTimeout = 5 * time.Second })
 	n, err := c.AddMaster()
 	if err != nil {
 		t.Fatal(err)
@@ -139,7 +139,7 @@ func TestNewNodeWithoutSlots(t *testing.T) {
 	client := l.dial(t)
 	pipeline := strings.Repeat(redistest.Command("INCR", redistest.KeyIn(100, "k")), 20)
 	count := 0
-	for start := time.Now(); time.Since(start) < 5*time.Second; l.up.Refresh() {
+	for start := time.Now(); time.Since(start) < 8*time.Second; l.up.Refresh() {
 		if err := client.Send(pipeline); err != nil {
 			t.Fatal(err)
 		}

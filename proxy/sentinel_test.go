@@ -217,7 +217,7 @@ func changeMasterTwice(t *testing.T, g *redistest.SentinelGroup, l *leash) (kill
 	if err := killed.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	third, err = g.AwaitMaster(killed, 40*time.Second)
+	third, err = g.AwaitMaster(killed, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +271,7 @@ func TestSentinelReadOnly(t *testing.T) {
 func TestSentinelLocks(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	g := redistest.StartSentinel(t)
-	const ttl = 12 * time.Second
+	const ttl = 30 * time.Second
 	l := startBehindSentinels(t, g, func(o *options) { o.locks.WatchdogTimeout = ttl })
 	holder, rival := l.dial(t), l.dial(t)
 	token := do(t, holder, "LOCK.ACQUIRE", "lock")
@@ -293,7 +293,7 @@ func TestSentinelLocks(t *testing.T) {
 	if err := old.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := g.AwaitMaster(old, 20*time.Second); err != nil {
+	if _, err := g.AwaitMaster(old, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	for end := time.Now().Add(ttl + 2*time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
@@ -335,7 +335,7 @@ func TestSentinelForgetsLock(t *testing.T) {
 	if err := old.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := g.AwaitMaster(old, 20*time.Second); err != nil {
+	if _, err := g.AwaitMaster(old, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	if err := holder.AwaitEnd(); err != nil {

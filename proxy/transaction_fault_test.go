@@ -63,7 +63,7 @@ func TestTransactionFollowsItsSlot(t *testing.T) {
 func TestTransactionWhileSlotMigrates(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
-	l := startLeash(t, cluster.Addrs(), func(o *options) { o.up.RedirectTimeout = 700 * time.Millisecond })
+	l := startLeash(t, cluster.Addrs(), func(o *options) { o.up.RedirectTimeout = 4 * time.Second })
 	c := l.dial(t)
 	key := redistest.KeyIn(5, "k")
 	want(t, c, "+OK\r\n", "SET", key, "1")
