@@ -167,7 +167,7 @@ func TestStopDoesNotWaitForPause(t *testing.T) {
 // TestLocksAreRenewedDuringPause checks that locks are renewed during a pause.
 func TestLocksAreRenewedDuringPause(t *testing.T) {
 	t.Parallel()
-	l := startLeash(t, []string{redistest.Start(t).Addr}, func(o *options) { o.locks.WatchdogTimeout = 4 * time.Second })
+	l := startLeash(t, []string{redistest.Start(t).Addr}, watchdog(4*time.Second))
 	admin := l.dial(t)
 	if got := do(t, admin, "LOCK.ACQUIRE", "k"); got[0] != ':' {
 		t.Fatal(got)
