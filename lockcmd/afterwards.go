@@ -20,7 +20,7 @@ func (s afterwards) Lost(h *hold.Hold, reason string) {
 func (s afterwards) Spawn(f func()) bool { return s.spawn(f) }
 
 // Follow implements hold.Service.
-func (s afterwards) Follow(unsure time.Time, changes []hold.Change) (released <-chan struct{}) {
+func (s afterwards) Follow(changes []hold.Change) (released <-chan struct{}) {
 	var left []*hold.Hold
 	var releases []hold.Change
 	for i := range changes {
@@ -42,7 +42,7 @@ func (s afterwards) Follow(unsure time.Time, changes []hold.Change) (released <-
 		}
 	}
 	if len(left) > 0 {
-		s.releaseAtMaxHold(left, unsure)
+		s.releaseAtMaxHold(left)
 	}
 	if len(releases) > 0 {
 		released = s.releaser.EndAll(releases)
@@ -58,10 +58,10 @@ func (s afterwards) Granted(h *hold.Hold, waited time.Duration) {
 
 // releaseAtMaxHold releases holds of one carrier that is gone when their MAXHOLD is over, if they
 // would expire later. Their owners do not rely on them any more, and their client has agreed to it
-// (R28). None is released before notBefore. A hold that its owner moved has another carrier and
-// stays. A LEASE ends with MAXHOLD anyway, see hold.CapLease.
-func (s *Service) releaseAtMaxHold(holds []*hold.Hold, notBefore time.Time) {
-	now, carrier := time.Now(), holds[0].Carrier.Detached()
+// (R28). None is released while Redis may still run a command of the carrier (R16). A hold that its
+// owner moved has another carrier and stays. A LEASE ends with MAXHOLD anyway, see hold.CapLease.
+func (s *Service) releaseAtMaxHold(holds []*hold.Hold) {
+	now, notBefore, carrier := time.Now(), holds[0].Carrier.UnsureUntil(), holds[0].Carrier.Detached()
 	for _, h := range holds {
 		d := h.Details()
 		at := d.MaxHoldEnd

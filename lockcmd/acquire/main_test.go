@@ -158,7 +158,7 @@ func (l *leash) taken(keys []string) (taken []bool) {
 func (l *leash) Spawn(f func()) bool { l.running.Go(f); return true }
 
 // Follow implements hold.Service.
-func (l *leash) Follow(_ time.Time, changes []hold.Change) (released <-chan struct{}) {
+func (l *leash) Follow(changes []hold.Change) (released <-chan struct{}) {
 	var releases []hold.Change
 	for _, ch := range changes {
 		if ch.Has(hold.StartRelease) {

@@ -82,7 +82,8 @@ type Carrier struct {
 	idle   idleCheck
 	pushes pushes
 	ended  bool
-	how    Ending // set with ended
+	how    Ending    // set with ended
+	unsure time.Time // set with ended, see UnsureUntil
 
 	guards guards
 }
@@ -200,7 +201,7 @@ func (c *Carrier) EndUnsure(until time.Time) { c.end(Expire, until) }
 
 func (c *Carrier) end(how Ending, unsure time.Time) {
 	c.mu.Lock()
-	c.ended, c.how = true, how
+	c.ended, c.how, c.unsure = true, how, unsure
 	holds := c.holdsLocked()
 	c.holds = nil
 	changes := make([]Change, 0, len(holds))
@@ -214,10 +215,16 @@ func (c *Carrier) end(how Ending, unsure time.Time) {
 		c.idle.timer.Stop()
 	}
 	c.mu.Unlock()
-	released := c.registry.follow(unsure, changes...)
-	if released != nil {
+	if released := c.registry.follow(changes...); released != nil {
 		c.registry.AwaitEnd(released)
 	}
+}
+
+// UnsureUntil is until when Redis may still run a command of this connection, which has ended.
+func (c *Carrier) UnsureUntil() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.unsure
 }
 
 // AwaitEnd waits until ended is closed, at most for EndTimeout. It reports whether it was.

@@ -63,13 +63,13 @@ func (h *Hold) apply(e Event, reason string) (ok bool) {
 	h.Carrier.mu.Lock()
 	ch, ok := h.applyLocked(e, reason)
 	h.Carrier.mu.Unlock()
-	h.Carrier.registry.follow(time.Time{}, ch)
+	h.Carrier.registry.follow(ch)
 	return ok
 }
 
 // follow does what follows from changes, see Service.Follow. It does not block. Owners are told of
 // a loss before anything else is done (R27).
-func (r *Registry) follow(unsure time.Time, changes ...Change) (released <-chan struct{}) {
+func (r *Registry) follow(changes ...Change) (released <-chan struct{}) {
 	accepted := changes[:0]
 	for _, ch := range changes {
 		if ch.Hold != nil {
@@ -100,7 +100,7 @@ func (r *Registry) follow(unsure time.Time, changes ...Change) (released <-chan 
 			r.Watchdog.Check(&h.Watch)
 		}
 	}
-	released = r.Service.Follow(unsure, accepted)
+	released = r.Service.Follow(accepted)
 	for i := range accepted {
 		if accepted[i].Has(CheckLimits) {
 			accepted[i].Hold.evictIfOver()
@@ -192,7 +192,7 @@ func (h *Hold) ResumeAfterRelease(until time.Time) {
 		h.keepLocked(until)
 	}
 	h.Carrier.mu.Unlock()
-	h.Carrier.registry.follow(time.Time{}, ch) // nothing, if it was lost during the release
+	h.Carrier.registry.follow(ch) // nothing, if it was lost during the release
 }
 
 // Close settles h the way its connection ended, which has ended already.

@@ -16,7 +16,7 @@ type printing struct{}
 
 func (printing) Lost(h *hold.Hold, reason string) { fmt.Println("log:", h.Key(), "was lost,", reason) }
 
-func (printing) Follow(_ time.Time, changes []hold.Change) <-chan struct{} {
+func (printing) Follow(changes []hold.Change) <-chan struct{} {
 	for _, ch := range changes {
 		if ch.Has(hold.StartRelease) {
 			fmt.Println("release", ch.Hold.Key())

@@ -20,7 +20,7 @@ func (h *Hold) Evict(reason string) bool {
 	h.Carrier.mu.Lock()
 	ch, ok := h.evictLocked(reason)
 	h.Carrier.mu.Unlock()
-	h.Carrier.registry.follow(time.Time{}, ch)
+	h.Carrier.registry.follow(ch)
 	return ok && ch.to == ending
 }
 
@@ -149,7 +149,7 @@ func (c *Carrier) checkIdle() {
 		c.idle.timer.Reset(next)
 	}
 	if len(changes) > 0 {
-		c.registry.Service.Spawn(func() { c.registry.follow(time.Time{}, changes...) })
+		c.registry.Service.Spawn(func() { c.registry.follow(changes...) })
 	}
 }
 

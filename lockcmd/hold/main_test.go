@@ -35,7 +35,7 @@ func (l *leash) Lost(h *Hold, reason string) {
 }
 
 // Follow implements Service. It notes releases and leaves them in progress.
-func (l *leash) Follow(_ time.Time, changes []Change) <-chan struct{} {
+func (l *leash) Follow(changes []Change) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, ch := range changes {

@@ -23,9 +23,9 @@ type Service interface {
 	// Lost is told of a loss, after the owner was.
 	Lost(h *Hold, reason string)
 	// Follow is told of changes, after the owners were told of losses. Changes of more than one
-	// hold are of one carrier. Holds with the effect LeaveToExpire are not released before unsure.
-	// released is closed when the releases that Follow starts have ended; nil if there are none.
-	Follow(unsure time.Time, changes []Change) (released <-chan struct{})
+	// hold are of one carrier. released is closed when the releases that Follow starts have ended;
+	// nil if there are none.
+	Follow(changes []Change) (released <-chan struct{})
 	// Spawn runs f. It returns false when this Leash has stopped.
 	Spawn(f func()) bool
 }

@@ -68,7 +68,7 @@ func (c *Carrier) EndOverdue() {
 		c.safeUntil.Store(earliest)
 	}
 	c.mu.Unlock()
-	c.registry.follow(time.Time{}, changes...)
+	c.registry.follow(changes...)
 	if closing != nil && !slices.ContainsFunc(changes, func(ch Change) bool { return ch.loss == closing }) {
 		// another goroutine is about to do this
 		c.host.End([]byte(closing.hold.Key()), closing.reason)
@@ -158,7 +158,7 @@ func (h *Hold) ForgetIfLeaseOver() bool {
 		ch, ok = h.applyLocked(Elsewhere, "")
 	}
 	h.Carrier.mu.Unlock()
-	h.Carrier.registry.follow(time.Time{}, ch)
+	h.Carrier.registry.follow(ch)
 	return ok
 }
 

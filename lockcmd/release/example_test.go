@@ -20,15 +20,15 @@ import (
 // nobody is a connection that is told nothing, and a Leash on which nobody waits.
 type nobody struct{}
 
-func (nobody) End([]byte, string)                                  {}
-func (nobody) Watch(hold.Attention)                                {}
-func (nobody) Push([]byte) bool                                    { return false }
-func (nobody) SilentSince() time.Time                              { return time.Time{} }
-func (nobody) Lost(*hold.Hold, string)                             {}
-func (nobody) Follow(time.Time, []hold.Change) (r <-chan struct{}) { return nil }
-func (nobody) Spawn(func()) bool                                   { return false }
-func (nobody) Entry(*script.Mode) string                           { return "" }
-func (nobody) Waiting(wait.QueueID) bool                           { return false }
+func (nobody) End([]byte, string)                       {}
+func (nobody) Watch(hold.Attention)                     {}
+func (nobody) Push([]byte) bool                         { return false }
+func (nobody) SilentSince() time.Time                   { return time.Time{} }
+func (nobody) Lost(*hold.Hold, string)                  {}
+func (nobody) Follow([]hold.Change) (r <-chan struct{}) { return nil }
+func (nobody) Spawn(func()) bool                        { return false }
+func (nobody) Entry(*script.Mode) string                { return "" }
+func (nobody) Waiting(wait.QueueID) bool                { return false }
 
 func (nobody) HandOver(*hold.Hold, script.EndArgs, time.Time) (o release.Handover, ok bool) {
 	return o, false

@@ -51,7 +51,7 @@ func clusterOf(t *testing.T) (*redistest.Cluster, *redis.ClusterClient) {
 type leash struct{ tasks sync.WaitGroup }
 
 func (*leash) Lost(*hold.Hold, string)                                              {}
-func (*leash) Follow(time.Time, []hold.Change) (r <-chan struct{})                  { return nil }
+func (*leash) Follow([]hold.Change) (r <-chan struct{})                             { return nil }
 func (l *leash) Spawn(f func()) bool                                                { l.tasks.Go(f); return true }
 func (*leash) Entry(*script.Mode) string                                            { return "" }
 func (*leash) Waiting(wait.QueueID) bool                                            { return false }

@@ -18,13 +18,13 @@ import (
 // nobody is a connection that is told nothing, and a Leash that follows no change.
 type nobody struct{}
 
-func (nobody) End([]byte, string)                                  {}
-func (nobody) Watch(hold.Attention)                                {}
-func (nobody) Push([]byte) bool                                    { return false }
-func (nobody) SilentSince() time.Time                              { return time.Time{} }
-func (nobody) Lost(*hold.Hold, string)                             {}
-func (nobody) Follow(time.Time, []hold.Change) (r <-chan struct{}) { return nil }
-func (nobody) Spawn(func()) bool                                   { return false }
+func (nobody) End([]byte, string)                       {}
+func (nobody) Watch(hold.Attention)                     {}
+func (nobody) Push([]byte) bool                         { return false }
+func (nobody) SilentSince() time.Time                   { return time.Time{} }
+func (nobody) Lost(*hold.Hold, string)                  {}
+func (nobody) Follow([]hold.Change) (r <-chan struct{}) { return nil }
+func (nobody) Spawn(func()) bool                        { return false }
 
 // An owner moves his hold from one connection to another, as LOCK.ATTACH does. Redis then has the
 // other carrier.

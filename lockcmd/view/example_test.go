@@ -19,7 +19,7 @@ import (
 // leash is a Leash on which nobody waits, and its only client. It tells the Recorder of losses.
 type leash struct{ *view.Recorder }
 
-func (leash) Follow(time.Time, []hold.Change) (r <-chan struct{})                 { return nil }
+func (leash) Follow([]hold.Change) (r <-chan struct{})                            { return nil }
 func (leash) Spawn(func()) bool                                                   { return false }
 func (leash) Node(int, int) string                                                { return "" }
 func (leash) Renew(context.Context, string, []renewal.Batch, [][]renewal.Outcome) {}
