@@ -152,7 +152,9 @@ func TestR2GraceProbesEachMaster(t *testing.T) {
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
 	g := mastersOf(t, dialCluster(t, cluster.Addrs()), time.Hour, &logBuffer{})
 	key, elsewhere := redistest.KeyIn(1, "key"), redistest.KeyIn(1+slots.Count/2, "other")
-	defer Rehearsal{g}.Silence(elsewhere)()
+	probing := g.probeLock(g.slotsWith(g.slot(elsewhere))[0])
+	probing <- struct{}{} // as if it did not answer
+	defer func() { <-probing }()
 	if _, ok := g.MasterOf(elsewhere, time.Now(), time.Now().Add(100*time.Millisecond)); ok {
 		t.Error("a master that does not answer was probed")
 	}

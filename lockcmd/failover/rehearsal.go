@@ -79,10 +79,3 @@ func (r Rehearsal) SilenceAll() (end func()) {
 		}
 	}
 }
-
-// Silence lets no probe of the master of a key finish until end is called.
-func (r Rehearsal) Silence(key string) (end func()) {
-	lock := r.Masters.probeLock(r.Masters.slotsWith(r.Masters.slot(key))[0])
-	lock <- struct{}{}
-	return func() { <-lock }
-}
