@@ -18,15 +18,7 @@
 -- not renew a WRITE hold.
 -- Rules: R11, R12, R13, R24, R25.
 
--- mayRun ends the renewal of a hold unless the user may run these commands. It asks for each
--- command once a call.
-local asked = {}
-local function mayRun(...)
-  for _, name in ipairs({...}) do
-    if not asked[name] then needs(name) end
-    asked[name] = true
-  end
-end
+local mayWrite = pcall(needs, 'TIME', 'PTTL', 'PEXPIRE', 'PERSIST', 'SET', 'HSET', 'HDEL')
 
 -- renew renews or checks one hold. It returns its reply.
 local function renew(key, leash, field, mark, ttl)
@@ -36,13 +28,10 @@ local function renew(key, leash, field, mark, ttl)
   local left, mine = redis.call('PTTL', key), holdLeft(key, leash, field, n)
   -- The lease is over.
   if mine == 0 and ttl == 0 then return 0 end
+  if not mayWrite then return -1 end
   local lock = MINE == 'read' and math.max(ttl, mine) or ttl
   local extends = MINE == 'write' and ttl > 0 and string.find(text, 'until=', 1, true)
   local drops = not extends and MINE == 'read' and h[2] == 'write' and holdLeft(key, leash, field .. ':write', 1) == 0
-  mayRun('PTTL', 'PEXPIRE')
-  if extends then mayRun('TIME', 'PERSIST', 'HSET') end
-  if drops then mayRun('HDEL', 'HSET') end
-  if MINE == 'read' and ttl > 0 then mayRun('SET') end
   raiseTTL(key, left, lock)
   raiseTTL(leash, redis.call('PTTL', leash), lock)
   if extends then
