@@ -107,7 +107,7 @@ func TestR25ClockSteps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			rdb, step := startWithClock(t)
-			s := leash(t, rdb, Config{WatchdogTimeout: ttl, UpstreamTimeout: time.Minute})
+			s := leash(t, rdb, Config{WatchdogTimeout: ttl})
 			holders, keys := make(map[*script.Mode]*conn), make(map[*script.Mode]string)
 			for _, m := range script.Modes {
 				holders[m], keys[m] = connect(t, s), newKey()

@@ -72,7 +72,7 @@ func (c *closing) End(key []byte, reason string) {
 func TestR28IdleOfSeveralHolds(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s := leash(t, rdb, Config{}, slowRetries)
+		s := leash(t, rdb, Config{WatchdogTimeout: 10 * time.Minute}, slowRetries)
 		c := &closing{connect(t, s)}
 		c.carrier = s.NewCarrier(lastConn.Add(1), Client{Name: testClientName}, c, c)
 		var keys []string

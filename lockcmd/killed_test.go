@@ -75,7 +75,7 @@ func TestKilledAtAnyPoint(t *testing.T) {
 		return func(t *testing.T) {
 			// a dead FAIR waiter is soon detected
 			brief := func(s *Service) { s.waits.FairTimeout = 2 * time.Second }
-			s, straight, p := faulty(t, Config{WatchdogTimeout: 8 * time.Second, UpstreamTimeout: 10 * time.Second},
+			s, straight, p := faulty(t, Config{WatchdogTimeout: 16 * time.Second, UpstreamTimeout: 10 * time.Second},
 				brief)
 			k := &killedLeash{t: t, s: s, straight: straight, arm: p.DropBefore}
 			if ran {

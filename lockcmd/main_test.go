@@ -141,6 +141,9 @@ func leash(t testing.TB, rdb redis.UniversalClient, cfg Config, prepare ...func(
 // stillLeash makes a Service that does not run: it renews nothing and receives no events.
 func stillLeash(t testing.TB, rdb redis.UniversalClient, cfg Config) *Service {
 	t.Helper()
+	if cfg.UpstreamTimeout == 0 {
+		cfg.UpstreamTimeout = time.Minute // for a busy machine
+	}
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
 	up := upstreamOf(t, rdb, log)
 	if _, slow := cfg.Links.(noDirectPath); slow {
