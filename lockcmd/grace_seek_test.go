@@ -21,7 +21,7 @@ func TestR2GraceWaitsForARestore(t *testing.T) {
 		want string
 	}{
 		"CHECK": {nil, func(key, token string) []string { return []string{"LOCK.CHECK", key, "TOKEN", token} }, ":1"},
-		"EXTEND": {[]string{"LEASE", "60000"}, func(key, token string) []string {
+		"EXTEND": {[]string{"LEASE", "600000"}, func(key, token string) []string {
 			return []string{"LOCK.EXTEND", key, "90000", "TOKEN", token}
 		}, ":90000"},
 		"ATTACH": {nil, func(key, token string) []string {

@@ -148,7 +148,7 @@ func TestR3LeaseIsNotRenewedAndEndsWithoutALoss(t *testing.T) {
 func TestR3HoldsAreRenewed(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, key := leash(t, rdb, Config{WatchdogTimeout: 6 * time.Second}), newKey()
+		s, key := leash(t, rdb, Config{WatchdogTimeout: 12 * time.Second}), newKey()
 		a := connect(t, s)
 		a.token(key)
 		for s.Stats().Renewals < 2 {
