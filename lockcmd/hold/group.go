@@ -20,13 +20,6 @@ func (h *Hold) unreportedLocked() bool {
 	return g != nil && !slices.Contains(g.holds, h)
 }
 
-// In reports whether h belongs to that group.
-func (h *Hold) In(g *Group) bool {
-	h.Carrier.mu.Lock()
-	defer h.Carrier.mu.Unlock()
-	return h.readExtra().group == g
-}
-
 // leaveGroup makes h independent of its group. The caller holds Carrier.mu.
 func (h *Hold) leaveGroup() {
 	if h.extra != nil {
@@ -34,7 +27,7 @@ func (h *Hold) leaveGroup() {
 	}
 }
 
-// MarkAsLease turns a renewed hold of the group into a lease.
+// MarkAsLease turns a renewed hold of the group into a lease. It reports whether h is one.
 func (h *Hold) MarkAsLease(of *Group) bool {
 	h.Carrier.mu.Lock()
 	defer h.Carrier.mu.Unlock()

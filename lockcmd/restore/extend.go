@@ -98,9 +98,6 @@ func (r *Restorer) extendHold(h *hold.Hold, args script.ExtendArgs, until time.T
 // Redis does not have is forgotten. SwitchToLease blocks until Redis answers, at most until that
 // time. The error is one of package transport.
 func (r *Restorer) SwitchToLease(h *hold.Hold, of *hold.Group, lasts time.Duration, until time.Time) error {
-	if !h.In(of) {
-		return nil
-	}
 	if !h.LockRequests(until) {
 		return transport.ErrRefused
 	}
