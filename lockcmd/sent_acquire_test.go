@@ -36,7 +36,7 @@ func (c *conn) fairWaiter(key, owner string) *script.AcquireArgs {
 func (c *conn) send(args *script.AcquireArgs) script.AcquireResult {
 	c.t.Helper()
 	s := c.carrier.service
-	r, err := s.redis.Acquire(&script.Acquisition{}, args, s.deadline())
+	r, _, err := s.redis.Acquire(&script.Acquisition{}, args, s.deadline())
 	if err != nil {
 		c.t.Fatal(err)
 	}

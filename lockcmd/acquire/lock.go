@@ -116,9 +116,8 @@ func (a *lockRequest) send(until time.Time) Result {
 
 func (a *lockRequest) sendOnce(until time.Time) Result {
 	args := a.acquireArgs()
-	r, err := a.carrier.Acquirer.Redis.Acquire(&a.call, &args, until)
-	a.copyPending = a.copyPending || a.call.Unknown
-	a.call.Unknown = false
+	r, unknown, err := a.carrier.Acquirer.Redis.Acquire(&a.call, &args, until)
+	a.copyPending = a.copyPending || unknown
 	if err != nil {
 		return Failure(err)
 	}

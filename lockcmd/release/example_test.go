@@ -65,7 +65,7 @@ func Example() {
 	}}
 	for range 2 {
 		args.Grant.Request = c.Requests.Add(1)
-		got, err := one.Redis.Acquire(&script.Acquisition{}, &args, until)
+		got, _, err := one.Redis.Acquire(&script.Acquisition{}, &args, until)
 		args.Token = got.Token
 		fmt.Println(got.Outcome == script.AcquireGranted, err)
 	}

@@ -19,7 +19,7 @@ func TestR14TombstonesOfReleasesInMigration(t *testing.T) {
 	until := r.Redis.Deadline()
 	tokens := make(map[string]int64)
 	for i, key := range []string{"{tag}once", "{tag}twice", "{tag}twice", "{tag}alone", "{tag}alone", "{tag}broken"} {
-		got, err := r.Redis.Acquire(&script.Acquisition{}, &script.AcquireArgs{
+		got, _, err := r.Redis.Acquire(&script.Acquisition{}, &script.AcquireArgs{
 			Lock: script.Lock{Key: key}, Mode: script.Plain, Token: tokens[key], Grant: script.GrantTerms{
 				Owner: "me", Carrier: carrier, Request: int64(i + 1), TTL: time.Minute,
 				Options: script.Terms{}.OptionLetters(), Ext: script.Terms{}.Ext(),

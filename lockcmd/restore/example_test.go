@@ -48,7 +48,7 @@ func ExampleRestorer_NewMove() {
 	b.Init(r.Holds, 2, hold.Client{Name: "127.0.0.1:5001"}, nobody{}, nobody{})
 
 	lock, until := script.Lock{Key: "order:42"}, r.Redis.Deadline()
-	granted, err := r.Redis.Acquire(&script.Acquisition{}, &script.AcquireArgs{
+	granted, _, err := r.Redis.Acquire(&script.Acquisition{}, &script.AcquireArgs{
 		Lock: lock, Mode: script.Plain, Grant: script.GrantTerms{
 			Owner: "me", Carrier: a.Name, Request: 1, TTL: 30 * time.Second, Client: a.Client().Name,
 			Options: script.Terms{}.OptionLetters(), Ext: script.Terms{}.Ext(),

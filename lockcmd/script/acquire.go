@@ -60,11 +60,7 @@ type AcquireArgs struct {
 
 // Acquisition is one request for a lock. It may be sent several times and acts once (R7). One
 // goroutine at a time may use it.
-type Acquisition struct {
-	// Unknown tells that a copy of the request may still be on its way. The caller resets it.
-	Unknown bool
-	call    transport.Call
-}
+type Acquisition struct{ call transport.Call }
 
 // AcquireOutcome says what an acquire found.
 type AcquireOutcome int
@@ -97,14 +93,15 @@ type AcquireResult struct {
 }
 
 // Acquire tries once to take a lock. It blocks until Redis answers, or until the given time. The
-// error is ErrUnknown, ErrRefused, or Redis's own.
-func (c *Client) Acquire(a *Acquisition, args *AcquireArgs, until time.Time) (AcquireResult, error) {
+// error is ErrUnknown, ErrRefused, or Redis's own. unknown tells that a copy may still be on its
+// way, also without an error.
+func (c *Client) Acquire(a *Acquisition, args *AcquireArgs, until time.Time) (
+	r AcquireResult, unknown bool, err error,
+) {
 	a.prepare(c, args)
-	r, err := transport.Ask(c.Client, &a.call, until, acquireResult)
-	a.Unknown = a.Unknown || a.call.OutcomeUnknown
-	a.call.OutcomeUnknown = false
+	r, err = transport.Ask(c.Client, &a.call, until, acquireResult)
 	r.Sent, r.Replicas = a.call.Sent, a.call.GotReplicas
-	return r, err
+	return r, a.call.OutcomeUnknown, err
 }
 
 // acquireResult reads the reply. ok is false if the script has no such reply.
@@ -149,7 +146,7 @@ var acquireReplies = [...]struct {
 func (a *Acquisition) prepare(c *Client, args *AcquireArgs) {
 	m, key, g := args.Mode, args.Lock.Key, &args.Grant
 	call := &a.call
-	call.Script, call.DB = m.Acquire, args.Lock.DB
+	call.Script, call.DB, call.OutcomeUnknown = m.Acquire, args.Lock.DB, false
 	if call.WantReplicas, call.ReplicaTimeout = args.Replicas, args.ReplicasIn; args.Replicas > 0 {
 		call.Script, call.Touch = m.acquireReplicated, TouchScript
 	}

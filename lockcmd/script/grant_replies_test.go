@@ -24,7 +24,7 @@ func (s *stage) acquire(m *script.Mode, g script.GrantTerms, change ...func(*scr
 	for _, f := range change {
 		f(args)
 	}
-	r, err := s.Acquire(new(script.Acquisition), args, s.until)
+	r, _, err := s.Acquire(new(script.Acquisition), args, s.until)
 	said := [...]string{
 		script.AcquireTaken: "taken", script.AcquireGranted: "granted", script.AcquireElsewhere: "elsewhere",
 		script.AcquireGone: "gone", script.AcquireStale: "stale", script.AcquireOtherMode: "other mode",

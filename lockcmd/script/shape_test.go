@@ -92,9 +92,8 @@ func TestRepliesOfAnotherShapeAreUnknown(t *testing.T) {
 		call  func(c *Client, until time.Time) (unknown bool, err error)
 	}{
 		"acquire": {":-1\r\n", func(c *Client, until time.Time) (bool, error) {
-			a := new(Acquisition)
-			_, err := c.Acquire(a, &AcquireArgs{Lock: Lock{Key: "k"}, Mode: Plain}, until)
-			return a.Unknown, err
+			_, unknown, err := c.Acquire(new(Acquisition), &AcquireArgs{Lock: Lock{Key: "k"}, Mode: Plain}, until)
+			return unknown, err
 		}},
 		"release": {"*1\r\n:1\r\n", func(c *Client, until time.Time) (bool, error) {
 			args := &ReleaseArgs{End: EndArgs{Mode: Plain, Hold: Ref{Lock: Lock{Key: "k"}}}}
