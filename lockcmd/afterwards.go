@@ -17,7 +17,7 @@ func (s afterwards) Lost(h *hold.Hold, reason string) {
 }
 
 // Spawn implements hold.Service.
-func (s afterwards) Spawn(f func()) bool { return s.spawn(f) }
+func (s afterwards) Spawn(f func()) bool { return s.tasks.Spawn(f) }
 
 // Follow implements hold.Service.
 func (s afterwards) Follow(changes []hold.Change) (released <-chan struct{}) {
@@ -32,7 +32,7 @@ func (s afterwards) Follow(changes []hold.Change) (released <-chan struct{}) {
 			s.recorder.Ended(ch)
 		}
 		if ch.Has(hold.CheckLimits) {
-			s.spawn(func() { s.releaser.ObeyBreak(h) })
+			s.tasks.Spawn(func() { s.releaser.ObeyBreak(h) })
 		}
 		if ch.Has(hold.LeaveToExpire) {
 			left = append(left, h)

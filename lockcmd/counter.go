@@ -78,7 +78,7 @@ func (c *Carrier) take(ctx context.Context, dst []byte, args [][]byte) []byte {
 	}
 	r := c.AttemptOrWait(ctx, wt, wait.Position{}, waits, false)
 	if r.Kind == acquire.Granted && !c.CanAnswer(ctx) {
-		s.spawn(func() { _, _ = s.redis.Give(transport.Connection{}, lock, n, s.deadline()) })
+		s.tasks.Spawn(func() { _, _ = s.redis.Give(transport.Connection{}, lock, n, s.deadline()) })
 		r = acquire.Result{Kind: acquire.Failed, Err: acquire.Gone}
 	}
 	return c.replyCount(dst, r)

@@ -63,7 +63,7 @@ func (v *leashEvents) handle(h *hold.Hold, kind string) {
 	s := v.service
 	switch kind {
 	case event.Broken:
-		s.spawn(func() { s.releaser.ObeyBreak(h) })
+		s.tasks.Spawn(func() { s.releaser.ObeyBreak(h) })
 	case event.Watched:
 		if !h.NoteRemoteWatch() {
 			s.releaser.AnswerLateWatcher(h.Token, h.Carrier.Name)
@@ -71,7 +71,7 @@ func (v *leashEvents) handle(h *hold.Hold, kind string) {
 	case event.Wanted:
 		h.ReportWanted()
 	case event.Decremented:
-		s.spawn(func() { s.recount(h) })
+		s.tasks.Spawn(func() { s.recount(h) })
 	default:
 		s.watchdog.Check(&h.Watch)
 	}

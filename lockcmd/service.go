@@ -44,7 +44,7 @@ type Service struct {
 	recorder *view.Recorder
 
 	holds *hold.Registry
-	tasks guard.Tasks // that outlive their command
+	tasks guard.Tasks // that outlive their command; when they have ended, holds expire
 
 	maxHold atomic.Int64 // Config.MaxHold as Change has set it
 }
@@ -176,10 +176,6 @@ const (
 // AddObserver adds one who is told of what happens to holds, see view.Observer. It is not safe for
 // concurrent use with itself.
 func (s *Service) AddObserver(o view.Observer) { s.recorder.AddObserver(o) }
-
-// spawn runs f as a task of the Service. It returns false when the Service has ended; then holds
-// expire.
-func (s *Service) spawn(f func()) bool { return s.tasks.Spawn(f) }
 
 // deadline is when an outcome that is still not known counts as unknown.
 func (s *Service) deadline() time.Time { return s.redis.Deadline() }
