@@ -142,7 +142,7 @@ const corruptKeys = 50
 
 // corruptPatience is how long a client waits for a reply. Recovery takes less time, so a client
 // that hangs is not counted as recovered.
-const corruptPatience = 20 * time.Second
+const corruptPatience = 60 * time.Second
 
 func corruptKey(i int) string { return "key:" + strconv.Itoa(i%corruptKeys) }
 

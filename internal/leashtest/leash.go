@@ -21,7 +21,7 @@ import (
 
 const (
 	startTries   = 3
-	readyTimeout = 15 * time.Second
+	readyTimeout = time.Minute
 	stopTimeout  = 30 * time.Second
 	pollInterval = 10 * time.Millisecond
 )

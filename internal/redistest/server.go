@@ -18,7 +18,7 @@ import (
 const (
 	logName      = "redis.log"
 	launchTries  = 5
-	startTimeout = 10 * time.Second
+	startTimeout = time.Minute
 )
 
 // Options describe one server. The zero value is a plain Redis with its defaults and no
