@@ -16,7 +16,7 @@ import (
 // downTimeout is --upstream-timeout in these tests. downSlack is the delay that a busy machine may
 // add.
 const (
-	downTimeout = 3 * time.Second
+	downTimeout = 5 * time.Second
 	downSlack   = 5 * time.Second
 )
 

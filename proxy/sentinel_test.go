@@ -367,7 +367,7 @@ func TestSentinelCredentials(t *testing.T) {
 		"is not a sentinel": {Addrs: []string{g.Servers[0].Addr}, SentinelMaster: g.Name,
 			Config: dial.Config{SentinelPassword: "pw"}},
 	} {
-		cfg.UpstreamTimeout, cfg.Wait = time.Second, -1 // it must fail at once nevertheless
+		cfg.Wait = -1 // it must fail at once nevertheless
 		up, err := upstream.New(cfg, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
