@@ -17,21 +17,18 @@ import (
 
 // clientHandlers are the CLIENT commands about clients.
 func clientHandlers() handlers {
-	all := handlers{
-		"CLIENT|NO-TOUCH": noTouch,
-		"CLIENT|REPLY":    clientReply,
-		"CLIENT|SETINFO": func(s *session, c *command.Command, cmd resp.Command) bool {
-			return clients.SetInfo(s.caller(), c, cmd)
-		},
-	}
-	for name, run := range clients.Commands() {
-		all["CLIENT|"+name] = func(s *session, c *command.Command, cmd resp.Command) bool {
+	all := family("CLIENT|", clients.Commands(), func(run clients.Run) handler {
+		return func(s *session, c *command.Command, cmd resp.Command) bool {
 			if !s.router.Ready(c, cmd) {
 				return true
 			}
 			s.updateDescription()
 			return run(s.caller(), cmd)
 		}
+	})
+	all["CLIENT|NO-TOUCH"], all["CLIENT|REPLY"] = noTouch, clientReply
+	all["CLIENT|SETINFO"] = func(s *session, c *command.Command, cmd resp.Command) bool {
+		return clients.SetInfo(s.caller(), c, cmd)
 	}
 	return all
 }

@@ -12,22 +12,20 @@ const msgNoCluster = "ERR This instance has cluster support disabled"
 
 // clusterHandlers show Leash as one node that owns every slot. In front of a single Redis, they
 // answer with the error of a Redis that is not in a cluster.
-func clusterHandlers() handlers {
-	okay := onCluster(func(s *session, _ *command.Command, _ resp.Command) bool { return s.router.OK() })
-	all := handlers{"READONLY": okay, "READWRITE": okay, "ASKING": okay}
-	for _, name := range []string{
-		"ADDSLOTS", "ADDSLOTSRANGE", "BUMPEPOCH", "DELSLOTS", "DELSLOTSRANGE", "FAILOVER", "FLUSHSLOTS", "FORGET",
-		"MEET",
-		"REPLICATE", "RESET", "SAVECONFIG", "SET-CONFIG-EPOCH", "SETSLOT",
-	} {
-		all["CLUSTER|"+name] = onCluster(onRouter((*route.Router).Refuse))
-	}
-	for name, run := range cluster.Commands() {
-		all["CLUSTER|"+name] = onCluster(func(s *session, _ *command.Command, cmd resp.Command) bool {
+func clusterHandlers(t command.Table) handlers {
+	all := family("CLUSTER|", cluster.Commands(), func(run cluster.Run) handler {
+		return onCluster(func(s *session, _ *command.Command, cmd resp.Command) bool {
 			addr := s.server.announcedAddr(s.conn)
 			return run(cluster.View{Addr: addr, Router: &s.router, Topology: s.server.up.Topology()}, cmd)
 		})
+	})
+	for name, c := range t["CLUSTER"].Subs {
+		if c.Class == command.Refused {
+			all["CLUSTER|"+name] = onCluster(onRouter((*route.Router).Refuse))
+		}
 	}
+	okay := onCluster(func(s *session, _ *command.Command, _ resp.Command) bool { return s.router.OK() })
+	all["READONLY"], all["READWRITE"], all["ASKING"] = okay, okay, okay
 	return all
 }
 

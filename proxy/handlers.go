@@ -10,12 +10,10 @@ import (
 	"leash/proxy/commandinfo"
 	"leash/proxy/ending"
 	"leash/proxy/masters"
-	"leash/proxy/merge"
 	"leash/proxy/operators"
 	"leash/proxy/resp"
 	"leash/proxy/route"
 	"leash/proxy/scripts"
-	"leash/proxy/slowlog"
 	"leash/proxy/subscribers"
 )
 
@@ -38,24 +36,22 @@ var classHandlers = map[command.Class]handler{
 // handlersOf returns the handlers of a table's commands, by their index.
 func handlersOf(t command.Table) []handler {
 	own := handlers{}
-	for _, family := range []handlers{
-		blockingHandlers(),
+	for _, some := range []handlers{
 		clientHandlers(),
-		clusterHandlers(),
-		commandInfoHandlers(),
+		clusterHandlers(t),
 		connectionHandlers(),
-		infoHandlers(),
-		masterHandlers(),
-		monitorHandlers(),
-		operatorHandlers(),
-		pubsubHandlers(),
-		scriptHandlers(),
-		slowlogHandlers(),
 		subscriptionHandlers(),
 		trackingHandlers(),
 		transactionHandlers(),
+		family("", blocking.Commands(), onBlocking),
+		family("", commandinfo.Commands(), onCommandInfo),
+		family("", masters.Commands(), onRouter),
+		family("", operators.Commands(), onOperators),
+		family("", scripts.Commands(), onScripts),
+		family("PUBSUB|", subscribers.Commands(), onPubsub),
+		{"INFO": showInfo, "MONITOR": startMonitor, "SCAN": scanKeys},
 	} {
-		maps.Copy(own, family)
+		maps.Copy(own, some)
 	}
 	all := t.All()
 	run := make([]handler, len(all))
@@ -71,67 +67,52 @@ func handlersOf(t command.Table) []handler {
 	return run
 }
 
-// blockingHandlers are the commands that block in ways of their own.
-func blockingHandlers() handlers {
-	all := handlers{}
-	for name, run := range blocking.Commands() {
-		all[name] = onBlocking(run)
+// family makes handlers of the commands of a package. as makes a handler of one of its functions.
+func family[R any](prefix string, commands map[string]R, as func(run R) handler) handlers {
+	all := make(handlers, len(commands))
+	for name, run := range commands {
+		all[prefix+name] = as(run)
 	}
 	return all
 }
 
+// onBlocking makes a handler of a function that may make the session wait.
 func onBlocking(run blocking.Run) handler {
 	return func(s *session, c *command.Command, cmd resp.Command) bool { return run(s.blocking(), c, cmd) }
 }
 
-// commandInfoHandlers are COMMAND and its subcommands.
-func commandInfoHandlers() handlers {
-	all := handlers{}
-	for name, run := range commandinfo.Commands() {
-		all[name] = func(s *session, c *command.Command, cmd resp.Command) bool {
-			v := commandinfo.View{Router: &s.router, Table: s.server.commands, RESP3: s.router.Lane.RESP3}
-			return !s.router.Ready(c, cmd) || run(v, c, cmd)
-		}
+// onCommandInfo makes a handler of COMMAND or one of its subcommands.
+func onCommandInfo(run commandinfo.Run) handler {
+	return func(s *session, c *command.Command, cmd resp.Command) bool {
+		v := commandinfo.View{Router: &s.router, Table: s.server.commands, RESP3: s.router.Lane.RESP3}
+		return !s.router.Ready(c, cmd) || run(v, c, cmd)
 	}
-	return all
 }
 
-// scriptHandlers are the commands for scripts.
-func scriptHandlers() handlers {
-	all := handlers{}
-	for name, run := range scripts.Commands() {
-		all[name] = func(s *session, c *command.Command, cmd resp.Command) bool {
-			return run(&s.router, &s.server.scripts, c, cmd)
-		}
+// onScripts makes a handler of a command for scripts.
+func onScripts(run scripts.Run) handler {
+	return func(s *session, c *command.Command, cmd resp.Command) bool {
+		return run(&s.router, &s.server.scripts, c, cmd)
 	}
-	return all
 }
 
-// operatorHandlers are the commands of LEASH.
-func operatorHandlers() handlers {
-	all := handlers{}
-	for name, run := range operators.Commands() {
-		all[name] = func(s *session, c *command.Command, cmd resp.Command) bool {
-			s.updateDescription()
-			by := operators.Caller{Leash: &s.server.leash, Router: &s.router, Client: s.clientName(), User: s.user()}
-			return run(by, c, cmd)
-		}
+// onOperators makes a handler of a command of LEASH.
+func onOperators(run operators.Run) handler {
+	return func(s *session, c *command.Command, cmd resp.Command) bool {
+		s.updateDescription()
+		by := operators.Caller{Leash: &s.server.leash, Router: &s.router, Client: s.clientName(), User: s.user()}
+		return run(by, c, cmd)
 	}
-	return all
 }
 
-// pubsubHandlers are the subcommands of PUBSUB.
-func pubsubHandlers() handlers {
-	all := handlers{}
-	for name, run := range subscribers.Commands() {
-		all["PUBSUB|"+name] = func(s *session, c *command.Command, cmd resp.Command) bool {
-			if !c.ArityOK(cmd.Args) {
-				return s.router.WrongArity(c)
-			}
-			return run(&s.router, s.server.exchange, cmd)
+// onPubsub makes a handler of a subcommand of PUBSUB.
+func onPubsub(run subscribers.Run) handler {
+	return func(s *session, c *command.Command, cmd resp.Command) bool {
+		if !c.ArityOK(cmd.Args) {
+			return s.router.WrongArity(c)
 		}
+		return run(&s.router, s.server.exchange, cmd)
 	}
-	return all
 }
 
 // relayAny sends a command to the node that serves the session's commands without keys.
@@ -151,40 +132,9 @@ func (s *session) run(c *command.Command, cmd resp.Command) bool {
 	return s.server.handlers[c.Index](s, c, cmd)
 }
 
-// masterHandlers are the commands that run on every master, and SCAN.
-func masterHandlers() handlers {
-	all := handlers{"SCAN": scanKeys}
-	for name, run := range masters.Commands() {
-		all[name] = onRouter(run)
-	}
-	return all
-}
-
 // onRouter makes a handler of a function that needs nothing of the session but its router.
 func onRouter(run masters.Run) handler {
 	return func(s *session, c *command.Command, cmd resp.Command) bool { return run(&s.router, c, cmd) }
-}
-
-// everyMaster is the handler of a command that runs on every master.
-func everyMaster(m merge.Func) handler { return onRouter(masters.Every(m)) }
-
-// slowlogHandlers are the commands for the log of slow commands.
-func slowlogHandlers() handlers {
-	return handlers{
-		"SLOWLOG|GET":   slowlogGet,
-		"SLOWLOG|LEN":   everyMaster(merge.Sum),
-		"SLOWLOG|RESET": everyMaster(merge.First),
-	}
-}
-
-// slowlogGet answers SLOWLOG GET [count] with the newest entries of all masters. Each master
-// numbers its entries itself.
-func slowlogGet(s *session, c *command.Command, cmd resp.Command) bool {
-	limit := int64(slowlog.Listed)
-	if len(cmd.Args) > 2 {
-		limit, _ = resp.ParseInt(cmd.Args[2]) // Redis reports what is wrong
-	}
-	return everyMaster(merge.Slowlog(limit))(s, c, cmd)
 }
 
 // scanKeys runs SCAN, on a cluster over all masters.

@@ -13,11 +13,8 @@ import (
 	"leash/proxy/resp"
 )
 
-// infoHandlers is INFO.
-func infoHandlers() handlers {
-	return handlers{"INFO": func(s *session, c *command.Command, cmd resp.Command) bool {
-		return info.Run(&s.router, (*owner)(s), c, cmd)
-	}}
+func showInfo(s *session, c *command.Command, cmd resp.Command) bool {
+	return info.Run(&s.router, (*owner)(s), c, cmd)
 }
 
 var _ info.Leash = (*owner)(nil)

@@ -18,10 +18,10 @@ func subscriptionHandlers() handlers {
 	publish := func(s *session, c *command.Command, cmd resp.Command) bool {
 		return subscribers.Publish(&s.router, s.server.exchange, s.input.keep, c, cmd)
 	}
-	all := handlers{"PUBLISH": publish, "SPUBLISH": publish}
-	for name, run := range subscribers.Changes() {
-		all[name] = func(s *session, c *command.Command, cmd resp.Command) bool { return run(s.subscribing(), c, cmd) }
-	}
+	all := family("", subscribers.Changes(), func(run subscribers.Change) handler {
+		return func(s *session, c *command.Command, cmd resp.Command) bool { return run(s.subscribing(), c, cmd) }
+	})
+	all["PUBLISH"], all["SPUBLISH"] = publish, publish
 	return all
 }
 
@@ -114,11 +114,6 @@ func (o *owner) Tell(frame []byte) links.Flusher {
 
 // Keeps implements tracking.Session.
 func (o *owner) Keeps(l *links.Link) bool { return o.tx.Keep(l) }
-
-// monitorHandlers is the specification of MONITOR.
-func monitorHandlers() handlers {
-	return handlers{"MONITOR": startMonitor}
-}
 
 // monitor has the connections on which Redis reports the commands that it executes.
 type monitor struct {

@@ -44,6 +44,9 @@ func Commands() map[string]Run {
 		"LATENCY|LATEST":  Every(merge.Latest),
 		"LATENCY|HISTORY": Every(merge.History),
 		"LATENCY|RESET":   Every(merge.Sum),
+		"SLOWLOG|GET":     newest(merge.Slowlog),
+		"SLOWLOG|LEN":     Every(merge.Sum),
+		"SLOWLOG|RESET":   Every(merge.First),
 
 		"LASTSAVE":     Every(merge.Least),
 		"SAVE":         Every(merge.First),
