@@ -19,12 +19,12 @@ const redacted = "(redacted)"
 // Secrets are left out.
 func Arguments(args [][]byte) []string { return kept(args, len(args)) }
 
-// ArgumentsOf is Arguments for a command as it was sent. It reads only the arguments that are kept.
+// ArgumentsOf is Arguments for a command as it was sent, which is never inline. It reads only the
+// arguments that are kept.
 func ArgumentsOf(request []byte) []string {
 	rest, n, ok := resp.CutHeader(request, "*")
-	if !ok { // an inline command
-		cmd, _ := resp.ParseRequest(request)
-		return Arguments(cmd.Args)
+	if !ok {
+		return nil
 	}
 	args := make([][]byte, 0, min(n, maxArgs))
 	for len(args) < cap(args) {
@@ -77,15 +77,10 @@ func secrets(args [][]byte) (secret [maxArgs]bool) {
 		for i := 3; i < len(args); i += 2 {
 			hide(i, 1)
 		}
-	case is(0, "HELLO"), is(0, "MIGRATE"):
+	case is(0, "HELLO"):
 		for i := 2; i < len(args); i++ {
-			switch {
-			case is(i, "AUTH2"), is(i, "AUTH") && is(0, "HELLO"):
+			if is(i, "AUTH") {
 				hide(i+1, 2)
-				i += 2
-			case is(i, "AUTH"):
-				hide(i+1, 1)
-				i++
 			}
 		}
 	}

@@ -21,19 +21,17 @@ func split(text string) (args [][]byte) {
 func TestArguments(t *testing.T) {
 	long, many := strings.Repeat("x", 128), strings.Repeat(" a", 31)
 	for command, want := range map[string]string{
-		"GET k":                                     "GET k",
-		"auth secret":                               "auth (redacted)",
-		"AUTH ann secret":                           "AUTH (redacted) (redacted)",
-		"HELLO 3 AUTH ann secret SETNAME x":         "HELLO 3 AUTH (redacted) (redacted) SETNAME x",
-		"hello 3 auth ann":                          "hello 3 auth (redacted)",
-		"ACL SETUSER ann on >secret":                "ACL SETUSER (redacted) (redacted) (redacted)",
-		"ACL WHOAMI":                                "ACL WHOAMI",
-		"MIGRATE h 1 k 0 9 COPY AUTH secret":        "MIGRATE h 1 k 0 9 COPY AUTH (redacted)",
-		"MIGRATE h 1 k 0 9 auth2 ann secret KEYS k": "MIGRATE h 1 k 0 9 auth2 (redacted) (redacted) KEYS k",
-		"CONFIG SET requirepass secret save 1":      "CONFIG SET requirepass (redacted) save (redacted)",
-		"SET " + long + " " + long + "yy":           "SET " + long + " " + long + "... (2 more bytes)",
-		"DEL" + many:                                "DEL" + many,
-		"DEL" + many + " b":                         "DEL" + strings.Repeat(" a", 30) + " ... (2 more arguments)",
+		"GET k":                                "GET k",
+		"auth secret":                          "auth (redacted)",
+		"AUTH ann secret":                      "AUTH (redacted) (redacted)",
+		"HELLO 3 AUTH ann secret SETNAME x":    "HELLO 3 AUTH (redacted) (redacted) SETNAME x",
+		"hello 3 auth ann":                     "hello 3 auth (redacted)",
+		"ACL SETUSER ann on >secret":           "ACL SETUSER (redacted) (redacted) (redacted)",
+		"ACL WHOAMI":                           "ACL WHOAMI",
+		"CONFIG SET requirepass secret save 1": "CONFIG SET requirepass (redacted) save (redacted)",
+		"SET " + long + " " + long + "yy":      "SET " + long + " " + long + "... (2 more bytes)",
+		"DEL" + many:                           "DEL" + many,
+		"DEL" + many + " b":                    "DEL" + strings.Repeat(" a", 30) + " ... (2 more arguments)",
 	} {
 		if got := strings.Join(Arguments(split(command)), " "); got != want {
 			t.Errorf("%s: got %s", command, got)
@@ -42,10 +40,7 @@ func TestArguments(t *testing.T) {
 			t.Errorf("%s as sent: got %s", command, got)
 		}
 	}
-	if got := ArgumentsOf([]byte("GET k\r\n")); !slices.Equal(got, []string{"GET", "k"}) {
-		t.Errorf("an inline command: got %q", got)
-	}
-	for _, cut := range []string{"*2\r\n$3\r\nGET\r\n$5\r\nk\r\n", "*2\r\n$3\r\nGET", "*1\r\n$9223372036854775806\r\nx\r\n"} {
+	for _, cut := range []string{"GET k\r\n", "*2\r\n$3\r\nGET\r\n$5\r\nk\r\n", "*2\r\n$3\r\nGET", "*1\r\n$9223372036854775806\r\nx\r\n"} {
 		if got := ArgumentsOf([]byte(cut)); got != nil {
 			t.Errorf("%q: got %q", cut, got)
 		}
