@@ -1,7 +1,6 @@
 package origin
 
 import (
-	"bytes"
 	"encoding/binary"
 	"io"
 	"net"
@@ -20,8 +19,6 @@ const (
 	familyTCP4    = 0x11
 	familyTCP6    = 0x21
 	familyUnix    = 0x31 // stream
-
-	unixPath = 108
 
 	// maxRest limits the length, in bytes. Balancers add some hundred bytes of other fields, such
 	// as a TLS name or an id. The protocol allows 64 KiB.
@@ -53,14 +50,12 @@ func readBinary(r io.Reader) (Origin, error) {
 
 func parseBinary(family byte, rest []byte) (Origin, error) {
 	switch family {
-	case familyUnknown:
+	case familyUnknown, familyUnix:
 		return Origin{}, nil
 	case familyTCP4:
 		return parseTCP(rest, net.IPv4len)
 	case familyTCP6:
 		return parseTCP(rest, net.IPv6len)
-	case familyUnix:
-		return parseUnix(rest)
 	}
 	return Origin{}, invalid("its family is unknown, or not of a stream")
 }
@@ -76,25 +71,3 @@ func parseTCP(b []byte, size int) (Origin, error) {
 	}
 	return Origin{Client: end(0), Server: end(1)}, nil
 }
-
-// parseUnix reads two paths, padded with NULs. A path that is empty or begins with NUL is unknown.
-func parseUnix(b []byte) (Origin, error) {
-	if len(b) < 2*unixPath {
-		return Origin{}, invalid("its addresses are incomplete")
-	}
-	var ends [2]*net.UnixAddr
-	for i := range ends {
-		path, _, _ := bytes.Cut(b[i*unixPath:(i+1)*unixPath], []byte{0})
-		if bytes.ContainsFunc(path, unfit) {
-			return Origin{}, invalid("a path has a space or a byte that does not print")
-		}
-		ends[i] = &net.UnixAddr{Name: string(path), Net: "unix"}
-	}
-	if ends[1].Name == "" {
-		return Origin{}, nil
-	}
-	return Origin{Client: ends[0], Server: ends[1]}, nil
-}
-
-// unfit reports whether a character is not allowed in a line of CLIENT LIST.
-func unfit(r rune) bool { return r < '!' || r > '~' }

@@ -19,9 +19,9 @@ var ErrHeader = errors.New("no valid header of the PROXY protocol")
 
 // Origin is the content of the header.
 type Origin struct {
-	// Client is the address that connected to the balancer. Server is the address that it connected
-	// to. They are TCP or unix addresses. Both are nil if the balancer does not know them, or if
-	// the connection is its own, as in a health check.
+	// Client is the TCP address that connected to the balancer. Server is the address that it
+	// connected to. Both are nil if the balancer does not know them, if the client connected to a
+	// unix socket, or if the connection is the balancer's own, as in a health check.
 	Client, Server net.Addr
 }
 

@@ -15,8 +15,6 @@ func binaryHeader(command, family byte, rest string) string {
 	return signature + string([]byte{command, family, byte(len(rest) >> 8), byte(len(rest))}) + rest
 }
 
-func path(s string) string { return s + strings.Repeat("\x00", unixPath-len(s)) }
-
 const (
 	ends4 = "\x0a\x00\x00\x07\x0a\x00\x00\x01\xd4\x31\x18\xec"
 	ends6 = "\x20\x01\x0d\xb8\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x07" +
@@ -35,9 +33,7 @@ var valid = []struct{ header, client, server string }{
 	{binaryHeader(0x21, familyTCP4, ends4+"\x04\x00\x03abc"), "10.0.0.7:54321", "10.0.0.1:6380"},
 	{binaryHeader(0x21, familyTCP4, ends4+strings.Repeat("x", maxRest-len(ends4))), "10.0.0.7:54321", "10.0.0.1:6380"},
 	{binaryHeader(0x21, familyTCP6, ends6), "[2001:db8::7]:54321", "[2001:db8::1]:6380"},
-	{binaryHeader(0x21, familyUnix, path("/run/app")+path("/run/lb")), "/run/app", "/run/lb"},
-	{binaryHeader(0x21, familyUnix, path("")+strings.Repeat("l", unixPath)), "", strings.Repeat("l", unixPath)},
-	{binaryHeader(0x21, familyUnix, path("/run/app")+path("")), "", ""},
+	{binaryHeader(0x21, familyUnix, "/run/app"+strings.Repeat("\x00", 208)), "", ""},
 	{binaryHeader(0x21, familyUnknown, ""), "", ""},
 	{binaryHeader(0x21, familyUnknown, "whatever"), "", ""},
 	{binaryHeader(0x20, familyUnknown, ""), "", ""},
@@ -97,9 +93,6 @@ func TestReadRefuses(t *testing.T) {
 		binaryHeader(0x21, 0x41, ends4),
 		binaryHeader(0x21, familyTCP4, ends4[1:]),
 		binaryHeader(0x21, familyTCP6, ends6[1:]),
-		binaryHeader(0x21, familyUnix, path("/run/app")+path("")[1:]),
-		binaryHeader(0x21, familyUnix, path("/run/a b")+path("/run/lb")),
-		binaryHeader(0x21, familyUnix, path("/run/a\n")+path("/run/lb")),
 		binaryHeader(0x21, familyUnknown, strings.Repeat("x", maxRest+1)),
 		binaryHeader(0x20, familyUnknown, strings.Repeat("x", maxRest+1)),
 	} {
