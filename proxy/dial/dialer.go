@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"log/slog"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -44,7 +45,7 @@ type Dialer struct {
 	asksRole       bool // before a connection is used, its server must say that it is a master
 	onAuthRequired func()
 
-	credentials      credentials
+	passwords        sync.Map // []byte by user: what Redis accepted last, for later dials
 	own              ownPassword
 	sentinelPassword ownPassword // only the newest password, and whether its last reading failed
 	authRequired     atomic.Bool
@@ -66,7 +67,7 @@ func New(cfg Config, asksRole bool, onAuthRequired func(), log *slog.Logger) *Di
 	d.own.refused = make(chan string, 1)
 	d.sentinelPassword.set(cfg.SentinelPassword)
 	if cfg.User != "" || cfg.Password != "" {
-		d.credentials.set(d.ServiceUser(), []byte(cfg.Password))
+		d.setPassword(d.ServiceUser(), []byte(cfg.Password))
 		d.own.set(cfg.Password)
 	}
 	return d
@@ -88,6 +89,18 @@ func (d *Dialer) Timeout() time.Duration { return d.cfg.UpstreamTimeout }
 // stays.
 func (d *Dialer) Forget(user string) {
 	if user != d.ServiceUser() {
-		d.credentials.forget(user)
+		d.passwords.Delete(user)
 	}
+}
+
+// setPassword notes a password that Redis has accepted. It may be empty.
+func (d *Dialer) setPassword(user string, password []byte) {
+	d.passwords.Store(user, append([]byte{}, password...))
+}
+
+// passwordOf returns the password that Redis accepted last for a user, or nil.
+func (d *Dialer) passwordOf(user string) []byte {
+	password, _ := d.passwords.Load(user)
+	text, _ := password.([]byte)
+	return text
 }

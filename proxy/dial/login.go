@@ -19,7 +19,7 @@ func (d *Dialer) logIn(conn net.Conn, user string) error {
 	if d.IsOwn(user) {
 		d.ReadPassword("")
 	}
-	password := d.credentials.get(user)
+	password := d.passwordOf(user)
 	if password == nil { // the user's last session has left
 		return errOldPassword
 	}
@@ -49,7 +49,7 @@ var errOldPassword = errors.New("upstream: password changed meanwhile")
 // hasOther reports whether there is another password for a user than the refused one. It is one
 // that Redis has accepted since, or the configured one.
 func (d *Dialer) hasOther(user string, refused []byte) bool {
-	if !bytes.Equal(d.credentials.get(user), refused) {
+	if !bytes.Equal(d.passwordOf(user), refused) {
 		return true
 	}
 	if !d.IsOwn(user) {
@@ -59,7 +59,7 @@ func (d *Dialer) hasOther(user string, refused []byte) bool {
 	if own == "" || own == string(refused) {
 		return false
 	}
-	d.credentials.set(user, []byte(own))
+	d.setPassword(user, []byte(own))
 	return true
 }
 
@@ -85,7 +85,7 @@ func (d *Dialer) Try(ctx context.Context, addr string, command []byte, user stri
 	defer stop()
 	reply, err = RoundTrip(conn, command, "+%*")
 	if err == nil && reply[0] == '+' {
-		d.credentials.set(user, password)
+		d.setPassword(user, password)
 	}
 	return reply, err
 }

@@ -81,7 +81,7 @@ func (d *Dialer) ReadPassword(refused string) string {
 		return newest
 	}
 	if d.own.set(password) {
-		d.credentials.set(d.ServiceUser(), []byte(password))
+		d.setPassword(d.ServiceUser(), []byte(password))
 	}
 	return password
 }

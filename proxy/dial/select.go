@@ -61,7 +61,7 @@ func (d *Dialer) Adapt(from, to Lane) (commands [][]byte) {
 		if to.User == d.ServiceUser() {
 			d.ReadPassword("")
 		}
-		commands = append(commands, authCommand(to.User, d.credentials.get(to.User)))
+		commands = append(commands, authCommand(to.User, d.passwordOf(to.User)))
 	}
 	if to.RESP3 != from.RESP3 {
 		version := "2"
