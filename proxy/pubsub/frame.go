@@ -1,9 +1,6 @@
 package pubsub
 
-import (
-	"bytes"
-	"strconv"
-)
+import "leash/proxy/resp"
 
 // frame has the parts of a frame from Redis that matter here.
 type frame struct {
@@ -42,18 +39,15 @@ func parseFrame(raw []byte) frame {
 
 func (f *frame) parseArray() {
 	var fields [4][]byte
-	n, rest, ok := header(f.raw)
+	rest, n, ok := resp.CutHeader(f.raw, "*>")
 	if !ok || n < 2 || n > len(fields) {
 		return
 	}
 	read := 0
 	for i := range n {
-		if len(rest) == 0 || rest[0] != '$' {
+		after, size, ok := resp.CutHeader(rest, "$")
+		if !ok || size > len(after)-2 {
 			break // a number or null is not needed
-		}
-		size, after, ok := header(rest)
-		if !ok || size < 0 || size+2 > len(after) {
-			break
 		}
 		fields[i], rest = after[:size], after[size+2:]
 		read++
@@ -81,14 +75,4 @@ func (f *frame) parseArray() {
 			return
 		}
 	}
-}
-
-// header reads "<type><number>\r\n".
-func header(b []byte) (n int, rest []byte, ok bool) {
-	end := bytes.IndexByte(b, '\r')
-	if end < 2 || end+2 > len(b) {
-		return 0, nil, false
-	}
-	n, err := strconv.Atoi(string(b[1:end]))
-	return n, b[end+2:], err == nil
 }
