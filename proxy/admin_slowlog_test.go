@@ -94,7 +94,7 @@ func TestSlowlogCommands(t *testing.T) {
 	if all[0]["user"] != "ann" {
 		t.Errorf("the user is %v", all[0]["user"])
 	}
-	l.Change(Config{SlowerThan: -1})
+	l.Change(Settings{SlowerThan: -1})
 	want(t, client, "+OK\r\n", "LEASH", "SLOWLOG", "RESET")
 	want(t, client, "+OK\r\n", "SET", "n", "1")
 	want(t, client, ":0\r\n", "LEASH", "SLOWLOG", "LEN")

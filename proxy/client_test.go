@@ -167,9 +167,9 @@ func TestMaxClients(t *testing.T) {
 	a.Close()
 	eventually(t, "a new client is accepted", func() bool { return l.sessionCount() == 1 })
 	want(t, l.dial(t), "+PONG\r\n", "PING")
-	l.Change(Config{MaxClients: 3})
+	l.Change(Settings{MaxClients: 3})
 	want(t, l.dial(t), "+PONG\r\n", "PING")
-	l.Change(Config{MaxClients: 1})
+	l.Change(Settings{MaxClients: 1})
 	want(t, b, "+PONG\r\n", "PING")
 	if got := exchange(t, l.addr, "PING\r\n"); got != "-ERR max number of clients reached\r\n" {
 		t.Errorf("fourth client got %q", got)

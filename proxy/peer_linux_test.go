@@ -42,7 +42,7 @@ func TestR29HoldersHaveTightKeepalives(t *testing.T) {
 	if got := idle(); got != 5 {
 		t.Errorf("keepalives of a holder once more after %d s, want 5", got)
 	}
-	l.Change(Config{PeerTimeout: 40 * time.Second})
+	l.Change(Settings{PeerTimeout: 40 * time.Second})
 	eventually(t, "keepalives of the new peer timeout", func() bool { return idle() == 19 })
 	want(t, client, ":1\r\n", "LOCK.RELEASE", "k")
 	eventually(t, "the usual keepalives once more", func() bool { return idle() == usual })

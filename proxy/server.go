@@ -102,7 +102,7 @@ func New(cfg Config, up *upstream.Upstream, service *lockcmd.Service, exchange *
 		started:  time.Now(),
 	}
 	s.scans.Up, s.scans.Moving, s.scans.Log = up, &s.relaying.Resharding, log
-	s.settings.Store(s.cfg.settings())
+	s.settings.Store(&s.cfg.Settings)
 	s.relaying.Nodes, s.relaying.Commands, s.relaying.Script, s.relaying.Log = up, table, s.scripts.Find, log
 	s.relaying.Slow = slowlog.New(s.cfg.SlowerThan, s.cfg.SlowLength)
 	s.locking = locks.Server{Service: service, Rights: s.rights, Scans: &s.scans, Slow: s.relaying.Slow, Log: log,

@@ -120,15 +120,21 @@ func grace(cfg config.Config) time.Duration {
 
 func proxyConfig(cfg config.Config, c certificates) proxy.Config {
 	return proxy.Config{
-		Listen: cfg.Listen, MaxClients: cfg.MaxClients, MaxBulk: cfg.MaxBulk, MaxArgs: cfg.MaxArgs,
-		MaxClientOutput: cfg.MaxClientOutput, MaxMemory: cfg.MaxMemory, PeerTimeout: cfg.PeerTimeout, DrainTimeout: cfg.DrainTimeout,
-		MaintNotifications: cfg.MaintNotifications,
-		OnDisconnect:       cfg.OnDisconnect, ProxyProtocol: cfg.ProxyProtocol, TrustClients: cfg.TrustClients, Version: config.Version(), Announce: cfg.Announce,
+		Settings: proxySettings(cfg),
+		Listen:   cfg.Listen, MaxMemory: cfg.MaxMemory, MaintNotifications: cfg.MaintNotifications,
+		ProxyProtocol: cfg.ProxyProtocol, TrustClients: cfg.TrustClients, Version: config.Version(), Announce: cfg.Announce,
 		RequireAuth: cfg.RequireAuth, ProtectedMode: cfg.ProtectedMode, Deny: cfg.Deny, AllowAdmin: cfg.AllowAdmin,
 		UserLimits: cfg.UserLimits(), AddressClients: cfg.LimitAddressClients, AcceptRate: cfg.LimitAccepts,
-		SlowerThan: slowerThan(cfg), SlowLength: cfg.SlowlogMaxLen,
 		LoginTime: cfg.LimitLogin, IdleTime: cfg.LimitIdle,
 		Certificates: c.all(), UserOf: c.userOf(),
+	}
+}
+
+func proxySettings(cfg config.Config) proxy.Settings {
+	return proxy.Settings{
+		MaxClients: cfg.MaxClients, MaxBulk: cfg.MaxBulk, MaxArgs: cfg.MaxArgs, MaxClientOutput: cfg.MaxClientOutput,
+		PeerTimeout: cfg.PeerTimeout, DrainTimeout: cfg.DrainTimeout, OnDisconnect: cfg.OnDisconnect,
+		SlowerThan: slowerThan(cfg), SlowLength: cfg.SlowlogMaxLen,
 	}
 }
 

@@ -158,7 +158,7 @@ func serve(ctx context.Context, cfg config.Config, live *liveSettings, hangups <
 		return err
 	}
 	live.use(func(cfg config.Config) {
-		server.Change(proxyConfig(cfg, certificates))
+		server.Change(proxySettings(cfg))
 		locks.Change(lockConfig(cfg, up))
 		up.Nodes.SetMaxPinned(cfg.MaxPinned)
 	})
