@@ -1,7 +1,9 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
+	"sync"
 	"time"
 
 	"leash/internal/guard"
@@ -23,9 +25,9 @@ const (
 // anything else is used.
 func (u *Upstream) Connect(ctx context.Context) error {
 	began := time.Now()
-	w := &waitingLog{up: u}
-	defer w.stop()
-	w.start()
+	w := &waitingLog{up: u, reason: "no answer yet"}
+	timer := time.AfterFunc(logAfter, guard.Func(u.log, "waiting for redis", func() { w.note("", true) }))
+	defer timer.Stop()
 	for gap := minConnectGap; ; gap = min(2*gap, maxConnectGap) {
 		err := guard.Call(u.log, "connecting to redis", func() error { return u.connectOnce(ctx, began) })
 		switch {
@@ -39,7 +41,7 @@ func (u *Upstream) Connect(ctx context.Context) error {
 		case u.cfg.Wait >= 0 && time.Since(began)+gap > u.cfg.Wait:
 			return u.Dialer.Explained(err)
 		}
-		w.failed(u.Dialer.Explained(err))
+		w.note(u.Dialer.Explained(err).Error(), false)
 		links.Pause(ctx, gap)
 	}
 }
@@ -74,49 +76,35 @@ func clearerError(old, next error) error {
 
 // waitingLog logs what Connect waits for: once after logAfter, and again when the reason changes.
 type waitingLog struct {
-	up     *Upstream
-	timer  *time.Timer
-	reason chan string // size 1: the last reason, or "" before the first
-	logged bool
+	up *Upstream
+
+	mu     sync.Mutex
+	due    bool   // logAfter is over
+	reason string // why the last attempt failed
+	logged string // the last reason that was logged; empty: none
 }
 
-func (w *waitingLog) start() {
-	w.reason = make(chan string, 1)
-	w.reason <- ""
-	w.timer = time.AfterFunc(logAfter, guard.Func(w.up.log, "waiting for redis", w.logReason))
-}
-
-func (w *waitingLog) stop() { w.timer.Stop() }
-
-// logReason is called by the timer.
-func (w *waitingLog) logReason() {
-	reason := <-w.reason
-	w.logged = true
-	if reason == "" {
-		reason = "no answer yet"
+// note records why an attempt has failed, unless that is empty. due means that logAfter is over.
+func (w *waitingLog) note(reason string, due bool) {
+	w.mu.Lock()
+	w.due, w.reason = w.due || due, cmp.Or(reason, w.reason)
+	reason = w.reason
+	isNew := w.due && reason != w.logged
+	if isNew {
+		w.logged = reason
 	}
-	w.log(reason)
-	w.reason <- reason
-}
-
-// failed records why a try has failed.
-func (w *waitingLog) failed(err error) {
-	reason := <-w.reason
-	if w.logged && err.Error() != reason {
-		w.log(err.Error())
+	w.mu.Unlock()
+	if isNew {
+		w.up.log.Warn("waiting for redis", "upstream", w.up.cfg.Addrs, "err", reason)
 	}
-	w.reason <- err.Error()
 }
 
 // over logs the end of the wait, if the wait was logged.
 func (w *waitingLog) over(waited time.Duration) {
-	reason := <-w.reason
-	if w.logged {
+	w.mu.Lock()
+	logged := w.logged != ""
+	w.mu.Unlock()
+	if logged {
 		w.up.log.Info("redis answers", "upstream", w.up.cfg.Addrs, "waited", waited.Round(time.Millisecond))
 	}
-	w.reason <- reason
-}
-
-func (w *waitingLog) log(reason string) {
-	w.up.log.Warn("waiting for redis", "upstream", w.up.cfg.Addrs, "err", reason)
 }
