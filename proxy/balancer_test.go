@@ -171,7 +171,7 @@ func TestR28CloseByBalancerLetsLocksExpire(t *testing.T) {
 		{setting: "auto", unix: true},
 	} {
 		l := startLeash(t, []string{redis.Addr}, balanced, func(o *options) {
-			o.front.OnDisconnect, o.front.Listen = row.setting, append(o.front.Listen, socket)
+			o.front.OnDisconnect, o.listen = row.setting, append(o.listen, socket)
 		})
 		c := l.through(t, header2)
 		if row.unix {

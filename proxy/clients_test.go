@@ -126,7 +126,7 @@ func TestClientKill(t *testing.T) {
 	server := redistest.Start(t)
 	path := filepath.Join(t.TempDir(), "leash")
 	l := startLeash(t, []string{server.Addr}, func(o *options) {
-		o.front.Listen = []string{"127.0.0.1:0", "unix:" + path}
+		o.listen = []string{"127.0.0.1:0", "unix:" + path}
 	})
 	want(t, dialAddr(t, server.Addr), "+OK\r\n", "ACL", "SETUSER", "bob", "on", ">secret", "~*", "+@all")
 	admin := l.dial(t)

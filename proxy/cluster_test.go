@@ -151,7 +151,7 @@ func TestUnixClientGetsFirstPort(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Masters: 1})
 	path := filepath.Join(t.TempDir(), "leash")
-	l := startLeash(t, cluster.Addrs(), func(o *options) { o.front.Listen = []string{"0.0.0.0:0", "unix:" + path} })
+	l := startLeash(t, cluster.Addrs(), func(o *options) { o.listen = []string{"0.0.0.0:0", "unix:" + path} })
 	conn, err := net.Dial("unix", path)
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,6 @@ import (
 type Config struct {
 	Settings
 
-	Listen         []string      // host:port or unix:/path; at least one
 	ProxyProtocol  bool          // TCP connections begin with the PROXY protocol header of a balancer
 	HeaderTimeout  time.Duration // how long to wait for that header and a TLS handshake; if zero, 10 s
 	TrustClients   bool          // clients start as the upstream user

@@ -29,6 +29,7 @@ type leash struct {
 }
 
 type options struct {
+	listen   []string
 	front    Config
 	up       upstream.Config
 	locks    lockcmd.Config
@@ -40,7 +41,7 @@ type options struct {
 // remains.
 func startLeash(t testing.TB, addrs []string, opts ...func(*options)) *leash {
 	t.Helper()
-	o := options{front: Config{Listen: []string{"127.0.0.1:0"}, Version: "test"},
+	o := options{listen: []string{"127.0.0.1:0"}, front: Config{Version: "test"},
 		up: upstream.Config{Addrs: addrs, Wait: 30 * time.Second}}
 	for _, set := range opts {
 		set(&o)
@@ -69,7 +70,7 @@ func startLeash(t testing.TB, addrs []string, opts ...func(*options)) *leash {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lns, err := client.Listen(o.front.Listen, net.Listen)
+	lns, err := client.Listen(o.listen, net.Listen)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -120,8 +120,8 @@ func grace(cfg config.Config) time.Duration {
 
 func proxyConfig(cfg config.Config, c certificates) proxy.Config {
 	return proxy.Config{
-		Settings: proxySettings(cfg),
-		Listen:   cfg.Listen, MaxMemory: cfg.MaxMemory, MaintNotifications: cfg.MaintNotifications,
+		Settings:  proxySettings(cfg),
+		MaxMemory: cfg.MaxMemory, MaintNotifications: cfg.MaintNotifications,
 		ProxyProtocol: cfg.ProxyProtocol, TrustClients: cfg.TrustClients, Version: config.Version(), Announce: cfg.Announce,
 		RequireAuth: cfg.RequireAuth, ProtectedMode: cfg.ProtectedMode, Deny: cfg.Deny, AllowAdmin: cfg.AllowAdmin,
 		UserLimits: cfg.UserLimits(), AddressClients: cfg.LimitAddressClients, AcceptRate: cfg.LimitAccepts,
