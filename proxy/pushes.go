@@ -182,9 +182,7 @@ func (m *monitor) line(line []byte) {
 		m.session.kill("monitored connection lost", false)
 		return
 	}
-	if f := m.session.calls.Deliver(line); f != nil {
-		f.Flush()
-	}
+	links.Flush(m.session.calls.Deliver(line))
 }
 
 // endMonitor ends MONITOR, if it runs.

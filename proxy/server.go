@@ -197,12 +197,7 @@ func (s *Server) pace() {
 		return
 	}
 	s.stats.acceptsDelayed.Add(1)
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-s.ctx.Done():
-	}
+	links.Pause(s.ctx, wait)
 }
 
 // start runs f as a goroutine that Serve waits for. It returns false once the server has stopped.

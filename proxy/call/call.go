@@ -225,8 +225,4 @@ func (c *Call) drop() {
 }
 
 // Finish ends c with the rest of its reply and flushes.
-func (c *Call) Finish(reply []byte) {
-	if f := c.Reply(reply, true); f != nil {
-		f.Flush()
-	}
-}
+func (c *Call) Finish(reply []byte) { links.Flush(c.Reply(reply, true)) }

@@ -52,7 +52,7 @@ func (f *fanout) finished(p *Part) links.Flusher {
 	if !last {
 		return nil
 	}
-	if f.quick() || !q.session.Go("merge", f.mergeLater) {
+	if f.quick() || !q.session.Go("merge", func() { links.Flush(f.reply()) }) {
 		return f.reply()
 	}
 	return nil
@@ -71,13 +71,6 @@ func (f *fanout) quick() bool {
 		kept += p.kept
 	}
 	return kept <= quickMerge && !f.parts[0].fixed
-}
-
-// mergeLater merges the replies on a goroutine of its own.
-func (f *fanout) mergeLater() {
-	if flusher := f.reply(); flusher != nil {
-		flusher.Flush()
-	}
 }
 
 // reply merges the replies and gives the result to the call. A panic in the merge costs only this

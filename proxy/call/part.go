@@ -134,9 +134,7 @@ func (p *Part) fail(message string) {
 		return
 	}
 	p.got.Fail(message)
-	if f := c.fan.finished(p); f != nil {
-		f.Flush()
-	}
+	links.Flush(c.fan.finished(p))
 }
 
 // abandoned reports whether the client has gone and needs no reply.

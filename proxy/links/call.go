@@ -94,3 +94,10 @@ func (Discard) Lost(bool, error) {}
 
 // Flusher passes on what sinks have collected. It must not block.
 type Flusher interface{ Flush() }
+
+// Flush flushes f, unless it is nil.
+func Flush(f Flusher) {
+	if f != nil {
+		f.Flush()
+	}
+}

@@ -81,9 +81,7 @@ func (t *tracking) receive(n *links.Node, one *connection, frame []byte) {
 		f = t.lostLocked(n, one)
 	}
 	c.mu.Unlock()
-	if f != nil {
-		f.Flush()
-	}
+	links.Flush(f)
 }
 
 // lostLocked removes a connection that has ended. All values that were read on it count as invalid.

@@ -168,9 +168,7 @@ func (r *redirection) send(keys []byte) {
 	default:
 		f = r.to.session.Tell(append([]byte(invalidateMessage), keys...))
 	}
-	if f != nil {
-		f.Flush()
-	}
+	links.Flush(f)
 }
 
 // sendBroken tells a source in RESP3 that its target has gone.
@@ -183,9 +181,7 @@ func (r *redirection) sendBroken() {
 		return
 	}
 	frame := resp.AppendInt([]byte(">2\r\n$21\r\ntracking-redir-broken\r\n"), r.to.id)
-	if f := r.from.calls.Deliver(frame); f != nil {
-		f.Flush()
-	}
+	links.Flush(r.from.calls.Deliver(frame))
 }
 
 // info returns Redis's reply to CLIENT TRACKINGINFO with the id of the target instead of the id of

@@ -186,9 +186,7 @@ func (t *tracking) forgetAll() {
 		f = c.calls.DeliverBehindLocked(c.calls.YoungestLocked(), []byte(InvalidateAll))
 	}
 	c.mu.Unlock()
-	if f != nil {
-		f.Flush()
-	}
+	links.Flush(f)
 }
 
 // close gives up all connections.
