@@ -60,9 +60,6 @@ func permissionsOf(cfg *Config, t command.Table) (p permissions, err error) {
 
 // refusal returns the error for a user who may not run a command. It is empty if the user may.
 func (p *permissions) refusal(user string, c *command.Command) string {
-	if user == "" {
-		user = "default"
-	}
 	why := ""
 	switch {
 	case p.denied.Has(c):
@@ -156,7 +153,7 @@ func (s *session) restricted(c *command.Command, cmd resp.Command) (handled, ok 
 	if c == nil {
 		return false, true
 	}
-	if refusal := s.server.permissions.refusal(s.router.Lane.User, c); refusal != "" {
+	if refusal := s.server.permissions.refusal(s.router.Lane.ACLUser(), c); refusal != "" {
 		return true, s.forbid(c, refusal)
 	}
 	return false, true

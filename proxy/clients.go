@@ -155,7 +155,7 @@ func (o *owner) Describe() *clients.Description {
 		LocalAddr: clients.Endpoint(s.conn.LocalAddr(), nil), Descriptor: s.conn.Descriptor(), Labels: o.Labels(),
 		Age:   time.Since(s.activity.since),
 		Idle:  s.idle(),
-		Multi: int(s.activity.queued.Load()) - 1, User: "default", Command: "NULL", Protocol: 2,
+		Multi: int(s.activity.queued.Load()) - 1, Command: "NULL", Protocol: 2,
 		Unix: s.conn.LocalAddr().Network() == "unix", Blocked: s.isBlocked(),
 		Monitoring: s.monitoring.Load() != nil, NoEvict: s.activity.noEvict.Load(),
 		Tracking: s.tracking.Load().View(),
@@ -167,10 +167,7 @@ func (o *owner) Describe() *clients.Description {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d.Requests, d.Output = s.calls.SizesLocked()
-	d.DB = s.router.Lane.DB
-	if s.router.Lane.User != "" {
-		d.User = s.router.Lane.User
-	}
+	d.DB, d.User = s.router.Lane.DB, s.router.Lane.ACLUser()
 	if s.router.Lane.RESP3 {
 		d.Protocol = 3
 	}

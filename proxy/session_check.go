@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"cmp"
 	"time"
 
 	"leash/internal/limits"
@@ -158,5 +157,5 @@ func (s *session) mayBeIdle() bool {
 func (s *session) user() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return cmp.Or(s.router.Lane.User, "default")
+	return s.router.Lane.ACLUser()
 }

@@ -1,5 +1,7 @@
 package dial
 
+import "cmp"
+
 // Lane is how an upstream connection is set up. Sessions of one lane share links, because a server
 // cannot tell them apart. The zero Lane is that of a new connection: the default user without
 // credentials, database 0, RESP2.
@@ -35,6 +37,9 @@ func (l Lane) As(user string) Lane {
 	return l
 }
 
+// ACLUser returns the user by whose rights Redis runs commands of the lane.
+func (l Lane) ACLUser() string { return cmp.Or(l.User, "default") }
+
 // Fresh reports whether the lane is that of a client that has only connected or sent HELLO 3. Its
 // links stay open without sessions.
 func (l Lane) Fresh() bool { return l.User == "" && l.DB == 0 }
@@ -49,9 +54,4 @@ func (d *Dialer) ServiceLane() Lane {
 }
 
 // ServiceUser is the ACL user of Leash's own connections.
-func (d *Dialer) ServiceUser() string {
-	if d.cfg.User == "" {
-		return "default"
-	}
-	return d.cfg.User
-}
+func (d *Dialer) ServiceUser() string { return Lane{User: d.cfg.User}.ACLUser() }

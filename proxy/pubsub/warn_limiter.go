@@ -1,9 +1,6 @@
 package pubsub
 
-import (
-	"cmp"
-	"time"
-)
+import "time"
 
 // warnEvery is how often a hub repeats a warning.
 const warnEvery = time.Minute
@@ -23,7 +20,7 @@ func (d *warnLimiter) warnLocked(h *hub, message string, attrs ...any) {
 		d.skipped++
 		return
 	}
-	attrs = append([]any{"user", cmp.Or(h.lane.User, "default")}, attrs...)
+	attrs = append([]any{"user", h.lane.ACLUser()}, attrs...)
 	if d.skipped > 0 {
 		attrs = append(attrs, "more", d.skipped)
 	}

@@ -35,13 +35,5 @@ func (c *Checker) ask(ctx context.Context, first *links.Node, commands []byte, n
 	})
 }
 
-// userOf is the ACL user of a lane.
-func userOf(lane dial.Lane) string {
-	if lane.User == "" {
-		return "default"
-	}
-	return lane.User
-}
-
 // isOwn reports whether a user is that of Leash's own connections.
 func (c *Checker) isOwn(user string) bool { return user == c.up.Dialer.ServiceUser() }

@@ -39,7 +39,7 @@ func (d *Denied) Error() string {
 // instead: then it blocks for a round trip for each key.
 func (c *Checker) Permit(ctx context.Context, lane dial.Lane, keys [][]byte, command string,
 	more ...string) error {
-	q := question{user: userOf(lane), command: command, more: more}
+	q := question{user: lane.ACLUser(), command: command, more: more}
 	if c.isOwn(q.user) {
 		return nil
 	}

@@ -72,7 +72,7 @@ func (r *refusals) set(k refusalKey, text string) {
 // For that user, Refusal blocks for at most ownUserTimeout and then uses the previous answer. So a
 // PING is answered in any state of Redis.
 func (c *Checker) Refusal(ctx context.Context, lane dial.Lane, name string, args [][]byte) (string, error) {
-	user := userOf(lane)
+	user := lane.ACLUser()
 	timeout, own := dial.AskTimeout, c.isOwn(user)
 	if own {
 		timeout = ownUserTimeout
