@@ -4,11 +4,9 @@ import (
 	"errors"
 	"time"
 
-	"leash/internal/guard"
 	"leash/proxy/dial"
 	"leash/proxy/links"
 	"leash/proxy/merge"
-	"leash/proxy/resp"
 	"leash/proxy/slots"
 )
 
@@ -197,13 +195,4 @@ func (c *Call) touches(slot slots.Slot) bool {
 		}
 	}
 	return false
-}
-
-// parse reads the command of a request.
-func parse(request []byte) (resp.Command, bool) { return resp.ParseRequest(request) }
-
-// recovered reports whether a link lost a call because its sink has panicked.
-func recovered(cause error) bool {
-	_, ok := errors.AsType[*guard.Panic](cause)
-	return ok
 }

@@ -6,6 +6,7 @@ import (
 
 	"leash/proxy/command"
 	"leash/proxy/links"
+	"leash/proxy/resp"
 	"leash/proxy/slots"
 	"leash/proxy/slowlog"
 )
@@ -75,7 +76,7 @@ type Nodes interface {
 
 // lookup returns the command of a request, and its arguments. It is nil for an unknown command.
 func (s *Server) lookup(request []byte) (*command.Command, [][]byte) {
-	cmd, ok := parse(request)
+	cmd, ok := resp.ParseRequest(request)
 	if !ok {
 		return nil, nil
 	}

@@ -10,8 +10,8 @@ import (
 // (https://redis.io/docs/latest/commands/mget/) is an example.
 type Splitting struct {
 	name  string
-	step  int // arguments per key: 1, or 2 if a value follows each key
-	merge merge.Func
+	step  int        // arguments per key: 1, or 2 if a value follows each key
+	Merge merge.Func // merges the replies of the parts
 }
 
 var splittings = map[string]Splitting{
@@ -34,9 +34,6 @@ func (how Splitting) Complete(args [][]byte) bool { return (len(args)-1)%how.ste
 
 // Keys returns the number of keys.
 func (how Splitting) Keys(args [][]byte) int { return (len(args) - 1) / how.step }
-
-// Merge merges the replies of the parts.
-func (how Splitting) Merge(replies []*merge.Reply) (merge.Reply, bool) { return how.merge(replies) }
 
 // SameSlot returns the slot of the first key, and whether all keys have that slot.
 func (how Splitting) SameSlot(args [][]byte) (slot slots.Slot, one bool) {
@@ -138,7 +135,7 @@ func (p *Part) replaceByKeys(args [][]byte, how Splitting) []*Part {
 		for key := range how.Keys(args) {
 			keys = append(keys, key)
 		}
-		c.fan = &fanout{call: c, parts: []*Part{p}, left: 1, merge: how.merge}
+		c.fan = &fanout{call: c, parts: []*Part{p}, left: 1, merge: how.Merge}
 	} else {
 		keys = p.got.Keys
 	}

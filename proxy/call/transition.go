@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"leash/internal/guard"
 	"leash/proxy/dial"
 	"leash/proxy/links"
 	"leash/proxy/slots"
@@ -173,8 +174,9 @@ func (p *Part) Blocks() { p.call.began = 0 }
 func (p *Part) Lost(written bool, cause error) {
 	q := p.call.queue
 	written = written || p.state == answered
+	panicked, _ := errors.AsType[*guard.Panic](cause)
 	switch {
-	case recovered(cause):
+	case panicked != nil: // in a sink's Reply
 		q.session.Fail()
 		return
 	case p.replica && p.state != answered && !errors.Is(cause, links.ErrDropped):
