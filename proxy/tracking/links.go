@@ -2,8 +2,6 @@ package tracking
 
 import (
 	"bytes"
-	"maps"
-	"slices"
 
 	"leash/proxy/call"
 	"leash/proxy/links"
@@ -165,40 +163,34 @@ func (t *tracking) connect(n *links.Node) bool {
 }
 
 // connections returns the connections on which the session reads.
-func (t *tracking) connections() (links []*links.Link) {
-	t.client.mu.Lock()
-	defer t.client.mu.Unlock()
-	for _, one := range t.links {
-		links = append(links, one.link)
-	}
-	return links
+func (t *tracking) connections() []*links.Link {
+	return t.collect(func(one *connection) *links.Link { return one.link })
 }
 
 // listeners returns the connections that get redirected invalidations.
-func (t *tracking) listeners() (links []*links.Link) {
+func (t *tracking) listeners() []*links.Link {
+	return t.collect(func(one *connection) *links.Link { return one.listener })
+}
+
+// collect returns what of returns for each connection, without nil. mu is held while of is called.
+func (t *tracking) collect(of func(one *connection) *links.Link) (all []*links.Link) {
 	t.client.mu.Lock()
 	defer t.client.mu.Unlock()
 	for _, one := range t.links {
-		if one.listener != nil {
-			links = append(links, one.listener)
+		if l := of(one); l != nil {
+			all = append(all, l)
 		}
 	}
-	return links
+	return all
 }
 
 // closeListeners ends the connections that get the invalidations for another client.
 func (t *tracking) closeListeners() {
-	t.client.mu.Lock()
-	all := slices.Collect(maps.Values(t.links))
-	t.client.mu.Unlock()
-	for _, one := range all {
-		t.client.mu.Lock()
-		listener := one.listener
-		one.listener = nil
-		t.client.mu.Unlock()
-		if listener != nil {
-			listener.Unpin(false)
-		}
+	for _, l := range t.collect(func(one *connection) (listener *links.Link) {
+		listener, one.listener = one.listener, nil
+		return listener
+	}) {
+		l.Unpin(false)
 	}
 }
 
