@@ -37,14 +37,21 @@ func (p *ownPassword) password() string {
 	return p.newest
 }
 
-// fail notes that a reading failed. It returns the newest password and whether this is the first
-// failure in a row.
-func (p *ownPassword) fail() (newest string, first bool) {
+// read gets the password from a function that gets a refused one. If that fails, the last password
+// stays, and err is set at the first failure in a row.
+func (p *ownPassword) read(from func(refused string) (string, error), refused string) (newest string, changed bool,
+	err error) {
+	password, err := from(refused)
+	if err == nil {
+		return password, p.set(password), nil
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	first = !p.failing
+	if p.failing {
+		err = nil
+	}
 	p.failing = true
-	return p.newest, first
+	return p.newest, false, err
 }
 
 // noteLogin notes whether a node has refused a password. It reports whether that is another answer
@@ -72,15 +79,11 @@ func (d *Dialer) ReadPassword(refused string) string {
 	if d.cfg.ReadPassword == nil {
 		return d.cfg.Password
 	}
-	password, err := d.cfg.ReadPassword(refused)
+	password, changed, err := d.own.read(d.cfg.ReadPassword, refused)
 	if err != nil {
-		newest, first := d.own.fail()
-		if first {
-			d.log.Warn("cannot read the password of Leash's own user again: using the last one", "err", err)
-		}
-		return newest
+		d.log.Warn("cannot read the password of Leash's own user again: using the last one", "err", err)
 	}
-	if d.own.set(password) {
+	if changed {
 		d.setPassword(d.ServiceUser(), []byte(password))
 	}
 	return password

@@ -22,16 +22,11 @@ func (d *Dialer) sentinelCredentials(context.Context) (user, password string, er
 	if d.cfg.ReadSentinelPassword == nil {
 		return d.cfg.SentinelUser, d.cfg.SentinelPassword, nil
 	}
-	password, err = d.cfg.ReadSentinelPassword("")
-	if err == nil {
-		d.sentinelPassword.set(password)
-		return d.cfg.SentinelUser, password, nil
-	}
-	newest, first := d.sentinelPassword.fail()
-	if first {
+	password, _, err = d.sentinelPassword.read(d.cfg.ReadSentinelPassword, "")
+	if err != nil {
 		d.log.Warn("cannot read the password for the sentinels again: using the last one", "err", err)
 	}
-	return d.cfg.SentinelUser, newest, nil
+	return d.cfg.SentinelUser, password, nil
 }
 
 // dialSentinel dials a sentinel for go-redis.
