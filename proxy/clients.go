@@ -15,7 +15,6 @@ import (
 	"leash/proxy/route"
 )
 
-// clientHandlers are the CLIENT commands about clients.
 func clientHandlers() handlers {
 	all := family("CLIENT|", clients.Commands(), func(run clients.Run) handler {
 		return func(s *session, c *command.Command, cmd resp.Command) bool {
@@ -37,7 +36,6 @@ func (s *session) caller() clients.Caller {
 	return clients.Caller{Session: (*owner)(s), Router: &s.router, Pauses: &s.server.pauses}
 }
 
-// noTouch answers CLIENT NO-TOUCH OFF and refuses ON.
 func noTouch(s *session, c *command.Command, cmd resp.Command) bool {
 	if len(cmd.Args) == 3 && s.router.Authenticated() && resp.IsWord(cmd.Args[2], "OFF") {
 		return s.router.OK()
@@ -68,14 +66,12 @@ func clientReply(s *session, c *command.Command, cmd resp.Command) bool {
 	return s.router.Fail(command.SyntaxError)
 }
 
-// sortedSessions returns all sessions, oldest first.
 func (s *Server) sortedSessions() []*session {
 	all := s.all()
 	slices.SortFunc(all, func(a, b *session) int { return cmp.Compare(a.id, b.id) })
 	return all
 }
 
-// sessionOf returns the session with that ID, or nil.
 func (s *Server) sessionOf(id int64) *session {
 	for _, one := range s.all() {
 		if one.id == id {

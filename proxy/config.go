@@ -96,5 +96,4 @@ func (s *Server) Change(to Settings) {
 	s.relaying.Slow.Set(to.SlowerThan, to.SlowLength)
 }
 
-// peerTimeout is Settings.PeerTimeout.
 func (s *Server) peerTimeout() time.Duration { return s.settings.Load().PeerTimeout }

@@ -11,7 +11,6 @@ import (
 	"leash/proxy/subscribers"
 )
 
-// connectionHandlers are the commands about the connection itself.
 func connectionHandlers() handlers {
 	return handlers{
 		"PING":   ping,

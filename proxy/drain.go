@@ -65,7 +65,6 @@ func (s *Server) drain() {
 	s.awaitSessions(time.Now().Add(lastCalls))
 }
 
-// holderCount returns how many sessions have holds.
 func (s *Server) holderCount() (n int) {
 	for _, one := range s.all() {
 		if one.isHolder() {
@@ -75,7 +74,6 @@ func (s *Server) holderCount() (n int) {
 	return n
 }
 
-// logDrained logs whether all holders have ended in time.
 func (s *Server) logDrained(waited time.Duration) {
 	waited = waited.Round(time.Millisecond)
 	if n := s.holderCount(); n > 0 {

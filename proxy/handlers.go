@@ -89,14 +89,12 @@ func onCommandInfo(run commandinfo.Run) handler {
 	}
 }
 
-// onScripts makes a handler of a command for scripts.
 func onScripts(run scripts.Run) handler {
 	return func(s *session, c *command.Command, cmd resp.Command) bool {
 		return run(&s.router, &s.server.scripts, c, cmd)
 	}
 }
 
-// onOperators makes a handler of a command of LEASH.
 func onOperators(run operators.Run) handler {
 	return func(s *session, c *command.Command, cmd resp.Command) bool {
 		s.updateDescription()
@@ -105,7 +103,6 @@ func onOperators(run operators.Run) handler {
 	}
 }
 
-// onPubsub makes a handler of a subcommand of PUBSUB.
 func onPubsub(run subscribers.Run) handler {
 	return func(s *session, c *command.Command, cmd resp.Command) bool {
 		if !c.ArityOK(cmd.Args) {
@@ -118,7 +115,6 @@ func onPubsub(run subscribers.Run) handler {
 // relayAny sends a command to the node that serves the session's commands without keys.
 func relayAny(s *session, _ *command.Command, cmd resp.Command) bool { return s.router.RelayAny(cmd) }
 
-// split sends a command to the nodes of its keys.
 func split(s *session, c *command.Command, cmd resp.Command) bool {
 	how, _ := call.SplittingOf(c.Name)
 	if !c.ArityOK(cmd.Args) || !how.Complete(cmd.Args) {
@@ -137,7 +133,6 @@ func onRouter(run masters.Run) handler {
 	return func(s *session, c *command.Command, cmd resp.Command) bool { return run(&s.router, c, cmd) }
 }
 
-// scanKeys runs SCAN, on a cluster over all masters.
 func scanKeys(s *session, c *command.Command, cmd resp.Command) bool {
 	if !s.router.OnCluster() || !c.ArityOK(cmd.Args) || !s.router.Authenticated() {
 		return s.router.RelayAny(cmd)

@@ -60,7 +60,6 @@ func (o *owner) EndSlow() {
 	o.End("output limit of subscribers")
 }
 
-// trackingHandlers are the commands of client-side caching.
 func trackingHandlers() handlers {
 	return handlers{
 		"CLIENT|TRACKING":     onTracking((*tracking.Client).Set),
@@ -185,7 +184,6 @@ func (m *monitor) line(line []byte) {
 	links.Flush(m.session.calls.Deliver(line))
 }
 
-// endMonitor ends MONITOR, if it runs.
 func (s *session) endMonitor() {
 	m := s.monitoring.Swap(nil)
 	if m == nil {

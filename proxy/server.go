@@ -237,7 +237,6 @@ func (s *Server) remove(one *session) {
 	s.changed = make(chan struct{})
 }
 
-// all returns all sessions.
 func (s *Server) all() []*session {
 	s.mu.Lock()
 	defer s.mu.Unlock()

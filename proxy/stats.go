@@ -59,7 +59,6 @@ func (s *stats) lines(entries *entry.Server, line func(name string, value any)) 
 // unknown commands.
 const classes = len(command.Classes) + 1
 
-// className is the name of a class in metrics.
 func className(i int) string {
 	if i == classes-1 {
 		return "unknown"
@@ -86,7 +85,6 @@ func (c *commandCounts) add(cmd *command.Command) (class uint8) {
 	return class
 }
 
-// flush adds the counts to those of the server.
 func (c *commandCounts) flush(to *stats) {
 	for ; c.used != 0; c.used &= c.used - 1 {
 		i := bits.TrailingZeros16(c.used)

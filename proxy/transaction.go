@@ -11,7 +11,6 @@ import (
 	"leash/proxy/transaction"
 )
 
-// transactionHandlers are MULTI and the commands that belong to it.
 func transactionHandlers() handlers {
 	return handlers{
 		"MULTI":   multi,

@@ -60,7 +60,6 @@ func Commands() map[string]Run {
 	return map[string]Run{"XREAD": streamRead, "XREADGROUP": streamRead, "WAIT": replicas, "WAITAOF": replicas}
 }
 
-// replicas runs WAIT and WAITAOF.
 func replicas(c Client, about *command.Command, cmd resp.Command) bool {
 	if !c.Router.Ready(about, cmd) {
 		return true

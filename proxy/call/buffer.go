@@ -19,13 +19,11 @@ func (b *buffer) append(p []byte) {
 	b.rest.Append(p)
 }
 
-// clear removes all bytes.
 func (b *buffer) clear() {
 	b.small = b.small[:0]
 	b.rest.Clear()
 }
 
-// moveTo moves all bytes to out.
 func (b *buffer) moveTo(out *chunk.List) {
 	out.Append(b.small)
 	b.small = b.small[:0]

@@ -187,7 +187,6 @@ func (c *Call) replyWith(start []byte, rest *chunk.List) links.Flusher {
 	return flusher
 }
 
-// doneLocked records that c has its whole reply.
 func (c *Call) doneLocked() {
 	c.done = true
 	if c == c.queue.head {

@@ -181,7 +181,6 @@ func (p *Part) laterOnSlotLocked() bool {
 	return false
 }
 
-// sent reports whether the call goes to Redis.
 func (c *Call) sent() bool { return c.fan != nil || c.part.call != nil }
 
 // touches reports whether the call has or had a part on slot.

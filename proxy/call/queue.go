@@ -83,7 +83,6 @@ func (q *Queue) pushLocked(c *Call) {
 	}
 }
 
-// popLocked removes the oldest call.
 func (q *Queue) popLocked() {
 	c := q.head
 	q.head = c.next

@@ -44,7 +44,6 @@ func (p *Part) reloadScript() bool {
 	return true
 }
 
-// missingScript returns the script that the part's EVALSHA names.
 func (p *Part) missingScript() (text string, ok bool) {
 	cmd, ok := resp.ParseRequest(p.Request)
 	if !ok || len(cmd.Args) < 3 || !resp.IsWord(cmd.Args[0], "EVALSHA") && !resp.IsWord(cmd.Args[0], "EVALSHA_RO") {

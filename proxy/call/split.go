@@ -72,7 +72,6 @@ func (how Splitting) BySlot(args [][]byte) []*Part {
 	return parts
 }
 
-// request writes the command with the given keys.
 func (how Splitting) request(args [][]byte, keys []int) []byte {
 	size := 32
 	for _, key := range keys {
@@ -150,7 +149,6 @@ func (p *Part) replaceByKeys(args [][]byte, how Splitting) []*Part {
 	return parts
 }
 
-// replaceLocked replaces one part by several.
 func (f *fanout) replaceLocked(p *Part, by []*Part) {
 	parts := make([]*Part, 0, len(f.parts)+len(by)-1)
 	for _, old := range f.parts {

@@ -84,7 +84,6 @@ var plans = [incidents][]action{
 	unwanted:     {drop},
 }
 
-// trouble is an incident and what is known about it.
 type trouble struct {
 	incident incident
 	message  string      // for fail
@@ -244,7 +243,6 @@ func (p *Part) hold() bool {
 	return true
 }
 
-// holdUnless holds the session back, unless overtaken returns true.
 func (q *Queue) holdUnless(overtaken func() bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

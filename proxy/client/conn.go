@@ -79,7 +79,6 @@ func (c *Conn) Read(p []byte) (int, error) {
 // HasAhead reports whether a Watcher has read bytes that Read has not returned yet.
 func (c *Conn) HasAhead() bool { return len(c.ahead) > 0 }
 
-// receive reads from the socket.
 func (c *Conn) receive(p []byte) (int, error) {
 	if c.secure != nil {
 		return c.secure.read(p)

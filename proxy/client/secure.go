@@ -158,7 +158,6 @@ func (s *secure) makeRoom(n int) {
 	}
 }
 
-// ready reports whether the handshake is over.
 func (s *secure) ready() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

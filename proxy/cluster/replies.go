@@ -92,7 +92,6 @@ func nodes(v View, _ resp.Command) bool {
 	return v.answerText(fmt.Sprintf("%s %s@%d myself,master - 0 0 1 connected 0-16383\n", a.ID(), a.addr(), a.bus()))
 }
 
-// answerText answers with a text for people.
 func (v View) answerText(text string) bool {
 	return v.Router.Answer(resp.AppendText(nil, v.Router.Lane.RESP3, text))
 }
@@ -119,7 +118,6 @@ func keySlot(v View, cmd resp.Command) bool {
 	return v.Router.Answer(resp.AppendInt(nil, int64(slots.Of(cmd.Args[2]))))
 }
 
-// replicas answers CLUSTER REPLICAS with an empty list.
 func replicas(v View, cmd resp.Command) bool {
 	if string(cmd.Args[2]) != v.Addr.ID() {
 		return v.Router.Fail(fmt.Sprintf(msgUnknownNode, command.Quoted(cmd.Args[2], len(cmd.Args[2]))))

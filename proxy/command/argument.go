@@ -63,7 +63,6 @@ func oneOf(token string, choices ...Argument) Argument {
 	return a
 }
 
-// repeated returns an argument that can be repeated.
 func repeated(a Argument) Argument {
 	a.Multiple = true
 	return a

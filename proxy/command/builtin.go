@@ -13,7 +13,6 @@ var builtinCommands string
 // BuiltinVersion is the version of Redis that commands.txt describes.
 const BuiltinVersion = "7.0.15"
 
-// builtin parses the embedded table.
 func builtin() []*Command {
 	var commands []*Command
 	for line := range strings.Lines(builtinCommands) {

@@ -66,7 +66,6 @@ func (o *Own) KeysOf(args [][]byte) [][]byte {
 	return nil
 }
 
-// command is the entry of o in a table.
 func (o *Own) command() *Command {
 	c := &Command{Name: o.Name, Arity: o.Arity, Write: !o.Use.Reads, Class: LeashOnly, Own: o}
 	for i := range o.Subs {

@@ -155,7 +155,6 @@ func words(v any) (ws []string) {
 	return ws
 }
 
-// pairs reads a flat list of names and values.
 func pairs(v any) map[string]any {
 	l := list(v)
 	m := make(map[string]any, len(l)/2)

@@ -53,7 +53,6 @@ func (t Table) selectName(s *Set, name string) error {
 	return nil
 }
 
-// add adds a command and its subcommands.
 func (s *Set) add(c *Command) {
 	s.has[c.Index] = true
 	for _, sub := range c.Subs {

@@ -30,7 +30,6 @@ func (p *ownPassword) set(password string) (changed bool) {
 	return changed
 }
 
-// password returns the newest password.
 func (p *ownPassword) password() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -45,7 +45,6 @@ func (d *Dialer) selectAsService(conn net.Conn, lane Lane, command []byte) (done
 	return true, d.logIn(conn, lane.User)
 }
 
-// becomeService authenticates conn as Leash's own user.
 func (d *Dialer) becomeService(conn net.Conn) error {
 	if d.cfg.User != "" || d.cfg.Password != "" {
 		return d.logIn(conn, d.ServiceUser())

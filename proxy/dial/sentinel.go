@@ -29,7 +29,6 @@ func (d *Dialer) sentinelCredentials(context.Context) (user, password string, er
 	return d.cfg.SentinelUser, password, nil
 }
 
-// dialSentinel dials a sentinel for go-redis.
 func (d *Dialer) dialSentinel(ctx context.Context, _, addr string) (net.Conn, error) {
 	conn, err := d.connectSentinel(ctx, addr)
 	if err != nil {
@@ -38,7 +37,6 @@ func (d *Dialer) dialSentinel(ctx context.Context, _, addr string) (net.Conn, er
 	return newCheckedConn(conn), nil
 }
 
-// connectSentinel connects to a sentinel.
 func (d *Dialer) connectSentinel(ctx context.Context, addr string) (net.Conn, error) {
 	if d.cfg.SentinelTLS == nil {
 		return connectPlain(ctx, addr)

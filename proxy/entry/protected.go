@@ -36,7 +36,6 @@ func (c Client) isIdentified() bool {
 	return c.Login.Router.Lane.User != "" || !c.Login.Router.Authenticated()
 }
 
-// isLocal reports whether the client is on this machine.
 func isLocal(addr net.Addr) bool {
 	tcp, ok := addr.(*net.TCPAddr)
 	return !ok || tcp.IP.IsLoopback()

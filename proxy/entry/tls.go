@@ -45,7 +45,6 @@ func (c Client) refuseHandshake(err error) {
 	c.warnTLS(kind, message, err)
 }
 
-// warnTLS logs a connection that ends because of TLS.
 func (c Client) warnTLS(kind *limits.Interval, message string, err error) {
 	c.warn(kind, message, "session", c.Login.Router.ID, "client", c.Conn.RemoteAddr(), "err", err)
 }

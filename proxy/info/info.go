@@ -76,7 +76,6 @@ func onlyKeyspace(sections [][]byte) bool {
 	return len(sections) == 1 && resp.IsWord(sections[0], "KEYSPACE")
 }
 
-// wantsLeash reports whether the sections include "leash".
 func wantsLeash(sections [][]byte) bool {
 	return len(sections) == 0 || slices.ContainsFunc(sections, func(name []byte) bool {
 		return slices.Contains([]string{"leash", "all", "everything", "default"}, strings.ToLower(string(name)))

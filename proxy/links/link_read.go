@@ -106,7 +106,6 @@ func (r *replyReader) expectMore() {
 	_ = r.conn.SetReadDeadline(r.deadline)
 }
 
-// replies passes on all replies in p.
 func (r *replyReader) replies(p []byte) error {
 	for len(p) > 0 {
 		if r.kind == 0 {

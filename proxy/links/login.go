@@ -44,7 +44,6 @@ func (l *Link) loginAgain() {
 	}
 }
 
-// loggedIn handles the reply to the AUTH of loginAgain.
 func (l *Link) loggedIn(addr net.Addr, reply []byte) {
 	l.mu.Lock()
 	password := l.login.Answer(reply)

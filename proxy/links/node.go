@@ -244,7 +244,6 @@ func (n *Node) listen(conn net.Conn) error {
 	}
 }
 
-// answered handles an answer to a PING of listen.
 func (n *Node) answered(reply []byte) {
 	n.notePing(reply)
 	now := int64(Now())

@@ -113,7 +113,6 @@ func (n *Node) keep(l *Link) bool {
 	return true
 }
 
-// forget removes a pinned link that has ended.
 func (n *Node) forget(l *Link) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -22,7 +22,6 @@ var (
 	errRedisFull = &dial.Refusal{Reason: "Redis accepts no more connections (maxclients)"}
 )
 
-// pinCounts are the numbers of pinned links of one node.
 type pinCounts struct {
 	used    atomic.Int64 // pinned links that sessions use
 	refused atomic.Int64 // pinned links that were refused because of the limit

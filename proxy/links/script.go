@@ -128,7 +128,6 @@ func (l *Link) prepare() {
 	}
 }
 
-// scriptCall is one call of Script or Scripts.
 type scriptCall struct {
 	Call
 	pool    *callPool

@@ -37,7 +37,6 @@ func (ns *Nodes) Leave(lane dial.Lane) {
 	}
 }
 
-// unused reports whether a lane has no session.
 func (ns *Nodes) unused(lane dial.Lane) bool {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()

@@ -39,7 +39,6 @@ func (ns *Nodes) Stats() Stats {
 	return s
 }
 
-// count counts the link if it is connected.
 func (l *Link) count(s *Counts) {
 	l.mu.Lock()
 	connected := l.conn != nil

@@ -118,7 +118,6 @@ func (l *Client) doWithinLimits(o *command.Own, carrier *lockcmd.Carrier, args [
 	return l.do(carrier, args)
 }
 
-// countHolds tells the user how many holds the client has.
 func (l *Client) countHolds() {
 	if l.Limits.Limits(limits.Holds) {
 		l.Limits.Recount(limits.Holds, l.Holds())

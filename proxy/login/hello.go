@@ -16,7 +16,6 @@ const (
 	msgProtoNumber = "ERR Protocol version is not an integer or out of range"
 )
 
-// helloOptions are the arguments of HELLO after the protocol version.
 type helloOptions struct {
 	user, password []byte
 	auth           bool

@@ -21,7 +21,6 @@ func newest(merged func(limit int64) merge.Func) Run {
 	}
 }
 
-// aclLog answers ACL LOG [count | RESET].
 func aclLog(r *route.Router, c *command.Command, cmd resp.Command) bool {
 	if len(cmd.Args) > 2 && resp.IsWord(cmd.Args[2], "RESET") {
 		return r.Everywhere(cmd, merge.First)

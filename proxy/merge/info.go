@@ -134,7 +134,6 @@ func (r *infoReport) all(name string) (values []string) {
 	return values
 }
 
-// infoText is a parsed reply to INFO.
 type infoText struct {
 	sections []infoSection
 	values   map[string]string

@@ -75,7 +75,6 @@ const (
 	human      // the sum of another field, with a unit
 )
 
-// infoRule is the rule for one field.
 type infoRule struct {
 	how       infoHow
 	of, under string // the fields whose values it uses
@@ -96,7 +95,6 @@ func (p infoPattern) matches(name string) bool {
 
 var infoRules, infoPatterns = makeInfoRules()
 
-// makeInfoRules returns the content of infoTable.
 func makeInfoRules() (rules map[string]infoRule, patterns []infoPattern) {
 	rules = make(map[string]infoRule)
 	for _, row := range infoTable {
@@ -116,7 +114,6 @@ func makeInfoRules() (rules map[string]infoRule, patterns []infoPattern) {
 	return rules, patterns
 }
 
-// infoRuleOf returns the rule for a field.
 func infoRuleOf(name string) infoRule {
 	if rule, ok := infoRules[name]; ok {
 		return rule
@@ -189,7 +186,6 @@ func extreme(values []string, sign float64) (best string, ok bool) {
 	return best, true
 }
 
-// quotient divides the sums of two fields.
 func quotient(over, under []string, factor float64, unit string) (string, bool) {
 	a, ok1 := sumOf(over)
 	b, ok2 := sumOf(under)

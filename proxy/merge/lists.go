@@ -64,7 +64,6 @@ func AtMost(limit int64) Func {
 	}
 }
 
-// allElements returns the elements of all arrays, in order.
 func allElements(replies []*Reply) (all [][]byte, ok bool) {
 	for _, r := range replies {
 		more, ok := resp.Elements(r.Bytes())

@@ -48,7 +48,6 @@ func parseListOptions(args [][]byte) (o listOptions, problem string) {
 	return o, ""
 }
 
-// matches reports whether the pattern matches one of the texts.
 func (o listOptions) matches(texts ...string) bool {
 	return o.pattern == "" || o.pattern == "*" ||
 		slices.ContainsFunc(texts, func(text string) bool { return pubsub.Match(o.pattern, text) })

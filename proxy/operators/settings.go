@@ -77,7 +77,6 @@ func configSet(by Caller, _ *command.Command, cmd resp.Command) bool {
 // maxSetting is the most bytes of the name or the value of a setting.
 const maxSetting = 1024
 
-// setSettings changes settings of the process and answers the client.
 func (by Caller) setSettings(pairs []string) bool {
 	log := by.Log.With("session", by.Router.ID, "client", by.Client, "user", by.User)
 	if err := by.Settings.Set(pairs, log); err != nil {

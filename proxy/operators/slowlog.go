@@ -46,7 +46,6 @@ func slowLog(by Caller, c *command.Command, cmd resp.Command) bool {
 		string(command.Quoted(sub, command.MaxQuoted)) + "'. Try LEASH SLOWLOG HELP.")
 }
 
-// slowest answers LEASH SLOWLOG GET [count].
 func (by Caller) slowest(log *slowlog.Log, args [][]byte) bool {
 	count := int64(slowlog.Listed)
 	if len(args) > 0 {

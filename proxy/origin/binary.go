@@ -25,7 +25,6 @@ const (
 	maxRest = 4 << 10
 )
 
-// readBinary reads the header after the signature.
 func readBinary(r io.Reader) (Origin, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {

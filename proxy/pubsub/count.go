@@ -110,7 +110,6 @@ func (x *Exchange) Held(n *links.Node, kind Kind) map[string]bool {
 	return held
 }
 
-// subscriptionsLocked returns how many subscriptions Redis has on the line.
 func (l *line) subscriptionsLocked() (n int) {
 	for kind := range l.state {
 		n += len(l.state[kind])
@@ -118,5 +117,4 @@ func (l *line) subscriptionsLocked() (n int) {
 	return n
 }
 
-// held reports whether Redis has the subscription.
 func (st state) held() bool { return st == joined || st == leaving }

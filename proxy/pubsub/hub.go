@@ -215,7 +215,6 @@ func (h *hub) newHomeLocked(not *links.Node) *line {
 	return h.lineLocked(candidates[0]) // no master answers
 }
 
-// lostLocked removes an ended line from the hub.
 func (h *hub) lostLocked(l *line, wasUp bool) {
 	if h.lines[l.node] == l {
 		delete(h.lines, l.node)
@@ -240,7 +239,6 @@ func (h *hub) lostLocked(l *line, wasUp bool) {
 	h.recheckLocked()
 }
 
-// recheckLocked makes the keeper check the subscriptions.
 func (h *hub) recheckLocked() {
 	h.dirty = true
 	h.wakeLocked()

@@ -82,7 +82,6 @@ func (h *hub) checkHeld() (missing, over bool, tasks []task) {
 	return missing, over, tasks
 }
 
-// end stops the hub, because Leash stops.
 func (h *hub) end() {
 	h.x.mu.Lock()
 	defer h.x.mu.Unlock()
@@ -133,7 +132,6 @@ func (c changes) joinLocked(after func(*request)) {
 	}
 }
 
-// leaveLocked requests the end of the subscriptions.
 func (c changes) leaveLocked() (requests []*request) {
 	for p, names := range c {
 		for chunk := range slices.Chunk(names, maxChunk) {
@@ -143,7 +141,6 @@ func (c changes) leaveLocked() (requests []*request) {
 	return requests
 }
 
-// subscribeMissingLocked requests the subscriptions that lines lack.
 func (h *hub) subscribeMissingLocked() {
 	missing, now := make(changes), time.Now()
 	for kind := range h.entries {
@@ -207,7 +204,6 @@ func (h *hub) unsubscribeUnneededLocked() {
 	unneeded.leaveLocked()
 }
 
-// closeUnusedLocked closes lines that have been unused for closeUnusedAfter.
 func (h *hub) closeUnusedLocked() {
 	for _, l := range h.lines {
 		switch {
@@ -221,7 +217,6 @@ func (h *hub) closeUnusedLocked() {
 	}
 }
 
-// idleLocked reports whether the hub can end.
 func (h *hub) idleLocked() bool {
 	for _, entries := range h.entries {
 		if len(entries) > 0 {

@@ -90,7 +90,6 @@ func newLine(h *hub, n *links.Node) *line {
 	return l
 }
 
-// joinLocked requests subscriptions.
 func (l *line) joinLocked(kind Kind, names []string, after func(*request)) *request {
 	for _, name := range names {
 		if l.state[kind][name] != joined {
@@ -100,7 +99,6 @@ func (l *line) joinLocked(kind Kind, names []string, after func(*request)) *requ
 	return l.submitLocked(&request{join: true, kind: kind, names: names, after: after})
 }
 
-// leaveLocked requests the end of subscriptions.
 func (l *line) leaveLocked(kind Kind, names []string) *request {
 	for _, name := range names {
 		l.state[kind][name] = leaving
@@ -172,7 +170,6 @@ func (l *line) run(ctx context.Context) {
 	l.end(err, wasUp)
 }
 
-// serve uses conn until it ends, and returns why.
 func (l *line) serve(conn net.Conn) error {
 	log := l.hub.x.log
 	defer context.AfterFunc(l.ctx, guard.Func(log, "end of a subscriber", func() { conn.Close() }))()

@@ -81,7 +81,6 @@ func keep(buf []byte, start, filled, scanned int) ([]byte, int, int) {
 	return buf, rest, scanned - start
 }
 
-// act handles one frame.
 func (l *line) act(f *frame) error {
 	then, err := l.actHeld(f)
 	for _, call := range then {
@@ -119,7 +118,6 @@ func (l *line) actHeld(f *frame) (then []func(), err error) {
 	return then, err
 }
 
-// loggedInLocked handles the reply to an AUTH.
 func (l *line) loggedInLocked(f *frame) (then []func()) {
 	reply, addr := bytes.Clone(f.raw), l.addr
 	password := l.login.Answer(reply)
@@ -155,7 +153,6 @@ func (l *line) fanOutLocked(f *frame) {
 	l.receivers = l.receivers[:0]
 }
 
-// joinedLocked handles a confirmation.
 func (l *line) joinedLocked(f *frame) (then []func(), err error) {
 	name := string(f.name)
 	if !l.confirmsLocked(f, true) {
@@ -211,7 +208,6 @@ func (l *line) forgetLocked(kind Kind, name string) {
 	}
 }
 
-// confirmsLocked reports whether a frame answers the oldest request.
 func (l *line) confirmsLocked(f *frame, join bool) bool {
 	if len(l.waiting) == 0 {
 		return false
@@ -220,7 +216,6 @@ func (l *line) confirmsLocked(f *frame, join bool) bool {
 	return !r.ping && r.login == nil && r.join == join && r.kind == f.kind && r.names[r.had] == string(f.name)
 }
 
-// confirmedLocked counts a confirmation of the oldest request.
 func (l *line) confirmedLocked() {
 	r := l.waiting[0]
 	if r.had++; r.had == len(r.names) {
@@ -228,7 +223,6 @@ func (l *line) confirmedLocked() {
 	}
 }
 
-// answeredLocked ends the oldest request.
 func (l *line) answeredLocked(refusal []byte) {
 	r := l.waiting[0]
 	l.waiting[0] = nil

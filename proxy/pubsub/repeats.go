@@ -20,7 +20,6 @@ const (
 
 var digestSeed = maphash.MakeSeed()
 
-// recentMessage is a message that was handed out.
 type recentMessage struct {
 	digest uint64 // of its frame
 	at     time.Time
@@ -32,7 +31,6 @@ type history struct {
 	since         time.Time // time of the oldest in recent
 }
 
-// note adds a message.
 func (h *history) note(digest uint64, now time.Time) {
 	if now.Sub(h.since) > repeatWindow || len(h.recent) >= maxRecentMessages {
 		spare := h.older[:0]

@@ -234,7 +234,6 @@ func (p *Parser) finish(buf []byte) (Command, int, error) {
 	return cmd, n, nil
 }
 
-// reset prepares for the next command.
 func (p *Parser) reset() {
 	if cap(p.spans) > keptArgs {
 		p.spans = nil

@@ -118,7 +118,6 @@ func (s *Scanner) Scan(p []byte) (n int, done bool, err error) {
 	return len(p), false, nil
 }
 
-// begin handles the type byte of a value.
 func (s *Scanner) begin(mark byte) error {
 	inner := s.left > 0
 	if !inner {
@@ -243,7 +242,6 @@ func (s *Scanner) header() error {
 	return s.open()
 }
 
-// open begins a bulk string or an aggregate.
 func (s *Scanner) open() error {
 	if s.num > maxReplyItems {
 		return ErrFrame

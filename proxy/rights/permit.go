@@ -96,13 +96,11 @@ func (c *Checker) Watch(lane dial.Lane, key []byte) {
 	}
 }
 
-// keysOfNode are keys that one master serves.
 type keysOfNode struct {
 	node *links.Node // nil: no master does, or the question is about the command alone
 	keys [][]byte
 }
 
-// byNode groups keys by the master that owns their slot.
 func (c *Checker) byNode(keys [][]byte) (parts []keysOfNode) {
 	t := c.up.Topology()
 	for _, key := range keys {

@@ -105,7 +105,6 @@ func (r *Router) takeReplicas() bool {
 	return true
 }
 
-// unfit reports whether a replica in use no longer serves.
 func (r *reads) unfit() bool {
 	for _, l := range r.links {
 		if l != nil && !l.Node().Fit() {

@@ -6,7 +6,6 @@ import (
 	"leash/proxy/links"
 )
 
-// writtenNodes are the nodes that a session has written to.
 type writtenNodes struct {
 	nodes     []*links.Node // used by the session's loop only
 	elsewhere []*links.Node // nodes that got a write by a redirect; guarded by the session's mutex

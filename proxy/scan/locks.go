@@ -131,7 +131,6 @@ func (s *Scans) listNode(r *route.Router, n *links.Node, finder Finder, l lockLi
 	return next, append(resp.AppendArray(nil, found), names...), nil
 }
 
-// failure is the answer when a node cannot be asked.
 func (s *Scans) failure(r *route.Router, err error) []byte {
 	s.Log.Warn("cannot list locks", "session", r.ID, "err", err)
 	return resp.AppendError(nil, merge.NotSent)

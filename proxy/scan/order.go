@@ -87,7 +87,6 @@ func (o *order) named(hash uint32) int {
 	return slices.IndexFunc(o.stops, func(s stop) bool { return s.hash == hash })
 }
 
-// name returns the name of the stop in a cursor.
 func (o *order) name(stop int, p pass) uint32 {
 	if p == once {
 		return uint32(o.stops[stop].slot) | o.check<<slotBits

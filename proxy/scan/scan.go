@@ -63,7 +63,6 @@ func (s *Scans) Scan(r *route.Router, cmd resp.Command) bool {
 // visit asks one node for keys, from the node's own cursor on, and answers the client.
 type visit func(o *order, stop int, from cursor) bool
 
-// from continues a scan.
 func (s *Scans) from(r *route.Router, at cursor, v visit) bool {
 	switch {
 	case at == cursor{} && s.Moving.Is():

@@ -89,7 +89,6 @@ func newChannelQuery(ctx context.Context, x *pubsub.Exchange, kind pubsub.Kind, 
 	return q
 }
 
-// add makes the parts that ask a node.
 func (q *channelQuery) add(n *links.Node, cmd resp.Command) {
 	own := q.exchange.Held(n, q.kind)
 	for name := range q.others {
@@ -109,7 +108,6 @@ func (q *channelQuery) ask(n *links.Node, request []byte) {
 	q.parts, q.to = append(q.parts, call.FixedPart(request)), append(q.to, n)
 }
 
-// merge makes one reply of the parts' replies.
 func (q *channelQuery) merge(replies []*merge.Reply) (merge.Reply, bool) {
 	found := make(map[string]bool)
 	for name := range q.active {
@@ -177,7 +175,6 @@ func countsRequest(kind pubsub.Kind, names []string) []byte {
 	return resp.AppendCommand(nil, append([]string{"PUBSUB", word}, names...)...)
 }
 
-// subscriberCounts answers PUBSUB NUMSUB and SHARDNUMSUB.
 func subscriberCounts(kind pubsub.Kind) Run {
 	return func(r *route.Router, x *pubsub.Exchange, cmd resp.Command) bool {
 		names := make([]string, len(cmd.Args)-2)

@@ -80,7 +80,6 @@ func (n nodeLine) works() bool {
 // that are migrating. A node lists them only for itself.
 func isOwned(field string) bool { return field[0] != '[' }
 
-// ownLine returns the line about the node that has answered.
 func ownLine(nodes string) (own nodeLine, ok bool) {
 	for _, n := range parseNodes(nodes, "") {
 		if n.is("myself") {

@@ -39,7 +39,6 @@ func parseSlots(reply []any, asked string) (all []Range) {
 	return all
 }
 
-// slotIn reads the number of a slot.
 func slotIn(field any) (s slots.Slot, ok bool) {
 	n, ok := field.(int64)
 	if !ok {
@@ -74,7 +73,6 @@ func slotNode(entry any, asked string) (addr string, ok bool) {
 	return net.JoinHostPort(host, strconv.FormatInt(port, 10)), true
 }
 
-// pairsOf reads a flat list of names and values.
 func pairsOf(reply any) map[string]string {
 	items, _ := reply.([]any)
 	m := make(map[string]string, len(items)/2)

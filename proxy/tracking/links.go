@@ -52,7 +52,6 @@ func (t *tracking) Link(n *links.Node) *links.Link {
 	return one.link
 }
 
-// pinLocked makes a connection to a node.
 func (t *tracking) pinLocked(n *links.Node) *connection {
 	one := &connection{}
 	one.link = n.Pin(t.client.router.Lane, func(frame []byte) { t.receive(n, one, frame) })
@@ -162,7 +161,6 @@ func (t *tracking) connect(n *links.Node) bool {
 	return true
 }
 
-// connections returns the connections on which the session reads.
 func (t *tracking) connections() []*links.Link {
 	return t.collect(func(one *connection) *links.Link { return one.link })
 }

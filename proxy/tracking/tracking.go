@@ -49,7 +49,6 @@ func (t *tracking) ask(n *links.Node, args [][]byte, redirected bool) *route.Ans
 	return t.client.router.Gather(link, resp.AppendCommand(nil, args...))[0]
 }
 
-// note records the options that matter to Leash.
 func (t *tracking) note(args [][]byte) {
 	var bcast bool
 	t.optIn, t.optOut = false, false
@@ -138,7 +137,6 @@ func (t *tracking) lacksConnection() bool {
 	return false
 }
 
-// stop ends tracking.
 func (t *tracking) stop() {
 	c := t.client
 	c.own.Store(nil)
@@ -189,7 +187,6 @@ func (t *tracking) forgetAll() {
 	links.Flush(f)
 }
 
-// close gives up all connections.
 func (t *tracking) close() {
 	c := t.client
 	c.mu.Lock()

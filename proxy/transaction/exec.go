@@ -48,7 +48,6 @@ func (e *execution) Lost(written bool, cause error) {
 	e.Answer.Lost(written, cause)
 }
 
-// submit sends EXEC behind the transaction's commands.
 func (e *execution) submit(l *links.Link) {
 	e.node = l.Node()
 	e.SendTo(e, e.of.Router, l, execRequest)

@@ -14,7 +14,6 @@ import (
 	"leash/proxy/slots"
 )
 
-// executor says what runs a command of a transaction.
 type executor uint8
 
 const (
@@ -184,7 +183,6 @@ func (t *Transaction) connect() bool {
 	return true
 }
 
-// target is the transaction's node, or nil.
 func (t *Transaction) target() *links.Node {
 	switch {
 	case t.watched:

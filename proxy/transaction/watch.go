@@ -26,7 +26,6 @@ func (t *Transaction) Watch(cmd resp.Command) bool {
 	return t.Context.Err() == nil && t.Calls.Answer(reply)
 }
 
-// endUnused ends the transaction if no key is watched.
 func (t *Transaction) endUnused() {
 	if !t.watched && !t.voided {
 		t.end(true)

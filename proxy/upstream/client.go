@@ -128,7 +128,6 @@ func (u *Upstream) dialMaster(ctx context.Context, _, _ string) (net.Conn, error
 	return conn, nil
 }
 
-// dialNamed dials for go-redis's cluster client.
 func (u *Upstream) dialNamed(ctx context.Context, network, addr string) (net.Conn, error) {
 	return u.Dialer.DialOwn(ctx, network, u.withHost(addr))
 }

@@ -122,7 +122,6 @@ func (u *Upstream) adopt(l topology.Layout) {
 	u.Nodes.NoteHealthy(l.Healthy)
 }
 
-// noteMembersLocked notes the addresses of a cluster.
 func (u *Upstream) noteMembersLocked(l topology.Layout) {
 	u.peers, u.members = l.Peers, l.Members()
 	maps.DeleteFunc(u.silentAddrs, func(addr string, _ bool) bool {

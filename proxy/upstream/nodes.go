@@ -66,7 +66,6 @@ func (u *Upstream) FirstAnswer(ctx context.Context, first *links.Node,
 	return answer, err
 }
 
-// inTurn returns the masters in the order of FirstAnswer.
 func (u *Upstream) inTurn(first *links.Node) []*links.Node {
 	nodes := slices.Clone(u.Topology().Masters())
 	if i := slices.Index(nodes, first); i > 0 {

@@ -31,7 +31,6 @@ func (u *Upstream) Usable() bool {
 	return t != nil && usable(t) > 0
 }
 
-// usable is how many masters answer.
 func usable(t *topology.Snapshot) (n int) {
 	for _, m := range t.Masters() {
 		if m.Usable() {

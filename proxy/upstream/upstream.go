@@ -179,7 +179,6 @@ func every(ctx context.Context, interval time.Duration, ask func(context.Context
 	}
 }
 
-// checkAuth asks whether clients must authenticate.
 func (u *Upstream) checkAuth(ctx context.Context) {
 	if n := u.AnyNode(); n != nil {
 		_ = u.probeAuth(ctx, n.Addr) // the node's links report errors
