@@ -93,7 +93,7 @@ func (x *Exchange) Run(ctx context.Context, announced func()) error {
 	for {
 		select {
 		case <-ctx.Done():
-			x.leaveFleet()
+			x.send(context.WithoutCancel(ctx), fleetMessage{What: fleetGone})
 			return nil
 		case <-ready:
 			ready = nil
@@ -114,12 +114,6 @@ func (f *fleet) start() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.running = true
-}
-
-func (x *Exchange) leaveFleet() {
-	ctx, cancel := context.WithTimeout(context.Background(), hereEvery)
-	defer cancel()
-	x.send(ctx, fleetMessage{What: fleetGone})
 }
 
 // receive queues a message for Run. It does not block.

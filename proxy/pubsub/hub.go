@@ -51,9 +51,9 @@ type receiver interface {
 	// confirmed means that no message can be missed from now on. interrupted means that some may
 	// have been missed before. The returned function is called without mu.
 	confirmed(anew bool) (then func())
-	// refused means that Redis no longer lets the user subscribe. gone reports whether the receiver
-	// gives up. The returned function is called without mu.
-	refused(reason string) (then func(), gone bool)
+	// refused means that Redis no longer lets the user subscribe. The returned function is called
+	// without mu.
+	refused(reason string) (then func())
 	isClient() bool
 }
 
@@ -254,15 +254,10 @@ func (h *hub) wakeLocked() {
 // refuseLocked tells the receivers of e that they can no longer be subscribed.
 func (h *hub) refuseLocked(e *entry, reason string) {
 	for r := range e.receivers {
-		then, gone := r.refused(reason)
-		if then != nil {
+		if then := r.refused(reason); then != nil {
 			h.tasks = append(h.tasks, then)
 		}
-		if gone {
-			e.removeLocked(r)
-		}
 	}
-	h.pruneLocked([]*entry{e})
 	h.later = time.Now().Add(retryRefusedAfter)
 	e.notBefore = h.later
 	h.wakeLocked() // for the tasks

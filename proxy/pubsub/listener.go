@@ -151,8 +151,8 @@ func (l *Listener) message(f *frame) links.Flusher { return l.client.Message(f.r
 
 func (l *Listener) confirmed(bool) func() { return nil }
 
-func (l *Listener) refused(reason string) (then func(), gone bool) {
-	return func() { l.client.Close(reason) }, false // the end of the session removes the listener
+func (l *Listener) refused(reason string) (then func()) {
+	return func() { l.client.Close(reason) } // the end of the session removes the listener
 }
 
 func (l *Listener) isClient() bool { return true }

@@ -83,6 +83,6 @@ func (r *subscription) confirmed(interrupted bool) func() {
 }
 
 // refused does nothing. The keeper tries the subscription again.
-func (r *subscription) refused(string) (then func(), gone bool) { return nil, false }
+func (r *subscription) refused(string) (then func()) { return nil }
 
 func (r *subscription) isClient() bool { return false }
