@@ -21,9 +21,7 @@ const (
 	suspectAfter = 3 * time.Second
 )
 
-var (
-	errSilent = errors.New("upstream: the node does not answer")
-)
+var errSilent = errors.New("upstream: the node does not answer")
 
 // Node is one Redis server. A separate connection checks whether it is alive. So a slow command on
 // a link does not count as a failure, and no client's link is closed because of another client.

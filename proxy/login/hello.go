@@ -86,24 +86,20 @@ func (c Caller) welcome(o helloOptions) bool {
 	if version == "" { // the embedded Redis does not report it
 		version = command.BuiltinVersion
 	}
-	b, proto := resp.AppendArray(nil, 14), int64(2)
+	proto, mode := int64(2), "standalone" // from mode, clients read whether keys must share a slot
 	if c.Router.Lane.RESP3 {
-		b, proto = resp.AppendMap(nil, 7), 3
+		proto = 3
 	}
-	for _, pair := range [...][2]string{{"server", "redis"}, {"version", version}} {
-		b = resp.AppendBulk(b, pair[0])
-		b = resp.AppendBulk(b, pair[1])
-	}
-	b = resp.AppendInt(resp.AppendBulk(b, "proto"), proto)
-	b = resp.AppendInt(resp.AppendBulk(b, "id"), c.Router.ID)
-	mode := "standalone" // clients read from it whether keys must share a slot, and whether there are databases
 	if c.Router.OnCluster() {
 		mode = "cluster"
 	}
-	for _, pair := range [...][2]string{{"mode", mode}, {"role", "master"}} {
-		b = resp.AppendBulk(b, pair[0])
-		b = resp.AppendBulk(b, pair[1])
-	}
+	b := resp.AppendPairs(nil, c.Router.Lane.RESP3, 7)
+	b = resp.AppendBulk(resp.AppendBulk(b, "server"), "redis")
+	b = resp.AppendBulk(resp.AppendBulk(b, "version"), version)
+	b = resp.AppendInt(resp.AppendBulk(b, "proto"), proto)
+	b = resp.AppendInt(resp.AppendBulk(b, "id"), c.Router.ID)
+	b = resp.AppendBulk(resp.AppendBulk(b, "mode"), mode)
+	b = resp.AppendBulk(resp.AppendBulk(b, "role"), "master")
 	b = append(resp.AppendBulk(b, "modules"), resp.EmptyArray...)
 	return c.Router.Answer(b)
 }

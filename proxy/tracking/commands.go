@@ -109,12 +109,9 @@ func (c *Client) Info(cmd resp.Command) (reply []byte, ok bool) {
 
 // infoWithout is the answer to CLIENT TRACKINGINFO without tracking.
 func (c *Client) infoWithout() []byte {
-	set := "*1\r\n"
-	if c.router.Lane.RESP3 {
-		set = "~1\r\n"
-	}
-	b := resp.AppendBulk(resp.AppendPairs(nil, c.router.Lane.RESP3, 3), "flags")
-	b = resp.AppendBulk(append(b, set...), "off")
+	resp3 := c.router.Lane.RESP3
+	b := resp.AppendBulk(resp.AppendPairs(nil, resp3, 3), "flags")
+	b = resp.AppendBulk(resp.AppendSetHeader(b, resp3, 1), "off")
 	b = resp.AppendInt(resp.AppendBulk(b, "redirect"), -1)
 	return append(resp.AppendBulk(b, "prefixes"), resp.EmptyArray...)
 }
