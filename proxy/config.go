@@ -95,5 +95,3 @@ func (s *Server) Change(to Settings) {
 	s.settings.Store(&to)
 	s.relaying.Slow.Set(to.SlowerThan, to.SlowLength)
 }
-
-func (s *Server) peerTimeout() time.Duration { return s.settings.Load().PeerTimeout }

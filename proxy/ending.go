@@ -20,7 +20,7 @@ func (s *session) close() {
 		func() { s.tracking.Load().Stop() },
 		s.endMonitor,
 		s.releaseLocks,
-		s.calls.DrainOutput, // runSessionChecks cuts off a client that does not read
+		s.calls.DrainOutput, // checkSessions cuts off a client that does not read
 		func() { s.server.up.Nodes.Leave(s.router.Lane) },
 		s.limits.Leave,
 		s.logEnd,

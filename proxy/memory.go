@@ -42,13 +42,11 @@ type memory struct {
 	tight   atomic.Bool  // new work is refused
 	refused atomic.Int64 // commands and connections
 
-	// Used by runMemoryChecks only.
+	// Used by checkMemory only.
 	lookAgain   time.Time // no collection before, unless clients can be closed
 	futile      bool      // the last look found nobody to close
 	warnLimiter limits.Interval
 }
-
-func (m *memory) init(most int64) { m.most, m.soft = most, most/5*4 }
 
 // memoryUsed returns the bytes of memory that the process uses: all that Go has, less what no
 // object is in. It includes garbage.
@@ -73,9 +71,7 @@ func collectAbove(limit int64) (used int64) {
 	return used
 }
 
-// runMemoryChecks looks at the memory all the time, until the server has stopped.
-func (s *Server) runMemoryChecks() { s.repeat(memoryInterval, s.checkMemory) }
-
+// checkMemory looks at the memory, once per memoryInterval.
 func (s *Server) checkMemory(now time.Time) {
 	m := &s.memory
 	used := memoryUsed()

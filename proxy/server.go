@@ -113,7 +113,7 @@ func New(cfg Config, up *upstream.Upstream, service *lockcmd.Service, exchange *
 	s.entries.TrustClients, s.entries.UserOf, s.entries.Log = cfg.TrustClients, cfg.UserOf, log
 	s.users = limits.New(cfg.UserLimits)
 	s.addresses = limits.New(limits.Limits{limits.Clients: int64(cfg.AddressClients)})
-	s.memory.init(cfg.MaxMemory)
+	s.memory.most, s.memory.soft = cfg.MaxMemory, cfg.MaxMemory/5*4
 	if cfg.AcceptRate > 0 {
 		s.accepts = limits.NewBucket(int64(cfg.AcceptRate))
 	}
@@ -129,19 +129,20 @@ func New(cfg Config, up *upstream.Upstream, service *lockcmd.Service, exchange *
 // when every session and goroutine has ended. It closes the listeners.
 func (s *Server) Serve(ctx context.Context, lns []net.Listener) error {
 	s.firstTCPAddr = cluster.FirstAddr(lns)
-	if !s.start("session check", func() { guard.Repeat(s.ctx, s.log, "session check", s.runSessionChecks) }) {
+	if !s.repeat("session check", sessionCheckInterval, s.checkSessions) {
 		return errors.New("proxy: server has been closed")
 	}
 	s.start("garbage", func() { guard.Repeat(s.ctx, s.log, "garbage", s.collect) })
 	if s.memory.most > 0 {
-		s.start("memory", func() { guard.Repeat(s.ctx, s.log, "memory", s.runMemoryChecks) })
+		s.repeat("memory", memoryInterval, s.checkMemory)
 	}
 	var serving sync.WaitGroup
 	failed := make(chan error, len(lns))
 	listeners := make([]*client.Listener, len(lns))
 	for i, ln := range lns {
 		l := client.NewListener(ln, client.Config{
-			Open: s.open, ProxyProtocol: s.cfg.ProxyProtocol, PeerTimeout: s.peerTimeout, Log: s.log,
+			Open: s.open, ProxyProtocol: s.cfg.ProxyProtocol, Log: s.log,
+			PeerTimeout: func() time.Duration { return s.Settings().PeerTimeout },
 		})
 		listeners[i] = l
 		serving.Go(func() { failed <- l.Serve() })

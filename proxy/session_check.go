@@ -3,6 +3,7 @@ package proxy
 import (
 	"time"
 
+	"leash/internal/guard"
 	"leash/internal/limits"
 	"leash/proxy/ending"
 )
@@ -21,30 +22,29 @@ const (
 	idleTimeout  = "idle timeout"
 )
 
-// runSessionChecks checks all sessions once a second. It looks for clients that do not read their
-// replies, and for holders whose host has vanished.
-func (s *Server) runSessionChecks() {
-	s.repeat(sessionCheckInterval, func(now time.Time) {
-		s.clock.Store(int64(now.Sub(s.started).Seconds()))
-		s.checkSessions(now)
+// repeat starts a goroutine that calls do after each interval, until the server has stopped. It
+// returns false if it has stopped already.
+func (s *Server) repeat(what string, interval time.Duration, do func(now time.Time)) bool {
+	return s.start(what, func() {
+		guard.Repeat(s.ctx, s.log, what, func() {
+			tick := time.NewTicker(interval)
+			defer tick.Stop()
+			for {
+				select {
+				case <-s.ctx.Done():
+					return
+				case now := <-tick.C:
+					do(now)
+				}
+			}
+		})
 	})
 }
 
-// repeat calls do after each interval, until the server has stopped.
-func (s *Server) repeat(interval time.Duration, do func(now time.Time)) {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-s.ctx.Done():
-			return
-		case now := <-tick.C:
-			do(now)
-		}
-	}
-}
-
+// checkSessions looks for clients that do not read their replies, and for holders whose host has
+// vanished.
 func (s *Server) checkSessions(now time.Time) {
+	s.clock.Store(int64(now.Sub(s.started).Seconds()))
 	var total int64
 	var largest *session
 	most, limit := 0, s.Settings().MaxClientOutput

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // goRedisLog logs go-redis's messages at debug level. They are about single dials and connections.
@@ -16,6 +14,3 @@ type goRedisLog struct{ log *slog.Logger }
 func (l goRedisLog) Printf(ctx context.Context, format string, v ...any) {
 	l.log.DebugContext(ctx, "go-redis", "says", fmt.Sprintf(format, v...))
 }
-
-// quietGoRedis sends the messages of go-redis in the whole process to log.
-func quietGoRedis(log *slog.Logger) { redis.SetLogger(goRedisLog{log}) }

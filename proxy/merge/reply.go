@@ -37,12 +37,6 @@ func (r *Reply) Fail(message string) {
 	r.start = resp.AppendError(r.start[:0], message)
 }
 
-// Clear drops the bytes.
-func (r *Reply) Clear() {
-	r.start = nil
-	r.rest.Clear()
-}
-
 // Split returns the bytes of the reply: the beginning, and what follows.
 func (r *Reply) Split() (start []byte, rest *chunk.List) { return r.start, &r.rest }
 
