@@ -44,12 +44,6 @@ func (l *lostNodes) remove(addr string) (away time.Duration, was bool) {
 	return time.Since(since), was
 }
 
-func (l *lostNodes) some() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.since) > 0
-}
-
 // logLost logs once that the node does not answer.
 func (n *Node) logLost(cause error) {
 	if errors.Is(cause, io.EOF) {
@@ -78,4 +72,8 @@ func (ns *Nodes) NoteHealthy(addrs []string) {
 }
 
 // SomeLost reports whether an address is lost.
-func (ns *Nodes) SomeLost() bool { return ns.lost.some() }
+func (ns *Nodes) SomeLost() bool {
+	ns.lost.mu.Lock()
+	defer ns.lost.mu.Unlock()
+	return len(ns.lost.since) > 0
+}

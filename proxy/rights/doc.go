@@ -10,6 +10,7 @@ package rights
 
 import (
 	"context"
+	"sync/atomic"
 
 	"leash/proxy/dial"
 	"leash/proxy/links"
@@ -20,7 +21,9 @@ import (
 type Checker struct {
 	up       *upstream.Upstream
 	refusals refusals
-	dryRun   dryRun
+	// Redis refuses ACL DRYRUN to Leash's own user, as some managed services do: no attempt until
+	// then, in nanoseconds since 1970
+	noDryRunUntil atomic.Int64
 }
 
 // New returns a Checker. up must be connected before the Checker is asked.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"leash/internal/guard"
 	"leash/proxy/dial"
@@ -48,14 +49,14 @@ func (c *Checker) Permit(ctx context.Context, lane dial.Lane, keys [][]byte, com
 	if len(keys) == 0 {
 		keys = noKey
 	}
-	if c.dryRun.refusedLately() {
+	if time.Now().UnixNano() < c.noDryRunUntil.Load() {
 		return c.askScript(ctx, q, lane, keys)
 	}
 	err := c.askDryRun(ctx, q, keys)
 	if !errors.Is(err, errNoDryRun) {
 		return err
 	}
-	c.dryRun.noteRefusal()
+	c.noDryRunUntil.Store(time.Now().Add(askScriptFor).UnixNano())
 	return c.askScript(ctx, q, lane, keys)
 }
 

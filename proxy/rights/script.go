@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"leash/proxy/dial"
@@ -23,17 +22,6 @@ var errNoDryRun = fmt.Errorf("acl dryrun: %w", ErrNoCheck)
 
 // askScriptFor is how long Leash asks by scripts before it tries ACL DRYRUN again.
 const askScriptFor = 10 * time.Second
-
-// dryRun remembers that Redis refuses ACL DRYRUN to Leash's own user, as some managed services do.
-// Safe for concurrent use.
-type dryRun struct{ until atomic.Int64 } // no attempt until then; in nanoseconds since 1970
-
-func (d *dryRun) noteRefusal() { d.until.Store(time.Now().Add(askScriptFor).UnixNano()) }
-
-func (d *dryRun) refusedLately() bool {
-	until := d.until.Load()
-	return until != 0 && time.Now().UnixNano() < until
-}
 
 // checkScript returns 1 if the user who runs it may run the command in ARGV, and 0 if not. It runs
 // no command. It declares no keys, because Redis would also check that the user may read and write

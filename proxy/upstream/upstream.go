@@ -114,7 +114,11 @@ func (u *Upstream) OnSwitch(f func()) { u.onSwitch = f }
 func (u *Upstream) Run(ctx context.Context) error {
 	defer u.Nodes.End()
 	u.Nodes.Go("watch of authentication", func(ctx context.Context) {
-		every(ctx, probeInterval, u.checkAuth)
+		every(ctx, probeInterval, func(ctx context.Context) {
+			if n := u.AnyNode(); n != nil {
+				_ = u.probeAuth(ctx, n.Addr) // the node's links report errors
+			}
+		})
 	})
 	if u.cfg.ReadPassword != nil {
 		u.Nodes.Go("watch of the password", func(context.Context) { u.watchPassword() })
@@ -139,7 +143,7 @@ func (u *Upstream) Run(ctx context.Context) error {
 		case <-u.refreshing:
 		case <-u.sentinels.urgent:
 		}
-		err := u.refresh(ctx)
+		err := guard.Call(u.log, "topology refresh", func() error { return u.discover(ctx, time.Now()) })
 		if err != nil && !failing && ctx.Err() == nil {
 			u.log.Warn("topology refresh failed", "err", err)
 		}
@@ -158,11 +162,6 @@ func (u *Upstream) Run(ctx context.Context) error {
 	}
 }
 
-// refresh is discover with a guard, so that a panic about a node's answer does not end the loop.
-func (u *Upstream) refresh(ctx context.Context) error {
-	return guard.Call(u.log, "topology refresh", func() error { return u.discover(ctx, time.Now()) })
-}
-
 // every calls ask at an interval until ctx is done. It may block for dial.AskTimeout.
 func every(ctx context.Context, interval time.Duration, ask func(context.Context)) {
 	tick := time.NewTicker(interval)
@@ -176,12 +175,6 @@ func every(ctx context.Context, interval time.Duration, ask func(context.Context
 		timed, cancel := context.WithTimeout(ctx, dial.AskTimeout)
 		ask(timed)
 		cancel()
-	}
-}
-
-func (u *Upstream) checkAuth(ctx context.Context) {
-	if n := u.AnyNode(); n != nil {
-		_ = u.probeAuth(ctx, n.Addr) // the node's links report errors
 	}
 }
 
