@@ -32,25 +32,9 @@ func (r *Router) RelayKeys(cmd resp.Command, slot slots.Slot, many bool) bool {
 	if !r.AdoptTopology() || !r.calls.Admit(len(cmd.Raw)) {
 		return false
 	}
-	owner := r.keyless
-	if slot != slots.Any {
-		owner = r.topology.Owner(slot)
-	}
-	var link *links.Link
-	if owner >= 0 {
-		if !r.takePath(owner) {
-			return false
-		}
-		link = r.link(owner)
-		if r.reads.wanted && slot != slots.Any {
-			var ok bool
-			if link, ok = r.readLink(owner); !ok {
-				return false
-			}
-		}
-		if !r.awaitLink(link) {
-			return false
-		}
+	link, ok := r.linkOf(slot)
+	if !ok || link != nil && !r.awaitLink(link) {
+		return false
 	}
 	p := r.Push(cmd, slot)
 	switch {
@@ -68,6 +52,24 @@ func (r *Router) RelayKeys(cmd resp.Command, slot slots.Slot, many bool) bool {
 		return r.Barrier() // it may have to be split by key
 	}
 	return true
+}
+
+// linkOf returns the link for the current command, or for its part on a slot. It is nil if no node
+// serves the slot. ok is false when the session ends.
+func (r *Router) linkOf(slot slots.Slot) (link *links.Link, ok bool) {
+	owner := r.keyless
+	if slot != slots.Any {
+		owner = r.topology.Owner(slot)
+	}
+	switch {
+	case owner < 0:
+		return nil, true
+	case r.reads.wanted && slot != slots.Any:
+		return r.readLink(owner)
+	case !r.takePath(owner):
+		return nil, false
+	}
+	return r.link(owner), true
 }
 
 // RelayPart sends one part to the node of its slot. The request has size bytes. m turns Redis's

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"leash/proxy/links"
-	"leash/proxy/slots"
 )
 
 // reads is the state of a session's reads from replicas (upstream.Config.ReadFrom). It belongs to
@@ -72,22 +71,6 @@ func (r *Router) replicaLink(n *links.Node) *links.Link {
 func (r *Router) mayReadReplicas() bool {
 	return r.Command != nil && r.Command.Readable && r.session.MayReadReplicas() &&
 		!r.server.Resharding.Is() && !r.up.SlotsMoving()
-}
-
-// linkOf returns the link for a part on a slot. It is nil if no node serves the slot. ok is false
-// when the session ends.
-func (r *Router) linkOf(slot slots.Slot) (*links.Link, bool) {
-	owner := r.topology.Owner(slot)
-	switch {
-	case owner < 0:
-		return nil, true
-	case r.reads.wanted:
-		return r.readLink(owner)
-	}
-	if !r.takePath(owner) {
-		return nil, false
-	}
-	return r.link(owner), true
 }
 
 // takeReplicas changes to the replicas if nothing is in flight.
