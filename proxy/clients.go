@@ -17,15 +17,12 @@ import (
 
 func clientHandlers() handlers {
 	all := family("CLIENT|", clients.Commands(), func(run clients.Run) handler {
-		return func(s *session, c *command.Command, cmd resp.Command) bool {
-			if !s.router.Ready(c, cmd) {
-				return true
-			}
+		return ready(func(s *session, _ *command.Command, cmd resp.Command) bool {
 			s.updateDescription()
 			return run(s.caller(), cmd)
-		}
+		})
 	})
-	all["CLIENT|NO-TOUCH"], all["CLIENT|REPLY"] = noTouch, clientReply
+	all["CLIENT|NO-TOUCH"], all["CLIENT|REPLY"] = noTouch, ready(clientReply)
 	all["CLIENT|SETINFO"] = func(s *session, c *command.Command, cmd resp.Command) bool {
 		return clients.SetInfo(s.caller(), c, cmd)
 	}
@@ -46,10 +43,7 @@ func noTouch(s *session, c *command.Command, cmd resp.Command) bool {
 // clientReply answers CLIENT REPLY ON | OFF | SKIP
 // (https://redis.io/docs/latest/commands/client-reply/). Leash does not send it to Redis. It
 // discards the replies itself. Messages of channels are still sent.
-func clientReply(s *session, c *command.Command, cmd resp.Command) bool {
-	if !s.router.Ready(c, cmd) {
-		return true
-	}
+func clientReply(s *session, _ *command.Command, cmd resp.Command) bool {
 	switch mode := cmd.Args[2]; {
 	case resp.IsWord(mode, "ON"):
 		s.calls.Unmute()

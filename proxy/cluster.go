@@ -31,15 +31,12 @@ func clusterHandlers(t command.Table) handlers {
 
 // onCluster makes a handler that runs only in front of a cluster. Redis's own checks come first.
 func onCluster(run handler) handler {
-	return func(s *session, c *command.Command, cmd resp.Command) bool {
-		switch {
-		case !s.router.Ready(c, cmd):
-			return true
-		case !s.server.up.Topology().Cluster():
+	return ready(func(s *session, c *command.Command, cmd resp.Command) bool {
+		if !s.server.up.Topology().Cluster() {
 			return s.router.Fail(msgNoCluster)
 		}
 		return run(s, c, cmd)
-	}
+	})
 }
 
 // announcedAddr returns the address that Leash announces to a client. It is Config.Announce. If

@@ -13,8 +13,8 @@ import (
 
 func connectionHandlers() handlers {
 	return handlers{
-		"PING":   ping,
-		"ECHO":   echo,
+		"PING":   ready(ping),
+		"ECHO":   ready(echo),
 		"QUIT":   quit,
 		"RESET":  reset,
 		"HELLO":  onLogin(login.Hello),
@@ -43,8 +43,6 @@ func (o *owner) SetName(name string) { clients.Rename(o, name) }
 
 func ping(s *session, c *command.Command, cmd resp.Command) bool {
 	switch {
-	case !s.router.Ready(c, cmd):
-		return true
 	case len(cmd.Args) > 2:
 		return s.router.WrongArity(c)
 	case s.modes&modeSubscribed != 0:
@@ -57,10 +55,7 @@ func ping(s *session, c *command.Command, cmd resp.Command) bool {
 	return s.router.Answer(s.scratch)
 }
 
-func echo(s *session, c *command.Command, cmd resp.Command) bool {
-	if !s.router.Ready(c, cmd) {
-		return true
-	}
+func echo(s *session, _ *command.Command, cmd resp.Command) bool {
 	s.scratch = resp.AppendBulk(s.scratch[:0], cmd.Args[1])
 	return s.router.Answer(s.scratch)
 }

@@ -49,7 +49,7 @@ func handlersOf(t command.Table) []handler {
 		family("", operators.Commands(), onOperators),
 		family("", scripts.Commands(), onScripts),
 		family("PUBSUB|", subscribers.Commands(), onPubsub),
-		{"INFO": showInfo, "MONITOR": startMonitor, "SCAN": scanKeys},
+		{"INFO": showInfo, "MONITOR": ready(startMonitor), "SCAN": scanKeys},
 	} {
 		maps.Copy(own, some)
 	}
@@ -76,6 +76,13 @@ func family[R any](prefix string, commands map[string]R, as func(run R) handler)
 	return all
 }
 
+// ready makes a handler that runs only if Redis's checks allow it (Router.Ready).
+func ready(run handler) handler {
+	return func(s *session, c *command.Command, cmd resp.Command) bool {
+		return !s.router.Ready(c, cmd) || run(s, c, cmd)
+	}
+}
+
 // onBlocking makes a handler of a function that may make the session wait.
 func onBlocking(run blocking.Run) handler {
 	return func(s *session, c *command.Command, cmd resp.Command) bool { return run(s.blocking(), c, cmd) }
@@ -83,10 +90,9 @@ func onBlocking(run blocking.Run) handler {
 
 // onCommandInfo makes a handler of COMMAND or one of its subcommands.
 func onCommandInfo(run commandinfo.Run) handler {
-	return func(s *session, c *command.Command, cmd resp.Command) bool {
-		v := commandinfo.View{Router: &s.router, Table: s.server.commands, RESP3: s.router.Lane.RESP3}
-		return !s.router.Ready(c, cmd) || run(v, c, cmd)
-	}
+	return ready(func(s *session, c *command.Command, cmd resp.Command) bool {
+		return run(commandinfo.View{Router: &s.router, Table: s.server.commands, RESP3: s.router.Lane.RESP3}, c, cmd)
+	})
 }
 
 func onScripts(run scripts.Run) handler {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"leash/internal/guard"
 	"leash/proxy/command"
 	"leash/proxy/info"
 	"leash/proxy/resp"
@@ -54,7 +55,15 @@ func (s *Server) Fields(line func(name string, value any)) {
 	line("memory", memoryUsed())
 	line("max_memory", s.memory.most)
 	line("memory_refusals", s.memory.refused.Load())
-	s.stats.lines(&s.entries, line)
+	line("total_connections", s.stats.accepted.Load())
+	line("rejected_connections", s.stats.refused.Load())
+	line("input_bytes", s.stats.inBytes.Load())
+	line("protocol_errors", s.stats.protocolErrors.Load())
+	line("proxy_header_errors", s.entries.BadHeaders.Load())
+	line("tls_handshake_errors", s.entries.BadHandshakes.Load())
+	line("output_limit_disconnections", s.stats.outputLimit.Load())
+	line("subscriber_limit_disconnections", s.stats.subscriberLimit.Load())
+	line("panics", guard.Panics())
 	s.certificateLines(line)
 	locks := s.locks.Stats()
 	line("holds", locks.Holds)

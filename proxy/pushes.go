@@ -71,13 +71,10 @@ func trackingHandlers() handlers {
 
 // onTracking is the handler of a command that answers something about client-side caching.
 func onTracking(answer func(*tracking.Client, resp.Command) (reply []byte, ok bool)) handler {
-	return func(s *session, c *command.Command, cmd resp.Command) bool {
-		if !s.router.Ready(c, cmd) {
-			return true
-		}
+	return ready(func(s *session, _ *command.Command, cmd resp.Command) bool {
 		reply, ok := answer(s.caching(), cmd)
 		return ok && s.router.Answer(reply)
-	}
+	})
 }
 
 // caching returns the session's client-side caching, and makes it if there is none. It may be
@@ -125,10 +122,8 @@ type monitor struct {
 // startMonitor runs MONITOR (https://redis.io/docs/latest/commands/monitor/) on a connection to every
 // master. It lasts until RESET or the end of the session. When one of the connections ends, Leash
 // closes the session, because the client would miss lines.
-func startMonitor(s *session, c *command.Command, cmd resp.Command) bool {
+func startMonitor(s *session, _ *command.Command, cmd resp.Command) bool {
 	switch {
-	case !s.router.Ready(c, cmd):
-		return true
 	case !s.router.AdoptTopology() || !s.router.Barrier():
 		return false
 	case s.monitoring.Load() != nil:

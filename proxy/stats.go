@@ -6,9 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"leash/internal/guard"
 	"leash/proxy/command"
-	"leash/proxy/entry"
 )
 
 // stats are counters since start. Safe for concurrent use.
@@ -40,19 +38,6 @@ func (s *stats) ended(reason string) {
 		s.reasons = make(map[string]int64)
 	}
 	s.reasons[strings.ReplaceAll(kind, " ", "_")]++
-}
-
-// lines gives every counter to line, in a fixed order.
-func (s *stats) lines(entries *entry.Server, line func(name string, value any)) {
-	line("total_connections", s.accepted.Load())
-	line("rejected_connections", s.refused.Load())
-	line("input_bytes", s.inBytes.Load())
-	line("protocol_errors", s.protocolErrors.Load())
-	line("proxy_header_errors", entries.BadHeaders.Load())
-	line("tls_handshake_errors", entries.BadHandshakes.Load())
-	line("output_limit_disconnections", s.outputLimit.Load())
-	line("subscriber_limit_disconnections", s.subscriberLimit.Load())
-	line("panics", guard.Panics())
 }
 
 // classes is the number of classes that commands are counted by: those of command.Classes, and the

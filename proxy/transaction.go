@@ -13,9 +13,9 @@ import (
 
 func transactionHandlers() handlers {
 	return handlers{
-		"MULTI":   multi,
-		"WATCH":   watch,
-		"UNWATCH": unwatch,
+		"MULTI":   ready(multi),
+		"WATCH":   ready(watch),
+		"UNWATCH": ready(unwatch),
 		"EXEC": func(s *session, c *command.Command, cmd resp.Command) bool {
 			if len(cmd.Args) > 1 {
 				s.tx.End() // an EXEC that is refused ends WATCH too
@@ -23,9 +23,9 @@ func transactionHandlers() handlers {
 			}
 			return !s.router.Ready(c, cmd) || s.router.Fail(msgExecAlone)
 		},
-		"DISCARD": func(s *session, c *command.Command, cmd resp.Command) bool {
-			return !s.router.Ready(c, cmd) || s.router.Fail(msgDiscardAlone)
-		},
+		"DISCARD": ready(func(s *session, _ *command.Command, _ resp.Command) bool {
+			return s.router.Fail(msgDiscardAlone)
+		}),
 	}
 }
 
@@ -50,10 +50,7 @@ func (s *session) beginTransaction() (refusal string) {
 	return refusal
 }
 
-func multi(s *session, c *command.Command, cmd resp.Command) bool {
-	if !s.router.Ready(c, cmd) {
-		return true
-	}
+func multi(s *session, _ *command.Command, cmd resp.Command) bool {
 	if !s.router.AdoptTopology() || !s.router.Barrier() {
 		return false
 	}
@@ -65,10 +62,7 @@ func multi(s *session, c *command.Command, cmd resp.Command) bool {
 	return true
 }
 
-func watch(s *session, c *command.Command, cmd resp.Command) bool {
-	if !s.router.Ready(c, cmd) {
-		return true
-	}
+func watch(s *session, _ *command.Command, cmd resp.Command) bool {
 	if !s.router.AdoptTopology() || !s.router.Barrier() {
 		return false
 	}
@@ -80,10 +74,8 @@ func watch(s *session, c *command.Command, cmd resp.Command) bool {
 }
 
 // unwatch clears the list of watched keys.
-func unwatch(s *session, c *command.Command, cmd resp.Command) bool {
+func unwatch(s *session, _ *command.Command, cmd resp.Command) bool {
 	switch {
-	case !s.router.Ready(c, cmd):
-		return true
 	case s.tx == nil:
 		return s.router.OK()
 	case !s.router.Barrier():
