@@ -31,7 +31,7 @@ func TestR2GraceWaitsForARestore(t *testing.T) {
 			":1"},
 		"BREAK": {nil, func(key, _ string) []string { return []string{"LOCK.BREAK", key} }, ":1"},
 		"AWAITLOSS": {nil, func(key, token string) []string {
-			return []string{"LOCK.AWAITLOSS", key, "TOKEN", token, "BLOCK", "6000"}
+			return []string{"LOCK.AWAITLOSS", key, "TOKEN", token, "BLOCK", "10000"}
 		}, "$-1"},
 	} {
 		tests[name] = func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestR2GraceWaitsForARestore(t *testing.T) {
 				cfg.Links = noDirectPath{}
 				// a busy machine restores the hold late
 				manySeeks := func(s *Service) { s.releaser.MaxSeeks = 1000 }
-				other, key := leash(t, rdb, cfg, graceful, manySeeks), newKey()
+				other, key := leash(t, rdb, cfg, graceful, manySeeks, patientBreak), newKey()
 				a, b := connect(t, s), connect(t, other)
 				token := strconv.FormatInt(a.token(append([]string{key, "OWNER", "me"}, c.take...)...), 10)
 				defer beginGrace(t, other, key)()

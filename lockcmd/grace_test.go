@@ -212,7 +212,7 @@ func endGracePeriods(t testing.TB, s *Service) {
 // no grace period. Neither does a slot that moves.
 func TestR2NoGraceWithoutAFailover(t *testing.T) {
 	t.Parallel() // mostly waiting
-	cfg := Config{WatchdogTimeout: 2 * time.Second, FailoverGrace: 2 * time.Second}
+	cfg := Config{WatchdogTimeout: 6 * time.Second, FailoverGrace: 6 * time.Second}
 	t.Run("first replica", func(t *testing.T) {
 		server, replica := redistest.Start(t), redistest.Start(t)
 		s := leash(t, dialServer(t, server.Addr), cfg)

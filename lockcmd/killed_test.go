@@ -75,7 +75,7 @@ func TestKilledAtAnyPoint(t *testing.T) {
 		return func(t *testing.T) {
 			// a dead FAIR waiter is soon detected
 			brief := func(s *Service) { s.waits.FairTimeout = 2 * time.Second }
-			s, straight, p := faulty(t, Config{WatchdogTimeout: 16 * time.Second, UpstreamTimeout: 10 * time.Second},
+			s, straight, p := faulty(t, Config{WatchdogTimeout: 16 * time.Second, UpstreamTimeout: 20 * time.Second},
 				brief)
 			k := &killedLeash{t: t, s: s, straight: straight, arm: p.DropBefore}
 			if ran {
@@ -119,7 +119,9 @@ func (k *killedLeash) succeed() {
 		conns[i].carrier.End(Release)
 		names := append([]string{u.key, script.RecordsKey(u.key)}, script.QueueKeys(u.key)...)
 		if u.next[0] == "SEM.ACQUIRE" {
-			want(k.t, rdbGet(k.t, k.straight, u.key), "2")
+			eventually(k.t, 10*time.Second, u.name+": all permits are back", func() bool {
+				return rdbGet(k.t, k.straight, u.key) == "2"
+			})
 			names = append(names[1:], script.PermitsKey(u.key))
 		}
 		for _, name := range names {
