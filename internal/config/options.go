@@ -185,7 +185,7 @@ func relayOptions(c *Config) []option {
 		{name: "wait-for-upstream", value: durationOr("forever", Forever, &c.WaitForUpstream),
 			summary: "How long a start waits for a Redis that does not answer.",
 			details: []string{
-				"Clients get `UPSTREAMDOWN` during that time. 0 means one attempt. " +
+				"A client gets one `UPSTREAMDOWN` during that time, and is closed. 0 means one attempt. " +
 					"A wrong password or a wrong mode ends Leash at once.",
 			},
 			limits: "0 to 24h, or forever"},
