@@ -24,7 +24,7 @@ func TestServerCommandsAsRedis(t *testing.T) {
 		for _, cmd := range []string{
 			"ROLE", "ROLE x", "TIME x", "LOLWUT VERSION 9", "LASTSAVE x", "BGSAVE x", "MEMORY PURGE",
 			"MEMORY DOCTOR", "MEMORY STATS x", "MEMORY X", "MEMORY HELP",
-			"MODULE LIST", "MODULE LOAD", "PFSELFTEST x", "DEBUG", "OBJECT ENCODING nokey",
+			"MODULE LIST", "MODULE LOAD", "PFSELFTEST x", "DEBUG", "DEBUG OBJECT nokey", "OBJECT ENCODING nokey",
 			"OBJECT HELP", "OBJECT FREQ a", "OBJECT X",
 			"CONFIG GET maxmemory", "CONFIG GET", "CONFIG SET a", "CONFIG SET nosuch 1", "CONFIG SET maxmemory x",
 			"CONFIG SET maxmemory 100mb", "CONFIG GET appendonly", "CONFIG SET maxmemory 0", "CONFIG X", "CONFIG HELP",
@@ -61,7 +61,7 @@ func TestRefusedCommandsGetAReason(t *testing.T) {
 		"REPLICAOF NO ONE": "which node is the master", "SLAVEOF a 1": "which node is the master",
 		"FAILOVER": "which node is the master", "SYNC": "a replica must connect",
 		"PSYNC ? -1": "a replica must connect", "REPLCONF capa eof": "a replica must connect",
-		"MODULE LOAD x": "change the modules on every node", "DEBUG OBJECT k": "other clients",
+		"MODULE LOAD x": "change the modules on every node", "DEBUG SLEEP 1": "other clients",
 		"DEBUG JMAP": "other clients", "DEBUG SEGFAULT": "other clients",
 		"CONFIG SET port 1": "connections", "CONFIG SET maxmemory 1 MaxClients 1": "connections",
 		"CONFIG SET cluster-announce-ip x": "connections",

@@ -54,7 +54,8 @@ func Commands() map[string]Run {
 		"BGREWRITEAOF": Every(merge.First),
 		"MEMORY|PURGE": Every(merge.First),
 
-		"ROLE": role,
+		"ROLE":  role,
+		"DEBUG": debug,
 	}
 }
 
@@ -72,8 +73,11 @@ func Every(m merge.Func) Run {
 // Refusal returns the error for arguments that Leash refuses for a command of this family. It is
 // empty if the arguments are allowed.
 func Refusal(c *command.Command, args [][]byte) string {
-	if c.Name == "config|set" {
+	switch c.Name {
+	case "config|set":
 		return configRefusal(args)
+	case "debug":
+		return debugRefusal(args)
 	}
 	return ""
 }
