@@ -77,6 +77,7 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 		return err
 	}
 	if cfg.CheckOnly {
+		warnOfPublicFile(cfg, newLogger(cfg.LogFormat, cfg.LogLevel, stderr))
 		return checkSettings(cfg, stdout)
 	}
 	cores := runtime.GOMAXPROCS(cfg.Threads) // the number of cores before --threads limits it

@@ -62,6 +62,15 @@ func TestCheckConfig(t *testing.T) {
 			t.Errorf("%s\nit said %q", row.file, out.String())
 		}
 	}
+	public := settingsFile(t, "upstream = 'a:1'\nupstream-password = 'open-sesame'")
+	if err := os.Chmod(public, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var out, log bytes.Buffer
+	err := run(t.Context(), []string{"--check-config", "--config", public}, nil, &out, &log)
+	if err != nil || !strings.Contains(log.String(), "every user of this machine can read") {
+		t.Errorf("a public password: %v, it logged %q", err, log.String())
+	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 		t.Errorf("the check has made files: %v %v", entries, err)
 	}
