@@ -207,7 +207,7 @@ func (n *Node) listen(conn net.Conn) error {
 		ended <- guard.Call(n.nodes.log, "liveness reader", func() error { return readAll(conn, n.answered) })
 	}()
 
-	next := time.NewTimer(pingInterval)
+	next, due := time.NewTimer(pingInterval), Now()+pingInterval
 	defer next.Stop()
 	for {
 		conn.SetWriteDeadline(time.Now().Add(pingInterval))
@@ -219,12 +219,16 @@ func (n *Node) listen(conn net.Conn) error {
 		case <-next.C:
 		case <-n.wanted:
 		}
+		if Now() > due+pingInterval { // this process did not run, so it could not hear an answer
+			start = Now()
+		}
 		n.sweepIdle(time.Now())
 		n.sweepSecondLinks(time.Now())
 		heard := time.Duration(n.heard.Load())
 		silence := Now() - max(start, heard)
 		left := n.nodes.Dialer.Timeout() - silence // a call waits at most UpstreamTimeout
 		next.Reset(min(pingInterval, left))
+		due = Now() + min(pingInterval, left)
 		switch {
 		case left <= 0:
 			conn.Close()
