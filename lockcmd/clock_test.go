@@ -90,6 +90,7 @@ func TestR22LiveWaitersKeepTheirOrder(t *testing.T) {
 // leaves it some time, and it can be released as usual. Otherwise it expires, another owner gets
 // the lock, and the holder is told.
 func TestR25ClockSteps(t *testing.T) {
+	t.Parallel()                 // mostly waiting
 	const ttl = 30 * time.Second // until the next renewal, a third of the TTL passes
 	for name, row := range map[string]struct {
 		steps []time.Duration

@@ -13,6 +13,7 @@ import (
 // testInCluster and testWR (TestDowngrade), testReadWriteTTL (TestR12ReadAndWriteHoldsAreRenewed),
 // testWriteRead (TestR18ReadersGoInTogether), testConcurrency… (TestReadersAndWritersUnderLoad).
 func TestReadWriteScenariosOfRedisson(t *testing.T) {
+	t.Parallel() // mostly waiting
 	takesLong(t)
 	for name, scenario := range map[string]func(*testing.T, *readWriteScene){
 		"testReadLockExpiration":                     testReadLockExpiration,
