@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"leash/internal/redistest"
 	"leash/proxy/resp"
@@ -258,7 +259,8 @@ func TestClientListShowsWhatSessionsDo(t *testing.T) {
 		"HELLO 3;CLIENT TRACKING ON;CLIENT TRACKING OFF", "MONITOR", "MONITOR;RESET",
 		"CLIENT NO-EVICT ON", "SELECT 5", "BLPOP none 0", "CLIENT SETNAME bob;RESET", "HELLO 3 SETNAME sue",
 	} {
-		show := func(addr string) string {
+		// show waits a moment for what is wanted: Leash describes a session just after its reply.
+		show := func(addr, wanted string) (shown string) {
 			client, admin := dialAddr(t, addr), dialAddr(t, addr)
 			defer client.Close()
 			defer admin.Close()
@@ -277,15 +279,18 @@ func TestClientListShowsWhatSessionsDo(t *testing.T) {
 					}
 				}
 			}
-			var shown []string
-			f := listed(t, admin, addrOf(client))
-			for _, name := range []string{"name", "flags", "db", "sub", "psub", "ssub", "multi", "cmd", "user",
-				"redir", "resp"} {
-				shown = append(shown, name+"="+f[name])
+			for begin := time.Now(); shown == "" || wanted != "" && shown != wanted && time.Since(begin) < time.Second; {
+				f, words := listed(t, admin, addrOf(client)), []string(nil)
+				for _, name := range []string{"name", "flags", "db", "sub", "psub", "ssub", "multi", "cmd", "user",
+					"redir", "resp"} {
+					words = append(words, name+"="+f[name])
+				}
+				shown = strings.Join(words, " ")
 			}
-			return strings.Join(shown, " ")
+			return shown
 		}
-		if got, want := show(l.addr), show(server.Addr); got != want {
+		want := show(server.Addr, "")
+		if got := show(l.addr, want); got != want {
 			t.Errorf("%s: got %s\nwant %s", state, got, want)
 		}
 	}
