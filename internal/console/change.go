@@ -33,7 +33,9 @@ func (c *Console) breakLock(q question) (any, error) {
 	case err != nil:
 		return nil, refusalOf(err)
 	}
-	c.cfg.Log.Info("lock broken at the admin port", "key", key, "db", db, "tokens", tokens, "remote", q.RemoteAddr)
+	if outcome != release.WasFree {
+		c.cfg.Log.Info("lock broken at the admin port", "key", key, "db", db, "tokens", tokens, "remote", q.RemoteAddr)
+	}
 	said := map[release.BreakOutcome]string{
 		release.WasFree:   "The lock was free.",
 		release.WasTold:   "The lock is broken. Its holder was told.",

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -288,6 +289,19 @@ func TestBreakAndKill(t *testing.T) {
 	for _, path := range []string{"/api/break?key=k&token=7", "/api/kill?id=5"} {
 		if status, _ := get(t, s, path); status != 405 {
 			t.Errorf("GET %s: got %d", path, status)
+		}
+	}
+}
+
+// TestLogOfBreaks: the log has a line for a lock that was broken, and none for one that was free.
+func TestLogOfBreaks(t *testing.T) {
+	for how, lines := range map[release.BreakOutcome]int{release.WasFree: 0, release.WasTold: 1, release.WasForced: 1} {
+		var log bytes.Buffer
+		c, s := serve(t, &fake{how: how})
+		c.cfg.Log = slog.New(slog.NewTextHandler(&log, nil))
+		post(t, s, "/api/break?key=k&token=7")
+		if n := strings.Count(log.String(), "lock broken at the admin port"); n != lines {
+			t.Errorf("outcome %v: got %q", how, log.String())
 		}
 	}
 }
