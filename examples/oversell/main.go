@@ -4,13 +4,13 @@
 //	go run ./examples/oversell
 //
 // It does that three times: without a lock, with SET NX EX, and with a lock of Leash. It needs a
-// Leash at 127.0.0.1:6380 (go run .) or at --leash.
+// Leash at 127.0.0.1:6380 (go run .) or at the address in LEASH_SERVER.
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"sync"
@@ -40,8 +40,7 @@ type customer struct {
 type sell func(ctx context.Context, c customer) (sold bool, err error)
 
 func main() {
-	leash := flag.String("leash", "127.0.0.1:6380", "address of Leash")
-	flag.Parse()
+	leash := cmp.Or(os.Getenv("LEASH_SERVER"), "127.0.0.1:6380")
 	for _, way := range []struct {
 		name string
 		sell sell
@@ -50,7 +49,7 @@ func main() {
 		{"with SET NX PX", buyWithSetNX},
 		{"with Leash", buyWithLeash},
 	} {
-		sold, err := open(*leash, way.sell)
+		sold, err := open(leash, way.sell)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "oversell:", err)
 			os.Exit(1)
