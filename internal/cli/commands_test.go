@@ -78,8 +78,9 @@ func TestOperatorsSeeTheLocks(t *testing.T) {
 	start(t, l.Addr, "break", "order:1").want(0, "the lock was free\n")
 }
 
-// TestHealth: a Leash is healthy when it answers, also if it wants a password that is not given.
-func TestHealth(t *testing.T) {
+// TestPasswords: each command says a refusal in the words of the server, which is no sign that no
+// Leash answers. A Leash that wants a password that is not given is healthy.
+func TestPasswords(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	file := filepath.Join(t.TempDir(), "password")
@@ -91,12 +92,25 @@ func TestHealth(t *testing.T) {
 	l := startLeash(t, redis, "--upstream-user", "leash", "--upstream-password-file", file)
 	start(t, l.Addr, "health").want(0, "ok\n")
 	start(t, "127.0.0.1:1,"+l.Addr, "health").want(0, "ok\n")
-	r := start(t, l.Addr, "lock", "k", "--", "true")
-	if got := r.status(); got != exitUnavailable || !strings.Contains(r.errors(), "NOAUTH") {
-		t.Errorf("got %d, %q", got, r.errors())
-	}
 	start(t, l.Addr, "lock", "k", "--password-file", file, "--", "echo", "in").want(0, "in\n")
 	start(t, "redis://:open-sesame@"+l.Addr, "lock", "k", "--", "echo", "in").want(0, "in\n")
+	wrong := "redis://:close-sesame@" + l.Addr
+	for _, server := range []string{l.Addr, "127.0.0.1:1," + l.Addr + ",127.0.0.1:1", redis.Addr} {
+		for _, args := range []string{"lock k -- true", "lock k --wait 0 -- true", "elect k -- true", "locks", "break k", "status"} {
+			start(t, server, strings.Fields(args)...).wantRefusal(args, "leash: NOAUTH Authentication required.\n")
+		}
+	}
+	for _, args := range []string{"lock k -- true", "locks", "health"} {
+		start(t, wrong, strings.Fields(args)...).wantRefusal(args, "leash: WRONGPASS invalid username-password pair or user is disabled.\n")
+	}
+}
+
+// wantRefusal checks that a command ends with status 1 and these words.
+func (r *run) wantRefusal(name, words string) {
+	r.t.Helper()
+	if got := r.status(); got != exitFailed || r.errors() != words {
+		r.t.Errorf("%s: got %d, %q", name, got, r.errors())
+	}
 }
 
 // TestElectStepsDown: the loss of the lock ends the program, and the next term begins. The end of

@@ -12,7 +12,8 @@ func newHealth(servers *serverList) *cobra.Command {
 		Use:   "health",
 		Short: "Check that a Leash serves clients",
 		Long: `Check that a Leash serves clients: it answers PING. A Leash that wants a password is healthy, too.
-The exit status is 0 if it does, else 69. Container images use it as their health check.`,
+The exit status is 0 if it does, 1 if it refuses the password, and 69 if no Leash answers. Container
+images use it as their health check.`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			x, err := servers.open(c.Context())

@@ -40,6 +40,7 @@ status is the status of this command. If the lock is lost, its whole process gro
 SIGKILL before anybody else can have the lock, as far as Leash knows that before.
 
 Exit status, if it is not the program's own:
+    1  Leash answered with an error
    64  a wrong flag or argument
    69  no Leash answers
    75  somebody else has the lock

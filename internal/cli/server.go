@@ -98,7 +98,8 @@ type session struct {
 // errUnreachable is the error when no Leash of the list answers.
 var errUnreachable = errors.New("no Leash answers")
 
-// open connects to the first Leash of the list that answers.
+// open connects to the first Leash of the list that answers PING. If all that answer refuse it, the
+// error is the first refusal, such as NOAUTH.
 func (s *serverList) open(ctx context.Context) (*session, error) {
 	list, err := s.options()
 	if err != nil {
@@ -118,7 +119,12 @@ func (s *serverList) open(ctx context.Context) (*session, error) {
 			return nil, ctx.Err()
 		}
 	}
-	return nil, &exitError{exitUnavailable, fmt.Errorf("%w: %w", errUnreachable, errors.Join(errs...))}
+	err = errors.Join(errs...)
+	var refusal redis.Error
+	if errors.As(err, &refusal) {
+		return nil, &exitError{exitFailed, refusal}
+	}
+	return nil, &exitError{exitUnavailable, fmt.Errorf("%w: %w", errUnreachable, err)}
 }
 
 // do sends a command and returns its reply. A reply of nil is redis.Nil. limit is how long the
