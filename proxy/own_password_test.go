@@ -73,7 +73,8 @@ func TestOwnPasswordRefused(t *testing.T) {
 	}
 	want(t, holder, ":1\r\n", "LOCK.RELEASE", "held")
 	log := r.logs.tail(10_000)
-	for _, line := range []string{"redis refuses the password of Leash's own user", "redis accepts the password of Leash's own user again"} {
+	for _, line := range []string{"redis refuses the password of Leash's own user", "redis accepts the password of Leash's own user again",
+		"redis accepts the new password of Leash's own user"} {
 		if n := strings.Count(log, line); n != 1 {
 			t.Errorf("%q was logged %d times", line, n)
 		}
@@ -142,6 +143,9 @@ func TestOpenConnectionsLogInAgain(t *testing.T) {
 		if strings.Contains(log, text) {
 			t.Errorf("the log has %q", text)
 		}
+	}
+	if n := strings.Count(log, "redis accepts the new password of Leash's own user"); n != 2 {
+		t.Errorf("%d lines about two new passwords", n)
 	}
 	if n := r.up.Stats().ConnectionsLost; n != 0 {
 		t.Errorf("%d connections have ended", n)

@@ -66,6 +66,9 @@ func TestSentinelPasswordRotates(t *testing.T) {
 	if n := strings.Count(l.logs.String(), text); n != 1 {
 		t.Errorf("logged %d times", n)
 	}
+	if !strings.Contains(l.logs.String(), "read a new password for the sentinels") {
+		t.Error("the log does not say that there is a new password")
+	}
 }
 
 // switchMaster makes another server the master, and waits until Leash serves it.

@@ -39,6 +39,7 @@ func (d *Dialer) logIn(conn net.Conn, user string) error {
 	}
 	if d.IsOwn(user) {
 		d.noteOwnLogin(conn.RemoteAddr(), reply)
+		d.noteAccepted(string(password))
 	}
 	return nil
 }

@@ -58,6 +58,9 @@ func (d *Dialer) NoteLogin(node net.Addr, reply []byte, password string) {
 	if reply[0] == '+' || refused {
 		d.noteOwnLogin(node, reply)
 	}
+	if reply[0] == '+' {
+		d.noteAccepted(password)
+	}
 	if refused {
 		select {
 		case d.own.refused <- password:

@@ -14,6 +14,7 @@ type ownPassword struct {
 	newest   string          // what Config.ReadPassword returned last
 	failing  bool            // the last reading failed
 	number   atomic.Int64    // of newest; it rises with each new password
+	inUse    int64           // number of the newest password that Redis has accepted
 	refused  chan string     // size 1: a password that Redis has refused on an open connection
 	refusers map[string]bool // addresses of nodes that refused the last login
 }
@@ -51,6 +52,19 @@ func (p *ownPassword) read(from func(refused string) (string, error), refused st
 	}
 	p.failing = true
 	return p.newest, false, err
+}
+
+// accepted notes that Redis has accepted a password. It reports whether that is the first use of
+// the newest one, which is not the one of the start.
+func (p *ownPassword) accepted(password string) (first bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	number := p.number.Load()
+	if password != p.newest || p.inUse == number {
+		return false
+	}
+	p.inUse = number
+	return number > 1
 }
 
 // noteLogin notes whether a node has refused a password. It reports whether that is another answer
@@ -103,6 +117,13 @@ var ErrOwnPassword = &Refusal{"Redis refuses the password of Leash's own user"}
 // IsOwn reports whether a user is Leash's own, with a password that Leash was given.
 func (d *Dialer) IsOwn(user string) bool {
 	return user == d.ServiceUser() && (d.cfg.User != "" || d.cfg.Password != "")
+}
+
+// noteAccepted logs the first use of a new password of Leash's own user.
+func (d *Dialer) noteAccepted(password string) {
+	if d.own.accepted(password) {
+		d.log.Info("redis accepts the new password of Leash's own user", "user", d.ServiceUser())
+	}
 }
 
 // noteOwnLogin counts an answer of a node to a login of Leash's own user. It logs the first of the

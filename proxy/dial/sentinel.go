@@ -22,7 +22,10 @@ func (d *Dialer) sentinelCredentials(context.Context) (user, password string, er
 	if d.cfg.ReadSentinelPassword == nil {
 		return d.cfg.SentinelUser, d.cfg.SentinelPassword, nil
 	}
-	password, _, err = d.sentinelPassword.read(d.cfg.ReadSentinelPassword, "")
+	password, changed, err := d.sentinelPassword.read(d.cfg.ReadSentinelPassword, "")
+	if changed {
+		d.log.Info("read a new password for the sentinels")
+	}
 	if err != nil {
 		d.log.Warn("cannot read the password for the sentinels again: using the last one", "err", err)
 	}
