@@ -39,7 +39,10 @@ func (s *Server) drain() {
 	holders := s.holderCount()
 	s.log.Info("leash stops", "clients", s.sessionCount(), "holders", holders, "drain-timeout", timeout)
 	for _, one := range s.all() {
-		(*owner)(one).LeaveIfDraining()
+		// A lock command that runs may have been granted a lock. Its session looks itself after it.
+		if !one.locks.Load().Running() {
+			(*owner)(one).LeaveIfDraining()
+		}
 	}
 	s.awaitSessions(deadline)
 	if holders > 0 {

@@ -303,3 +303,35 @@ func TestStopKeepsLocks(t *testing.T) {
 		t.Error("the port is still open")
 	}
 }
+
+// TestStopDuringAnAcquire: Redis has not answered an acquire when the stop begins. The client gets
+// the lock, and has the drain time-out to release it.
+func TestStopDuringAnAcquire(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr}, func(o *options) { o.front.DrainTimeout = time.Minute })
+	holder, idle := l.dial(t), l.dial(t)
+	token(t, holder, "k") // from now on Redis has the script
+	want(t, holder, ":1\r\n", "LOCK.RELEASE", "k")
+	want(t, idle, "+PONG\r\n", "PING")
+	rdb := redis.Client()
+	rdb.Do(t.Context(), "CLIENT", "PAUSE", "60000", "WRITE")
+	if err := holder.Send(redistest.Command("LOCK.ACQUIRE", "k")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "Redis has the acquire", func() bool {
+		return strings.Contains(rdb.ClientList(t.Context()).Val(), "flags=b")
+	})
+	go l.stop()
+	if err := idle.AwaitEnd(); err != nil {
+		t.Fatal(err)
+	}
+	rdb.Do(t.Context(), "CLIENT", "UNPAUSE")
+	if got, err := holder.Read(); err != nil || got[0] != ':' {
+		t.Fatalf("LOCK.ACQUIRE: %q %v", got, err)
+	}
+	want(t, holder, "+PONG\r\n", "PING")
+	want(t, holder, ":1\r\n", "LOCK.RELEASE", "k")
+	if err := holder.AwaitEnd(); err != nil {
+		t.Error(err)
+	}
+}
