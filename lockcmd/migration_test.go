@@ -171,6 +171,35 @@ func TestR14AttachExtendAndBreakInMigration(t *testing.T) {
 	}
 }
 
+// TestR14SemaphoreInMigration: The keys of a semaphore are split. Commands that need all of them
+// wait until they are not.
+func TestR14SemaphoreInMigration(t *testing.T) {
+	t.Parallel()
+	rdb := dialCluster(t, sharedCluster(t).Addrs()...)
+	s, other, key := leash(t, rdb, Config{}), leash(t, rdb, Config{}), newKey()
+	a, b := connect(t, s), connect(t, other)
+	want(t, a.do("SEM.INIT", key, "3"), ":1")
+	foreign := permitOf(t, a.do("SEM.ACQUIRE", key))
+	permitOf(t, a.do("SEM.ACQUIRE", key))
+	m, finish := startMigration(t, key)
+	if err := m.MoveKey(key); err != nil {
+		t.Fatal(err)
+	}
+	c, d := connect(t, s), connect(t, s)
+	released, revoked := a.start("SEM.RELEASE", key), b.start("SEM.RELEASE", key, foreign)
+	resized, info := c.start("SEM.RESIZE", key, "5"), d.start("SEM.INFO", key)
+	<-time.After(200 * time.Millisecond)
+	if len(released)+len(revoked)+len(resized)+len(info) > 0 {
+		t.Error("a command was answered although its keys are split")
+	}
+	finish()
+	want(t, receive(t, released, soon), ":1")
+	want(t, receive(t, revoked, soon), ":1")
+	receive(t, resized, soon)
+	receive(t, info, soon)
+	want(t, d.do("SEM.RESIZE", key, "5"), ":5")
+}
+
 // TestR14ReleaseOfABrokenHoldInMigration: A BREAK has marked a hold whose keys are split, and its
 // event was lost. A release through another Leash ends nothing, and tells the holder's Leash.
 func TestR14ReleaseOfABrokenHoldInMigration(t *testing.T) {

@@ -49,17 +49,21 @@ func (c *Client) InitSemaphore(conn transport.Connection, lock Lock, total int64
 }
 
 // ResizeSemaphore sets the total of a semaphore, whether it has one or not. It returns how many
-// permits are available now; below 0, more are held than there are.
+// permits are available now; below 0, more are held than there are. It waits while a slot migration
+// splits the keys (R14).
 func (c *Client) ResizeSemaphore(conn transport.Connection, lock Lock, total int64, until time.Time) (available int64,
 	err error) {
 	call := countCall(conn, resizeSemaphoreScript, lock, total, PermitChannel(lock.Key), c.Publish)
-	call.Keys, call.RunsOnce = SemaphoreKeys(lock.Key), false
+	call.Keys, call.RunsOnce, call.OutlastsMigration = SemaphoreKeys(lock.Key), false, true
 	return c.AskInt(call, until)
 }
 
-// SemaphoreInfo returns how many permits of a semaphore are available and how many are held.
+// SemaphoreInfo returns how many permits of a semaphore are available and how many are held. It
+// waits while a slot migration splits the keys (R14).
 func (c *Client) SemaphoreInfo(lock Lock, until time.Time) (available, held int64, err error) {
-	call := &transport.Call{Script: semaphoreInfoScript, DB: lock.DB, Keys: SemaphoreKeys(lock.Key)}
+	call := &transport.Call{
+		Script: semaphoreInfoScript, DB: lock.DB, Keys: SemaphoreKeys(lock.Key), OutlastsMigration: true,
+	}
 	n, err := c.AskList(call, until, "ii")
 	if err != nil {
 		return 0, 0, err

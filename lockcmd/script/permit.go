@@ -180,11 +180,13 @@ type PermitRevokeResult struct {
 }
 
 // RevokePermit gives a permit back. It blocks until Redis answers, or until the given time. It may
-// be called several times with the same arguments, and acts once.
+// be called several times with the same arguments, and acts once. It waits while a slot migration
+// splits the keys (R14).
 func (c *Client) RevokePermit(args *PermitRevokeArgs, until time.Time) (PermitRevokeResult, error) {
 	lock, token, channel, event := args.Hold.Lock, "", "", ""
 	call := &transport.Call{
 		Script: PermitRevokeScript, DB: lock.DB, Keys: SemaphoreKeys(lock.Key), OutcomeUnknown: args.Unknown,
+		OutlastsMigration: true,
 	}
 	if args.Hold.Carrier != "" {
 		token, channel, event = transport.Decimal(args.Hold.Token), CarrierChannel(args.Hold.Carrier), args.Event

@@ -46,7 +46,8 @@ type ReleaseArgs struct {
 }
 
 // Release takes a count of a hold back, or ends it. It blocks until Redis answers, or until the
-// given time. It may be called several times with the same arguments, and acts once (R7).
+// given time. It may be called several times with the same arguments, and acts once (R7). If a slot
+// migration splits the keys of a permit, Release waits for its end (R14).
 func (c *Client) Release(args *ReleaseArgs, until time.Time) (answer int64, err error) {
 	if args.PerKeyCounts == 0 {
 		end := &args.End
@@ -71,7 +72,7 @@ func (c *Client) release(args *ReleaseArgs, until time.Time) (answer int64, err 
 		Script: m.Release, DB: end.Hold.Lock.DB, Keys: m.ReleaseKeys(key),
 		MinKeys:        m.MinKeys(),
 		Args:           append(end.list(5), m.Channel(key), c.Publish, args.Turn, waits, args.TurnEvent),
-		OutcomeUnknown: args.Unknown,
+		OutcomeUnknown: args.Unknown, OutlastsMigration: m == Permit,
 	}
 	return c.askEnd(args, call, until)
 }
