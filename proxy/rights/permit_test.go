@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,11 +13,10 @@ import (
 	"leash/proxy/upstream"
 )
 
-// TestPermitWithSilentNode checks that another node soon answers for the rights to keys
-// whose own node is silent, and that one denied key denies the command.
-func TestPermitWithSilentNode(t *testing.T) {
-	t.Parallel()
-	cluster := redistest.StartCluster(t)
+// startChecker starts a cluster with a user bob, and a checker for it.
+func startChecker(t *testing.T) (cluster *redistest.Cluster, c *Checker) {
+	t.Helper()
+	cluster = redistest.StartCluster(t)
 	for _, n := range cluster.Nodes {
 		if err := n.Client().Do(t.Context(), "ACL", "SETUSER", "bob", "on", "nopass", "~bob:*",
 			"+@all").Err(); err != nil {
@@ -35,8 +35,14 @@ func TestPermitWithSilentNode(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- u.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-done })
+	return cluster, New(u)
+}
 
-	c := New(u)
+// TestPermitWithSilentNode checks that another node soon answers for the rights to keys
+// whose own node is silent, and that one denied key denies the command.
+func TestPermitWithSilentNode(t *testing.T) {
+	t.Parallel()
+	cluster, c := startChecker(t)
 	slots := []int{0, 8000, 16000} // one of each node
 	var mine, foreign [][]byte
 	for _, slot := range slots {
@@ -80,4 +86,26 @@ func TestPermitWithSilentNode(t *testing.T) {
 			t.Errorf("a command without keys: %v", err)
 		}
 	}
+}
+
+// TestRefusalWithTwoSilentNodes checks that one node that answers is enough, before Leash has
+// noticed that the others are silent. The node that is asked first is any.
+func TestRefusalWithTwoSilentNodes(t *testing.T) {
+	t.Parallel()
+	cluster, c := startChecker(t)
+	for _, n := range cluster.Nodes[1:] {
+		if err := n.Pause(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var asking sync.WaitGroup
+	for _, name := range []string{"ping", "multi", "time"} { // each is a question of its own
+		asking.Go(func() {
+			text, err := c.Refusal(t.Context(), dial.Lane{User: "bob"}, name, [][]byte{[]byte(name)})
+			if text != "" || err != nil {
+				t.Errorf("%s: %q, %v", name, text, err)
+			}
+		})
+	}
+	asking.Wait()
 }

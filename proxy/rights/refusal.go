@@ -73,7 +73,7 @@ func (r *refusals) set(k refusalKey, text string) {
 // PING is answered in any state of Redis.
 func (c *Checker) Refusal(ctx context.Context, lane dial.Lane, name string, args [][]byte) (string, error) {
 	user := lane.ACLUser()
-	timeout, own := dial.AskTimeout, c.isOwn(user)
+	timeout, own := c.up.Dialer.Timeout(), c.isOwn(user)
 	if own {
 		timeout = ownUserTimeout
 	}
