@@ -206,6 +206,31 @@ func TestSentinelTransactions(t *testing.T) {
 	}
 }
 
+// TestSentinelTransactionFollowsTheMaster checks that the new master executes a transaction without
+// watched keys when the old one dies before EXEC.
+func TestSentinelTransactionFollowsTheMaster(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	g := redistest.StartSentinel(t)
+	l := startBehindSentinels(t, g, func(o *options) { o.up.RedirectTimeout = time.Minute })
+	open, fresh := l.dial(t), l.dial(t)
+	want(t, open, "+OK\r\n", "MULTI")
+	want(t, open, "+QUEUED\r\n", "SET", "open", "1")
+	want(t, fresh, "+PONG\r\n", "PING")
+	if err := g.Master().Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := fresh.Send(redistest.Command("MULTI") + redistest.Command("SET", "fresh", "1")); err != nil {
+		t.Fatal(err)
+	}
+	for _, reply := range []string{"+OK\r\n", "+QUEUED\r\n"} {
+		if got, err := fresh.Read(); err != nil || got != reply {
+			t.Fatalf("got %q (%v), want %q", got, err, reply)
+		}
+	}
+	want(t, open, "*1\r\n+OK\r\n", "EXEC")
+	want(t, fresh, "*1\r\n+OK\r\n", "EXEC")
+}
+
 // changeMasterTwice makes another server the master by command, and then a third one by killing the
 // second. It returns both when Leash writes to the third.
 func changeMasterTwice(t *testing.T, g *redistest.SentinelGroup, l *leash) (killed, third *redistest.Server) {

@@ -141,6 +141,14 @@ func TestTransactionOnALostConnection(t *testing.T) {
 	want(t, c, "+QUEUED\r\n", "INCR", "k")
 	want(t, c, "*-1\r\n", "EXEC")
 	want(t, c, "$1\r\n2\r\n", "GET", "k")
+	want(t, c, "+OK\r\n", "WATCH", "k")
+	want(t, c, "+OK\r\n", "MULTI")
+	want(t, c, "+QUEUED\r\n", "INCR", "k")
+	if err := redis.Kill(); err != nil { // with nothing to ask, the answer is the same
+		t.Fatal(err)
+	}
+	eventually(t, "the node is down", func() bool { return !l.up.Usable() })
+	want(t, c, "*-1\r\n", "EXEC")
 	eventually(t, "no connection pinned", func() bool { return l.up.Nodes.Pinned() == 0 })
 }
 

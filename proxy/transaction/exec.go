@@ -67,6 +67,10 @@ func (e *execution) end(reply []byte) bool {
 
 // exec runs the transaction. Commands that were not sent yet go out together with EXEC.
 func (t *Transaction) exec() bool {
+	t.retries = retriesFromNow()
+	if t.answered == len(t.queue) && t.watchEnded() {
+		return t.Calls.Answer(t.discard(t.unexecuted()))
+	}
 	e := &execution{of: t}
 	var queuedReplies *call.Call
 	if !t.hasOwn() {
@@ -101,6 +105,10 @@ func (t *Transaction) exec() bool {
 		e.Forget()
 	}
 }
+
+// watchEnded reports whether keys were watched on a connection that has ended. They may have
+// changed since.
+func (t *Transaction) watchEnded() bool { return t.voided || t.watched && t.link.Ended() }
 
 // unexecuted returns the reply to EXEC when EXEC was not sent.
 func (t *Transaction) unexecuted() []byte {

@@ -217,6 +217,7 @@ func (t *Transaction) AwaitQueued() bool {
 	if t == nil || t.answered == len(t.queue) {
 		return true
 	}
+	t.retries = retriesFromNow()
 	answers, ok := t.transmit(nil)
 	return ok && t.pass(answers)
 }

@@ -184,14 +184,20 @@ func (t *Transaction) connect() bool {
 }
 
 func (t *Transaction) target() *links.Node {
-	switch {
-	case t.watched:
-	case t.slot != slots.Any:
-		return t.Up.Topology().Node(t.slot)
-	case t.node == nil && t.Router.Keyless() != nil:
-		return t.Router.Keyless()
+	if t.watched {
+		return t.node
 	}
-	return t.node
+	if t.slot != slots.Any {
+		return t.Up.Topology().Node(t.slot)
+	}
+	node := t.node
+	if node == nil {
+		node = t.Router.Keyless()
+	}
+	if node == nil || !t.Up.Topology().Has(node) { // another server has become the master
+		node = t.Up.NodeOf(slots.Any)
+	}
+	return node
 }
 
 // pinTo takes a connection to a node. A session that caches uses its own connection.
@@ -255,7 +261,7 @@ func (t *Transaction) drop() {
 func (t *Transaction) again(moved []byte) bool {
 	t.drop()
 	t.followed(moved)
-	return t.kept <= maxReplay && t.retries.pause(t)
+	return t.kept <= maxReplay && t.retries.pause(t, t.isRedirect(moved))
 }
 
 // followed records an error by which the node refused a command because of its slot. The text is
@@ -296,14 +302,21 @@ func clientError(moved []byte) []byte {
 }
 
 // backoff paces attempts within the redirect time-out.
-type backoff struct{ since time.Time }
+type backoff struct {
+	since    time.Time // when the first attempt began, or was redirected
+	followed bool      // the first redirect, at once
+}
+
+// retriesFromNow are those of a command that begins now.
+func retriesFromNow() backoff { return backoff{since: time.Now()} }
 
 // pause waits before the next attempt. It returns false when the time is over or the session ends.
-func (b *backoff) pause(t *Transaction) bool {
+// A link that could not be made has used up the time.
+func (b *backoff) pause(t *Transaction, redirect bool) bool {
 	now := time.Now()
-	if b.since.IsZero() {
-		b.since = now
-		return true // the first redirect is followed at once
+	if redirect && !b.followed {
+		b.since, b.followed = now, true
+		return true
 	}
 	elapsed := now.Sub(b.since)
 	if elapsed > t.Up.RedirectTimeout() {

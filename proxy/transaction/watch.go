@@ -35,7 +35,7 @@ func (t *Transaction) endUnused() {
 // watch sends WATCH to the slot's owner. If keys are watched already, and the slot has moved or the
 // connection is lost, the transaction becomes void.
 func (t *Transaction) watch(request []byte) []byte {
-	t.retries = backoff{}
+	t.retries = retriesFromNow()
 	for {
 		moved := resp.AppendError(nil, call.ErrorUnserved)
 		before := t.watched || t.voided
