@@ -43,6 +43,9 @@ func TestOwnPasswordRefused(t *testing.T) {
 	token := strings.Trim(do(t, holder, "LOCK.ACQUIRE", "held"), ":\r\n")
 	want(t, holder, "+OK\r\n", "SET", "k", "v")
 	want(t, subscriber, "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n", "SUBSCRIBE", "c")
+	app := r.dial(t)
+	r.admin.Want("+OK\r\n", "ACL", "SETUSER", "app", "on", ">secret3", "~*", "+@all")
+	want(t, app, "+OK\r\n", "AUTH", "app", "secret3")
 	r.admin.Want("+OK\r\n", "ACL", "SETUSER", "leash", ">secret2", "<secret1")
 
 	const refusal = "-UPSTREAMDOWN Redis refuses the password of Leash's own user, the command was not executed\r\n"
@@ -58,6 +61,8 @@ func TestOwnPasswordRefused(t *testing.T) {
 	}
 	eventually(t, "commands say why they are not executed", func() bool { return do(t, other, "GET", "k") == refusal })
 	want(t, holder, refusal, "GET", "k")
+	eventually(t, "a lock command says so too", func() bool { return do(t, app, "LOCK.ACQUIRE", "third") == refusal })
+	want(t, app, refusal, "LOCK.ACQUIRE", "third")
 
 	r.password.Store("secret2")
 	for _, c := range []*redistest.Client{holder, other} {
@@ -74,7 +79,7 @@ func TestOwnPasswordRefused(t *testing.T) {
 	want(t, holder, ":1\r\n", "LOCK.RELEASE", "held")
 	log := r.logs.tail(10_000)
 	for _, line := range []string{"redis refuses the password of Leash's own user", "redis accepts the password of Leash's own user again",
-		"redis accepts the new password of Leash's own user"} {
+		"redis accepts the new password of Leash's own user", "cannot check the rights of a user"} {
 		if n := strings.Count(log, line); n != 1 {
 			t.Errorf("%q was logged %d times", line, n)
 		}

@@ -93,7 +93,7 @@ func New(cfg Config, up *upstream.Upstream, service *lockcmd.Service, exchange *
 	}
 	table := command.New(parsed)
 	s := &Server{
-		cfg: cfg.withDefaults(), announce: announce, log: log, up: up, rights: rights.New(up), locks: service,
+		cfg: cfg.withDefaults(), announce: announce, log: log, up: up, rights: rights.New(up, log), locks: service,
 		exchange: exchange, subscriberLimits: subscribers.DefaultLimits,
 		commands: table, handlers: handlersOf(table),
 		sessions: make(map[*session]struct{}),

@@ -3,9 +3,9 @@ package locks
 import (
 	"errors"
 
+	"leash/proxy/call"
 	"leash/proxy/command"
 	"leash/proxy/dial"
-	"leash/proxy/merge"
 	"leash/proxy/rights"
 )
 
@@ -41,9 +41,9 @@ func (l *Client) denialBy(o *command.Own, err error) string {
 		l.RefuseLane(l.Router.Lane)
 		return "NOPERM this user no longer exists"
 	}
-	l.Log.Warn("cannot check the rights of a user: no lock for it", "user", l.Router.Lane.User, "err", err)
+	l.Rights.Warn(l.Router.Lane.User, err)
 	if !errors.Is(err, rights.ErrNoCheck) {
-		return merge.NotSent
+		return call.NotSent(err)
 	}
 	return "NOPERM Leash cannot check the rights of this user: Leash's own user needs ACL DRYRUN, or this user EVAL"
 }

@@ -10,8 +10,12 @@ package rights
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"sync/atomic"
+	"time"
 
+	"leash/internal/limits"
 	"leash/proxy/dial"
 	"leash/proxy/links"
 	"leash/proxy/upstream"
@@ -20,14 +24,26 @@ import (
 // Checker asks one upstream, and keeps its answers for a short time.
 type Checker struct {
 	up       *upstream.Upstream
+	log      *slog.Logger
 	refusals refusals
+	warned   limits.Interval
 	// Redis refuses ACL DRYRUN to Leash's own user, as some managed services do: no attempt until
 	// then, in nanoseconds since 1970
 	noDryRunUntil atomic.Int64
 }
 
 // New returns a Checker. up must be connected before the Checker is asked.
-func New(up *upstream.Upstream) *Checker { return &Checker{up: up} }
+func New(up *upstream.Upstream, log *slog.Logger) *Checker { return &Checker{up: up, log: log} }
+
+// warnInterval is the time between two warnings, because many commands fail for the same reason.
+const warnInterval = time.Minute
+
+// Warn logs why nobody could tell what a user may do. It does nothing if that client has left.
+func (c *Checker) Warn(user string, err error) {
+	if !errors.Is(err, context.Canceled) && c.warned.Due(time.Now(), warnInterval) {
+		c.log.Warn("cannot check the rights of a user", "user", user, "err", err)
+	}
+}
 
 // ask sends n commands to a master as Leash's own user: to first, or to any if it is nil. If that
 // does not answer soon, it asks others. A reply may be an error of Redis.

@@ -35,7 +35,7 @@ func startChecker(t *testing.T) (cluster *redistest.Cluster, c *Checker) {
 	done := make(chan error, 1)
 	go func() { done <- u.Run(ctx) }()
 	t.Cleanup(func() { cancel(); <-done })
-	return cluster, New(u)
+	return cluster, New(u, slog.New(slog.DiscardHandler))
 }
 
 // TestPermitWithSilentNode checks that another node soon answers for the rights to keys

@@ -3,11 +3,12 @@ package route
 import (
 	"bytes"
 	"context"
+	"strings"
 	"time"
 
+	"leash/proxy/call"
 	"leash/proxy/command"
 	"leash/proxy/links"
-	"leash/proxy/merge"
 	"leash/proxy/resp"
 )
 
@@ -28,7 +29,7 @@ func (r *Router) Ready(c *command.Command, cmd resp.Command) bool {
 		refusal = command.NoAuth
 	default:
 		refusal = r.Denial(c, cmd)
-		if refusal != "" && refusal != merge.NotSent && c.Name == "exec" {
+		if refusal != "" && !strings.HasPrefix(refusal, "UPSTREAMDOWN ") && c.Name == "exec" {
 			refusal = command.ExecRefused(refusal)
 		}
 	}
@@ -54,8 +55,8 @@ func (r *Router) Refuse(c *command.Command, cmd resp.Command) bool {
 func (r *Router) Denial(c *command.Command, cmd resp.Command) string {
 	refusal, err := r.rights.Refusal(r.ctx, r.Lane, c.Name, cmd.Args)
 	if err != nil {
-		r.server.Log.Warn("cannot check the rights of a user", "user", r.Lane.User, "err", err)
-		return merge.NotSent
+		r.rights.Warn(r.Lane.User, err)
+		return call.NotSent(err)
 	}
 	return refusal
 }
@@ -77,7 +78,7 @@ func (r *Router) Permitted(args ...string) bool {
 	})
 	switch {
 	case err != nil:
-		return !r.Fail(merge.NotSent)
+		return !r.Fail(call.NotSent(err))
 	case isDenied(reply):
 		return !r.Answer(reply)
 	}
