@@ -86,7 +86,7 @@ func (c *CheckedConn) Close() error {
 // connection stays for long after the password has changed.
 func (c *CheckedConn) SyscallConn() (syscall.RawConn, error) {
 	if c.outdated != nil && c.outdated() {
-		return nil, errOldPassword
+		return nil, ErrOldPassword
 	}
 	return socketOf(c.Conn).SyscallConn()
 }

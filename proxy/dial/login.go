@@ -21,14 +21,14 @@ func (d *Dialer) logIn(conn net.Conn, user string) error {
 	}
 	password := d.passwordOf(user)
 	if password == nil { // the user's last session has left
-		return errOldPassword
+		return ErrOldPassword
 	}
 	reply, err := RoundTrip(conn, authCommand(user, password), "+")
 	switch {
 	case err != nil:
 		return err
 	case refusesCredential(reply) && d.hasOther(user, password):
-		return errOldPassword
+		return ErrOldPassword
 	case refusesCredential(reply) && d.IsOwn(user):
 		d.noteOwnLogin(conn.RemoteAddr(), reply)
 		return fmt.Errorf("%w: %s", ErrOwnPassword, strings.TrimSpace(string(reply)))
@@ -44,8 +44,9 @@ func (d *Dialer) logIn(conn net.Conn, user string) error {
 	return nil
 }
 
-// errOldPassword means that another password for the user is known now. The caller dials again.
-var errOldPassword = errors.New("upstream: password changed meanwhile")
+// ErrOldPassword means that another password for the user is known now, or that the user's last
+// session has left. The caller dials again.
+var ErrOldPassword = errors.New("upstream: password changed meanwhile")
 
 // hasOther reports whether there is another password for a user than the refused one. It is one
 // that Redis has accepted since, or the configured one.

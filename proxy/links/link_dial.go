@@ -21,9 +21,11 @@ const (
 
 // logRefusal logs why there is no connection, if Redis gave a reason. If the node does not answer,
 // the node's watch logs it once for all links. The dialer logs a refusal of Leash's own password.
+// After an old password, the next dial is a success.
 func (l *Link) logRefusal(err error) {
 	level := slog.LevelWarn
-	if _, ok := errors.AsType[net.Error](err); ok || errors.Is(err, io.EOF) || errors.Is(err, dial.ErrOwnPassword) {
+	if _, ok := errors.AsType[net.Error](err); ok || errors.Is(err, io.EOF) ||
+		errors.Is(err, dial.ErrOwnPassword) || errors.Is(err, dial.ErrOldPassword) {
 		level = slog.LevelDebug
 	}
 	l.node.nodes.log.Log(context.Background(), level, "no connection to redis", "node", l.node.Addr, "user",

@@ -293,3 +293,16 @@ func TestLinkRoom(t *testing.T) {
 		t.Fatal("the channel of Room was not closed")
 	}
 }
+
+// TestOldPasswordIsNoWarning checks that a user's last client, which leaves while a connection is
+// made, causes no warning.
+func TestOldPasswordIsNoWarning(t *testing.T) {
+	t.Parallel()
+	var logged strings.Builder
+	ns := New(dial.Config{}, false, Hooks{Refresh: func() {}}, slog.New(slog.NewTextHandler(&logged, nil)))
+	l := &Link{node: &Node{nodes: ns}, lane: dial.Lane{User: "app"}}
+	l.logRefusal(dial.ErrOldPassword)
+	if logged.Len() > 0 {
+		t.Errorf("it logs %q", logged.String())
+	}
+}

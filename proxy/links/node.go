@@ -283,6 +283,6 @@ func (n *Node) Context() context.Context { return n.ctx }
 
 // Close ends a node that has left the topology, and all connections to it.
 func (n *Node) Close() {
-	n.nodes.log.Info("redis node left", "node", n.Addr)
+	n.nodes.log.Info("redis node is not used any more", "node", n.Addr)
 	n.cancel(ErrClosed)
 }
