@@ -51,7 +51,8 @@ func firstAnswer(t *testing.T, described, want string, after time.Duration, want
 	for i, what := range masters {
 		addr := fmt.Sprintf("m%d:1", i)
 		does[addr] = what
-		layout.Ranges = append(layout.Ranges, topology.Range{First: slots.Slot(i), Last: slots.Slot(i), Addrs: []string{addr}})
+		slot := slots.Slot(i)
+		layout.Ranges = append(layout.Ranges, topology.Range{First: slot, Last: slot, Addrs: []string{addr}})
 	}
 	nodes := make(map[string]*links.Node)
 	u.topology.Store(layout.Snapshot(func(addr string) *links.Node {
