@@ -25,10 +25,13 @@ type HAProxy struct {
 	done   chan struct{} // closed when the process has ended
 }
 
-// StartHAProxy runs haproxy on a free port of 127.0.0.1 in front of the Leashes at these addresses.
-// It returns when haproxy sees all of them up. The settings are the block of the given page that is
+// Backend is a Leash behind a load balancer: its address for clients, and that of --admin.
+type Backend struct{ Addr, Admin string }
+
+// StartHAProxy runs haproxy on a free port of 127.0.0.1 in front of these Leashes. It returns when
+// haproxy sees all of them up. The settings are the block of the given page that is
 // marked haproxy, with other addresses. The files of haproxy are in dir.
-func StartHAProxy(ctx context.Context, page, dir string, leashes ...string) (*HAProxy, error) {
+func StartHAProxy(ctx context.Context, page, dir string, leashes ...Backend) (*HAProxy, error) {
 	text, err := os.ReadFile(page)
 	if err != nil {
 		return nil, err
@@ -44,7 +47,7 @@ func StartHAProxy(ctx context.Context, page, dir string, leashes ...string) (*HA
 	return nil, errors.Join(errs...)
 }
 
-func startHAProxy(ctx context.Context, page, dir string, leashes []string) (*HAProxy, error) {
+func startHAProxy(ctx context.Context, page, dir string, leashes []Backend) (*HAProxy, error) {
 	addr, err := FreeAddr()
 	if err != nil {
 		return nil, err
@@ -95,7 +98,7 @@ var (
 )
 
 // settings returns the page's settings with addresses of this machine.
-func (h *HAProxy) settings(page string, leashes []string) (string, error) {
+func (h *HAProxy) settings(page string, leashes []Backend) (string, error) {
 	block := settingsPattern.FindStringSubmatch(page)
 	if block == nil {
 		return "", errors.New("the page has no block marked haproxy")
@@ -106,8 +109,12 @@ func (h *HAProxy) settings(page string, leashes []string) (string, error) {
 	}
 	text = bindPattern.ReplaceAllString(text, "${1}"+h.Addr)
 	text = strings.TrimRight(serverPattern.ReplaceAllString(text, ""), "\n") + "\n"
-	for i, addr := range leashes {
-		text += fmt.Sprintf("    server leash-%d %s\n", i+1, addr)
+	for i, l := range leashes {
+		_, port, err := net.SplitHostPort(l.Admin)
+		if err != nil {
+			return "", err
+		}
+		text += fmt.Sprintf("    server leash-%d %s port %s\n", i+1, l.Addr, port)
 	}
 	return "global\n    stats socket " + h.socket + "\n\n" + text, nil
 }

@@ -16,18 +16,8 @@ import (
 func TestR28LocksBehindHAProxy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	redis := redistest.Start(t)
-	binary := Binary(t)
-	l, err := Start(t.Context(), binary, dir, "--upstream", redis.Addr, "--proxy-protocol", "--watchdog-timeout", "5s")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(l.Kill)
-	balancer, err := StartHAProxy(t.Context(), "../../docs/operations.md", dir, l.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(balancer.Close)
+	_, balanced := startBalanced(t, dir, redistest.Start(t).Addr, "--watchdog-timeout", "5s")
+	balancer := balance(t, dir, balanced)
 
 	waiters := make(map[string]*redistest.Client)
 	for name, end := range map[string]func(c *redistest.Client) error{

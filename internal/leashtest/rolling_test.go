@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -39,20 +40,12 @@ func TestR31RollingRestartBehindHAProxy(t *testing.T) {
 	dir := t.TempDir()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
 	binary := Binary(t)
-	var err error
 	var leashes [2]*Leash
+	var backends [2]Backend
 	for i := range leashes {
-		leashes[i], err = Start(t.Context(), binary, dir, "--upstream", strings.Join(cluster.Addrs(), ","), "--proxy-protocol", "--drain-timeout", drainTimeout.String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(leashes[i].Kill)
+		leashes[i], backends[i] = startBalanced(t, dir, strings.Join(cluster.Addrs(), ","), "--drain-timeout", drainTimeout.String())
 	}
-	balancer, err := StartHAProxy(t.Context(), "../../docs/operations.md", dir, leashes[0].Addr, leashes[1].Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(balancer.Close)
+	balancer := balance(t, dir, backends[:]...)
 
 	work, end := context.WithCancel(t.Context())
 	var load sync.WaitGroup
@@ -119,6 +112,50 @@ func TestR31RollingRestartBehindHAProxy(t *testing.T) {
 			t.Errorf("%s is still locked: %q %v", resources[i].key, got, err)
 		}
 	}
+}
+
+// TestHAProxyLeavesALeashThatStops: from the first moment of a stop, HAProxy sends no new clients,
+// although Leash still takes them during --drain-delay.
+func TestHAProxyLeavesALeashThatStops(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l, backend := startBalanced(t, dir, redistest.Start(t).Addr, "--drain-delay", "10m")
+	balancer := balance(t, dir, backend)
+	if err := l.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := balancer.AwaitUp(t.Context(), 0); err != nil {
+		t.Error(err)
+	}
+	if err := l.ping(); err != nil {
+		t.Errorf("it takes no clients: %v", err)
+	}
+}
+
+// startBalanced starts a Leash for a load balancer.
+func startBalanced(t *testing.T, dir, upstream string, args ...string) (*Leash, Backend) {
+	t.Helper()
+	admin, err := FreeAddr()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := Start(t.Context(), Binary(t), dir, append(args, "--upstream", upstream, "--proxy-protocol", "--admin", admin)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Kill)
+	return l, Backend{l.Addr, admin}
+}
+
+// balance starts HAProxy as docs/operations.md says.
+func balance(t *testing.T, dir string, leashes ...Backend) *HAProxy {
+	t.Helper()
+	balancer, err := StartHAProxy(t.Context(), "../../docs/operations.md", dir, leashes...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(balancer.Close)
+	return balancer
 }
 
 // resource is what one lock protects.
