@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"leash/internal/certtest"
+	"leash/internal/leashtest"
 	"leash/internal/redistest"
 )
 
@@ -40,6 +42,12 @@ func TestExitStatusOfMistakes(t *testing.T) {
 		{"health --server redis://:secret@%zz", exitUsage, "--server"},
 		{"health --server nowhere", exitUsage, "--server"},
 		{"health --password-file /no/such/file", exitUsage, "--password-file"},
+		{"health --server rediss://a:1 --tls-ca /no/ca", exitUsage, "leash: --tls-ca: open /no/ca: no such file"},
+		{"health --server rediss://a:1 --tls-ca /etc/passwd", exitUsage, "leash: --tls-ca /etc/passwd has no certificate"},
+		{"health --server rediss://a:1 --tls-cert /no/crt --tls-key /etc/passwd", exitUsage, "leash: --tls-cert: open /no/crt: no"},
+		{"health --server rediss://a:1 --tls-cert /etc/passwd --tls-key /no/key", exitUsage, "leash: --tls-key: open /no/key: no"},
+		{"health --server rediss://a:1 --tls-cert /etc/passwd", exitUsage, "--tls-cert and --tls-key belong together"},
+		{"lock k --tls-ca /etc/passwd -- true", exitUsage, "give one with --server"},
 	} {
 		r := start(t, l.Addr, strings.Fields(c.args)...)
 		if got := r.status(); got != c.status || !strings.Contains(r.errors(), c.says) || strings.Contains(r.errors(), "secret") {
@@ -103,6 +111,29 @@ func TestPasswords(t *testing.T) {
 	for _, args := range []string{"lock k -- true", "locks", "health"} {
 		start(t, wrong, strings.Fields(args)...).wantRefusal(args, "leash: WRONGPASS invalid username-password pair or user is disabled.\n")
 	}
+}
+
+// TestTLS: a Leash may want a certificate, and have one from an authority that the system does not
+// know.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	ca := certtest.NewAuthority(t)
+	pair := ca.Issue(t, nil)
+	addr, err := leashtest.FreeAddr()
+	if err != nil {
+		t.Fatal(err)
+	}
+	startLeash(t, redistest.Start(t), "--tls-listen", addr, "--tls-cert", pair.Cert, "--tls-key", pair.Key, "--tls-client-ca", ca.CA)
+	trust, show := []string{"--tls-ca", ca.CA}, []string{"--tls-cert", pair.Cert, "--tls-key", pair.Key}
+	both := append(trust, show...)
+	for name, args := range map[string][]string{"unknown authority": show, "certificate required": trust} {
+		r := start(t, "rediss://"+addr, append([]string{"health"}, args...)...)
+		if got := r.status(); got != exitUnavailable || !strings.Contains(r.errors(), name) {
+			t.Errorf("got %d, %q", got, r.errors())
+		}
+	}
+	start(t, "rediss://"+addr, append([]string{"health"}, both...)...).want(0, "ok\n")
+	start(t, "127.0.0.1:1,rediss://"+addr, append(append([]string{"lock", "k"}, both...), "--", "echo", "in")...).want(0, "in\n")
 }
 
 // wantRefusal checks that a command ends with status 1 and these words.

@@ -86,10 +86,14 @@ func newRoot(stdout io.Writer) *cobra.Command {
 	}
 	root.SetOut(stdout)
 	var servers serverList
-	root.PersistentFlags().StringVar(&servers.text, "server", defaultServer(),
+	f := root.PersistentFlags()
+	f.StringVar(&servers.text, "server", defaultServer(),
 		"address of a Leash, or several with commas: host:port, unix:/path, redis:// or rediss:// URL")
-	root.PersistentFlags().StringVar(&servers.passwordFile, "password-file", "",
-		"file with the password for --server")
+	f.StringVar(&servers.passwordFile, "password-file", "", "file with the password for --server")
+	f.StringVar(&servers.tls.CA, "tls-ca", "",
+		"file with the authorities that sign the certificate of a rediss:// URL, in PEM (default: those of the system)")
+	f.StringVar(&servers.tls.Cert, "tls-cert", "", "file with the certificate to show to a rediss:// URL, in PEM")
+	f.StringVar(&servers.tls.Key, "tls-key", "", "file with the key of --tls-cert, in PEM")
 	root.AddCommand(newLock(&servers), newElect(&servers), newLocks(&servers), newBreak(&servers),
 		newStatus(&servers), newHealth(&servers))
 	return root

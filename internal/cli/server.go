@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"strings"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
+
+	"leash/internal/tlsfiles"
 )
 
 // answerTime is how long a Leash may take for an answer that does not wait for a lock.
@@ -20,10 +23,11 @@ const answerTime = 15 * time.Second
 // connectTime is how long a Leash may take to accept a connection and to answer PING.
 const connectTime = 3 * time.Second
 
-// serverList is what --server and --password-file say.
+// serverList is what --server and the flags about it say.
 type serverList struct {
 	text         string
 	passwordFile string
+	tls          tlsfiles.Files // for rediss:// URLs
 }
 
 // options are the settings for each Leash of the list, in its order.
@@ -36,8 +40,12 @@ func (s *serverList) options() (list []*redis.Options, err error) {
 		}
 		password = strings.TrimRight(string(text), "\r\n")
 	}
+	secure, err := s.tlsConfig()
+	if err != nil {
+		return nil, err
+	}
 	for entry := range strings.SplitSeq(s.text, ",") {
-		o, err := parseServer(strings.TrimSpace(entry))
+		o, err := parseServer(strings.TrimSpace(entry), secure)
 		if err != nil {
 			return nil, err
 		}
@@ -49,8 +57,25 @@ func (s *serverList) options() (list []*redis.Options, err error) {
 	return list, nil
 }
 
-// parseServer reads one address. The error does not repeat a URL, which may have a password.
-func parseServer(entry string) (*redis.Options, error) {
+// tlsConfig reads the files for rediss:// URLs.
+func (s *serverList) tlsConfig() (*tls.Config, error) {
+	switch {
+	case (s.tls.Cert == "") != (s.tls.Key == ""):
+		return nil, errors.New("--tls-cert and --tls-key belong together: give both")
+	case s.tls != tlsfiles.Files{} && !strings.Contains(s.text, "rediss://"):
+		return nil, errors.New("--tls-ca, --tls-cert and --tls-key are for rediss:// URLs: give one with --server")
+	}
+	flags := tlsfiles.Flags{Cert: "tls-cert", Key: "tls-key", CA: "tls-ca"}
+	source, err := tlsfiles.Client(s.tls, flags, "", slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, err
+	}
+	return source.Config(), nil
+}
+
+// parseServer reads one address. secure has the certificates for a URL with TLS. The error does not
+// repeat a URL, which may have a password.
+func parseServer(entry string, secure *tls.Config) (*redis.Options, error) {
 	o := &redis.Options{}
 	path, isUnix := strings.CutPrefix(entry, "unix:")
 	switch {
@@ -75,6 +100,7 @@ func parseServer(entry string) (*redis.Options, error) {
 		Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 3}}
 	o.Dialer = dialer.DialContext
 	if o.TLSConfig != nil {
+		o.TLSConfig.RootCAs, o.TLSConfig.Certificates = secure.RootCAs, secure.Certificates
 		o.Dialer = (&tls.Dialer{NetDialer: dialer, Config: o.TLSConfig}).DialContext
 	}
 	return o, nil

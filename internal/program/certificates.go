@@ -23,7 +23,7 @@ func loadCertificates(cfg config.Config, log *slog.Logger) (c certificates, err 
 			auth = tls.VerifyClientCertIfGiven
 		}
 		files := tlsfiles.Files{Cert: cfg.TLSCert, Key: cfg.TLSKey, CA: cfg.TLSClientCA}
-		c.clients, err = tlsfiles.Server(files, tlsfiles.Flags{Cert: "tls-cert", CA: "tls-client-ca"}, auth, log)
+		c.clients, err = tlsfiles.Server(files, tlsfiles.Flags{Cert: "tls-cert", Key: "tls-key", CA: "tls-client-ca"}, auth, log)
 		if err != nil {
 			return c, err
 		}
@@ -36,7 +36,7 @@ func loadCertificates(cfg config.Config, log *slog.Logger) (c certificates, err 
 	}
 	if cfg.UpstreamTLS {
 		files := tlsfiles.Files{Cert: cfg.UpstreamTLSCert, Key: cfg.UpstreamTLSKey, CA: cfg.UpstreamTLSCA}
-		flags := tlsfiles.Flags{Cert: "upstream-tls-cert", CA: "upstream-tls-ca"}
+		flags := tlsfiles.Flags{Cert: "upstream-tls-cert", Key: "upstream-tls-key", CA: "upstream-tls-ca"}
 		c.redis, err = tlsfiles.Client(files, flags, cfg.UpstreamTLSServerName, log)
 		if err != nil {
 			return c, err
@@ -50,7 +50,7 @@ func loadCertificates(cfg config.Config, log *slog.Logger) (c certificates, err 
 	}
 	if cfg.AdminTLSCert != "" {
 		files := tlsfiles.Files{Cert: cfg.AdminTLSCert, Key: cfg.AdminTLSKey}
-		c.admin, err = tlsfiles.Server(files, tlsfiles.Flags{Cert: "admin-tls-cert"}, tls.NoClientCert, log)
+		c.admin, err = tlsfiles.Server(files, tlsfiles.Flags{Cert: "admin-tls-cert", Key: "admin-tls-key"}, tls.NoClientCert, log)
 	}
 	return c, err
 }
@@ -58,9 +58,10 @@ func loadCertificates(cfg config.Config, log *slog.Logger) (c certificates, err 
 // loadForSentinels reads the files for sentinels. Those that are not given are those for Redis.
 func loadForSentinels(cfg config.Config, log *slog.Logger) (*tlsfiles.Source, error) {
 	files := tlsfiles.Files{Cert: cfg.SentinelTLSCert, Key: cfg.SentinelTLSKey, CA: cfg.SentinelTLSCA}
-	flags := tlsfiles.Flags{Cert: "sentinel-tls-cert", CA: "sentinel-tls-ca"}
+	flags := tlsfiles.Flags{Cert: "sentinel-tls-cert", Key: "sentinel-tls-key", CA: "sentinel-tls-ca"}
 	if files.Cert == "" {
-		files.Cert, files.Key, flags.Cert = cfg.UpstreamTLSCert, cfg.UpstreamTLSKey, "upstream-tls-cert"
+		files.Cert, files.Key = cfg.UpstreamTLSCert, cfg.UpstreamTLSKey
+		flags.Cert, flags.Key = "upstream-tls-cert", "upstream-tls-key"
 	}
 	if files.CA == "" {
 		files.CA, flags.CA = cfg.UpstreamTLSCA, "upstream-tls-ca"

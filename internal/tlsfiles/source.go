@@ -40,7 +40,7 @@ type Source struct {
 }
 
 // Flags are the names of the flags that give the files, for errors.
-type Flags struct{ Cert, CA string }
+type Flags struct{ Cert, Key, CA string }
 
 // Server makes a Source for the side that is connected to. auth says whether a client must show a
 // certificate. Without authorities, none is asked for.
@@ -151,7 +151,7 @@ func (s *Source) read() (raw contents, err error) {
 		}
 		return string(b)
 	}
-	raw = contents{cert: read(s.files.Cert, s.flags.Cert), key: read(s.files.Key, s.flags.Cert), ca: read(s.files.CA, s.flags.CA)}
+	raw = contents{cert: read(s.files.Cert, s.flags.Cert), key: read(s.files.Key, s.flags.Key), ca: read(s.files.CA, s.flags.CA)}
 	return raw, err
 }
 

@@ -15,7 +15,7 @@ import (
 	"leash/internal/certtest"
 )
 
-var flags = Flags{Cert: "tls-cert", CA: "tls-client-ca"}
+var flags = Flags{Cert: "tls-cert", Key: "tls-key", CA: "tls-client-ca"}
 
 // serverOf makes a Source of a server, and its log.
 func serverOf(t *testing.T, files Files) (*Source, *bytes.Buffer) {
@@ -90,6 +90,7 @@ func TestSourceRefusesToStart(t *testing.T) {
 	pair, other := ca.Issue(t, nil, "leash"), ca.Issue(t, nil, "other")
 	for want, files := range map[string]Files{
 		"--tls-cert: open nowhere: no such file":       {Cert: "nowhere", Key: pair.Key},
+		"--tls-key: open nowhere: no such file":        {Cert: pair.Cert, Key: "nowhere"},
 		"--tls-cert " + pair.Cert + ": tls: private":   {Cert: pair.Cert, Key: other.Key},
 		"--tls-client-ca " + pair.Key + " has no cert": {Cert: pair.Cert, Key: pair.Key, CA: pair.Key},
 	} {
