@@ -34,7 +34,7 @@ func TestR32AnUndoWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	s, _, p := faulty(t, Config{})
 	a, key := connect(t, s), newKey()
-	held := p.HoldBefore(running(script.ByName("undo"), key), faultproxy.Always())
+	held := p.HoldBefore(running(script.Plain.Undo, key), faultproxy.Always())
 	want(t, a.do("LOCK.ACQUIRE", key, "REPLICAS", "1"),
 		"-NOREPLICAS 0 of 1 replicas confirmed the lock in time, Leash is still releasing it")
 	held.Disarm()

@@ -261,19 +261,19 @@ func sharedRightsScenes(m *script.Mode) (all []rightsScene) {
 		p.do("HDEL", script.RecordsKey(p.key), "me")
 		return rightsCall{}.restore(m, p.key, "me", text)
 	})
-	add("rw_undo", "the hold", func(p *rightsStage) rightsCall {
+	add("undo", "the hold", func(p *rightsStage) rightsCall {
 		c, r := p.hold(m, p.key, "me", 1)
 		return p.undo(m, c, requestNumber(r))
 	})
-	add("rw_undo", "one of two holds", func(p *rightsStage) rightsCall {
+	add("undo", "one of two holds", func(p *rightsStage) rightsCall {
 		c := p.readAndWrite()
 		return p.undo(m, c, requestNumber(p.record(m, p.key, "me")))
 	})
-	add("rw_undo", "a count", func(p *rightsStage) rightsCall {
+	add("undo", "a count", func(p *rightsStage) rightsCall {
 		c, r := p.hold(m, p.key, "me", 2)
 		return p.undo(m, c, requestNumber(r))
 	})
-	add("rw_undo", "a late copy", func(p *rightsStage) rightsCall {
+	add("undo", "a late copy", func(p *rightsStage) rightsCall {
 		c, r := p.hold(m, p.key, "me", 1)
 		return p.undo(m, c, requestNumber(r)+5)
 	})

@@ -65,23 +65,23 @@ var (
 
 func newRWMode(id uint8, name string, shared bool) *Mode {
 	load := func(script string, parts ...string) *transport.Script {
-		return Load("rw_"+script, append([]string{"rw_" + name}, parts...)...)
+		return Load(script, append([]string{"rw_" + name}, parts...)...)
 	}
 	return &Mode{
 		ID: id, Name: name, Option: strings.ToUpper(name), Shared: shared,
-		Acquire: load("acquire", "turns", "rw", "rw_grant", "master", "again", "rw_again", "rw_pass_others"),
-		acquireReplicated: load("acquire", "turns", "rw", "rw_grant", "master", "rw_undo_rights", "again",
+		Acquire: load("rw_acquire", "turns", "rw", "rw_grant", "master", "again", "rw_again", "rw_pass_others"),
+		acquireReplicated: load("rw_acquire", "turns", "rw", "rw_grant", "master", "rw_undo_rights", "again",
 			"rw_again", "rw_pass_others"),
-		Release:    load("release", "turns", "rw", "release_reply"),
-		Handover:   load("handover", "turns", "rw", "rw_grant", "master", "release_reply"),
-		Revoke:     load("revoke", "rw", "revoke_report"),
-		Move:       load("move", "rw", "set_carrier"),
+		Release:    load("rw_release", "turns", "rw", "release_reply"),
+		Handover:   load("rw_handover", "turns", "rw", "rw_grant", "master", "release_reply"),
+		Revoke:     load("revoke", "rw"),
+		Move:       load("move", "rw"),
 		Undo:       load("undo", "rw"),
-		Renew:      load("renew", "rw"),
-		Restore:    load("restore", "rw", "rw_make_room", "master", "restore_each"),
-		RenewKey:   load("renew_key", "rw"),
-		ReleaseKey: load("release_key", "rw", "release_reply"),
-		Extend:     load("extend", "rw", "extend_report"),
+		Renew:      load("rw_renew", "rw", "renew_each"),
+		Restore:    load("rw_restore", "rw", "rw_make_room", "master", "restore_each"),
+		RenewKey:   load("rw_renew_key", "rw"),
+		ReleaseKey: load("rw_release_key", "rw", "release_reply"),
+		Extend:     load("extend", "rw"),
 		BreakOther: load("break", "rw"),
 		Channel:    RWChannel,
 		Helpers:    func(key string) []string { return []string{RecordsKey(key)} },
@@ -173,15 +173,15 @@ var Files embed.FS
 
 var (
 	AcquireScript    = Load("acquire", "acquire_free", "turns", "master", "again", "plain_again")
-	ReleaseScript    = Load("release", "release_alone", "turns", "queue", "take_back", "release_reply")
-	HandoverScript   = Load("handover", "turns", "queue", "master", "take_back", "release_reply")
-	RevokeScript     = Load("revoke", "queue", "revoke_report", "take_back")
-	MoveScript       = Load("move", "set_carrier")
-	undoScript       = Load("undo", "queue", "take_back")
+	ReleaseScript    = Load("release", "release_alone", "turns", "queue", "plain", "release_reply")
+	HandoverScript   = Load("handover", "turns", "queue", "master", "plain", "release_reply")
+	RevokeScript     = Load("revoke", "queue", "plain")
+	MoveScript       = Load("move", "plain")
+	undoScript       = Load("undo", "queue", "plain")
 	RenewScript      = Load("renew")
 	restoreScript    = Load("restore", "master", "restore_each")
-	ExtendScript     = Load("extend", "extend_report")
-	BreakScript      = Load("break", "queue")
+	ExtendScript     = Load("extend", "plain")
+	BreakScript      = Load("break", "queue", "plain")
 	markBrokenScript = Load("mark_broken")
 	tombstoneScript  = Load("tombstone")
 	inspectScript    = Load("inspect")
@@ -212,10 +212,10 @@ var (
 	PermitHandoverScript = Load("permit_handover", "turns", "permits", "master")
 	PermitRevokeScript   = Load("permit_revoke", "permits")
 	permitUndoScript     = Load("permit_undo", "permits")
-	PermitRenewScript    = Load("permit_renew", "permits")
+	PermitRenewScript    = Load("permit_renew", "permits", "renew_each")
 	permitRestoreScript  = Load("permit_restore", "permits", "master", "restore_each")
 	PermitRenewKeyScript = Load("permit_renew_key", "permits")
-	PermitMoveScript     = Load("permit_move", "permits", "set_carrier")
+	PermitMoveScript     = Load("move", "permits", "permit_hold")
 
 	heldScript  = Load("held", "rw_read", "rw")
 	probeScript = Load("probe")

@@ -1,7 +1,8 @@
 -- extend.lua sets how long a lease still lasts, for LOCK.EXTEND. That may be less than remains.
 -- KEYS
 --   1 the lock
---   2 the carrier's tombstone; not in a slot migration
+--   with READ and WRITE only: its records
+--   the carrier's tombstone; not in a slot migration
 -- ARGV
 --   1 owner
 --   2 the record as it was read
@@ -17,12 +18,19 @@
 -- time. The tombstone tells a carrier that missed the hold event how to judge a lease it does not
 -- find.
 -- Rules: R7, R12, R14, R30. No other script shortens a lease.
-local h = redis.pcall('HMGET', KEYS[1], ARGV[1], 'leash')
-if h.err then return string.find(h.err, 'WRONGTYPE', 1, true) and -1 or h end
-if h[1] and h[2] == ARGV[3] then return redis.call('PTTL', KEYS[1]) end
-if not h[1] or h[2] ~= ARGV[2] then return -1 end
-if isBeingLost(2) then return -1 end
+local key, leash, field, ms, tombstone = KEYS[1], KEYS[2], ARGV[1] .. SUFFIX, tonumber(ARGV[4]), KEYS[AFTER]
+local n, r, err = readHold(key, leash, field)
+if err then return err end
+local left, made = n > 0 and holdLeft(key, leash, field, n) or 0, parse(ARGV[3])
+if left > 0 and r[EXT] == made[EXT] then return left end
+local text = tombstone and redis.pcall('GET', tombstone)
+local over = type(text) == 'string' and (text == 'broken' or string.find(text, '^lost '))
+if left == 0 or over or record(r) ~= ARGV[2] then return -1 end
 needs('HSET', 'DEL', 'SET')
-redis.call('PEXPIRE', KEYS[1], ARGV[4])
-redis.call('HSET', KEYS[1], 'leash', ARGV[3])
-return reportExtension(2, tonumber(ARGV[4]))
+setEnd(key, leash, field, n, made, ms)
+if tombstone then
+  redis.call('DEL', tombstone)
+  if ARGV[5] ~= '' then redis.call('SET', tombstone, 'extended ' .. ARGV[7], 'PX', wholeText(ms + ARGV[7])) end
+end
+if ARGV[5] ~= '' then redis.pcall('PUBLISH', ARGV[5], ARGV[6]) end
+return ms

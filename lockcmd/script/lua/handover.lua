@@ -49,7 +49,7 @@ if h[3] and r[CARRIER] == ARGV[7] and r[REQ] == ARGV[8] then
 end
 if not h[1] or r[TOKEN] ~= ARGV[2] or r[CARRIER] ~= ARGV[3] then return {-1} end
 local said, takes = replyUnlessEnds(r, tonumber(h[1]))
-if takes then takeBack(r) end
+if takes then decrement(KEYS[1], nil, ARGV[1], nil, r) end
 if said then return {said} end
 local q = KEYS[4] and redis.call('EXISTS', KEYS[4]) == 1 and fairQueue(4)
 local first = q and q.head(0)

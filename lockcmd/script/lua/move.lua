@@ -1,11 +1,14 @@
--- move.lua gives a hold of a plain lock another carrier. LOCK.ATTACH calls it, and so does a
--- repeated LOCK.ACQUIRE with the hold's last ID.
+-- move.lua gives a hold another carrier. LOCK.ATTACH calls it, and so does a LOCK.ACQUIRE or
+-- SEM.ACQUIRE that is repeated with the hold's last ID from another connection.
 -- KEYS
---   1 the lock
---   2 the old carrier's tombstone
---   3 the new carrier's tombstone
+--   the keys of the hold, by its mode:
+--     the lock
+--     READ, WRITE: the lock, its records
+--     permit: the semaphore, its zset, Leash's records
+--   the old carrier's tombstone
+--   the new carrier's tombstone
 -- ARGV
---   1 owner
+--   1 owner, or the permit
 --   2 token
 --   3 old carrier
 --   4 the last request number in the record, "" for any
@@ -22,19 +25,27 @@
 --   {-1}: no such hold, or it has changed
 -- Atomic: a hold has one carrier. The old one's requests must fail as soon as the new one's
 -- succeed.
--- Rules: R4, R7, R11, R30.
-local h = redis.pcall('HMGET', KEYS[1], ARGV[1], 'leash')
-if h.err then return string.find(h.err, 'WRONGTYPE', 1, true) and {-1} or h end
-local left, r = redis.call('PTTL', KEYS[1]), parse(h[2])
-if not h[1] or r[TOKEN] ~= ARGV[2] or (ARGV[5] ~= '' and r[ID] ~= ARGV[5]) then return {-1} end
-if r[CARRIER] == ARGV[6] then return {1, tonumber(r[TOKEN]), left, tonumber(h[1]), age(r), h[2]} end
-if not isOfOldCarrier(r) then return {-1} end
-needs('TIME', 'HSET', 'SET', 'DEL')
-if renewed(r[OPTS]) then
-  raiseTTL(KEYS[1], left, tonumber(r[TTL]))
-  left = math.max(left, tonumber(r[TTL]))
+-- Rules: R4, R7, R11, R23, R30.
+local key, leash, field = KEYS[1], KEYS[2], ARGV[1] .. SUFFIX
+local n, r, err = readHold(key, leash, field)
+if err then return err end
+local left = n > 0 and holdLeft(key, leash, field, n) or 0
+if left == 0 or r[TOKEN] ~= ARGV[2] or (ARGV[5] ~= '' and r[ID] ~= ARGV[5]) then return {-1} end
+if r[CARRIER] ~= ARGV[6] then
+  if r[CARRIER] ~= ARGV[3] or (ARGV[4] ~= '' and r[REQ] ~= ARGV[4]) then return {-1} end
+  needs('TIME', 'HSET', 'SET', 'DEL', 'PTTL', 'PEXPIRE')
+  if renewed(r[OPTS]) then
+    left = math.max(left, tonumber(r[TTL]))
+    lengthen(key, leash, field, n, r, left)
+  end
+  -- A promoted master may have an older state of the hold. The count of moves tells which carrier
+  -- is the later one (restore.go).
+  local moves = tonumber((string.match(r[EXT], 'moves=(%d+)'))) or 0
+  r[CARRIER], r[REQ], r[REPLY], r[CLIENT] = ARGV[6], ARGV[7], r[TOKEN], ARGV[8]
+  r[EXT] = setPair(r[EXT], 'moves', moves + 1)
+  writeRecord(key, leash, field, r)
+  redis.call('SET', KEYS[AFTER], ARGV[9], 'PX', wholeText(math.max(tonumber(ARGV[10]), tonumber(r[TTL]))))
+  redis.call('DEL', KEYS[AFTER + 1])
+  if ARGV[11] ~= '' then redis.pcall('PUBLISH', ARGV[11], ARGV[12]) end
 end
-local text = setCarrier(r)
-redis.call('HSET', KEYS[1], 'leash', text)
-reportMove(2, r)
-return {1, tonumber(r[TOKEN]), left, tonumber(h[1]), age(r), text}
+return {1, tonumber(r[TOKEN]), left, n, age(r), record(r)}

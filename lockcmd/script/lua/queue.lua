@@ -48,45 +48,26 @@ local function fairQueue(at)
     eachChunk('ZADD', timeouts, lower)
   end
 
-  -- tail is the end of the list, back to the first owner that leaves. It is the whole list when
-  -- list and scores disagree.
-  local function tail(leaves, missing)
-    local who, last = {}, redis.call('LLEN', list)
-    if last ~= redis.call('ZCARD', timeouts) then missing = last + missing end
-    while last > 0 and missing > 0 do
-      local part = redis.call('LRANGE', list, math.max(last - STEP, 0), last - 1)
-      for i = #part, 1, -1 do
-        who[#who + 1] = part[i]
-        if leaves[part[i]] then missing = missing - 1 end
-      end
-      last = last - #part
-    end
-    return who
-  end
-
   -- q.remove takes owners out with the same effect as one at a time. The scores of the waiters
-  -- behind them fall by what they had added. The cost grows with the number of waiters behind the
-  -- first of them.
+  -- behind them fall by what they had added.
   function q.remove(owners)
     if redis.call('EXISTS', list, waiters) == 0 then return end
-    local leaves, behind, by, gone, cut = {}, {}, {}, 0, 0
+    local leaves, behind, by, gone = {}, {}, {}, 0
     for _, owner in ipairs(owners) do leaves[owner] = true end
-    local who = tail(leaves, #owners)
+    local who = redis.call('LRANGE', list, 0, -1)
     -- Redis allows this first write at maxmemory (R13).
     eachChunk('ZREM', timeouts, owners)
     eachChunk('ZREM', waiters, owners)
-    for i = #who, 1, -1 do
-      local other = who[i]
+    for i, other in ipairs(who) do
       if leaves[other] then
-        if leaves[other] ~= 'gone' then gone, leaves[other] = gone + 1, 'gone' end
-        cut = cut + 1
-        redis.call('LSET', list, -i, '')
+        gone = gone + 1
+        redis.call('LSET', list, i - 1, '')
       elseif gone > 0 then
         behind[#behind + 1] = other
         by[#behind] = gone
       end
     end
-    if cut > 0 then redis.call('LREM', list, -cut, '') end
+    if gone > 0 then redis.call('LREM', list, gone, '') end
     lowerScores(behind, by)
     if redis.call('EXISTS', list) == 0 then redis.call('DEL', timeouts, waiters) end
   end

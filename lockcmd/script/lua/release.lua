@@ -27,7 +27,7 @@
 -- Rules: R7, R11, R12, R13, R14, R21, R22.
 local r = parse(h[2])
 local said, takes = replyUnlessEnds(r, tonumber(h[1]))
-if takes then takeBack(r) end
+if takes then decrement(KEYS[1], nil, ARGV[1], nil, r) end
 if said then return said end
 needs('GET', 'TIME', 'SET')
 redis.call('DEL', KEYS[1])

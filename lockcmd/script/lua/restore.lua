@@ -30,19 +30,14 @@ return restoreEach(3, function(i, owner, count, ms, text)
   ageFromZero(r)
   text = record(r)
   local there, other = redis.call('EXISTS', key) == 1, not h.err and parse(h[2]) or {}
-  if h[1] and other[TOKEN] == r[TOKEN] then
-    if other[CARRIER] ~= r[CARRIER] then return h[2] end
-    if tonumber(other[REQ]) >= tonumber(r[REQ]) then return 2 end
-    passMemoryLimit(key)
-    redis.call('HSET', key, owner, count, 'leash', text)
-    raiseTTL(key, redis.call('PTTL', key), tonumber(ms))
-    return 2
-  end
+  local same = h[1] and other[TOKEN] == r[TOKEN]
+  if same and other[CARRIER] ~= r[CARRIER] then return h[2] end
+  if same and tonumber(other[REQ]) >= tonumber(r[REQ]) then return 2 end
   local older = h[2] and not h[3] and tonumber(other[TOKEN] or r[TOKEN]) < tonumber(r[TOKEN])
-  if there and not older then return 0 end
-  redis.call('DEL', key)
+  if there and not older and not same then return 0 end
+  if same then passMemoryLimit(key) else redis.call('DEL', key) end
   redis.call('HSET', key, owner, count, 'leash', text)
-  redis.call('PEXPIRE', key, ms)
+  raiseTTL(key, redis.call('PTTL', key), tonumber(ms))
   raiseCounter(counter, r[TOKEN], ARGV[3])
-  return 1
+  return same and 2 or 1
 end, 'HMGET', 'PTTL', 'PEXPIRE', 'PERSIST', 'HSET', 'DEL', 'SET')

@@ -35,13 +35,13 @@ local function raiseTimeout(name, ms)
   elseif left < ms then redis.call('PEXPIRE', name, ms) end
 end
 
--- readHold reads the hold in a field: its count (0 for none), its record and the lock's mode. A key
--- of another type holds nothing.
+-- readHold reads the hold in a field: its count (0 for none) and its record. A key of another type
+-- holds nothing. The other results are another error, and the lock's mode.
 local function readHold(key, leash, field)
   local h, l = redis.pcall('HMGET', key, field, 'mode'), redis.pcall('HGET', leash, field)
   local err = h.err and h or type(l) == 'table' and l
-  if err and not string.find(err.err, 'WRONGTYPE', 1, true) then return 0, {}, nil, err end
-  return not err and tonumber(h[1] or 0) or 0, parse(not err and l), h[2]
+  if err and not string.find(err.err, 'WRONGTYPE', 1, true) then return 0, {}, err end
+  return not err and tonumber(h[1] or 0) or 0, parse(not err and l), nil, h[2]
 end
 
 -- endAge is the age in ms at which a write hold ends even if the lock lasts longer. A lease ends by
@@ -82,20 +82,6 @@ local function holdLeft(key, leash, field, n)
   return most
 end
 
--- othersLeft returns how many ms any hold but the one in field "but" still lasts, how long the
--- writer lasts, and the writer's field. It reads every count of every hold, as Redisson's unlock
--- does.
-local function othersLeft(key, leash, but)
-  local all, most, writes, writer = redis.call('HGETALL', key), 0, 0, nil
-  for i = 1, #all, 2 do
-    local n = all[i] ~= but and tonumber(all[i + 1])
-    local ms = n and holdLeft(key, leash, all[i], n) or 0
-    most = math.max(most, ms)
-    if n and string.sub(all[i], -6) == ':write' then writes, writer = ms, all[i] end
-  end
-  return most, writes, writer
-end
-
 -- crowdLeft is how many ms a lock with more than 64 readers lasts, if one of a few random holds
 -- lasts for at least half of that. Otherwise it is nil. It spares a look at all other holds: if a
 -- thousand readers ended, that would be a million looks.
@@ -108,6 +94,48 @@ local function crowdLeft(key, leash, but)
     local n = some[i] ~= but and tonumber(some[i + 1])
     if n and left > 0 and holdLeft(key, leash, some[i], n) * 2 >= left then return left end
   end
+end
+
+-- othersLeft returns how many ms any hold but the one in field "but" still lasts, how long the
+-- writer lasts, and the writer's field. Unless crowdLeft knows, it reads every count of every hold,
+-- as Redisson's unlock does.
+local function othersLeft(key, leash, but)
+  local crowd = crowdLeft(key, leash, but)
+  if crowd then return crowd, 0, nil end
+  local all, most, writes, writer = redis.call('HGETALL', key), 0, 0, nil
+  for i = 1, #all, 2 do
+    local n = all[i] ~= but and tonumber(all[i + 1])
+    local ms = n and holdLeft(key, leash, all[i], n) or 0
+    most = math.max(most, ms)
+    if n and string.sub(all[i], -6) == ':write' then writes, writer = ms, all[i] end
+  end
+  return most, writes, writer
+end
+
+-- writeRecord writes the record of the hold in a field.
+local function writeRecord(_, leash, field, r) redis.call('HSET', leash, field, record(r)) end
+
+-- lengthen makes a hold last at least ms from now. The caller writes its record afterwards.
+local function lengthen(key, leash, field, n, r, ms)
+  if MINE == 'write' and endAge(r) then extendUntil(r, ms) end
+  for i = 1, MINE == 'read' and n or 0 do raiseTimeout(timeoutKey(leash, field, i), ms) end
+  for _, k in ipairs({key, leash}) do raiseTTL(k, redis.call('PTTL', k), ms) end
+end
+
+-- setEnd makes a lease last ms from now, which may be less than remains, and writes its record. The
+-- TTL in the record counts from the grant. The lock lasts as long as the longest of its holds.
+local function setEnd(key, leash, field, n, r, ms)
+  needs('PTTL', 'PEXPIRE', 'HGETALL', 'HLEN', 'TIME')
+  for i = 1, MINE == 'read' and n or 0 do
+    local name = timeoutKey(leash, field, i)
+    if i == 1 or redis.call('PTTL', name) > ms then redis.call('PEXPIRE', name, ms) end
+  end
+  if MINE == 'read' then raiseTimeout(timeoutKey(leash, field, 1), ms) end
+  setLease(r, ms)
+  writeRecord(key, leash, field, r)
+  raiseTTL(key, redis.call('PTTL', key), ms)
+  local most = othersLeft(key, leash)
+  for _, k in ipairs({key, leash}) do redis.call('PEXPIRE', k, most) end
 end
 
 -- dropWriteHold removes the write hold in a field when it has ended and its owner's read hold goes
@@ -130,7 +158,7 @@ local function decrement(key, leash, field, n, r)
     if not isShared(last) then redis.call('DEL', last) end
   else redis.call('PEXPIRE', key, left > 0 and left or r[TTL]) end
   redis.call('HINCRBY', key, field, -1)
-  redis.call('HSET', leash, field, record(r))
+  writeRecord(key, leash, field, r)
 end
 
 -- endHold ends the hold in a field, whatever its count n. When no other hold is left, the lock is
@@ -139,8 +167,7 @@ end
 -- to no key that may be gone: in a slot that migrates, Redis would refuse that half way. turns has
 -- the arguments of callNext: key, leash, waits and event. It is nil where there are no turns.
 local function endHold(key, leash, field, n, channel, modes, turns)
-  local most, writes = MINE == 'read' and crowdLeft(key, leash, field), 0
-  if not most then most, writes = othersLeft(key, leash, field) end
+  local most, writes = othersLeft(key, leash, field)
   needs('DEL', 'PEXPIRE', 'HDEL', 'HSET', unpack(turns and {'GET', 'TIME', 'SET'} or {}))
   if most == 0 then
     redis.call('DEL', key, leash)

@@ -16,7 +16,7 @@
 -- Rules: R7, R13, R14, R21.
 local key, leash, field, theirs = KEYS[1], KEYS[2], ARGV[1] .. SUFFIX, ARGV[6] .. (ARGV[18] == 'write' and ':write' or '')
 local has, w = readHold(key, leash, theirs)
-local n, r, _, err = readHold(key, leash, field)
+local n, r, err = readHold(key, leash, field)
 if err then return err end
 if n == 0 or r[TOKEN] ~= ARGV[2] or r[CARRIER] ~= ARGV[3] then
   local granted = has > 0 and w[CARRIER] == ARGV[7] and w[REQ] == ARGV[8]
@@ -26,20 +26,19 @@ end
 local said, takes = replyUnlessEnds(r, n)
 if takes then decrement(key, leash, field, n, r) end
 if said then return {said} end
-local turns = KEYS[4] and {key = KEYS[4], leash = ARGV[19], waits = true, event = ARGV[21]}
 local turn = readTurn(KEYS[4], ARGV[19], ARGV[20] ~= '')
-if turn.over or (crowdLeft(key, leash, field) or othersLeft(key, leash, field)) > 0 or not canMint(KEYS[3]) or notGranting(ARGV[15]) then
-  endHold(key, leash, field, n, ARGV[16], ARGV[17], turns)
-  return {1}
-end
-needsForGrant()
-needs('DEL')
-passMemoryLimit(key)
+local ends = turn.over or othersLeft(key, leash, field) > 0 or not canMint(KEYS[3]) or notGranting(ARGV[15])
 local timeout = timeoutKey(leash, theirs, 1)
 local value = ARGV[18] == 'read' and timeoutValue(timeout, has)
-local first = value and redis.pcall('SET', timeout, value, 'PX', ARGV[9])
-if type(first) == 'table' and first.err then
+if not ends then
+  needsForGrant()
+  passMemoryLimit(key)
+  local first = value and redis.pcall('SET', timeout, value, 'PX', ARGV[9])
   -- A slot that migrates accepts no new key here. Redis would refuse the grant half-way.
+  ends = type(first) == 'table' and first.err
+end
+if ends then
+  local turns = KEYS[4] and {key = KEYS[4], leash = ARGV[19], waits = true, event = ARGV[21]}
   endHold(key, leash, field, n, ARGV[16], ARGV[17], turns)
   return {1}
 end

@@ -16,8 +16,7 @@ local function passOthers(key, leash, h, waits)
     return nil, false, true
   end
   if MINE == 'read' and h[1] == 'read' then return nil, false, false end
-  local most, writing, writer = crowdLeft(key, leash), 0, nil
-  if not most then most, writing, writer = othersLeft(key, leash) end
+  local most, writing, writer = othersLeft(key, leash)
   if writing > 0 or MINE == 'write' and most > 0 then
     if waits then awaitTurn(KEYS[4], ARGV[12]) end
     return {0, most, (readInteger(KEYS[3]))}

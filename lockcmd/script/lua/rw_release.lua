@@ -12,7 +12,7 @@
 -- first write is HDEL, DEL or PEXPIRE, so it works at the memory limit.
 -- Rules: R7, R11, R12, R13, R21.
 local key, leash, field = KEYS[1], KEYS[2], ARGV[1] .. SUFFIX
-local n, r, _, err = readHold(key, leash, field)
+local n, r, err = readHold(key, leash, field)
 if err then return err end
 if n == 0 or r[TOKEN] ~= ARGV[2] or r[CARRIER] ~= ARGV[3] then return -1 end
 local said, takes = replyUnlessEnds(r, n)

@@ -17,11 +17,10 @@
 -- reason: a Java reader's renewal sets the lock's TTL plainly. The READ hold of the same owner does
 -- not renew a WRITE hold.
 -- Rules: R11, R12, R13, R24, R25.
-
+local ttl = tonumber(ARGV[1])
 local mayWrite = pcall(needs, 'TIME', 'PTTL', 'PEXPIRE', 'PERSIST', 'SET', 'HSET', 'HDEL')
-
--- renew renews or checks one hold. It returns its reply.
-local function renew(key, leash, field, mark, ttl)
+return renewEach(2, function(i, owner, mark)
+  local key, leash, field = KEYS[2 * i - 1], KEYS[2 * i], owner .. SUFFIX
   local h, text = redis.call('HMGET', key, field, 'mode'), redis.call('HGET', leash, field)
   local n = tonumber(h[1] or 0) or 0
   if n == 0 or not text or string.sub(text, 1, #mark) ~= mark then return 0 end
@@ -41,14 +40,4 @@ local function renew(key, leash, field, mark, ttl)
   elseif drops then dropWriteHold(key, leash, field .. ':write') end
   for i = 1, MINE == 'read' and ttl > 0 and math.min(n, 10000) or 0 do raiseTimeout(timeoutKey(leash, field, i), ttl) end
   return 1 + (ttl > 0 and math.max(left, 0) or mine)
-end
-local out = {}
-for i = 1, #KEYS / 2 do
-  local ok, said = pcall(renew, KEYS[2 * i - 1], KEYS[2 * i], ARGV[2 * i] .. SUFFIX, ARGV[2 * i + 1], tonumber(ARGV[1]))
-  if not ok then
-    local text = type(said) == 'table' and said.err or tostring(said)
-    said = string.find(text, 'WRONGTYPE', 1, true) and 0 or -1
-  end
-  out[i] = said
-end
-return out
+end)

@@ -19,7 +19,7 @@ return restoreEach(4, function(i, owner, count, ms, text)
   local key, leash, counter = unpack(KEYS, 4 * i - 3, 4 * i - 1)
   local field, r = owner .. SUFFIX, parse(text)
   ageFromZero(r)
-  local n, there, mode, err = readHold(key, leash, field)
+  local n, there, err, mode = readHold(key, leash, field)
   if err or redis.call('EXISTS', key) == 1 and not mode then return err and -1 or 0 end
   local same = n > 0 and there[TOKEN] == r[TOKEN]
   local mine = same and there[CARRIER] == r[CARRIER]

@@ -1,2 +1,2 @@
 -- rw_write.lua makes a script one for WRITE holds, as rw_read.lua does for READ holds.
-local MINE, SUFFIX, WORD = 'write', ':write', '1'
+local MINE, SUFFIX, WORD, AFTER = 'write', ':write', '1', 3

@@ -1,10 +1,10 @@
--- undo.lua takes back what one LOCK.ACQUIRE of a carrier did to a plain lock. If that one did
--- nothing, a late copy of it will do nothing.
+-- undo.lua takes back what one LOCK.ACQUIRE of a carrier did to a hold. If that one did nothing, a
+-- late copy of it will do nothing.
 -- KEYS
---   1 the lock
---   2 its FAIR queue; keys 2 to 4 not in a slot migration
---   3 the queue's timeouts
---   4 Leash's own waiters
+--   the keys of the hold, by its mode:
+--     the lock; then its FAIR queue, the queue's timeouts and Leash's own waiters, but not in a
+--     slot migration
+--     READ, WRITE: the lock, its records
 -- ARGV
 --   1 owner
 --   2 carrier
@@ -19,26 +19,23 @@
 --   -1: it had done nothing
 -- Atomic: as release.lua. The carrier's later requests stay as they are.
 -- Rules: R7, R11, R14, R26.
-local h = redis.pcall('HMGET', KEYS[1], ARGV[1], 'leash')
-if h.err then return string.find(h.err, 'WRONGTYPE', 1, true) and -1 or h end
-local r = parse(h[2])
-if not h[1] or r[CARRIER] ~= ARGV[2] or r[TOKEN] == ARGV[7] then return -1 end
+local key, leash, field = KEYS[1], KEYS[2], ARGV[1] .. SUFFIX
+local n, r, err = readHold(key, leash, field)
+if err then return err end
 local last, req = tonumber(r[REQ]), tonumber(ARGV[3])
-if last == req and h[1] == '1' then
-  redis.call('DEL', KEYS[1])
-  publish(ARGV[5], ARGV[6])
-  if KEYS[2] then wakeHead(2, ARGV[5], ARGV[6]) end
+if n == 0 or r[CARRIER] ~= ARGV[2] or r[TOKEN] == ARGV[7] or last > req then return -1 end
+if last == req and n == 1 then
+  endHold(key, leash, field, n, ARGV[5], ARGV[6])
   return 1
 end
-if last > req then return -1 end
 r[REQ], r[REPLY] = ARGV[4], '0'
 if last == req then
   -- A repetition under that ID counts again (R7).
   r[ID] = '-'
-  takeBack(r)
+  decrement(key, leash, field, n, r)
   return 0
 end
 needs('HSET')
-passMemoryLimit(KEYS[1])
-redis.call('HSET', KEYS[1], 'leash', record(r))
+passMemoryLimit(key)
+writeRecord(key, leash, field, r)
 return -1
