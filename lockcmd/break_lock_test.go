@@ -200,7 +200,7 @@ func TestR7LostReplyOfBreak(t *testing.T) {
 		longBreakTimeout(s)
 		a, key := connect(t, straight), newKey()
 		token := a.token(key)
-		fault := arm(running(script.ByName("mark_broken"), script.TombstoneKey(key, token, a.carrier.Name)))
+		fault := arm(running(script.ByName("tombstone"), script.TombstoneKey(key, token, a.carrier.Name)))
 		want(t, connect(t, s).do("LOCK.BREAK", key), ":1")
 		if fault.Count() != 1 {
 			t.Fatal("nothing was lost")

@@ -34,10 +34,10 @@ func lateBreaker(t *testing.T, rdb redis.UniversalClient, prepare ...func(*Servi
 	l.goOn = sync.OnceFunc(func() { close(open) })
 	read, marked := sync.OnceFunc(func() { close(l.read) }), sync.OnceFunc(func() { close(l.marked) })
 	s := leash(t, rdb, Config{}, append(prepare, func(s *Service) {
-		up, sha := s.redis.Links, []byte(script.ByName("mark_broken").SHA)
+		up, sha, mark := s.redis.Links, []byte(script.ByName("tombstone").SHA), []byte("\r\nbroken\r\n")
 		s.redis.Links = linksWith{Links: up, script: func(until time.Time, writeBy *time.Time, db int,
 			slot slots.Slot, command, dst []byte) ([]byte, bool, error) {
-			if bytes.Contains(command, sha) {
+			if bytes.Contains(command, sha) && bytes.Contains(command, mark) {
 				read()
 				<-open
 				defer marked()

@@ -353,9 +353,9 @@ func permitRightsScenes() (all []rightsScene) {
 		return rightsCall{script: script.PermitRenewKeyScript, keys: script.SemaphoreKeys(p.key)[1:2],
 			args: []any{rightsTTL, number, ""}}
 	})
-	add("permit_renew_key", "the records", func(p *rightsStage) rightsCall {
+	add("rw_renew_key", "the records of a permit", func(p *rightsStage) rightsCall {
 		number, text := p.permit()
-		return rightsCall{script: script.PermitRenewKeyScript, keys: script.SemaphoreKeys(p.key)[2:],
+		return rightsCall{script: script.Read.RenewKey, keys: script.SemaphoreKeys(p.key)[2:],
 			args: []any{rightsTTL, number, p.permitPrefix(text)}}
 	})
 	add("permit_restore", "it is lost", func(p *rightsStage) rightsCall {

@@ -187,7 +187,7 @@ func TestR13PermitScriptsRefuseStaleRequests(t *testing.T) {
 			h.call("[-1]", script.PermitMoveScript, append(keys, tag+":t", tag+":n"), p, token, carrier, "", "",
 				"y:1.1", 1, "client", event.Moved, 1000, "", "")
 			h.call("[0]", script.PermitRenewScript, keys, 90000, p, script.RecordPrefix(token, carrier))
-			h.call("0", script.PermitRenewKeyScript, keys[2:], 90000, p, script.RecordPrefix(token, carrier))
+			h.call("0", script.Read.RenewKey, keys[2:], 90000, p, script.RecordPrefix(token, carrier))
 		}
 		h.call("0", script.ByName("permit_undo"), keys, r.Carrier, 1_000_000, script.PermitChannel(key), "p", 0, p)
 		h.call("0", script.PermitRenewKeyScript, keys[1:2], 90000, permitNumber(1), "")

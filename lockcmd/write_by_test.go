@@ -22,7 +22,7 @@ func TestNothingIsWrittenForAnEndedHold(t *testing.T) {
 			up := s.redis.Links
 			s.redis.Links = linksWith{Links: up, script: func(until time.Time, writeBy *time.Time, db int,
 				slot slots.Slot, command, dst []byte) ([]byte, bool, error) {
-				for _, name := range []string{"set_latch", "count_down", "semaphore_init", "semaphore_resize", "give"} {
+				for _, name := range []string{"set_counter", "count_down", "semaphore_resize", "give"} {
 					if !strings.Contains(string(command), script.ByName(name).SHA) {
 						continue
 					}

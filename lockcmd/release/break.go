@@ -174,13 +174,13 @@ func (b *breakRequest) markBroken(f script.Hold) error {
 	token, carrier := f.Record.Token, f.Record.Carrier
 	ref := f.Ref(b.lock)
 	marked, err := b.Redis.MarkBroken(ref, b.keep(f), event.Text(event.Broken, token, carrier, b.lock.Key), b.until)
-	if !marked {
+	if err != nil {
 		return err
 	}
 	b.mu.Lock()
 	b.awaitingReport[token] = ref
 	b.mu.Unlock()
-	if h := b.Holds.FindRef(ref); h != nil {
+	if h := b.Holds.FindRef(ref); h != nil && marked {
 		b.ObeyBreak(h) // the event comes too
 	}
 	return nil

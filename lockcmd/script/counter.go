@@ -33,7 +33,7 @@ func (c *Client) Give(conn transport.Connection, lock Lock, n int64, until time.
 
 // SetLatch sets the count of a latch that has none. It returns 1, or 0 if the latch has a count.
 func (c *Client) SetLatch(conn transport.Connection, lock Lock, n int64, until time.Time) (set int64, err error) {
-	return c.AskInt(countCall(conn, setLatchScript, lock, n, LatchChannel(lock.Key), c.Publish), until)
+	return c.AskInt(countCall(conn, setCounterScript, lock, n, LatchChannel(lock.Key), c.Publish, 1, ""), until)
 }
 
 // CountDown counts a latch down. It returns the count that is left.
@@ -45,7 +45,8 @@ func (c *Client) CountDown(conn transport.Connection, lock Lock, until time.Time
 // has a total.
 func (c *Client) InitSemaphore(conn transport.Connection, lock Lock, total int64, until time.Time) (set int64,
 	err error) {
-	return c.AskInt(countCall(conn, initSemaphoreScript, lock, total, PermitChannel(lock.Key), c.Publish), until)
+	call := countCall(conn, setCounterScript, lock, total, PermitChannel(lock.Key), c.Publish, total, "strict")
+	return c.AskInt(call, until)
 }
 
 // ResizeSemaphore sets the total of a semaphore, whether it has one or not. It returns how many

@@ -58,19 +58,21 @@ func (c *Client) WriteTombstone(r Ref, text string, lasts time.Duration, channel
 	if channel != "" {
 		args = append(args, channel, c.Publish)
 	}
-	return c.askTombstone(tombstoneScript, r, args, until)
+	return c.askTombstone(r, args, until)
 }
 
-// askTombstone calls a script about a hold's tombstone. done tells that it answered 1.
-func (c *Client) askTombstone(sc *transport.Script, r Ref, args []string, until time.Time) (done bool, err error) {
-	return c.AskDone(&transport.Call{Script: sc, DB: r.Lock.DB, Keys: []string{r.tombstone()}, Args: args}, until)
+// askTombstone calls the script that writes a hold's tombstone.
+func (c *Client) askTombstone(r Ref, args []string, until time.Time) (written bool, err error) {
+	return c.AskDone(&transport.Call{
+		Script: tombstoneScript, DB: r.Lock.DB, Keys: []string{r.tombstone()}, Args: args,
+	}, until)
 }
 
 // MarkBroken tells the Leash of a hold by an event that LOCK.BREAK is about to end it. The mark is
-// a tombstone that lasts so long. marked is false if the hold was released or has another carrier.
+// a tombstone that lasts so long. marked is false if a tombstone says already how the hold ended.
 func (c *Client) MarkBroken(r Ref, lasts time.Duration, event string, until time.Time) (marked bool, err error) {
-	args := transport.Words(lasts.Milliseconds(), CarrierChannel(r.Carrier), event)
-	return c.askTombstone(markBrokenScript, r, args, until)
+	args := transport.Words("broken", lasts.Milliseconds(), CarrierChannel(r.Carrier), "p", event)
+	return c.askTombstone(r, args, until)
 }
 
 // ForceEnd ends a hold that MarkBroken has marked, without its Leash. The mark and the answer under

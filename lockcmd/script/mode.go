@@ -28,9 +28,9 @@ type Mode struct {
 	Extend     *transport.Script
 	BreakOther *transport.Script // ends a hold that is not of a Leash
 	Restore    *transport.Script // restores holds on a new master
-	// renews or releases one key of a hold at a time; nil if a hold has one key
-	RenewKey, ReleaseKey *transport.Script
-	Handover             *transport.Script // nil if a release cannot grant
+	// renew or release one key of a hold at a time; nil if a hold has one key
+	RenewKey, renewRecords, ReleaseKey *transport.Script
+	Handover                           *transport.Script // nil if a release cannot grant
 	// waiters are in the queue in Redis and have a channel each
 	Fair bool
 
@@ -67,19 +67,20 @@ func newRWMode(id uint8, name string, shared bool) *Mode {
 	load := func(script string, parts ...string) *transport.Script {
 		return Load(script, append([]string{"rw_" + name}, parts...)...)
 	}
+	renewKey := load("rw_renew_key", "rw")
 	return &Mode{
 		ID: id, Name: name, Option: strings.ToUpper(name), Shared: shared,
 		Acquire: load("rw_acquire", "turns", "rw", "rw_grant", "master", "again", "rw_again", "rw_pass_others"),
 		acquireReplicated: load("rw_acquire", "turns", "rw", "rw_grant", "master", "rw_undo_rights", "again",
 			"rw_again", "rw_pass_others"),
-		Release:    load("rw_release", "turns", "rw", "release_reply"),
-		Handover:   load("rw_handover", "turns", "rw", "rw_grant", "master", "release_reply"),
-		Revoke:     load("revoke", "rw"),
-		Move:       load("move", "rw"),
-		Undo:       load("undo", "rw"),
-		Renew:      load("rw_renew", "rw", "renew_each"),
-		Restore:    load("rw_restore", "rw", "rw_make_room", "master", "restore_each"),
-		RenewKey:   load("rw_renew_key", "rw"),
+		Release:  load("rw_release", "turns", "rw", "release_reply"),
+		Handover: load("rw_handover", "turns", "rw", "rw_grant", "master", "release_reply"),
+		Revoke:   load("revoke", "rw"),
+		Move:     load("move", "rw"),
+		Undo:     load("undo", "rw"),
+		Renew:    load("rw_renew", "rw", "renew_each"),
+		Restore:  load("rw_restore", "rw", "rw_make_room", "master", "restore_each"),
+		RenewKey: renewKey, renewRecords: renewKey,
 		ReleaseKey: load("rw_release_key", "rw", "release_reply"),
 		Extend:     load("extend", "rw"),
 		BreakOther: load("break", "rw"),
@@ -96,7 +97,7 @@ var Permit = &Mode{
 	ID: 100, Name: "permit", Option: "PERMIT", Shared: true, Release: PermitReleaseScript,
 	Handover: PermitHandoverScript,
 	Move:     PermitMoveScript, Renew: PermitRenewScript, Restore: permitRestoreScript,
-	RenewKey: PermitRenewKeyScript, Channel: PermitChannel,
+	RenewKey: PermitRenewKeyScript, renewRecords: Read.renewRecords, Channel: PermitChannel,
 	Helpers: func(key string) []string { return SemaphoreKeys(key)[1:] },
 }
 
@@ -182,12 +183,11 @@ var (
 	restoreScript    = Load("restore", "master", "restore_each")
 	ExtendScript     = Load("extend", "plain")
 	BreakScript      = Load("break", "queue", "plain")
-	markBrokenScript = Load("mark_broken")
 	tombstoneScript  = Load("tombstone")
 	inspectScript    = Load("inspect")
 	takeScript       = Load("take")
 	giveScript       = Load("give")
-	setLatchScript   = Load("set_latch")
+	setCounterScript = Load("set_counter")
 	countDownScript  = Load("count_down")
 
 	AcquireFairScript = Load("acquire", "turns", "queue", "fair_head", "master", "again", "plain_again")
@@ -203,7 +203,6 @@ var (
 
 	inspectRWScript = Load("rw_inspect", "rw_read", "rw")
 
-	initSemaphoreScript   = Load("semaphore_init")
 	resizeSemaphoreScript = Load("semaphore_resize", "permits")
 	semaphoreInfoScript   = Load("semaphore_info", "permits")
 
@@ -217,7 +216,7 @@ var (
 	PermitRenewKeyScript = Load("permit_renew_key", "permits")
 	PermitMoveScript     = Load("move", "permits", "permit_hold")
 
-	heldScript  = Load("held", "rw_read", "rw")
+	heldScript  = Load("held", "rw_read", "rw", "permits")
 	probeScript = Load("probe")
 )
 

@@ -46,8 +46,8 @@ func (k *keyRenewal) renewFields(ctx context.Context) {
 		hold, owner := k.batch.Holds.Hold(i), k.owner(i)
 		keys := k.batch.Mode.Keys(hold.Key)
 		lock, records := keys[len(keys)-2], keys[len(keys)-1]
-		cmds[j] = [2]transport.Once{k.send(ctx, pipe, lock, owner, ""),
-			k.send(ctx, pipe, records, owner, RecordPrefix(hold.Token, hold.Carrier))}
+		cmds[j] = [2]transport.Once{k.send(ctx, pipe, k.batch.Mode.RenewKey, lock, owner, ""),
+			k.send(ctx, pipe, k.batch.Mode.renewRecords, records, owner, RecordPrefix(hold.Token, hold.Carrier))}
 	}
 	pipe.Exec(ctx) // each command has its own error
 	k.counts = make([]int64, len(k.some))
@@ -75,7 +75,7 @@ func (k *keyRenewal) renewTimeouts(ctx context.Context) {
 	for j, i := range k.some {
 		key := k.batch.Holds.Hold(i).Key
 		for n := range k.counts[j] {
-			cmds[j] = append(cmds[j], k.send(ctx, pipe, timeoutKey(key, k.owner(i), n+1), "", ""))
+			cmds[j] = append(cmds[j], k.send(ctx, pipe, Read.RenewKey, timeoutKey(key, k.owner(i), n+1), "", ""))
 		}
 	}
 	pipe.Exec(ctx)
@@ -91,9 +91,10 @@ func (k *keyRenewal) renewTimeouts(ctx context.Context) {
 func (k *keyRenewal) owner(i int) string { return string(k.batch.Holds.AppendOwner(i, nil)) }
 
 // send adds the renewal of one key to a pipeline.
-func (k *keyRenewal) send(ctx context.Context, pipe redis.Pipeliner, key, owner, begins string) transport.Once {
+func (k *keyRenewal) send(ctx context.Context, pipe redis.Pipeliner, sc *transport.Script,
+	key, owner, begins string) transport.Once {
 	ms := int64(k.batch.Lasts / time.Millisecond)
-	cmd := k.batch.Mode.RenewKey.Command(ctx, "EVAL", []string{key}, transport.Words(ms, owner, begins))
+	cmd := sc.Command(ctx, "EVAL", []string{key}, transport.Words(ms, owner, begins))
 	pipe.Process(ctx, cmd)
 	return cmd
 }

@@ -16,11 +16,9 @@ repeat
   local page = redis.call('HSCAN', KEYS[3], cursor, 'COUNT', 100)
   cursor = page[1]
   for i = 1, #page[2], 2 do
-    local field, n, ends = page[2][i], redis.pcall('HGET', KEYS[1], page[2][i]), false
+    local field, n = page[2][i], redis.pcall('HGET', KEYS[1], page[2][i])
     if type(n) == 'string' and tonumber(n) and holdLeft(KEYS[1], KEYS[3], field, tonumber(n)) > 0 then return 1 end
-    if string.find(field, '^%x+$') then
-      ends = redis.pcall('ZSCORE', KEYS[2], (string.gsub(field, '..', function(x) return string.char(tonumber(x, 16) or 0) end)))
-    end
+    local ends = string.find(field, '^%x+$') and redis.pcall('ZSCORE', KEYS[2], bytes(field))
     if type(ends) == 'string' and tonumber(ends) > now then return 1 end
   end
 until cursor == '0'

@@ -1,10 +1,10 @@
--- rw_renew_key.lua renews one key of a READ or WRITE hold. The watchdog calls it in a slot
--- migration, when the keys are on two nodes.
+-- rw_renew_key.lua renews one key of a READ or WRITE hold, or the records of a permit as those of a
+-- READ hold. The watchdog calls it in a slot migration, when the keys are on two nodes.
 -- KEYS
 --   1 the lock, its records, or one of the hold's timeout keys
 -- ARGV
 --   1 TTL ms, 0 to check only
---   2 owner, "" for a timeout key
+--   2 owner, or the permit; "" for a timeout key
 --   3 the record's prefix, "" for the lock
 -- Replies
 --   the hold's count, for the lock
