@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"leash/internal/redistest"
 	"leash/proxy/scan"
@@ -89,6 +90,53 @@ func TestLockList(t *testing.T) {
 	}
 }
 
+// TestLockListPartial: with PARTIAL, a master that is down is named, and the locks of the others
+// are listed.
+func TestLockListPartial(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t,
+		redistest.ClusterOptions{Args: []string{"--cluster-require-full-coverage", "no"}})
+	c := startLeash(t, cluster.Addrs()).dial(t)
+	c.Timeout = 30 * time.Second
+	var names []string
+	for i := range 30 {
+		name := keyOn(t, cluster, cluster.Nodes[i%3], fmt.Sprintf("lock%d:", i))
+		token(t, c, name)
+		if i%3 != 1 {
+			names = append(names, name)
+		}
+	}
+	if err := cluster.Nodes[1].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	lost := fmt.Sprintf("*2\r\n$%d\r\n%s\r\n", len(cluster.Nodes[1].Addr), cluster.Nodes[1].Addr)
+	var got []string
+	named := false
+	for cursor, begun := "0", false; cursor != "0" || !begun; begun = true {
+		reply := do(t, c, "LOCK.LIST", cursor, "PARTIAL", "COUNT", "1000")
+		list, ok := strings.CutPrefix(reply, "*3\r\n$")
+		if !ok {
+			t.Fatalf("got %q", reply)
+		}
+		_, list, _ = strings.Cut(list, "\r\n")
+		cursor, list, _ = strings.Cut(list, "\r\n")
+		list, _, down := strings.Cut(list, lost)
+		if named = named || down; !down {
+			list = strings.TrimSuffix(list, "*0\r\n")
+		}
+		got = append(got, bulks(list)...)
+	}
+	slices.Sort(got)
+	slices.Sort(names)
+	wantLocks(t, slices.Compact(got), names)
+	if !named {
+		t.Errorf("%s is not named", cluster.Nodes[1].Addr)
+	}
+	if got := do(t, c, "LOCK.LIST", "0", "COUNT", "1000"); !strings.HasPrefix(got, "*2\r\n") && !strings.HasPrefix(got, "-UPSTREAM") {
+		t.Errorf("without PARTIAL: got %q", got)
+	}
+}
+
 // matching returns the names that begin with prefix and, if length is not 0, have that length.
 func matching(names []string, prefix string, length int) (some []string) {
 	for _, name := range names {
@@ -113,6 +161,9 @@ func TestLockListArguments(t *testing.T) {
 		{"LOCK.LIST 0 COUNT x", "-ERR value is not an integer or out of range\r\n"},
 		{"LOCK.LIST 0 TYPE hash", "-ERR syntax error\r\n"},
 		{"LOCK.LIST 0 MATCH a MATCH b", "-ERR syntax error\r\n"},
+		{"LOCK.LIST 0 PARTIAL PARTIAL", "-ERR syntax error\r\n"},
+		{"LOCK.LIST 0 PARTIAL MATCH", "-ERR syntax error\r\n"},
+		{"lock.list 0 partial count 5", "*3\r\n$1\r\n0\r\n*0\r\n*0\r\n"},
 		{"lock.list 0 match a count 5", "*2\r\n$1\r\n0\r\n*0\r\n"},
 	} {
 		want(t, c, row[1], strings.Fields(row[0])...)

@@ -86,6 +86,30 @@ func TestOperatorsSeeTheLocks(t *testing.T) {
 	start(t, l.Addr, "break", "order:1").want(0, "the lock was free\n")
 }
 
+// TestLocksWithoutAMaster: the locks of the other masters are shown, and the error names the master
+// that is down.
+func TestLocksWithoutAMaster(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Args: []string{"--cluster-require-full-coverage", "no"}})
+	l, err := leashtest.Start(t.Context(), leashtest.Binary(t), t.TempDir(), "--upstream", strings.Join(cluster.Addrs(), ","))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Kill)
+	for _, key := range []string{"a", "b", "d"} { // a and d are of the third master, b is of the first
+		start(t, l.Addr, "lock", key, "--", "sh", "-c", "echo held; sleep 100").says()
+	}
+	if err := cluster.Nodes[2].Kill(); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, l.Addr, "locks", "--json")
+	want := "leash: the locks of " + cluster.Nodes[2].Addr + " are missing: UPSTREAM"
+	if got := r.status(); got != exitFailed || !strings.HasPrefix(r.out(), `{"key":"b",`) || strings.Count(r.out(), "\n") != 1 ||
+		!strings.HasPrefix(r.errors(), want) {
+		t.Errorf("got %d, %q, %q", got, r.out(), r.errors())
+	}
+}
+
 // TestPasswords: each command says a refusal in the words of the server, which is no sign that no
 // Leash answers. A Leash that wants a password that is not given is healthy.
 func TestPasswords(t *testing.T) {

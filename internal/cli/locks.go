@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -32,7 +34,8 @@ func newLocks(servers *serverList) *cobra.Command {
 		Use:   "locks [flags]",
 		Short: "Show who holds which lock",
 		Long: `Show who holds which lock, through any Leash in front of the same Redis. Semaphores are not shown.
-WAITERS counts those that wait on the Leash that is asked.`,
+WAITERS counts those that wait on the Leash that is asked. If a master cannot be asked, the locks of
+the others are shown, the error names the master, and the exit status is 1.`,
 		Example: `  leash locks --match 'order:*'
   leash locks --json`,
 		Args: cobra.NoArgs,
@@ -42,14 +45,20 @@ WAITERS counts those that wait on the Leash that is asked.`,
 				return err
 			}
 			defer x.close()
-			list, err := listLocks(c.Context(), x, match)
-			if err != nil {
-				return &exitError{exitFailed, err}
-			}
+			list, failure := listLocks(c.Context(), x, match)
+			write := writeTable
 			if asJSON {
-				return writeJSON(c.OutOrStdout(), list)
+				write = writeJSON
 			}
-			return writeTable(c.OutOrStdout(), list)
+			if len(list) > 0 || failure == nil {
+				if err := write(c.OutOrStdout(), list); err != nil {
+					return err
+				}
+			}
+			if failure != nil {
+				return &exitError{exitFailed, failure}
+			}
+			return nil
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object for each lock, one a line")
@@ -57,17 +66,22 @@ WAITERS counts those that wait on the Leash that is asked.`,
 	return c
 }
 
-// listLocks reads all locks whose key matches.
+// listLocks reads all locks whose key matches. With an error, the list has those that it could
+// read.
 func listLocks(ctx context.Context, x *session, match string) (list []lockInfo, err error) {
 	seen := make(map[string]bool)
+	missing := make(map[string]error)
 	for cursor := "0"; ; {
-		reply, err := x.do(ctx, answerTime, "LOCK.LIST", cursor, "MATCH", match, "COUNT", 1000)
+		reply, err := x.do(ctx, answerTime, "LOCK.LIST", cursor, "MATCH", match, "COUNT", 1000, "PARTIAL")
 		if err != nil {
-			return nil, err
+			return list, err
 		}
 		page, ok := reply.([]any)
-		if !ok || len(page) != 2 {
-			return nil, fmt.Errorf("unexpected reply %v", reply)
+		if !ok || len(page) != 3 {
+			return list, fmt.Errorf("unexpected reply %v", reply)
+		}
+		if node, _ := page[2].([]any); len(node) == 2 {
+			missing[fmt.Sprint(node[0])] = fmt.Errorf("the locks of %v are missing: %v", node[0], node[1])
 		}
 		keys, _ := page[1].([]any)
 		for _, k := range keys {
@@ -78,14 +92,14 @@ func listLocks(ctx context.Context, x *session, match string) (list []lockInfo, 
 			seen[key] = true
 			info, err := readLock(ctx, x, key)
 			if err != nil {
-				return nil, err
+				return list, fmt.Errorf("%q: %w", key, err)
 			}
 			if info != nil {
 				list = append(list, *info)
 			}
 		}
 		if cursor = fmt.Sprint(page[0]); cursor == "0" {
-			return list, nil
+			return list, errors.Join(slices.Collect(maps.Values(missing))...)
 		}
 	}
 }

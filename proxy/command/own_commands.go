@@ -179,6 +179,7 @@ var AllOwn = []Own{
 		Summary: "Iterates over the names of the locks held through any Leash",
 		Arguments: []Argument{
 			arg("", "cursor"), optional(arg("MATCH", "pattern")), optional(arg("COUNT", "count")),
+			optional(word("PARTIAL")),
 		},
 	},
 	{Name: "lock.help", Arity: 1, Use: fromMemory, Summary: "Prints this help"},

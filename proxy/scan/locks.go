@@ -3,6 +3,7 @@ package scan
 import (
 	"context"
 	"strconv"
+	"strings"
 
 	"leash/proxy/command"
 	"leash/proxy/links"
@@ -20,6 +21,7 @@ type lockListing struct {
 	match   string
 	matches bool
 	count   int64
+	partial bool // leave out masters that cannot be asked, and name them
 }
 
 // parseLockList parses the arguments as Redis parses those of SCAN.
@@ -32,15 +34,21 @@ func parseLockList(args [][]byte) (l lockListing, problem string) {
 		return l, "ERR invalid cursor"
 	}
 	seen := [2]bool{}
-	for i := 2; i < len(args); i += 2 {
-		if i+1 == len(args) {
+	for rest := args[2:]; len(rest) > 0; {
+		word := rest[0]
+		if rest = rest[1:]; resp.IsWord(word, "PARTIAL") && !l.partial {
+			l.partial = true
+			continue
+		}
+		if len(rest) == 0 {
 			return l, command.SyntaxError
 		}
-		value := args[i+1]
+		value := rest[0]
+		rest = rest[1:]
 		switch {
-		case resp.IsWord(args[i], "MATCH") && !seen[0]:
+		case resp.IsWord(word, "MATCH") && !seen[0]:
 			seen[0], l.matches, l.match = true, string(value) != "*", string(value)
-		case resp.IsWord(args[i], "COUNT") && !seen[1]:
+		case resp.IsWord(word, "COUNT") && !seen[1]:
 			seen[1] = true
 			n, ok := resp.ParseInt(value)
 			if !ok {
@@ -77,7 +85,7 @@ func (s *Scans) Locks(r *route.Router, finder Finder, args [][]byte) bool {
 		local, _ := strconv.ParseUint(string(l.cursor), 10, 64)
 		next, names, failure := s.listNode(r, r.Topology().Masters()[0], finder, l, local)
 		if failure == nil {
-			return r.Answer(reply(next, names))
+			return r.Answer(l.reply(next, names, nil))
 		}
 		return r.Answer(failure)
 	}
@@ -86,16 +94,42 @@ func (s *Scans) Locks(r *route.Router, finder Finder, args [][]byte) bool {
 		return r.Fail("ERR invalid cursor")
 	}
 	return s.from(r, at, func(o *order, stop int, from cursor) bool {
-		local, names, failure := s.listNode(r, o.stops[stop].node, finder, l, from.local)
-		if failure != nil {
+		n := o.stops[stop].node
+		local, names, failure := s.listNode(r, n, finder, l, from.local) // 0 after a failure: the next node
+		if failure != nil && !l.partial {
 			return r.Answer(failure)
 		}
 		next, err := o.cursor(stop, from.pass, local).number()
 		if err != nil {
 			return r.Fail(err.Error())
 		}
-		return r.Answer(reply(next, names))
-	})
+		return r.Answer(l.reply(next, names, missing(n.Addr, failure)))
+	}, end{l.reply(0, nil, nil), l.partial})
+}
+
+// missing is a master that could not be asked, and the error. It is nil without one.
+func missing(addr string, failure []byte) []byte {
+	if failure == nil {
+		return nil
+	}
+	text := strings.TrimSpace(strings.TrimPrefix(string(failure), "-"))
+	return resp.AppendBulk(resp.AppendBulk(nil, addr), text)
+}
+
+// reply makes the reply. names is an array, or nil for none. missing is an address and an error.
+func (l lockListing) reply(next uint64, names, missing []byte) []byte {
+	if names == nil {
+		names = resp.AppendArray(nil, 0)
+	}
+	if !l.partial {
+		return reply(next, names)
+	}
+	b := resp.AppendBulk(resp.AppendArray(nil, 3), strconv.FormatUint(next, 10))
+	b = append(b, names...)
+	if missing == nil {
+		return resp.AppendArray(b, 0)
+	}
+	return append(resp.AppendArray(b, 2), missing...)
 }
 
 // listNode runs one SCAN on a node. names is an array of the locks among the keys. If it fails,

@@ -57,13 +57,20 @@ func (s *Scans) Scan(r *route.Router, cmd resp.Command) bool {
 	if !ok {
 		return r.RelayAny(cmd) // Redis reports what is wrong
 	}
-	return s.from(r, at, func(o *order, stop int, from cursor) bool { return s.visit(r, cmd, o, stop, from) })
+	return s.from(r, at, func(o *order, stop int, from cursor) bool { return s.visit(r, cmd, o, stop, from) },
+		end{reply: reply(0, []byte("*0\r\n"))})
 }
 
 // visit asks one node for keys, from the node's own cursor on, and answers the client.
 type visit func(o *order, stop int, from cursor) bool
 
-func (s *Scans) from(r *route.Router, at cursor, v visit) bool {
+// end is how a scan ends.
+type end struct {
+	reply  []byte // the last one, without keys
+	unsure bool   // also if some master does not say whether slots have moved
+}
+
+func (s *Scans) from(r *route.Router, at cursor, v visit, e end) bool {
 	switch {
 	case at == cursor{} && s.Moving.Is():
 		return s.begin(r, v, first)
@@ -72,7 +79,7 @@ func (s *Scans) from(r *route.Router, at cursor, v visit) bool {
 	case at.pass == between && at.local == afterFirst:
 		return s.begin(r, v, second)
 	case at.pass == between:
-		return s.confirm(r, v, at)
+		return s.confirm(r, v, at, e)
 	case !r.AdoptTopology():
 		return false
 	}
@@ -125,7 +132,7 @@ func (s *Scans) visit(r *route.Router, cmd resp.Command, o *order, stop int, fro
 
 // confirm ends a scan if no slot has moved since it began. It waits for an answer from every
 // master.
-func (s *Scans) confirm(r *route.Router, v visit, c cursor) bool {
+func (s *Scans) confirm(r *route.Router, v visit, c cursor, e end) bool {
 	if !r.AdoptTopology() {
 		return false
 	}
@@ -133,7 +140,7 @@ func (s *Scans) confirm(r *route.Router, v visit, c cursor) bool {
 	if settled {
 		r.Flush()
 		var err error
-		if settled, err = s.Up.SlotsStable(r.Context(), r.Topology()); err != nil {
+		if settled, err = s.Up.SlotsStable(r.Context(), r.Topology()); err != nil && !e.unsure {
 			s.Log.Warn("cannot end a scan", "session", r.ID, "err", err)
 			return r.Fail(merge.NotSent)
 		}
@@ -142,5 +149,5 @@ func (s *Scans) confirm(r *route.Router, v visit, c cursor) bool {
 		s.Moving.Mark()
 		return s.begin(r, v, first)
 	}
-	return r.Answer(reply(0, []byte("*0\r\n")))
+	return r.Answer(e.reply)
 }
