@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"leash/internal/faultproxy"
 	"leash/internal/redistest"
 	"leash/proxy/merge"
 )
@@ -309,6 +310,35 @@ func TestStopDoesNotWaitForBlockedCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitBlocked(t, []*redistest.Server{redis}, 0)
+}
+
+// TestStopDeliversAPoppedElement checks that a stop loses no element that Redis has already popped
+// for a client.
+func TestStopDeliversAPoppedElement(t *testing.T) {
+	redis, fault := faulty(t)
+	l := startLeash(t, []string{fault.Addr()}, func(o *options) { o.front.DrainTimeout = time.Minute })
+	c, idle := l.dial(t), l.dial(t)
+	want(t, idle, "+PONG\r\n", "PING")
+	held := fault.HoldAfter(faultproxy.Named("BLPOP"))
+	if err := c.Send(redistest.Command("BLPOP", "list", "0")); err != nil {
+		t.Fatal(err)
+	}
+	awaitBlocked(t, []*redistest.Server{redis}, 1)
+	if err := redis.Client().RPush(t.Context(), "list", "e").Err(); err != nil {
+		t.Fatal(err)
+	}
+	<-held.Triggered()
+	go l.stop()
+	if err := idle.AwaitEnd(); err != nil {
+		t.Fatal(err)
+	}
+	held.Release()
+	if got, err := c.Read(); err != nil || got != "*2\r\n$4\r\nlist\r\n$1\r\ne\r\n" {
+		t.Fatalf("BLPOP: %q %v", got, err)
+	}
+	if err := c.AwaitEnd(); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestWaitAfterFailover checks that WAIT reports no replica for writes to a former master. Later

@@ -123,11 +123,13 @@ func (o *owner) LeaveIfDraining() bool {
 }
 
 // leave makes the session's loop stop reading. Calls in flight get their replies, and then the
-// connection closes. It does not wait for a command that blocks in Redis.
+// connection closes. It ends a command that blocks in Redis.
 func (s *session) leave() {
 	s.end.Leave()
-	if s.blocked.Load() != nil {
-		s.kill("server stops", false)
+	if wait := s.blocked.Load(); wait != nil {
+		if !wait.HangUp() {
+			s.kill("server stops", false)
+		}
 		return
 	}
 	_ = s.conn.SetReadDeadline(time.Unix(1, 0))

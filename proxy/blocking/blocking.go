@@ -38,6 +38,16 @@ type Session interface {
 // command. There are none when it waits for something else, such as the end of CLIENT PAUSE.
 type Wait struct{ Pins []*route.Pin }
 
+// HangUp makes Redis end its command, which takes no element from then on. The client still gets
+// what the command has taken before. It returns false if the session waits for something else. Safe
+// for concurrent use; does not block.
+func (w *Wait) HangUp() bool {
+	for _, pin := range w.Pins {
+		pin.HangUp()
+	}
+	return len(w.Pins) > 0
+}
+
 // Client is one client that may have to wait. Only its session's loop calls the methods.
 type Client struct {
 	Session  Session
@@ -142,7 +152,12 @@ func (c Client) watched(wait *Wait, abort, f func()) bool {
 	w := &client.Watcher{Conn: c.Conn, Owner: c.Session, Gone: abort}
 	c.Now.Store(wait)
 	if c.End.Leaving() { // who called Leave may have read Now before it was set here
-		abort()
+		if !wait.HangUp() {
+			abort()
+		}
+		f()
+		c.Now.Store(nil)
+		return false
 	}
 	w.Start()
 	f()
@@ -151,7 +166,7 @@ func (c Client) watched(wait *Wait, abort, f func()) bool {
 		c.End.By(gone)
 		return false
 	}
-	return !c.Session.LeaveIfDraining()
+	return !c.End.Leaving() && !c.Session.LeaveIfDraining()
 }
 
 // gathered is how many bytes of a client that has to wait the system keeps before Leash reads them.

@@ -53,6 +53,7 @@ type Link struct {
 	dead         bool          // the link's goroutine has ended
 	login        dial.Login    // of conn
 	steady       bool          // on a pinned link: AUTH may be sent on it, see Steady
+	hungUp       bool          // HangUp was called: Redis ends conn
 }
 
 func newLink(n *Node, lane dial.Lane) *Link {
@@ -254,8 +255,11 @@ func (l *Link) serve(conn net.Conn, login dial.Login) {
 
 	l.mu.Lock()
 	cause := l.broken
-	if l.closing != nil {
+	switch {
+	case l.closing != nil:
 		cause = l.closing
+	case l.hungUp:
+		cause = ErrClosed
 	}
 	l.conn = nil
 	l.connectedLocked()

@@ -180,6 +180,18 @@ func (l *Link) Ended() bool {
 // Break ends the connection of a pinned link. Its calls are lost.
 func (l *Link) Break() { l.close(ErrClosed) }
 
+// HangUp tells Redis that nothing follows on the connection of a pinned link. Redis then closes it,
+// after the replies that it has given already. Calls without a reply are lost.
+func (l *Link) HangUp() {
+	l.mu.Lock()
+	conn := l.conn
+	l.hungUp = true
+	l.mu.Unlock()
+	if half, ok := conn.(interface{ CloseWrite() error }); !ok || half.CloseWrite() != nil {
+		l.Break()
+	}
+}
+
 // ClientID returns the ID that Redis gave a pinned link's connection (CLIENT ID), or 0 if it is not
 // known. It is set before the first reply.
 func (l *Link) ClientID() int64 { return l.clientID.Load() }

@@ -62,13 +62,18 @@ func (p *Pin) Submit(n *links.Node, c *links.Call) {
 }
 
 // Abort ends the connection, so that Redis sends nothing more. The call is lost.
-func (p *Pin) Abort() {
+func (p *Pin) Abort() { p.end((*links.Link).Break) }
+
+// HangUp ends the connection when Redis has sent what it has. Without a reply, the call is lost.
+func (p *Pin) HangUp() { p.end((*links.Link).HangUp) }
+
+func (p *Pin) end(how func(*links.Link)) {
 	p.mu.Lock()
 	p.over = true
 	link := p.link
 	p.mu.Unlock()
 	if link != nil {
-		link.Break()
+		how(link)
 	}
 }
 
