@@ -43,7 +43,7 @@ func TestR12ExtendSetsALease(t *testing.T) {
 				if where == other { // the event may still be on its way
 					eventually(t, 3*time.Second, "the carrier's Leash knows", func() bool {
 						left, _ := strconv.Atoi(a.do("LOCK.TTL", key)[1:])
-						return left > ms*9/10-500 && left <= ms
+						return left > ms*2/3 && left <= ms
 					})
 				} else {
 					a.ms(ms, "LOCK.TTL", key)
