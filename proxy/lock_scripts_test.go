@@ -65,7 +65,7 @@ func scriptsWithoutScene(t *testing.T) (names []string) {
 		name, _, _ := strings.Cut(line, ":")
 		names = append(names, name)
 	}
-	return append(names, "restore_each.lua", "rw_make_room.lua") // parts of those
+	return append(names, "renew_each.lua", "restore_each.lua", "rw_make_room.lua") // parts of those
 }
 
 var evalInMonitor = regexp.MustCompile(`(?i)"EVAL" ("(?:[^"\\]|\\.)*")`)

@@ -48,7 +48,7 @@ func TestCheckConfig(t *testing.T) {
 		{"audit-log = '" + dir + "/audit'", "", 0},
 		{"max-clients = 0", ":1: --max-clients 0 is too small", 2},
 		{tls(pair.Cert, other.Key), "--tls-cert " + pair.Cert + ": tls: private key", 1},
-		{tls(pair.Cert, dir+"/none"), "--tls-cert: open " + dir + "/none: no such file", 1},
+		{tls(pair.Cert, dir+"/none"), "--tls-key: open " + dir + "/none: no such file", 1},
 		{"audit-log = '" + dir + "/none/audit'", "--audit-log: open " + dir + "/none: no such file", 1},
 		{"audit-log = '" + dir + "'", "--audit-log: open " + dir + ": is a directory", 1},
 		{"upstream = 'a:1'\nupstream-password-file = '/none'", ":2: --upstream-password-file: open /none", 2},
