@@ -120,7 +120,7 @@ func TestR2RestoreBesideAnotherHoldWritesNothing(t *testing.T) {
 		m, _ := s.graces.MasterOf(key, time.Time{}, time.Now().Add(soon))
 		rdb.HDel(t.Context(), key, "me") // the new master does not know it
 		rdb.HSet(t.Context(), script.RecordsKey(key), "me:write", before)
-		s.putOther(h, h.Token+1)
+		putOther(rdb, h, h.Token+1)
 		results, err := s.redis.Restore(restoreArgs(m, h), s.deadline())
 		if after := writeRecord(t, rdb, key); err != nil || results[0].Outcome != script.RestoreHeldByOther ||
 			before != after {

@@ -37,13 +37,22 @@ func beginGrace(t testing.TB, s *Service, key string) (end func()) {
 	}
 }
 
-// forget deletes everything of a lock in Redis.
-func forget(t testing.TB, rdb redis.UniversalClient, key string) {
+// forget deletes everything of a lock in Redis and does what put does, all at once. A check by the
+// watchdog between two steps would restore what is missing then.
+func forget(t testing.TB, rdb redis.UniversalClient, key string, put ...func(redis.Cmdable)) {
 	t.Helper()
-	for _, k := range keysOf(t, rdb, key) {
-		if err := rdb.Del(context.Background(), k).Err(); err != nil {
-			t.Fatal(err)
+	ctx, keys := context.Background(), keysOf(t, rdb, key)
+	_, err := rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		for _, k := range keys {
+			p.Del(ctx, k)
 		}
+		for _, f := range put {
+			f(p)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -246,15 +255,15 @@ func TestR2RestoreYields(t *testing.T) {
 		for _, mode := range []string{"", "READ", "WRITE"} {
 			for _, c := range []struct {
 				name string
-				put  func(h *hold.Hold)
+				put  func(p redis.Cmdable, h *hold.Hold)
 				lost string // the reason of the loss
 			}{
-				{"an older hold", func(h *hold.Hold) { s.putOther(h, h.Token-1) }, ""},
-				{"a later hold", func(h *hold.Hold) { s.putOther(h, h.Token+1) }, renewal.ReasonGone},
-				{"a hold of Redisson's", func(h *hold.Hold) { s.putOther(h, 0) }, renewal.ReasonGone},
-				{"a string", func(h *hold.Hold) { rdb.Set(ctx, h.Key(), "x", time.Minute) }, renewal.ReasonGone},
-				{"broken", func(h *hold.Hold) {
-					rdb.Set(ctx, script.TombstoneKey(h.Key(), h.Token, h.Carrier.Name), event.Broken, time.Minute)
+				{"an older hold", func(p redis.Cmdable, h *hold.Hold) { putOther(p, h, h.Token-1) }, ""},
+				{"a later hold", func(p redis.Cmdable, h *hold.Hold) { putOther(p, h, h.Token+1) }, renewal.ReasonGone},
+				{"a hold of Redisson's", func(p redis.Cmdable, h *hold.Hold) { putOther(p, h, 0) }, renewal.ReasonGone},
+				{"a string", func(p redis.Cmdable, h *hold.Hold) { p.Set(ctx, h.Key(), "x", time.Minute) }, renewal.ReasonGone},
+				{"broken", func(p redis.Cmdable, h *hold.Hold) {
+					p.Set(ctx, script.TombstoneKey(h.Key(), h.Token, h.Carrier.Name), event.Broken, time.Minute)
 				}, renewal.ReasonBroken},
 			} {
 				t.Run(mode+" "+c.name, func(t *testing.T) {
@@ -267,9 +276,8 @@ func TestR2RestoreYields(t *testing.T) {
 					h := a.carrier.last(func(*hold.Hold) bool { return true })
 					end := beginGrace(t, s, key)
 					defer end()
-					forget(t, rdb, key)
-					c.put(h)
 					restored := s.Stats().Restored
+					forget(t, rdb, key, func(p redis.Cmdable) { c.put(p, h) })
 					s.watchdog.CheckAll()
 					if c.lost != "" {
 						want(t, receive(t, a.losses, soon), key+" "+c.lost)
@@ -286,8 +294,8 @@ func TestR2RestoreYields(t *testing.T) {
 
 // putOther puts a hold of another owner in the place of h, in a mode that excludes h. With token 0
 // it is a hold of Redisson.
-func (s *Service) putOther(h *hold.Hold, token int64) {
-	ctx, rdb, key := context.Background(), s.redis.Redis, h.Key()
+func putOther(rdb redis.Cmdable, h *hold.Hold, token int64) {
+	ctx, key := context.Background(), h.Key()
 	text := script.RecordPrefix(token, "other:1.1") + "1 1 " + strconv.FormatInt(time.Now().UnixMilli(), 10) +
 		" 60000 w - - -"
 	if h.Mode() == script.Plain {
