@@ -70,7 +70,7 @@ func TestWatchdogKeepsTheLease(t *testing.T) {
 	token(t, holder, "k")
 	for start := time.Now(); time.Since(start) < 25*time.Second; {
 		ttl, err := redis.Client().PTTL(t.Context(), "k").Result()
-		if err != nil || ttl <= 5*time.Second {
+		if err != nil || ttl <= time.Second { // 6.7 s, less what the machine delays a renewal
 			t.Fatalf("after %v: PTTL %v %v", time.Since(start), ttl, err)
 		}
 		time.Sleep(5 * time.Millisecond) // between looks
