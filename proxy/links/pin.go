@@ -181,7 +181,9 @@ func (l *Link) Ended() bool {
 func (l *Link) Break() { l.close(ErrClosed) }
 
 // HangUp tells Redis that nothing follows on the connection of a pinned link. Redis then closes it,
-// after the replies that it has given already. Calls without a reply are lost.
+// after the replies that it has given already. Calls without a reply are lost. A node that hangs
+// closes nothing: the calls wait for it until the upstream time-out. Safe for concurrent use. It
+// does not block, except over TLS while the node reads nothing: then for 5 s at most.
 func (l *Link) HangUp() {
 	l.mu.Lock()
 	conn := l.conn

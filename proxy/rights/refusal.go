@@ -67,10 +67,10 @@ func (r *refusals) set(k refusalKey, text string) {
 // the user. name is the command's full name, args are all of its arguments. If Redis does not let
 // Leash ask, every user may run every command.
 //
-// It blocks for a round trip. The answer is kept for a second. An answer that depends on the
-// arguments, as for channels, is not kept. Leash's own user serves clients without authentication.
-// For that user, Refusal blocks for at most ownUserTimeout and then uses the previous answer. So a
-// PING is answered in any state of Redis.
+// It blocks for a round trip, at most for the upstream time-out. The answer is kept for a second.
+// An answer that depends on the arguments, as for channels, is not kept. Leash's own user serves
+// clients without authentication. For that user, Refusal blocks for at most ownUserTimeout and
+// then uses the previous answer. So a PING is answered in any state of Redis.
 func (c *Checker) Refusal(ctx context.Context, lane dial.Lane, name string, args [][]byte) (string, error) {
 	user := lane.ACLUser()
 	timeout, own := c.up.Dialer.Timeout(), c.isOwn(user)

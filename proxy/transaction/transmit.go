@@ -311,7 +311,7 @@ type backoff struct {
 func retriesFromNow() backoff { return backoff{since: time.Now()} }
 
 // pause waits before the next attempt. It returns false when the time is over or the session ends.
-// A link that could not be made has used up the time.
+// The time for a link that could not be made counts.
 func (b *backoff) pause(t *Transaction, redirect bool) bool {
 	now := time.Now()
 	if redirect && !b.followed {

@@ -46,8 +46,8 @@ const askNextAfter = time.Second
 // first is nil, and asks silent nodes last. It asks the next one after an error, and after a second
 // without an answer. A slow node's answer is still taken then, because the other nodes may be
 // worse. An error that Redis replies with is an answer, so ask must return no error for it. ask
-// must return when its context is done. The error is that of the last node, or links.ErrUnreachable
-// if no master is known. FirstAnswer blocks until ctx is done at most.
+// must return when its context is done. The error is the last one, or links.ErrUnreachable if no
+// master is known. FirstAnswer blocks until ctx is done at most.
 func (u *Upstream) FirstAnswer(ctx context.Context, first *links.Node,
 	ask func(context.Context, *links.Node) ([]byte, error)) (answer []byte, err error) {
 	if first == nil {
