@@ -1,9 +1,6 @@
 package resp
 
-import (
-	"bytes"
-	"math"
-)
+import "math"
 
 // maxLine is Redis's PROTO_INLINE_MAX_SIZE, in bytes. A line may be no longer than that before its
 // end has come.
@@ -200,21 +197,18 @@ func (p *Parser) find(buf []byte, c byte) int {
 	if p.hidden {
 		return -1
 	}
-	rest := buf[p.scanned:]
-	i := bytes.IndexByte(rest, c)
-	if i >= 0 {
-		rest = rest[:i]
+	for i, b := range buf[p.scanned:] {
+		switch b {
+		case c:
+			p.scanned += i
+			return p.scanned
+		case 0:
+			p.hidden = true
+			return -1
+		}
 	}
-	if bytes.IndexByte(rest, 0) >= 0 {
-		p.hidden = true
-		return -1
-	}
-	if i < 0 {
-		p.scanned = len(buf)
-		return -1
-	}
-	p.scanned += i
-	return p.scanned
+	p.scanned = len(buf)
+	return -1
 }
 
 func (p *Parser) advance(to int) { p.pos, p.scanned = to, to }

@@ -25,11 +25,7 @@ func Of(key []byte) Slot {
 			key = key[open+1 : open+1+size]
 		}
 	}
-	var crc uint16
-	for _, b := range key {
-		crc = crc<<8 ^ crcTable[byte(crc>>8)^b]
-	}
-	return Slot(crc % Count)
+	return Slot(crc16(key) % Count)
 }
 
 // From returns the slot with that number. ok is false if there is none.
@@ -59,18 +55,33 @@ var keys = sync.OnceValue(func() *[Count]string {
 	return &keys
 })
 
-// crcTable is CRC-16/XMODEM: polynomial 0x1021, no reflection.
-var crcTable = func() (table [256]uint16) {
-	for i := range table {
-		crc := uint16(i) << 8
-		for range 8 {
-			carry := crc&0x8000 != 0
-			crc <<= 1
-			if carry {
-				crc ^= 0x1021
-			}
-		}
-		table[i] = crc
+// crc16 is CRC-16/XMODEM: polynomial 0x1021, no reflection. It takes four bytes in a step, because
+// every relayed command waits for it.
+func crc16(p []byte) (crc uint16) {
+	for ; len(p) >= 4; p = p[4:] {
+		crc = crcTables[3][p[0]^byte(crc>>8)] ^ crcTables[2][p[1]^byte(crc)] ^
+			crcTables[1][p[2]] ^ crcTables[0][p[3]]
 	}
-	return table
+	for _, b := range p {
+		crc = crc<<8 ^ crcTables[0][byte(crc>>8)^b]
+	}
+	return crc
+}
+
+// crcTables[n] has the CRC of each byte with n zero bytes after it.
+var crcTables = func() (tables [4][256]uint16) {
+	for i := range 256 {
+		crc := uint16(i) << 8
+		for n := range tables {
+			for range 8 {
+				carry := crc&0x8000 != 0
+				crc <<= 1
+				if carry {
+					crc ^= 0x1021
+				}
+			}
+			tables[n][i] = crc
+		}
+	}
+	return tables
 }()
