@@ -341,6 +341,62 @@ func TestStopDeliversAPoppedElement(t *testing.T) {
 	}
 }
 
+// TestStopLosesNoElementThatIsPushed checks that a stop loses no element that is pushed at the same
+// moment. Redis finds the pushes and what Leash sends together, because it was paused.
+func TestStopLosesNoElementThatIsPushed(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr}, func(o *options) { o.front.DrainTimeout = time.Minute })
+	const n = 20
+	clients := make([]*redistest.Client, n)
+	for i := range clients {
+		clients[i] = l.dial(t)
+		if err := clients[i].Send(redistest.Command("BLPOP", "list", "0")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	idle := l.dial(t)
+	pusher, err := redis.Dial()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pusher.Close()
+	want(t, idle, "+PONG\r\n", "PING")
+	awaitBlocked(t, []*redistest.Server{redis}, n)
+	if err := redis.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range n / 2 {
+		if err := pusher.Send(redistest.Command("RPUSH", "list", strconv.Itoa(i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	go l.stop()
+	if err := idle.AwaitEnd(); err != nil {
+		t.Fatal(err)
+	}
+	if err := redis.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	popped := 0
+	for _, c := range clients {
+		for got, err := c.Read(); err == nil; got, err = c.Read() {
+			if !strings.HasPrefix(got, "*2\r\n") {
+				t.Errorf("BLPOP: %q", got)
+			}
+			popped++
+		}
+	}
+	for range n / 2 {
+		if _, err := pusher.Read(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left, err := redis.Client().LLen(t.Context(), "list").Result()
+	if popped+int(left) != n/2 || err != nil {
+		t.Errorf("%d elements were popped and %d are left of %d, %v", popped, left, n/2, err)
+	}
+}
+
 // TestWaitAfterFailover checks that WAIT reports no replica for writes to a former master. Later
 // writes count again.
 func TestWaitAfterFailover(t *testing.T) {

@@ -40,7 +40,7 @@ type Wait struct{ Pins []*route.Pin }
 
 // HangUp makes Redis end its command, which takes no element from then on. The client still gets
 // what the command has taken before. It returns false if the session waits for something else. Safe
-// for concurrent use. It blocks as links.Link.HangUp does.
+// for concurrent use; does not block.
 func (w *Wait) HangUp() bool {
 	for _, pin := range w.Pins {
 		pin.HangUp()

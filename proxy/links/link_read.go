@@ -171,6 +171,9 @@ func (r *replyReader) part(p []byte, done bool) error {
 		r.errBuf = nil
 	}
 	if r.kind == '-' {
+		if r.link.unblocked(p) {
+			return ErrClosed
+		}
 		r.link.noteError(p)
 	}
 	if done {

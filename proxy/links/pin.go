@@ -3,9 +3,11 @@ package links
 import (
 	"context"
 	"slices"
+	"strconv"
 	"time"
 
 	"leash/proxy/dial"
+	"leash/proxy/resp"
 )
 
 // Limits for idle pinned links, which are kept for the next session: how many per lane of a node,
@@ -180,18 +182,59 @@ func (l *Link) Ended() bool {
 // Break ends the connection of a pinned link. Its calls are lost.
 func (l *Link) Break() { l.close(ErrClosed) }
 
-// HangUp tells Redis that nothing follows on the connection of a pinned link. Redis then closes it,
-// after the replies that it has given already. Calls without a reply are lost. A node that hangs
-// closes nothing: the calls wait for it until the upstream time-out. Safe for concurrent use. It
-// does not block, except over TLS while the node reads nothing: then for 5 s at most.
+// HangUp makes Redis end the command that blocks on a pinned link. Replies that Redis has given
+// before still come. Then the connection ends, and calls without a reply are lost. A node that
+// hangs ends nothing: the calls wait for it until the upstream time-out. Safe for concurrent use;
+// does not block.
+//
+// Redis forgets the reply to a connection whose end it sees at the same moment. So HangUp sends
+// CLIENT UNBLOCK first (https://redis.io/docs/latest/commands/client-unblock/).
 func (l *Link) HangUp() {
 	l.mu.Lock()
-	conn := l.conn
 	l.hungUp = true
 	l.mu.Unlock()
-	if half, ok := conn.(interface{ CloseWrite() error }); !ok || half.CloseWrite() != nil {
-		l.Break()
+	id := l.ClientID()
+	if id == 0 {
+		l.endWrites()
+		return
 	}
+	request := resp.AppendCommand(nil, "CLIENT", "UNBLOCK", strconv.FormatInt(id, 10), "ERROR")
+	l.node.Link(l.node.nodes.Dialer.ServiceLane()).Submit(&Call{Request: request, Sink: &whole{
+		ended: func(reply []byte, _ error) {
+			// otherwise the reader sees the error that Redis gives the command
+			if string(reply) != ":1\r\n" {
+				l.endWrites()
+			}
+		},
+	}})
+}
+
+// endWrites tells Redis that nothing follows on the connection of a pinned link. Redis then closes
+// it.
+func (l *Link) endWrites() {
+	l.mu.Lock()
+	conn := l.conn
+	l.mu.Unlock()
+	half, ok := conn.(interface{ CloseWrite() error })
+	if !ok {
+		l.Break()
+		return
+	}
+	l.node.nodes.Go("end of writes", func(context.Context) { // over TLS, CloseWrite may block for 5 s
+		if half.CloseWrite() != nil {
+			l.Break()
+		}
+	})
+}
+
+// unblocked reports whether an error is what Redis gives to the command that HangUp has ended.
+func (l *Link) unblocked(reply []byte) bool {
+	if !l.pinned || !resp.HasCode(reply, "UNBLOCKED") {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.hungUp
 }
 
 // ClientID returns the ID that Redis gave a pinned link's connection (CLIENT ID), or 0 if it is not
