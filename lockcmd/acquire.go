@@ -71,28 +71,10 @@ func (c *Carrier) replyTaken(dst []byte, r acquire.Result, taken string) []byte 
 	return c.timeout(dst, failureText(r.Err))
 }
 
-// refusalTexts are the errors for refusals.
-var refusalTexts = [...]string{
-	acquire.Unanswered: msgTimeout, acquire.NotAccepted: msgRefused, acquire.TooLate: msgShort, acquire.Gone: msgGone,
-	acquire.Draining: msgDraining, acquire.TooMany: msgLimit, acquire.Unblocked: msgUnblocked,
-	acquire.Deadlock: msgDeadlock, acquire.Elsewhere: msgElsewhere, acquire.OtherMode: msgKind,
-	acquire.NotHeld: msgNotHeld,
-}
-
 // failureText is the error of an acquire as the client gets it.
 func failureText(err error) string {
-	switch err := err.(type) {
-	case acquire.Refusal:
-		return refusalTexts[err]
-	case *acquire.LostError:
-		return msgLost(err.Key, err.Reason)
-	case *acquire.NamesError:
-		return msgNameLimit + err.Pattern + "'"
-	case *acquire.ReplicasError:
-		if err.Undone {
-			return msgNoReplicas(err.Have, err.Want)
-		}
-		return msgNotUndone(err.Have, err.Want)
+	if r, ok := err.(acquire.Refusal); ok {
+		return string(r)
 	}
 	return transport.ErrorText(err)
 }

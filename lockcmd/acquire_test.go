@@ -143,20 +143,13 @@ func TestR6TokensRiseOnEveryPath(t *testing.T) {
 	})
 }
 
-// TestEveryFailureHasAText: A client gets the text of a failure, and never the one that is for
-// programmers.
-func TestEveryFailureHasAText(t *testing.T) {
-	for r := acquire.Unanswered; r <= acquire.NotHeld; r++ {
-		if text := failureText(r); strings.TrimSpace(text) == "" {
-			t.Errorf("%v has no text", r)
-		}
-	}
+// TestFailureText: A refusal of Leash is the reply as it is, whatever the key is. An error of Redis
+// loses what Redis adds about the script.
+func TestFailureText(t *testing.T) {
 	for text, err := range map[string]error{
-		"LOCKLOST a gone":                     &acquire.LostError{Key: "a", Reason: "gone"},
-		msgNameLimit + "a*'":                  &acquire.NamesError{Pattern: "a*"},
-		msgNoReplicas(1, 2):                   &acquire.ReplicasError{Have: 1, Want: 2, Undone: true},
-		msgNotUndone(1, 2):                    &acquire.ReplicasError{Have: 1, Want: 2},
+		"LOCKLOST a script: b gone":           acquire.Loss("a script: b", "gone"),
 		"NOREPLICAS Not enough good replicas": transport.ReplyError("NOREPLICAS Not enough good replicas"),
+		"ERR no":                              transport.ReplyError("ERR no script: 1234, on @user_script:1."),
 	} {
 		if got := failureText(err); got != text {
 			t.Errorf("got %q, want %q", got, text)

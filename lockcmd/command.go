@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"leash/lockcmd/hold"
+	"leash/lockcmd/acquire"
 	"leash/lockcmd/script"
 	"leash/proxy/resp"
 )
@@ -73,14 +73,14 @@ func (c *Carrier) Do(ctx context.Context, dst []byte, args [][]byte) []byte {
 			return c.explainTimeout(run(c, ctx, dst, args), len(dst), args, began)
 		}
 		if key, reason, ok := c.takeUnreportedLoss(verb, args[1:]); ok {
-			return resp.AppendError(dst, msgLost(key, reason))
+			return resp.AppendError(dst, string(acquire.Loss(key, reason)))
 		}
 		reply := run(c, ctx, dst, args)
 		switch string(reply[len(dst):]) {
 		case notHeldReply, refusedReply, goneReply:
 			// Nothing was done. A loss at this moment may be the reason.
 			if key, reason, ok := c.takeUnreportedLoss(verb, args[1:]); ok {
-				return resp.AppendError(dst, msgLost(key, reason))
+				return resp.AppendError(dst, string(acquire.Loss(key, reason)))
 			}
 		}
 		return c.explainTimeout(reply, len(dst), args, began)
@@ -145,15 +145,9 @@ func (c *Carrier) replyAbsent(dst []byte, key string, o options, until time.Time
 	case err != nil:
 		return c.timeout(dst, msgRefused)
 	case lost != "":
-		return resp.AppendError(dst, c.lossText(h, lost))
+		return resp.AppendError(dst, string(c.ReportLoss(h, lost)))
 	}
 	return resp.AppendError(dst, msgNotHeld)
-}
-
-// lossText is the error that tells the client of the loss of h.
-func (c *Carrier) lossText(h *hold.Hold, reason string) string {
-	c.ForgetLoss(h)
-	return msgLost(h.Key(), reason)
 }
 
 // takeUnreportedLoss returns and removes an unreported loss of one of the command's keys, to be the

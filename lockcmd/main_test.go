@@ -16,6 +16,7 @@ import (
 
 	"leash/internal/embedded"
 	"leash/internal/redistest"
+	"leash/lockcmd/acquire"
 	"leash/lockcmd/event"
 	"leash/lockcmd/release"
 	"leash/lockcmd/script"
@@ -29,6 +30,17 @@ var shared struct {
 	server            *redistest.Server
 	cluster           *redistest.Cluster
 }
+
+// Replies that only tests name.
+const (
+	msgTimeout   = string(acquire.Unanswered)
+	msgShort     = string(acquire.TooLate)
+	msgDeadlock  = string(acquire.Deadlock)
+	msgElsewhere = string(acquire.Elsewhere)
+	msgKind      = string(acquire.OtherMode)
+)
+
+func msgLost(key, reason string) string { return string(acquire.Loss(key, reason)) }
 
 // noLog drops go-redis's own log.
 type noLog struct{}

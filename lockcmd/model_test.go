@@ -94,7 +94,7 @@ func (m *model) acquire(q question) (reply string) {
 	if q.replicas {
 		m.release(own, false)
 		own.last = "" // the undone acquire has no ID to repeat
-		return "-" + msgNoReplicas(0, 1)
+		return "-" + "NOREPLICAS 0 of 1 replicas confirmed the lock in time, Leash released it"
 	}
 	return tokenReply(own)
 }
@@ -114,7 +114,7 @@ func (m *model) replyIfTaken(q question) string {
 		return "$-1"
 	}
 	if q.replicas {
-		return "-" + msgNoReplicas(0, 1)
+		return "-" + "NOREPLICAS 0 of 1 replicas confirmed the lock in time, Leash released it"
 	}
 	return newToken
 }

@@ -45,7 +45,7 @@ func (c *Carrier) unlock(dst []byte, key string, o options) []byte {
 	case err != nil:
 		return c.replyError(dst, err, msgReleaseLater)
 	case lost != "":
-		return resp.AppendError(dst, c.lossText(h, lost))
+		return resp.AppendError(dst, string(c.ReportLoss(h, lost)))
 	case code == script.NoSuchHold:
 		return resp.AppendError(dst, msgNotHeld)
 	}

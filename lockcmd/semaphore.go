@@ -147,7 +147,7 @@ func (c *Carrier) releasePermit(lock script.Lock, id string, until time.Time) (g
 	}
 	code, lost, err := s.releaser.Release(h, true, until)
 	if lost != "" && h.Carrier == &c.Carrier.Carrier {
-		return false, c.lossText(h, lost), err
+		return false, string(c.ReportLoss(h, lost)), err
 	}
 	return code == script.HoldEnded, "", err
 }

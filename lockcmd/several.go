@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"leash/internal/guard"
+	"leash/lockcmd/acquire"
 	"leash/proxy/resp"
 )
 
@@ -105,7 +106,7 @@ func (c *Carrier) mrelease(_ context.Context, dst []byte, args [][]byte) []byte 
 	replies := make([]string, len(keys))
 	c.service.releaser.InParallel(len(keys), func(i int) { replies[i] = c.unlockGuarded(keys[i], each[i]) })
 	if lost {
-		return resp.AppendError(dst, msgLost(key, reason))
+		return resp.AppendError(dst, string(acquire.Loss(key, reason)))
 	}
 	return appendReleased(dst, replies)
 }

@@ -38,13 +38,12 @@ type Names interface {
 	Full(names []string, n int64) (pattern string)
 }
 
-// admit delays or refuses an acquire of keys that would give n holds each. The error is a
-// *NamesError.
+// admit delays or refuses an acquire of keys that would give n holds each.
 func (a *Acquirer) admit(ctx context.Context, n int64, keys ...string) error {
 	if a.Names != nil {
 		if pattern := a.Names.Full(keys, n); pattern != "" {
 			a.NameLimited.Add(1)
-			return &NamesError{pattern}
+			return Refusal("LOCKLIMIT this Leash has as many holds as --limit-name-holds permits for '" + pattern + "'")
 		}
 	}
 	a.awaitRenewals(ctx)

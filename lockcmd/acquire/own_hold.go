@@ -192,7 +192,7 @@ func (c *Carrier) settleGone(own *hold.Hold, until time.Time) (r Result, lost bo
 	case err != nil:
 		return Result{Kind: Busy, Err: NotAccepted}, true
 	case reason != "":
-		return c.lost(own, reason), true
+		return Result{Kind: Failed, Err: c.ReportLoss(own, reason)}, true
 	}
 	return Result{}, false
 }

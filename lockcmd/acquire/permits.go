@@ -193,7 +193,7 @@ func (a *permitRequest) settleReplaced(permit string, token int64, until time.Ti
 		}
 	}
 	if reason := own.SettleMissing(how, own.SafeUntil()); reason != "" {
-		return a.carrier.lost(own, reason), true
+		return Result{Kind: Failed, Err: a.carrier.ReportLoss(own, reason)}, true
 	}
 	return r, false
 }

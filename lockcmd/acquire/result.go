@@ -77,55 +77,49 @@ func (r Result) LeavesPermits(woken bool) bool {
 	return r.Kind != Granted || r.PermitsLeft > 0 || woken
 }
 
-// Refusal is an error without details.
-type Refusal int
+// Refusal is an error that Leash made. Its text is the reply to the client.
+type Refusal string
 
-// The refusals.
+// Error implements error.
+func (r Refusal) Error() string { return string(r) }
+
+// The refusals without details.
 const (
-	Unanswered  Refusal = iota // Redis did not answer in time; what it may have granted is undone
-	NotAccepted                // Redis did not take the request in time
-	TooLate                    // the lease was over before the answer came
-	Gone                       // the client is gone
-	Draining                   // this Leash grants nothing any more
-	TooMany                    // too many commands wait
-	Unblocked                  // CLIENT UNBLOCK ended the wait with an error
-	Deadlock                   // the connection has the key under another owner
-	Elsewhere                  // the owner's hold belongs to another connection
-	OtherMode                  // the owner has the key in another mode
-	NotHeld                    // there is no such hold
+	// What Redis may have granted is undone.
+	Unanswered  Refusal = "LOCKTIMEOUT Redis did not answer in time, Leash undoes the request if Redis executed it"
+	NotAccepted Refusal = "LOCKTIMEOUT Redis did not accept the request in time, nothing was done"
+	TooLate     Refusal = "LOCKTIMEOUT the lease expired before the answer of Redis arrived"
+	Gone        Refusal = "LOCKTIMEOUT the connection has ended, Leash released the lock"
+	Draining    Refusal = "ERR this Leash is shutting down and grants no locks"
+	TooMany     Refusal = "LOCKLIMIT too many commands wait on this Leash, see --max-waiters"
+	Unblocked   Refusal = "UNBLOCKED client unblocked via CLIENT UNBLOCK"
+	NotHeld     Refusal = "LOCKNOTHELD there is no such hold"
+	Deadlock    Refusal = "LOCKDEADLOCK this connection holds the key under another owner and would wait for itself"
+	Elsewhere   Refusal = "LOCKELSEWHERE this owner's hold belongs to another connection, " +
+		"use LOCK.ATTACH to move it here"
+	OtherMode Refusal = "LOCKKIND this owner holds the key in another mode and would wait for itself"
 )
 
-// Error implements error.
-func (r Refusal) Error() string { return fmt.Sprintf("lockcmd: refusal %d of an acquire", int(r)) }
-
-// LostError is the error of an acquire that found a hold of its connection lost.
-type LostError struct{ Key, Reason string }
-
-// Error implements error.
-func (e *LostError) Error() string { return "lockcmd: lost " + e.Key + " " + e.Reason }
-
-// NamesError is the error of an acquire of a name that is held too often.
-type NamesError struct{ Pattern string }
-
-// Error implements error.
-func (e *NamesError) Error() string { return "lockcmd: too many holds of " + e.Pattern }
-
-// ReplicasError is the error of a grant that too few replicas have.
-type ReplicasError struct {
-	Have, Want int64
-	Undone     bool // Redis has taken it back
+// Loss is the refusal for a hold of that key, which was lost.
+func Loss(key, reason string) Refusal {
+	return Refusal("LOCKLOST " + transport.PrintableKey(key) + " " + reason)
 }
 
-// Error implements error.
-func (e *ReplicasError) Error() string {
-	return fmt.Sprintf("lockcmd: %d of %d replicas have the grant", e.Have, e.Want)
+// tooFewReplicas is the refusal of a grant that so few replicas have. undone says that Redis has
+// taken it back.
+func tooFewReplicas(have, want int64, undone bool) Refusal {
+	then := "is still releasing"
+	if undone {
+		then = "released"
+	}
+	return Refusal(fmt.Sprintf("NOREPLICAS %d of %d replicas confirmed the lock in time, Leash %s it", have, want,
+		then))
 }
 
-// lost is the result for a hold of the carrier that was found to be lost. Its client learns of it
-// by that.
-func (c *Carrier) lost(h *hold.Hold, reason string) Result {
+// ReportLoss is the refusal for a hold that was found to be lost. The client learns of that by it.
+func (c *Carrier) ReportLoss(h *hold.Hold, reason string) Refusal {
 	c.ForgetLoss(h)
-	return Result{Kind: Failed, Err: &LostError{h.Key(), reason}}
+	return Loss(h.Key(), reason)
 }
 
 // Failure is the result of a request to Redis with that error. A slot migration leaves no error: a

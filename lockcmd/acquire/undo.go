@@ -124,5 +124,5 @@ func (a *lockRequest) undoUnreplicated(r Result) Result {
 		undo = a.undoRepeated
 	}
 	undone := a.carrier.Acquirer.Holds.AwaitEnd(undo())
-	return Result{Kind: Failed, Err: &ReplicasError{r.replicas, a.options.Replicas, undone}}
+	return Result{Kind: Failed, Err: tooFewReplicas(r.replicas, a.options.Replicas, undone)}
 }
