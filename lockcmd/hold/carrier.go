@@ -286,7 +286,7 @@ func (c *Carrier) NewestReported(lock script.Lock, match func(*Hold) bool) *Hold
 func (c *Carrier) NewestInTheWay(lock script.Lock, match func(*Hold) bool) *Hold {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.newestLocked(lock, func(h *Hold) bool { return !h.state.isEnding() && match(h) })
+	return c.newestLocked(lock, func(h *Hold) bool { return !h.state.IsEnding() && match(h) })
 }
 
 // addHoldLocked appends h as the carrier's newest hold.

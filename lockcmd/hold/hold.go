@@ -24,9 +24,10 @@ type Hold struct {
 	count       int32         // its acquires, as far as this Leash knows
 	state       State
 	flags       script.Flags // only Lease ever changes
-	requests    requestLock
-	remoteWatch remoteWatch // waiters on other Leashes for its end
+	remoteWatch remoteWatch  // waiters on other Leashes for its end
 	notices     notices
+	// a request about the hold is in progress
+	requestsLocked bool
 }
 
 // extra is the part of a hold that only few holds need.

@@ -8,12 +8,6 @@ import (
 // Requests about one hold go to Redis one at a time, in the order of their numbers. Each hold has a
 // request lock for that. It may be held for long. Waiters get it in order of arrival.
 
-// requestLock is guarded by Carrier.mu.
-type requestLock struct {
-	locked         bool // a request about the hold is in progress
-	releaseWaiting bool // a release waits for the lock
-}
-
 // stopPatience is how long requests may still be sent and answered when this Leash stops.
 const stopPatience = time.Second
 
@@ -43,10 +37,10 @@ func (h *Hold) LockRequests(until time.Time) bool {
 func (h *Hold) TryLockRequests() bool {
 	h.Carrier.mu.Lock()
 	defer h.Carrier.mu.Unlock()
-	if h.requests.locked || h.state != Held {
+	if h.requestsLocked || h.state != Held {
 		return false
 	}
-	h.requests.locked = true
+	h.requestsLocked = true
 	return true
 }
 
@@ -55,8 +49,8 @@ func (h *Hold) TryLockRequests() bool {
 func (h *Hold) joinRequestQueue() (ready chan struct{}) {
 	h.Carrier.mu.Lock()
 	defer h.Carrier.mu.Unlock()
-	if !h.requests.locked {
-		h.requests.locked = true
+	if !h.requestsLocked {
+		h.requestsLocked = true
 		return nil
 	}
 	ready = make(chan struct{})
@@ -81,30 +75,10 @@ func (h *Hold) UnlockRequests() {
 	defer h.Carrier.mu.Unlock()
 	queue := h.readExtra().requestQueue
 	if len(queue) == 0 {
-		h.requests.locked = false
+		h.requestsLocked = false
 		return
 	}
 	next := queue[0]
 	h.extra.requestQueue = slices.Delete(queue, 0, 1)
 	close(next)
-}
-
-// ReserveRelease lets the caller release h when the requests in progress are answered.
-// inProgress says that a release of all of it is in progress, and needs no other. Only one release
-// may have an unknown outcome: with more, nobody knows what remains. ClearRelease must follow.
-func (h *Hold) ReserveRelease() (reserved, inProgress bool) {
-	h.Carrier.mu.Lock()
-	defer h.Carrier.mu.Unlock()
-	if h.state != Held || h.requests.releaseWaiting {
-		return false, h.state.isEnding()
-	}
-	h.requests.releaseWaiting = true
-	return true, false
-}
-
-// ClearRelease ends what ReserveRelease began.
-func (h *Hold) ClearRelease() {
-	h.Carrier.mu.Lock()
-	defer h.Carrier.mu.Unlock()
-	h.requests.releaseWaiting = false
 }

@@ -37,7 +37,7 @@ func TestRequestLockGoesInOrder(t *testing.T) {
 			}
 		}
 		h.UnlockRequests()
-		if h.requests.locked || len(h.readExtra().requestQueue) > 0 {
+		if h.requestsLocked || len(h.readExtra().requestQueue) > 0 {
 			t.Error("the request lock is not released")
 		}
 	})

@@ -10,7 +10,7 @@ package hold
 //
 // A hold has flags for other things, which no transition depends on:
 //
-//	requests             requests about it in progress          request_lock.go
+//	requestsLocked       requests about it in progress          request_lock.go
 //	remoteWatch          who waits for its end                  watch.go
 //	notices              pushes (LOCK.NOTIFY)                   notices.go
 //	extra.group          whether its owner knows of it          group.go
@@ -37,8 +37,8 @@ func (s State) isReliedOn() bool { return s == Held || s == Decrementing || s ==
 // isRenewed reports whether the watchdog keeps the hold.
 func (s State) isRenewed() bool { return s == Held || s == Decrementing }
 
-// isEnding reports whether a release of all of the hold is in progress.
-func (s State) isEnding() bool { return s == releasing || s == leaving || s == ending }
+// IsEnding reports whether a release of all of the hold is in progress.
+func (s State) IsEnding() bool { return s == releasing || s == leaving || s == ending }
 
 // Event is something that happens to a hold.
 type Event uint8

@@ -146,7 +146,7 @@ func (h *Hold) LeaseOverAndIdle() bool {
 	return h.leaseOverAndIdleLocked()
 }
 
-func (h *Hold) leaseOverAndIdleLocked() bool { return !h.requests.locked && h.leaseOverLocked() }
+func (h *Hold) leaseOverAndIdleLocked() bool { return !h.requestsLocked && h.leaseOverLocked() }
 
 // ForgetIfLeaseOver ends h for this Leash if it is a lease that is over. If somebody extended it,
 // it goes on in Redis.

@@ -13,7 +13,10 @@ import (
 // the reason. After a transport.ErrUnknown the release goes on in the background.
 func (r *Releaser) Release(h *hold.Hold, all bool, until time.Time) (code int64, lost string, err error) {
 	if !h.LockRequests(until) {
-		return 0, "", r.releaseLater(h, all)
+		if h.State().IsEnding() { // that request releases all of it, and goes on
+			return 0, "", transport.ErrUnknown
+		}
+		return 0, "", transport.ErrRefused
 	}
 	rel := r.begin(h, all)
 	if rel == nil {
@@ -39,50 +42,26 @@ func (r *Releaser) Release(h *hold.Hold, all bool, until time.Time) (code int64,
 	return script.NoSuchHold, lost, nil
 }
 
-// releaseLater releases h after the request in progress about it is answered, if h is still held
-// then. It returns the error for the caller.
-func (r *Releaser) releaseLater(h *hold.Hold, all bool) error {
-	switch reserved, inProgress := h.ReserveRelease(); {
-	case inProgress:
-		return transport.ErrUnknown
-	case !reserved:
-		return transport.ErrRefused
-	}
-	r.Tasks.Spawn(func() {
-		defer h.ClearRelease()
-		r.releaseInTurn(h, all, "")
-	})
-	return transport.ErrUnknown
-}
-
 // PutBack takes back one acquire of a hold, after the requests in progress about the hold. Its ID
 // counts as unused afterwards: a repetition of the command counts again. PutBack repeats that until
 // Redis answers, and blocks until then.
-func (r *Releaser) PutBack(h *hold.Hold, id string) { r.releaseInTurn(h, false, script.RecordID(id)) }
-
-// releaseInTurn releases h after the requests in progress about it, and repeats that until Redis
-// answers. putBackID is that of the request.
-func (r *Releaser) releaseInTurn(h *hold.Hold, all bool, putBackID string) {
+func (r *Releaser) PutBack(h *hold.Hold, id string) {
 	for !h.LockRequests(r.Redis.Deadline()) {
 		if h.State() == hold.Over || r.Redis.StoppedWithin(0) {
 			return
 		}
 	}
-	r.releaseLocked(h, all, putBackID)
+	r.PutBackLocked(h, id)
 }
 
 // PutBackLocked is PutBack for a hold whose requests the caller has locked. It unlocks them.
 func (r *Releaser) PutBackLocked(h *hold.Hold, id string) {
-	r.releaseLocked(h, false, script.RecordID(id))
-}
-
-func (r *Releaser) releaseLocked(h *hold.Hold, all bool, putBackID string) {
-	rel := r.begin(h, all)
+	rel := r.begin(h, false)
 	if rel == nil {
 		h.UnlockRequests() // it has ended by itself
 		return
 	}
-	rel.putBackID = putBackID
+	rel.putBackID = script.RecordID(id)
 	rel.finish() // finish unlocks the requests
 }
 
