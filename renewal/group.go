@@ -27,9 +27,7 @@ type group struct {
 	// answeredAt is when the answer was asked for that Until of a lease comes from. An older answer
 	// changes nothing. Other holds have none, because there may be a million of them.
 	answeredAt map[*Hold]moment
-	// pendingChecks are leases whose last answer was too slow to tell whether they end earlier.
-	pendingChecks map[*Hold]pendingCheck
-	due           moment // when to ask the store next; while busy, when it was due
+	due        moment // when to ask the store next; while busy, when it was due
 	// deadline is the earliest Until of the holds, or earlier. Checking once too often does no
 	// harm.
 	deadline       moment
@@ -85,7 +83,6 @@ func (g *group) add(h *Hold, known moment) {
 
 func (g *group) remove(h *Hold) {
 	delete(g.answeredAt, h)
-	delete(g.pendingChecks, h)
 	last := len(g.holds) - 1
 	g.holds[h.at] = g.holds[last]
 	g.holdTable.At(g.holds[last]).at = h.at
@@ -121,7 +118,7 @@ func (g *group) wake() moment {
 // extended it, and it lasts a little longer in the store anyway. From then on the watchdog asks the
 // store often whether the lease is over. w.mu is held.
 func (w *Watchdog) expire(g *group, now moment) (tell []func()) {
-	g.deadline = g.endOverdueChecks(now)
+	g.deadline = now + g.ttl
 	often := g.leaseEndInterval()
 	for i := 0; i < len(g.holds); {
 		h := g.holdTable.At(g.holds[i])

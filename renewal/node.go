@@ -241,8 +241,6 @@ func (w *Watchdog) settle(n *node, r *round) (tell []func()) {
 // removes h and then calls the function.
 func (g *group) settle(h *Hold, said Outcome, sent, now moment) (end func()) {
 	switch said {
-	case Unknown:
-		g.endPendingCheck(h)
 	case Renewed:
 		switch {
 		case g.lease:

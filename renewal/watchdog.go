@@ -150,7 +150,6 @@ func (w *Watchdog) SetPace(h *Hold, every time.Duration) {
 		return
 	}
 	known := g.answeredAt[h]
-	g.endPendingCheck(h)
 	g.remove(h)
 	w.join(h, known, g.groupKey, every)
 }

@@ -105,6 +105,6 @@ func (r *Restorer) noteLeft(ctx context.Context, b renewal.Batch, w *renewal.Hol
 		return
 	}
 	if !r.mayBeOlder(ctx, h, left, sent) { // otherwise it is about to be corrected
-		r.Holds.Watchdog.ReportLeft(w, left, sent)
+		r.Holds.Watchdog.Correct(w, renewal.Until(sent, left), sent)
 	}
 }
