@@ -1,15 +1,12 @@
 package lockcmd
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"leash/lockcmd/acquire"
-	"leash/lockcmd/failover"
 	"leash/lockcmd/hold"
-	"leash/lockcmd/script"
 	"leash/lockcmd/script/transport"
 )
 
@@ -30,7 +27,7 @@ type NameHolds interface {
 	Add(name string, n int64)
 }
 
-// Config configures a Service. The zero value is valid.
+// Config configures a Service. The zero value is valid. Package config checks what users may set.
 type Config struct {
 	// TTL of a hold without LEASE and TTL; if zero, 30 s. At least MinTTL.
 	WatchdogTimeout time.Duration
@@ -89,26 +86,4 @@ func (s *Service) Change(cfg Config) {
 	cfg = cfg.withDefaults()
 	s.waits.SetMax(cfg.MaxWaiters)
 	s.maxHold.Store(int64(cfg.MaxHold))
-}
-
-func (c Config) validate() error {
-	switch {
-	case c.WatchdogTimeout < MinTTL || c.WatchdogTimeout > script.MaxTTL:
-		return fmt.Errorf("lockcmd: watchdog timeout %v, want %v to %v", c.WatchdogTimeout, MinTTL, script.MaxTTL)
-	case c.TokenTTL < 0 || c.TokenTTL > script.MaxTTL || c.TokenTTL > 0 && c.TokenTTL < time.Millisecond:
-		return fmt.Errorf("lockcmd: token TTL %v, want 0 or 1ms to %v", c.TokenTTL, script.MaxTTL)
-	case c.MaxWaiters < 1:
-		return fmt.Errorf("lockcmd: max waiters %d, want at least 1", c.MaxWaiters)
-	case c.MaxHold < 0 || c.MaxHold > script.MaxTTL || c.MaxHold > 0 && c.MaxHold < time.Millisecond:
-		return fmt.Errorf("lockcmd: max hold %v, want 0 or 1ms to %v", c.MaxHold, script.MaxTTL)
-	case c.UpstreamTimeout < time.Millisecond:
-		return fmt.Errorf("lockcmd: upstream timeout %v, want at least 1ms", c.UpstreamTimeout)
-	case c.FailoverGrace != failover.Auto && c.FailoverGrace != 0 && c.FailoverGrace < c.WatchdogTimeout:
-		return fmt.Errorf("lockcmd: failover grace %v, want 0 or at least the watchdog timeout %v", c.FailoverGrace,
-			c.WatchdogTimeout)
-	case publishModes[c.Publish] == "":
-		return fmt.Errorf("lockcmd: publish %q, want %s, %s or %s", c.Publish, PublishBoth, PublishSharded,
-			PublishPlain)
-	}
-	return nil
 }

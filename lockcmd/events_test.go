@@ -17,10 +17,7 @@ import (
 func TestR5ReleaseThroughAnotherLeashLeavesNoDeadlock(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, err := New(Config{WatchdogTimeout: 10 * time.Minute}, rdb, silentSubscriber{}, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := New(Config{WatchdogTimeout: 10 * time.Minute}, rdb, silentSubscriber{}, slog.New(slog.DiscardHandler))
 		t.Cleanup(runService(s))
 		a, key := connect(t, s), newKey()
 		token := strconv.FormatInt(a.token(key), 10)

@@ -43,10 +43,7 @@ func TestR2EvictionIsWarnedOf(t *testing.T) {
 		"single": dialServer(t, server.Addr), "cluster": dialCluster(t, cluster.Addrs()...),
 	} {
 		log := &logBuffer{}
-		s, err := New(Config{}, rdb, silentSubscriber{}, slog.New(slog.NewTextHandler(log, nil)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := New(Config{}, rdb, silentSubscriber{}, slog.New(slog.NewTextHandler(log, nil)))
 		s.warnOfEviction(context.Background())
 		if n := log.count(warning); n != 0 {
 			t.Errorf("%s: %d warnings with noeviction", name, n)
@@ -54,6 +51,7 @@ func TestR2EvictionIsWarnedOf(t *testing.T) {
 		set := func(ctx context.Context, c *redis.Client) error {
 			return c.ConfigSet(ctx, "maxmemory-policy", "volatile-ttl").Err()
 		}
+		var err error
 		want := 1
 		if c, ok := rdb.(*redis.ClusterClient); ok {
 			err, want = c.ForEachMaster(context.Background(), set), 3

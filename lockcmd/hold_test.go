@@ -60,10 +60,7 @@ func TestR24HoldsTakeLittleMemory(t *testing.T) {
 // idleService returns a Service that does nothing by itself.
 func idleService(t testing.TB) *Service {
 	rdb, log := dialServer(t, sharedServer(t).Addr), slog.New(slog.DiscardHandler)
-	s, err := New(Config{}, rdb, proxySubscriber(t, rdb, log), log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := New(Config{}, rdb, proxySubscriber(t, rdb, log), log)
 	return s
 }
 

@@ -28,10 +28,7 @@ func TestR27SlowLogDoesNotDelayALoss(t *testing.T) {
 	free := make(chan struct{})
 	t.Cleanup(func() { close(free) })
 	rdb, log := dialServer(t, sharedServer(t).Addr), slog.New(stuckLog{slog.DiscardHandler, free})
-	s, err := New(Config{WatchdogTimeout: 9 * time.Second}, rdb, proxySubscriber(t, rdb, log), log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := New(Config{WatchdogTimeout: 9 * time.Second}, rdb, proxySubscriber(t, rdb, log), log)
 	t.Cleanup(runService(s))
 	waitUntilSubscribed(t, s)
 	lost := hold.New(&connect(t, s).carrier.Carrier.Carrier, &hold.Grant{Mode: script.Plain, Number: 1})

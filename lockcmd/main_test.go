@@ -173,10 +173,7 @@ func stillLeash(t testing.TB, rdb redis.UniversalClient, cfg Config) *Service {
 		cfg.Links = up
 	}
 	cfg.Owners = up.Owners
-	s, err := New(cfg, rdb, pubsub.New(up, log), log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := New(cfg, rdb, pubsub.New(up, log), log)
 	longBreakTimeout(s)
 	return s
 }
@@ -212,10 +209,7 @@ func waitUntilSubscribed(t testing.TB, s *Service) {
 func killableLeash(t testing.TB, rdb redis.UniversalClient, cfg Config) (s *Service, kill func()) {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	s, err := New(cfg, rdb, proxySubscriber(t, rdb, log), log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s = New(cfg, rdb, proxySubscriber(t, rdb, log), log)
 	kill = runService(s)
 	t.Cleanup(kill)
 	waitUntilSubscribed(t, s)

@@ -3,7 +3,6 @@ package lockcmd
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -52,24 +51,9 @@ type Service struct {
 // New makes a Service. rdb is a *redis.Client or *redis.ClusterClient that speaks RESP2, does not
 // retry (MaxRetries -1) and obeys deadlines (ContextTimeoutEnabled). subscriber receives messages.
 // New does no I/O.
-func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log *slog.Logger) (*Service, error) {
+func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log *slog.Logger) *Service {
 	cfg = cfg.withDefaults()
-	if err := cfg.validate(); err != nil {
-		return nil, err
-	}
 	s := &Service{cfg: cfg, redis: script.New(rdb), log: log, recorder: view.NewRecorder(log)}
-	obeysDeadlines := false
-	switch c := rdb.(type) {
-	case *redis.ClusterClient:
-		obeysDeadlines = c.Options().ContextTimeoutEnabled
-	case *redis.Client:
-		obeysDeadlines = c.Options().ContextTimeoutEnabled
-	default:
-		return nil, fmt.Errorf("lockcmd: client is a %T, want *redis.Client or *redis.ClusterClient", rdb)
-	}
-	if !obeysDeadlines {
-		return nil, errors.New("lockcmd: the client must be made with ContextTimeoutEnabled")
-	}
 	s.redis.Databases, s.redis.Timeout, s.redis.Log = cfg.Database, cfg.UpstreamTimeout, log
 	s.redis.Publish, s.redis.Links = publishModes[cfg.Publish], cfg.Links
 	restorer := &restore.Restorer{Redis: s.redis, TokenTTL: cfg.TokenTTL, MaxSeeks: restore.MaxSeeks}
@@ -104,7 +88,7 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log
 	s.Viewer = view.New(s.acquirer, s.recorder)
 	s.Change(cfg)
 	s.events.listen(s, subscriber)
-	return s, nil
+	return s
 }
 
 // Run receives wake-ups, renews holds and finishes what must be repeated. It returns when ctx has

@@ -18,10 +18,7 @@ func TestR31StopWhileRedisIsSilent(t *testing.T) {
 	}
 	t.Cleanup(func() { p.Close() })
 	rdb, log := dialServer(t, p.Addr()), slog.New(slog.DiscardHandler)
-	s, err := New(Config{}, rdb, proxySubscriber(t, rdb, log), log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := New(Config{}, rdb, proxySubscriber(t, rdb, log), log)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -47,10 +44,7 @@ func TestR31StopStillReleases(t *testing.T) {
 	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
 	log := slog.New(slog.DiscardHandler)
-	s, err := New(Config{}, rdb, proxySubscriber(t, rdb, log), log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := New(Config{}, rdb, proxySubscriber(t, rdb, log), log)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {

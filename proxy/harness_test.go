@@ -57,10 +57,7 @@ func startLeash(t testing.TB, addrs []string, opts ...func(*options)) *leash {
 	}
 	o.locks.Database, o.locks.Links, o.locks.Owners = up.Database, up, up.Owners
 	exchange := pubsub.New(up, log)
-	locks, err := lockcmd.New(o.locks, up.Client(), exchange, log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	locks := lockcmd.New(o.locks, up.Client(), exchange, log)
 	up.OnSwitch(locks.CheckAll)
 	var commands []any
 	if !o.embedded {

@@ -67,15 +67,6 @@ var internalTexts = map[string]bool{
 	"upstream: no address":          true,
 	"upstream: unknown mode …":      true,
 	"proxy: server has been closed": true,
-	"lockcmd: the client must be made with ContextTimeoutEnabled":          true,
-	"lockcmd: client is a …, want *redis.Client or *redis.ClusterClient":   true,
-	"lockcmd: watchdog timeout …, want … to …":                             true,
-	"lockcmd: token TTL …, want 0 or 1ms to …":                             true,
-	"lockcmd: max waiters …, want at least 1":                              true,
-	"lockcmd: max hold …, want 0 or 1ms to …":                              true,
-	"lockcmd: upstream timeout …, want at least 1ms":                       true,
-	"lockcmd: failover grace …, want 0 or at least the watchdog timeout …": true,
-	"lockcmd: publish …, want …, … or …":                                   true,
 }
 
 // A sourceText is a text of the source that people may read. Parts of it, such as a key, are not

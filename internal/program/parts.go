@@ -58,11 +58,8 @@ func newUpstream(cfg config.Config, c certificates, p *password.Source, reread <
 
 // newLocks makes the lock service. records may be nil.
 func newLocks(cfg config.Config, up *upstream.Upstream, exchange *pubsub.Exchange, records *audit.Log,
-	log *slog.Logger) (*lockcmd.Service, error) {
-	locks, err := lockcmd.New(lockConfig(cfg, up), up.Client(), exchange, log)
-	if err != nil {
-		return nil, err
-	}
+	log *slog.Logger) *lockcmd.Service {
+	locks := lockcmd.New(lockConfig(cfg, up), up.Client(), exchange, log)
 	if records != nil {
 		locks.AddObserver(records)
 	}
@@ -70,7 +67,7 @@ func newLocks(cfg config.Config, up *upstream.Upstream, exchange *pubsub.Exchang
 	up.Nodes.Go("check of own rights", func(ctx context.Context) {
 		rights.WarnMissing(ctx, up, script.AllCommands(), log)
 	})
-	return locks, nil
+	return locks
 }
 
 func upstreamConfig(cfg config.Config, c certificates, password *password.Source, reread <-chan os.Signal) upstream.Config {

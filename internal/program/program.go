@@ -148,10 +148,7 @@ func serve(ctx context.Context, cfg config.Config, live *liveSettings, hangups <
 		return err
 	}
 	exchange := pubsub.New(up, log)
-	locks, err := newLocks(cfg, up, exchange, records, log)
-	if err != nil {
-		return err
-	}
+	locks := newLocks(cfg, up, exchange, records, log)
 	front := proxyConfig(cfg, certificates)
 	front.Process, front.Stop = live, stop
 	server, err := proxy.New(front, up, locks, exchange, up.Commands(ctx), log)
