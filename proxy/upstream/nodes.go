@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"sync"
 	"time"
 
-	"leash/internal/guard"
 	"leash/proxy/links"
 	"leash/proxy/slots"
 	"leash/proxy/topology"
@@ -39,61 +37,33 @@ func (u *Upstream) OtherNode(n *links.Node) *links.Node {
 	return n
 }
 
-// askNextAfter is how long a node may take to answer before another one is asked too.
+// askNextAfter is how long a node may take to answer before the next one is asked.
 const askNextAfter = time.Second
 
-// FirstAnswer asks the masters until ask returns no error. It begins with first, or with AnyNode if
-// first is nil, and asks silent nodes last. It asks the next one after an error, and after a second
-// without an answer. A slow node's answer is still taken then, because the other nodes may be
-// worse. An error that Redis replies with is an answer, so ask must return no error for it. ask
-// must return when its context is done. The error is the last one, or links.ErrUnreachable if no
-// master is known. FirstAnswer blocks until ctx is done at most.
+// FirstAnswer asks the masters, one after the other, until ask returns no error. It begins with
+// first, or with AnyNode if first is nil, and asks silent nodes last. Each has askNextAfter to
+// answer, and the last one the rest of the time. An error that Redis replies with is an answer, so
+// ask must return no error for it. ask must return when its context is done. The error is the last
+// one, or links.ErrUnreachable if no master is known. FirstAnswer blocks until ctx is done at most.
 func (u *Upstream) FirstAnswer(ctx context.Context, first *links.Node,
 	ask func(context.Context, *links.Node) ([]byte, error)) (answer []byte, err error) {
 	if first == nil {
 		first = u.AnyNode()
 	}
-	nodes := u.inTurn(first)
-	results := make(chan result, len(nodes))
-	ctx, cancel := context.WithCancel(ctx)
-	var asking sync.WaitGroup
-	defer asking.Wait()
-	defer cancel()
 	err = links.ErrUnreachable
-	next := time.NewTimer(askNextAfter)
-	defer next.Stop()
-	for missing := len(nodes); missing > 0; {
-		if len(nodes) > 0 {
-			n := nodes[0]
-			nodes = nodes[1:]
-			asking.Go(func() { results <- u.answerOf(ctx, n, ask) })
-			next.Reset(askNextAfter)
+	nodes := u.inTurn(first)
+	for i, n := range nodes {
+		asking, cancel := ctx, context.CancelFunc(func() {})
+		if i < len(nodes)-1 {
+			asking, cancel = context.WithTimeout(ctx, askNextAfter)
 		}
-		select {
-		case r := <-results:
-			if missing--; r.err == nil || ctx.Err() != nil {
-				return r.answer, r.err
-			}
-			err = r.err
-		case <-next.C:
+		answer, err = ask(asking, n)
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			break
 		}
 	}
-	return nil, err
-}
-
-// result is what came of a question to a node.
-type result struct {
-	answer []byte
-	err    error
-}
-
-func (u *Upstream) answerOf(ctx context.Context, n *links.Node,
-	ask func(context.Context, *links.Node) ([]byte, error)) (r result) {
-	r.err = guard.Call(u.log, "question to a node", func() (err error) {
-		r.answer, err = ask(ctx, n)
-		return err
-	})
-	return r
+	return answer, err
 }
 
 func (u *Upstream) inTurn(first *links.Node) []*links.Node {
