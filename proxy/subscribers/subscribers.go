@@ -6,13 +6,10 @@
 package subscribers
 
 import (
-	"bytes"
-	"context"
 	"maps"
 	"slices"
 
 	"leash/proxy/call"
-	"leash/proxy/links"
 	"leash/proxy/merge"
 	"leash/proxy/pubsub"
 	"leash/proxy/resp"
@@ -35,119 +32,52 @@ func Commands() map[string]Run {
 }
 
 // activeChannels answers PUBSUB CHANNELS and SHARDCHANNELS
-// (https://redis.io/docs/latest/commands/pubsub-channels/).
+// (https://redis.io/docs/latest/commands/pubsub-channels/). It leaves out the channels to which
+// Leashes subscribe only for themselves.
 func activeChannels(kind pubsub.Kind) Run {
 	return func(r *route.Router, x *pubsub.Exchange, cmd resp.Command) bool {
-		if !r.AdoptTopology() || !r.Admit(len(cmd.Raw)) {
-			return false
+		pattern := "*"
+		if len(cmd.Args) == 3 {
+			pattern = string(cmd.Args[2])
 		}
-		q := newChannelQuery(r.Context(), x, kind, cmd)
-		for _, n := range r.Topology().Masters() {
-			if !r.AwaitRoom(n) {
-				return false
+		others := x.Others(r.Context(), kind, nil, pattern)
+		return r.ToEvery(cmd, func(parts []*call.Part) merge.Func {
+			return mergeChannels(x, parts, kind, pattern, others)
+		})
+	}
+}
+
+func mergeChannels(x *pubsub.Exchange, parts []*call.Part, kind pubsub.Kind, pattern string,
+	others pubsub.Others) merge.Func {
+	return func(replies []*merge.Reply) (merge.Reply, bool) {
+		found, own := x.Active(kind), make(map[string]bool)
+		maps.DeleteFunc(found, func(name string, _ bool) bool { return !pubsub.Match(pattern, name) })
+		for name := range others {
+			own[name] = true
+			if others.Clients(name) > 0 {
+				found[name] = true
 			}
-			q.add(n, cmd)
 		}
-		if len(q.parts) == 0 {
-			return r.Fail(call.ErrorUnserved)
+		for _, p := range parts {
+			maps.Copy(own, x.Held(p.Node(), kind))
 		}
-		return r.FanOut(q.parts, q.to, len(cmd.Raw), q.merge)
-	}
-}
-
-// channelQuery is one search for channels with subscribers. Leashes subscribe to some channels only
-// for themselves. Such a channel has other subscribers only if Redis counts more subscribers than
-// Leashes. So Leash asks for the counts of these channels by name.
-type channelQuery struct {
-	exchange *pubsub.Exchange
-	kind     pubsub.Kind
-	pattern  string
-	active   map[string]bool // channels that clients are subscribed to
-	others   pubsub.Others   // reports of other Leashes
-	parts    []*call.Part
-	to       []*links.Node
-	own      map[*links.Node]map[string]bool // channels of Leashes themselves
-	counted  map[int][]string                // by part: the names whose counts it asks for
-	// how many more subscribers than Leashes these names have
-	foreign map[string]int
-}
-
-func newChannelQuery(ctx context.Context, x *pubsub.Exchange, kind pubsub.Kind, cmd resp.Command) *channelQuery {
-	q := &channelQuery{
-		exchange: x, kind: kind, pattern: "*", active: x.Active(kind),
-		own: make(map[*links.Node]map[string]bool), counted: make(map[int][]string), foreign: make(map[string]int),
-	}
-	if len(cmd.Args) == 3 {
-		q.pattern = string(cmd.Args[2])
-	}
-	q.others = x.Others(ctx, kind, nil, q.pattern)
-	for name := range q.others {
-		if q.others.Clients(name) > 0 {
-			q.active[name] = true
+		for _, r := range replies {
+			names, ok := resp.Elements(r.Bytes())
+			if !ok {
+				return merge.Reply{}, false
+			}
+			for _, e := range names {
+				if name, _ := resp.Text(e); !own[string(name)] {
+					found[string(name)] = true
+				}
+			}
 		}
-	}
-	return q
-}
-
-func (q *channelQuery) add(n *links.Node, cmd resp.Command) {
-	own := q.exchange.Held(n, q.kind)
-	for name := range q.others {
-		own[name] = true
-	}
-	maps.DeleteFunc(own, func(name string, _ bool) bool { return q.active[name] })
-	q.own[n] = own
-	q.ask(n, bytes.Clone(cmd.Raw))
-	if len(own) > 0 {
-		names := slices.Collect(maps.Keys(own))
-		q.counted[len(q.parts)] = names
-		q.ask(n, countsRequest(q.kind, names))
-	}
-}
-
-func (q *channelQuery) ask(n *links.Node, request []byte) {
-	q.parts, q.to = append(q.parts, call.FixedPart(request)), append(q.to, n)
-}
-
-func (q *channelQuery) merge(replies []*merge.Reply) (merge.Reply, bool) {
-	found := make(map[string]bool)
-	for name := range q.active {
-		if pubsub.Match(q.pattern, name) {
-			found[name] = true
+		b := resp.AppendArray(nil, len(found))
+		for _, name := range slices.Sorted(maps.Keys(found)) {
+			b = resp.AppendBulk(b, name)
 		}
+		return merge.Of(b), true
 	}
-	for i, r := range replies {
-		if !q.collect(found, i, r.Bytes()) {
-			return merge.Reply{}, false
-		}
-	}
-	for name, n := range q.foreign {
-		if n > q.others.Held(name) && pubsub.Match(q.pattern, name) {
-			found[name] = true
-		}
-	}
-	b := resp.AppendArray(nil, len(found))
-	for _, name := range slices.Sorted(maps.Keys(found)) {
-		b = resp.AppendBulk(b, name)
-	}
-	return merge.Of(b), true
-}
-
-// collect adds the reply of part i. It returns false for an invalid reply.
-func (q *channelQuery) collect(found map[string]bool, i int, reply []byte) bool {
-	if names, is := q.counted[i]; is {
-		counts, ok := countsReply(reply, len(names))
-		for j, n := range counts {
-			q.foreign[names[j]] += int(n) - q.exchange.Subscribers(q.parts[i].Node(), q.kind, names[j])
-		}
-		return ok
-	}
-	names, ok := resp.Elements(reply)
-	for _, e := range names {
-		if name, _ := resp.Text(e); !q.own[q.parts[i].Node()][string(name)] {
-			found[string(name)] = true
-		}
-	}
-	return ok
 }
 
 // countsReply reads the numbers in a list of names and numbers. names is how many names there are.
@@ -164,15 +94,6 @@ func countsReply(reply []byte, names int) (counts []int64, ok bool) {
 		counts = append(counts, n)
 	}
 	return counts, true
-}
-
-// countsRequest returns the command that asks for the numbers of subscribers.
-func countsRequest(kind pubsub.Kind, names []string) []byte {
-	word := "NUMSUB"
-	if kind == pubsub.Shard {
-		word = "SHARDNUMSUB"
-	}
-	return resp.AppendCommand(nil, append([]string{"PUBSUB", word}, names...)...)
 }
 
 func subscriberCounts(kind pubsub.Kind) Run {
