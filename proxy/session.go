@@ -116,7 +116,7 @@ func (s *session) login() login.Caller {
 func (s *session) blocking() blocking.Client {
 	return blocking.Client{
 		Session: (*owner)(s), Conn: s.conn, End: &s.end, Router: &s.router, Calls: &s.calls, Limits: s.limits,
-		Tracking: &s.tracking, Up: s.server.up, Now: &s.blocked,
+		Tracking: &s.tracking, Now: &s.blocked,
 	}
 }
 

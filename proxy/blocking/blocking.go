@@ -17,7 +17,6 @@ import (
 	"leash/proxy/route"
 	"leash/proxy/slots"
 	"leash/proxy/tracking"
-	"leash/proxy/upstream"
 )
 
 // Session is what a wait needs of its session. Only the session's loop calls these methods.
@@ -57,7 +56,6 @@ type Client struct {
 	Calls    *call.Queue
 	Limits   *limits.Client
 	Tracking *atomic.Pointer[tracking.Client]
-	Up       *upstream.Upstream
 	Now      *atomic.Pointer[Wait] // nil while the session does not wait
 }
 
@@ -74,7 +72,7 @@ func replicas(c Client, about *command.Command, cmd resp.Command) bool {
 	if !c.Router.Ready(about, cmd) {
 		return true
 	}
-	reply, ok := replication.Wait(c.Router, c.Up, cmd, func(pins []*route.Pin, abort, f func()) bool {
+	reply, ok := replication.Wait(c.Router, cmd, func(pins []*route.Pin, abort, f func()) bool {
 		return c.watched(&Wait{pins}, abort, f)
 	})
 	return ok && c.Tracking.Load().Await() && c.Router.Answer(reply)

@@ -1,67 +1,30 @@
 package replication
 
 import (
-	"bytes"
-	"context"
 	"crypto/rand"
 	"fmt"
 	mathrand "math/rand/v2"
-	"strconv"
-	"strings"
 
-	"leash/proxy/dial"
 	"leash/proxy/links"
 	"leash/proxy/resp"
 	"leash/proxy/route"
 	"leash/proxy/slots"
 	"leash/proxy/topology"
-	"leash/proxy/upstream"
 )
 
-// WAIT answers for the writes of its own connection. Before Redis 7.2, any command moves a
-// connection's replication offset to the node's current one. Since then, only a replicated command
-// does. WAIT on a connection without writes answers at once that every replica has them (seen with
-// Redis 8.0 and Valkey 8.1). So Leash writes and deletes a key of its own there.
+// WAIT answers for the writes of its own connection, and from Redis 7.2 on only for those. On a
+// connection without writes, it answers at once that every replica has them (seen with Redis 8.0
+// and Valkey 8.1). So Leash writes and deletes a key of its own there, as its own user.
 
 // offsetTries is how often Leash tries to write the key. A slot that is being moved accepts no new
 // key.
 const offsetTries = 3
 
-var (
-	infoServer = resp.AppendCommand(nil, "INFO", "server")
-	ping       = resp.AppendCommand(nil, "PING")
-)
-
-// offset says how to move the replication offset of a connection.
-type offset struct {
-	node   *links.Node
-	lane   dial.Lane // lane of the connection: the session's, or Leash's own if Leash writes
-	writes bool
-}
-
-// offsetOf finds out what moves offsets on n. ok is false if n does not answer. It blocks for a
-// round trip.
-func offsetOf(r *route.Router, up *upstream.Upstream, n *links.Node) (o offset, ok bool) {
-	ctx, cancel := context.WithTimeout(r.Context(), route.AskTimeout)
-	defer cancel()
-	own := up.Dialer.ServiceLane()
-	info, err := n.Link(own).Ask(ctx, infoServer)
-	if err == nil && movesByReading(info) {
-		return offset{node: n, lane: r.Lane}, true
-	}
-	return offset{node: n, lane: own, writes: true}, err == nil
-}
-
 // moveOffset moves the replication offset of a pinned connection to the node's current one. If it
 // could not, failed is the answer with the reason.
-func moveOffset(r *route.Router, own *route.Pin, o offset) (failed *route.Answer) {
+func moveOffset(r *route.Router, own *route.Pin, n *links.Node) (failed *route.Answer) {
 	for range offsetTries {
-		requests := [][]byte{ping}
-		if o.writes {
-			requests = writeNothing(r.Topology(), o.node)
-		}
-		g, answers := r.Send(own.Link(), requests)
-		g.Await(own.Link())
+		answers := r.Gather(own.Link(), writeNothing(r.Topology(), n)...)
 		if failed = firstFailure(answers); failed == nil || failed.Missing {
 			break
 		}
@@ -77,25 +40,6 @@ func firstFailure(answers []*route.Answer) *route.Answer {
 		}
 	}
 	return nil
-}
-
-// movesByReading reports whether commands that are not replicated move a connection's offset on a
-// server with this INFO.
-func movesByReading(info []byte) bool {
-	_, version, ok := bytes.Cut(info, []byte("\nredis_version:"))
-	return ok && IsBefore72(string(version))
-}
-
-// IsBefore72 reports whether a version is older than Redis 7.2.
-func IsBefore72(version string) bool {
-	major, rest, _ := strings.Cut(version, ".")
-	minor, _, _ := strings.Cut(rest, ".")
-	m, err := strconv.Atoi(major)
-	if err != nil {
-		return false
-	}
-	n, err := strconv.Atoi(minor)
-	return err == nil && (m < 7 || m == 7 && n < 2)
 }
 
 // writeNothing returns two commands that are replicated and leave nothing behind on n. They write

@@ -12,19 +12,6 @@ import (
 	"leash/proxy/upstream"
 )
 
-func TestMovesByReading(t *testing.T) {
-	for info, want := range map[string]bool{
-		"$99\r\n# Server\r\nredis_version:7.0.15\r\n": true, "# Server\r\nredis_version:6.2.0\r\n": true,
-		"# Server\r\nredis_version:7.2.4\r\n": false, "# Server\r\nredis_version:8.0.2\r\n": false,
-		"# Server\r\nredis_version:10.0.0\r\n": false,
-		"# Server\r\nredis_version:odd\r\n":    false, "-NOPERM no\r\n": false, "": false,
-	} {
-		if got := movesByReading([]byte(info)); got != want {
-			t.Errorf("%q: got %v", info, got)
-		}
-	}
-}
-
 // TestOwnKey checks that a key can be made for a node with only one slot.
 func TestOwnKey(t *testing.T) {
 	t.Parallel()

@@ -5,10 +5,10 @@ import (
 	"bytes"
 
 	"leash/proxy/call"
+	"leash/proxy/links"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/route"
-	"leash/proxy/upstream"
 )
 
 // Wait runs WAIT and WAITAOF (https://redis.io/docs/latest/commands/wait/). Redis answers them for
@@ -20,8 +20,8 @@ import (
 // The user may run the command. Wait returns the reply; ok is false when the session ends. block
 // runs f while the client is watched, and calls abort when the client leaves, which makes f return.
 // The pins are those on which f waits. block returns false when the session ends.
-func Wait(r *route.Router, up *upstream.Upstream, cmd resp.Command,
-	block func(pins []*route.Pin, abort, f func()) bool) (reply []byte, ok bool) {
+func Wait(r *route.Router, cmd resp.Command, block func(pins []*route.Pin, abort, f func()) bool) (reply []byte,
+	ok bool) {
 	if !r.AdoptTopology() || !r.Barrier() {
 		return nil, false
 	}
@@ -33,16 +33,9 @@ func Wait(r *route.Router, up *upstream.Upstream, cmd resp.Command,
 		}
 		nodes = append(nodes, r.Keyless())
 	}
-	offsets := make([]offset, len(nodes))
-	for i, n := range nodes {
-		var ok bool
-		if offsets[i], ok = offsetOf(r, up, n); !ok {
-			return resp.AppendError(nil, merge.NotSent), true
-		}
-	}
 	var pins []*route.Pin
-	for _, o := range offsets {
-		pins = append(pins, r.PinTo(o.node, o.lane))
+	for _, n := range nodes {
+		pins = append(pins, r.OwnPin(n))
 	}
 	abort := func() {
 		for _, own := range pins {
@@ -52,7 +45,7 @@ func Wait(r *route.Router, up *upstream.Upstream, cmd resp.Command,
 	var answers []*route.Answer
 	ok = block(pins, abort, func() {
 		var stuck bool
-		answers, stuck = waitOn(r, pins, offsets, bytes.Clone(cmd.Raw))
+		answers, stuck = waitOn(r, pins, nodes, bytes.Clone(cmd.Raw))
 		left = left || stuck
 	})
 	for _, own := range pins {
@@ -67,10 +60,10 @@ func Wait(r *route.Router, up *upstream.Upstream, cmd resp.Command,
 // waitOn sends request on every connection after it has moved the connection's offset, and waits
 // for the replies. stuck reports whether one offset could not be moved. The answer of that node
 // then says nothing about the session's writes.
-func waitOn(r *route.Router, pins []*route.Pin, offsets []offset, request []byte) (answers []*route.Answer,
+func waitOn(r *route.Router, pins []*route.Pin, nodes []*links.Node, request []byte) (answers []*route.Answer,
 	stuck bool) {
 	for i, own := range pins {
-		switch a := moveOffset(r, own, offsets[i]); {
+		switch a := moveOffset(r, own, nodes[i]); {
 		case a == nil:
 		case a.Missing, bytes.HasPrefix(a.Bytes, []byte("-NOPERM ")), bytes.HasPrefix(a.Bytes, []byte("-NOAUTH ")):
 			return []*route.Answer{a}, true

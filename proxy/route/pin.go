@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"leash/proxy/call"
-	"leash/proxy/dial"
 	"leash/proxy/links"
 	"leash/proxy/resp"
 )
@@ -29,12 +28,12 @@ var _ call.Path = (*Pin)(nil)
 // Pin returns a connection for one blocking command. It is made when the command is sent.
 func (r *Router) Pin() *Pin { return &Pin{router: r} }
 
-// PinTo returns a connection to a node, for commands of that lane.
-func (r *Router) PinTo(n *links.Node, lane dial.Lane) *Pin {
-	return &Pin{router: r, link: n.Pin(lane, nil)}
+// OwnPin returns a connection to a node, for commands of Leash's own user.
+func (r *Router) OwnPin(n *links.Node) *Pin {
+	return &Pin{router: r, link: n.Pin(r.up.Dialer.ServiceLane(), nil)}
 }
 
-// Link is the current connection, or nil. Only PinTo has one before a command is sent.
+// Link is the current connection, or nil. Only that of OwnPin has one before a command is sent.
 func (p *Pin) Link() *links.Link {
 	p.mu.Lock()
 	defer p.mu.Unlock()
