@@ -3,6 +3,8 @@
 package masters
 
 import (
+	"math/rand/v2"
+
 	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
@@ -29,7 +31,7 @@ func Commands() map[string]Run {
 		"KEYS":      keys,
 		"FLUSHALL":  Every(merge.First),
 		"FLUSHDB":   Every(merge.First),
-		"RANDOMKEY": randomKey,
+		"RANDOMKEY": Every(merge.RandomKey(rand.IntN)),
 
 		"FUNCTION|LOAD":    Every(merge.First),
 		"FUNCTION|DELETE":  Every(merge.First),
