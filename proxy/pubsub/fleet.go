@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"leash/internal/guard"
+	"leash/internal/limits"
 )
 
 // The Leashes in front of one Redis find each other on a channel. Each one publishes there once a
@@ -54,8 +55,9 @@ type otherNameReport struct {
 
 // fleet is what a Leash knows about the other Leashes.
 type fleet struct {
-	id    string // immutable
-	inbox chan []byte
+	id     string // immutable
+	inbox  chan []byte
+	warned limits.Interval // between warnings about silent Leashes
 
 	// mu guards the fields below. Never held across I/O.
 	mu      sync.Mutex
@@ -63,7 +65,6 @@ type fleet struct {
 	others  map[string]time.Time // when each one last sent a message
 	number  uint64               // number of the last question
 	queries map[uint64]*fleetQuery
-	warned  time.Time
 }
 
 // fleetQuery is a question that some of the others have not answered.
@@ -221,12 +222,8 @@ func (f *fleet) end(q *fleetQuery, number uint64, log *slog.Logger) []otherNameR
 	delete(f.queries, number)
 	silent := len(q.left)
 	entries := q.entries
-	warn := silent > 0 && (f.warned.IsZero() || time.Since(f.warned) > warnEvery)
-	if warn {
-		f.warned = time.Now()
-	}
 	f.mu.Unlock()
-	if warn {
+	if silent > 0 && f.warned.Due(time.Now(), warnEvery) {
 		log.Warn("another leash did not report its subscribers: PUBSUB counts it as one", "leashes", silent,
 			"within", answerTimeout)
 	}

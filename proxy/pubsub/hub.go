@@ -3,6 +3,7 @@ package pubsub
 import (
 	"time"
 
+	"leash/internal/limits"
 	"leash/proxy/dial"
 	"leash/proxy/links"
 	"leash/proxy/slots"
@@ -26,7 +27,7 @@ type hub struct {
 	backoff map[*links.Node]*backoff
 	tasks   []task
 
-	refusals, badCredentials warnLimiter
+	refusals, badCredentials limits.Interval // between warnings
 }
 
 // entry is a name with its receivers. It exists while a receiver is subscribed or subscribes.
@@ -261,4 +262,17 @@ func (h *hub) refuseLocked(e *entry, reason string) {
 	h.later = time.Now().Add(retryRefusedAfter)
 	e.notBefore = h.later
 	h.wakeLocked() // for the tasks
+}
+
+// warnEvery is the time between two warnings of a kind.
+const warnEvery = time.Minute
+
+// warnLocked logs a warning of a kind about the hub's user. It queues the logging as a task for the
+// keeper, which runs it without mu.
+func (h *hub) warnLocked(kind *limits.Interval, message string, attrs ...any) {
+	if kind.Due(time.Now(), warnEvery) {
+		attrs = append([]any{"user", h.lane.ACLUser()}, attrs...)
+		h.tasks = append(h.tasks, func() { h.x.log.Warn(message, attrs...) })
+		h.wakeLocked()
+	}
 }

@@ -176,7 +176,7 @@ func (h *hub) subscribedLocked(r *request) {
 		}
 	default:
 		if e := h.entries[r.kind][r.names[0]]; e != nil {
-			h.refusals.warnLocked(h, "redis refuses a subscription", "kind", e.kind.Joined(), "channel", e.name,
+			h.warnLocked(&h.refusals, "redis refuses a subscription", "kind", e.kind.Joined(), "channel", e.name,
 				"err", string(bytes.TrimSpace(r.refusal)))
 			h.refuseLocked(e, "subscription refused: "+string(bytes.TrimSpace(r.refusal[1:])))
 		}

@@ -251,7 +251,7 @@ func (l *line) end(cause error, wasUp bool) {
 	}
 	l.waiting = nil
 	if errors.Is(cause, dial.ErrRefused) {
-		h.badCredentials.warnLocked(h, "redis refuses a subscriber's password")
+		h.warnLocked(&h.badCredentials, "redis refuses a subscriber's password")
 		for _, entries := range h.entries {
 			for _, e := range entries {
 				h.refuseLocked(e, "credential refused")
