@@ -56,28 +56,6 @@ func TestExpiredLeaseIsNotReentered(t *testing.T) {
 	})
 }
 
-// TestLeaseExtendedAfterItsEndIsReentered: A lease was extended after its end, and its Leash does
-// not know. Its owner re-enters it.
-func TestLeaseExtendedAfterItsEndIsReentered(t *testing.T) {
-	t.Parallel()
-	everyRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, other := leash(t, rdb, Config{}, func(s *Service) { s.events.Own = "nowhere" }), leash(t, rdb, Config{})
-		for _, mode := range [][]string{nil, {"READ"}} {
-			a, key := connect(t, s), newKey()
-			first := a.token(append([]string{key, "OWNER", "me", "LEASE", "5000"}, mode...)...)
-			h := a.carrier.ownHold(key, options{})
-			want(t, connect(t, other).do("LOCK.EXTEND", key, "60000", "OWNER", "me"), ":60000")
-			s.watchdog.Correct(&h.Watch, time.Now(), time.Now())
-			if token := a.token(append([]string{key, "OWNER", "me", "LEASE", "20000"}, mode...)...); token != first {
-				t.Errorf("got token %d after %d", token, first)
-			}
-			a.ms(60000, "LOCK.TTL", key)
-			want(t, a.do("LOCK.RELEASE", key), ":0")
-			want(t, a.do("LOCK.RELEASE", key), ":1")
-		}
-	})
-}
-
 func TestExpiredLeaseIsReleased(t *testing.T) {
 	t.Parallel()
 	s, a, key := expiredLease(t)

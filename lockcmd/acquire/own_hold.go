@@ -76,7 +76,7 @@ func (c *Carrier) lockOwnHold(opts *Options) (own *hold.Hold, ok bool) {
 		if !h.LockRequests(until) {
 			return nil, false
 		}
-		if h.LeaseOver() && !c.Acquirer.wasExtended(h, until) {
+		if h.LeaseOver() {
 			h.Apply(hold.Dropped) // the grant replaces what Redis still has of it
 		}
 		if c.Newest(opts.Lock, func(other *hold.Hold) bool { return other == h }) != nil {
@@ -84,18 +84,6 @@ func (c *Carrier) lockOwnHold(opts *Options) (own *hold.Hold, ok bool) {
 		}
 		h.UnlockRequests() // it ended while we waited
 	}
-}
-
-// wasExtended asks Redis how long h lasts, a lease that is over and whose requests the caller has
-// locked. It reports whether somebody extended it, or nobody knows. Without that, our margin leaves
-// it at most a quarter of its time in Redis, unless Redis was slow at the grant.
-func (a *Acquirer) wasExtended(h *hold.Hold, until time.Time) bool {
-	left, sent, err := a.Redis.CheckHold(h.Ref(), h.Mode(), h.Owner(), until)
-	lasts := left > h.Details().TTL/4
-	if err == nil && lasts {
-		a.Holds.Watchdog.Correct(&h.Watch, renewal.Until(sent, left), sent)
-	}
-	return err != nil || lasts
 }
 
 // An attempt may find that the owner's hold is not as this carrier knows it.

@@ -12,7 +12,7 @@
 //	acquire.go   acquire a lock, take an acquire or a waiter back
 //	release.go   release it, also for another carrier, or grant it to a waiter
 //	move.go      give a hold another carrier
-//	hold.go      renew, check, extend and break a hold; tombstones
+//	hold.go      extend and break a hold; tombstones
 //	renew.go     renew or check many holds
 //	per_key.go   renew and release with one key a call, in a slot migration
 //	inspect.go   read a lock, and list locks

@@ -247,12 +247,6 @@ func changeCases(m *script.Mode) map[string]replyCase {
 			again, _ := s.RevokeOwnKeys(args, s.until)
 			return say(answer, again, args.Unknown, err)
 		}, "1 -1 false <nil>"},
-		"check": {func(s *stage) string {
-			h := s.hold(m, "w")
-			left, _, err := s.CheckHold(s.ref(h), m, h.Owner, s.until)
-			none, _, _ := s.CheckHold(s.ref(free), m, h.Owner, s.until)
-			return say(left > 20*time.Second, none < 0, err)
-		}, "true true <nil>"},
 	}
 }
 

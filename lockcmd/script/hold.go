@@ -146,22 +146,3 @@ func extendedRecord(record string, ms int64, id string, toLease bool) string {
 	f[8] = strings.Join(more, ",")
 	return strings.Join(f, " ")
 }
-
-// CheckHold returns how long a hold lasts, from sent on. left is 0 if it has no end, and negative
-// if it is not there. It waits while a slot migration splits the keys.
-func (c *Client) CheckHold(
-	r Ref, m *Mode, owner string, until time.Time,
-) (left time.Duration, sent time.Time, err error) {
-	call := &transport.Call{
-		Script: m.Renew, DB: r.Lock.DB, Keys: m.Keys(r.Lock.Key), OutlastsMigration: true,
-		Args: transport.Words("0", owner, RecordPrefix(r.Token, r.Carrier)),
-	}
-	n, err := c.AskList(call, until, "i")
-	switch {
-	case err != nil:
-		return 0, call.Sent, err
-	case n[0] < 0: // Redis could not say
-		return 0, call.Sent, transport.ErrRefused
-	}
-	return Millis(n[0] - 1), call.Sent, nil
-}

@@ -115,10 +115,6 @@ func TestRepliesOfAnotherShapeAreUnknown(t *testing.T) {
 			_, err := c.RevokePermit(args, until)
 			return args.Unknown, err
 		}},
-		"check": {"*2\r\n:1\r\n:1\r\n", func(c *Client, until time.Time) (bool, error) {
-			_, _, err := c.CheckHold(Ref{Lock: Lock{Key: "k"}}, Plain, "me", until)
-			return true, err
-		}},
 		"restore": {"*2\r\n:1\r\n:1\r\n", func(c *Client, until time.Time) (bool, error) {
 			_, err := c.Restore(&RestoreArgs{Mode: Plain, Holds: make([]RestoredHold, 1)}, until)
 			return true, err
