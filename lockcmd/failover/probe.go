@@ -21,7 +21,6 @@ const (
 	probeTimeout  = time.Second        // for one probe
 	masterMarkTTL = 7 * 24 * time.Hour // of a mark that is not read any more
 	uptimeError   = 1000               // ms; Redis tells its uptime in whole seconds
-	maxMasters    = 64                 // with more, those not seen for an hour are forgotten
 )
 
 // Run probes the masters until ctx ends.
@@ -41,7 +40,6 @@ func (g *Masters) Run(ctx context.Context) {
 
 // ProbeAll probes all masters. It blocks until all have answered or their time is over.
 func (g *Masters) ProbeAll(since, until time.Time) {
-	began := time.Now()
 	slotsOf := g.slotsByMaster()
 	errs := make([]error, len(slotsOf))
 	var wg sync.WaitGroup
@@ -52,13 +50,6 @@ func (g *Masters) ProbeAll(since, until time.Time) {
 	}
 	wg.Wait()
 	g.logProbeFailure(errors.Join(errs...))
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for replid, m := range g.masters {
-		if len(g.masters) > maxMasters && began.Sub(m.seen) > time.Hour {
-			delete(g.masters, replid)
-		}
-	}
 }
 
 // Probe probes the master of a key.
