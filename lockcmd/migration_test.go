@@ -1,7 +1,6 @@
 package lockcmd
 
 import (
-	"context"
 	"fmt"
 	"strconv"
 	"testing"
@@ -219,16 +218,4 @@ func TestR14ReleaseOfABrokenHoldInMigration(t *testing.T) {
 	want(t, receive(t, a.losses, soon), key+" "+renewal.ReasonBroken)
 	eventually(t, soon, "it is ended", func() bool { return !exists(t, rdb, key) })
 	want(t, rdb.Get(t.Context(), tombstone).Val(), event.Lost+" "+renewal.ReasonBroken)
-}
-
-func TestSlotsAreRediss(t *testing.T) {
-	t.Parallel()
-	rdb := sharedCluster(t).Nodes[0].Client()
-	for _, key := range []string{"", "foo", "{foo}bar", "a{foo}b{bar}", "{}foo", "foo{}", "foo{{bar}}", "a}b{c}",
-		"a{b", "\x00\xff"} {
-		got, err := rdb.ClusterKeySlot(context.Background(), key).Result()
-		if err != nil || got != int64(int(slots.Of([]byte(key)))) {
-			t.Errorf("%q: got slot %d, want %d (%v)", key, int(slots.Of([]byte(key))), got, err)
-		}
-	}
 }
