@@ -157,3 +157,23 @@ func TestUpstreamDown(t *testing.T) {
 	}
 	eventually(t, "service", func() bool { return do(t, client, "SET", "k", "v") == "+OK\r\n" })
 }
+
+// TestAuthWaitsForRedis checks that AUTH waits for a Redis that is away, as other commands do.
+func TestAuthWaitsForRedis(t *testing.T) {
+	redis := redistest.Start(t)
+	l := startLeash(t, []string{redis.Addr}, func(o *options) { o.up.RedirectTimeout = time.Minute })
+	c := l.dial(t)
+	want(t, c, "+PONG\r\n", "PING")
+	if err := redis.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Send(redistest.Command("AUTH", "default", "any")); err != nil {
+		t.Fatal(err)
+	}
+	if err := redis.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := c.Read(); got != "+OK\r\n" {
+		t.Errorf("AUTH: %q, %v", got, err)
+	}
+}

@@ -192,7 +192,8 @@ func relayOptions(c *Config) []option {
 		{name: "redirect-timeout", value: duration("duration", &c.RedirectTimeout),
 			summary: "How long Leash retries a command that the cluster answers with CLUSTERDOWN or TRYAGAIN.",
 			details: []string{"After that time the client gets the error. 0 means no retry.",
-				"A command for a node that cannot be reached waits as long. Then the client gets `UPSTREAMDOWN`."},
+				"A command for a node that cannot be reached waits as long, also `AUTH`. Then the client gets " +
+					"`UPSTREAMDOWN`."},
 			limits: "0 to 1m"},
 		{name: "upstream-timeout", value: duration("duration", &c.UpstreamTimeout),
 			summary: "How long a Redis node may be silent before Leash closes its connections to it.",

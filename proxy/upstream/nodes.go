@@ -143,17 +143,33 @@ func (u *Upstream) Target(addr string, from *links.Node, trusted bool) *links.No
 	return n
 }
 
+// Pauses between two attempts at an AUTH that no node answers. Many clients may log in at once.
+const (
+	minAuthPause = 50 * time.Millisecond
+	maxAuthPause = 400 * time.Millisecond
+)
+
 // Authenticate tries a credential on a new connection and returns Redis's reply. On a link, the
 // answer could be confused with those of other sessions. If a node does not answer, Authenticate
-// tries another one. If Redis accepts the credential, later dials of the user's lanes use it. It
-// blocks for at most the upstream time-out.
+// tries another one. If none answers, it tries again until the redirect time-out is over, unless
+// all have been away for seconds. If Redis accepts the credential, later dials of the user's lanes
+// use it. It blocks for at most the upstream time-out.
 func (u *Upstream) Authenticate(ctx context.Context, command []byte, user string, password []byte) (reply []byte,
 	ok bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, u.Dialer.Timeout())
 	defer cancel()
-	reply, err = u.FirstAnswer(ctx, nil, func(ctx context.Context, n *links.Node) ([]byte, error) {
-		return u.Dialer.Try(ctx, n.Addr, command, user, password)
-	})
+	began := time.Now()
+	for pause := minAuthPause; ; pause *= 2 {
+		reply, err = u.FirstAnswer(ctx, nil, func(ctx context.Context, n *links.Node) ([]byte, error) {
+			return u.Dialer.Try(ctx, n.Addr, command, user, password)
+		})
+		over := time.Since(began) >= u.RedirectTimeout() || ctx.Err() != nil
+		if n := u.AnyNode(); err == nil || over || n == nil || n.Unresponsive() {
+			break
+		}
+		u.Refresh()
+		links.Pause(ctx, min(pause, maxAuthPause))
+	}
 	if err != nil {
 		return nil, false, err
 	}
