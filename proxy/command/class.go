@@ -85,7 +85,7 @@ var treatments = [...]treatment{
 	{EveryMaster, "numbers are added up; the sections Clients and Leash describe this Leash", "INFO"},
 	{EveryMaster, "while slots move, a moving key appears twice or not at all", "KEYS"},
 	{EveryMaster, "the earliest time", "LASTSAVE"},
-	{EveryMaster, "chooses a master with keys first, and then one of its keys", "RANDOMKEY"},
+	{EveryMaster, "chooses a master by its share of the keys", "RANDOMKEY"},
 	{EveryMaster, "one master after the other; while slots move, a key can appear twice", "SCAN"},
 	{EveryMaster, "1 if every master has the script", "SCRIPT|EXISTS"},
 	{EveryMaster, "the newest entries of all masters", "SLOWLOG|GET"},

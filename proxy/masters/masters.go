@@ -3,8 +3,6 @@
 package masters
 
 import (
-	"math/rand/v2"
-
 	"leash/proxy/command"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
@@ -31,7 +29,7 @@ func Commands() map[string]Run {
 		"KEYS":      keys,
 		"FLUSHALL":  Every(merge.First),
 		"FLUSHDB":   Every(merge.First),
-		"RANDOMKEY": Every(merge.RandomKey(rand.IntN)),
+		"RANDOMKEY": randomKey,
 
 		"FUNCTION|LOAD":    Every(merge.First),
 		"FUNCTION|DELETE":  Every(merge.First),

@@ -75,22 +75,33 @@ func allElements(replies []*Reply) (all [][]byte, ok bool) {
 	return all, true
 }
 
-// RandomKey chooses among the nodes' keys. A node without keys answers nil. random returns a number
-// from 0 to n-1.
-func RandomKey(random func(n int) int) Func {
+// RandomKey chooses among pairs of replies: a node's key and its number of keys. The probability of
+// a key is its node's share of all keys. A reply without a number counts as one key. A node without
+// keys answers nil for the key. random returns a number from 0 to n-1.
+func RandomKey(random func(n int64) int64) Func {
 	return func(replies []*Reply) (Reply, bool) {
-		var keys []*Reply
-		for _, r := range replies {
-			if !isNil(r.Bytes()) {
-				keys = append(keys, r)
+		if len(replies) == 0 || len(replies)%2 != 0 {
+			return Reply{}, false
+		}
+		chosen, total := replies[0], int64(0)
+		for i := 0; i < len(replies); i += 2 {
+			key := replies[i]
+			if isNil(key.Bytes()) {
+				continue
+			}
+			size, _ := resp.Int(replies[i+1].Bytes())
+			size = min(max(size, 1), maxNodeKeys)
+			total += size
+			if random(total) < size {
+				chosen = key
 			}
 		}
-		if len(keys) == 0 {
-			return First(replies)
-		}
-		return keys[random(len(keys))].move(), true
+		return chosen.move(), true
 	}
 }
+
+// maxNodeKeys limits the number that counts for one node, so that the sum cannot overflow.
+const maxNodeKeys = 1 << 40
 
 // isNil reports whether a reply is the null of either protocol.
 func isNil(reply []byte) bool {
