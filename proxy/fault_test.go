@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"leash/internal/faultproxy"
 	"leash/internal/redistest"
 	"leash/proxy/slots"
 )
@@ -176,4 +177,26 @@ func TestAuthWaitsForRedis(t *testing.T) {
 	if got, err := c.Read(); got != "+OK\r\n" {
 		t.Errorf("AUTH: %q, %v", got, err)
 	}
+}
+
+// TestLoadingIsNotBack checks that the log says that a node is back only after it has loaded its
+// data.
+func TestLoadingIsNotBack(t *testing.T) {
+	redis, fault := faulty(t)
+	l := startLeash(t, []string{fault.Addr()})
+	if err := redis.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it is lost", func() bool { return strings.Contains(l.logs.String(), "redis node lost") })
+	loading := fault.Replace(faultproxy.Named("PING"), "-LOADING Redis is loading the dataset in memory\r\n",
+		faultproxy.Always())
+	if err := redis.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it loads", func() bool { return loading.Count() > 3 })
+	if strings.Contains(l.logs.String(), "redis node is back") {
+		t.Error("it counts as back while it loads")
+	}
+	loading.Disarm()
+	eventually(t, "it is back", func() bool { return strings.Contains(l.logs.String(), "redis node is back") })
 }

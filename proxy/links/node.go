@@ -241,7 +241,9 @@ func (n *Node) listen(conn net.Conn) error {
 			n.nodes.hooks.Refresh()
 		case heard > start: // only after an answer: a hung process accepts connections too
 			n.unresponsive.Store(false)
-			n.nodes.logBack(n.Addr)
+			if n.usable.Load() { // not while it loads its data: it may be silent for seconds again
+				n.nodes.logBack(n.Addr)
+			}
 		}
 	}
 }
