@@ -127,7 +127,14 @@ func (s *Source) Reread() {
 	case err == nil:
 		s.current.Store(made)
 		s.refused = contents{}
-		s.log.Info("read new certificates", "cert", s.files.Cert, "ca", s.files.CA, "expires", made.expiry)
+		var about []any
+		if s.files.Cert != "" {
+			about = append(about, "cert", s.files.Cert, "expires", made.expiry)
+		}
+		if s.files.CA != "" {
+			about = append(about, "ca", s.files.CA)
+		}
+		s.log.Info("read new certificates", about...)
 	case raw != s.refused:
 		s.refused = raw
 		s.failures.Add(1)

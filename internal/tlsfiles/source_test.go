@@ -101,6 +101,28 @@ func TestSourceRefusesToStart(t *testing.T) {
 	}
 }
 
+// TestChangedAuthority checks that the line about new authorities names no end of a certificate,
+// when there is none.
+func TestChangedAuthority(t *testing.T) {
+	ca, other := certtest.NewAuthority(t), certtest.NewAuthority(t)
+	log := new(bytes.Buffer)
+	s, err := Client(Files{CA: ca.CA}, flags, "redis", slog.New(slog.NewTextHandler(log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority, err := os.ReadFile(other.CA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(ca.CA, authority, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.Reread()
+	if !strings.HasSuffix(log.String(), `msg="read new certificates" ca=`+ca.CA+"\n") {
+		t.Errorf("the log is %s", log)
+	}
+}
+
 // TestRunRereads checks that a change is noticed within ten seconds, and at once when asked for.
 func TestRunRereads(t *testing.T) {
 	ca := certtest.NewAuthority(t)
