@@ -240,6 +240,20 @@ func changeCases(m *script.Mode) map[string]replyCase {
 				revoke(s, h, true, "x:3"),
 			}, ", ")
 		}, "0 false <nil>, 0 false <nil>, 1 false <nil>, 1 false <nil>, -1 false <nil>"},
+		"taken": {func(s *stage) string {
+			asks := m
+			if m == script.Read {
+				asks = script.Write
+			}
+			h := s.hold(m, "w")
+			args := &script.AcquireArgs{Lock: s.lock, Mode: asks, Grant: grant("you", "v:1", 1), Turn: "v/250"}
+			ours, _, err := s.Acquire(new(script.Acquisition), args, s.until)
+			s.do("DEL", s.lock.Key, script.RecordsKey(s.lock.Key))
+			s.do("HSET", s.lock.Key, "java:1", 1) // a hold of Redisson
+			javas, _, _ := s.Acquire(new(script.Acquisition), args, s.until)
+			return say(ours.Outcome == script.AcquireTaken, ours.Token == h.Record.Token, err,
+				javas.Outcome == ours.Outcome, javas.Token)
+		}, "true true <nil> true 0"},
 		"revoke in a migration": {func(s *stage) string {
 			h := s.hold(m, "w")
 			args := &script.RevokeArgs{Mode: m, Owner: h.Owner, Hold: s.ref(h), AnswerID: "x:1", Keep: time.Minute}
