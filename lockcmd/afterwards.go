@@ -7,8 +7,7 @@ import (
 	"leash/lockcmd/hold"
 )
 
-// afterwards does what follows from grants and from changes of holds. It implements hold.Service
-// and acquire.Observer.
+// afterwards does what follows from changes of holds. It implements hold.Service.
 type afterwards struct{ *Service }
 
 // Lost implements hold.Service.
@@ -50,8 +49,8 @@ func (s afterwards) Follow(changes []hold.Change) (released <-chan struct{}) {
 	return released
 }
 
-// Granted implements acquire.Observer.
-func (s afterwards) Granted(h *hold.Hold, waited time.Duration) {
+// granted does what follows from a grant.
+func (s *Service) granted(h *hold.Hold, waited time.Duration) {
 	s.recorder.Granted(h, waited)
 	s.checkWanted(h)
 }

@@ -3,7 +3,6 @@ package lockcmd
 import (
 	"cmp"
 	"context"
-	"errors"
 	"math"
 	"time"
 
@@ -167,9 +166,6 @@ const (
 // maxCount is the largest count that scripts handle exactly.
 const maxCount = 1<<53 - 1
 
-// errNotNumber is Redis's own error for a string that holds no number.
-var errNotNumber = errors.New(msgNotInteger)
-
 // onlyKey checks the arguments of a command that takes a key and nothing else.
 func (s *Service) onlyKey(name string, args [][]byte) (msg string) {
 	if len(args) != 2 {
@@ -204,7 +200,7 @@ func (s *Service) latchCount(lock script.Lock, until time.Time) (int64, error) {
 	}
 	n, ok := resp.ParseInt([]byte(text))
 	if !ok {
-		return 0, errNotNumber
+		return 0, transport.ReplyError(msgNotInteger) // as Redis says it
 	}
 	return n, nil
 }

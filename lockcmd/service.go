@@ -83,7 +83,7 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log
 		Restorer: restorer, Waiters: s.waits, Tasks: &s.tasks, BreakTimeout: release.BreakTimeout,
 	}
 	s.acquirer = &acquire.Acquirer{
-		Releaser: s.releaser, Waiters: s.waits, Observer: afterwards{s}, Names: cfg.NameHolds,
+		Releaser: s.releaser, Waiters: s.waits, Granted: s.granted, Names: cfg.NameHolds,
 	}
 	s.Viewer = view.New(s.acquirer, s.recorder)
 	s.Change(cfg)

@@ -14,20 +14,15 @@ import (
 // safe for concurrent use.
 type Acquirer struct {
 	*release.Releaser
-	Waiters  *Waiters
-	Observer Observer
-	Names    Names // nil for no limit
+	Waiters *Waiters
+	Names   Names // nil for no limit
+	// Granted is told of a hold that a carrier has now, and for how long its command has waited. It
+	// does not block, and no mutex is held.
+	Granted func(h *hold.Hold, waited time.Duration)
 
 	Acquires    atomic.Int64 // grants, including further acquires of an owner
 	Undone      atomic.Int64 // acquires of unknown outcome that were taken back
 	NameLimited atomic.Int64 // acquires that Names refused
-}
-
-// Observer is told of grants. Its method does not block.
-type Observer interface {
-	// Granted is told of a hold that a carrier has now, and for how long its command has waited. No
-	// mutex is held.
-	Granted(h *hold.Hold, waited time.Duration)
 }
 
 // Names limits how many holds of a name there are.

@@ -108,7 +108,7 @@ func (c *Carrier) attachHolds(ctx context.Context, holds []*hold.Hold, id string
 		return false
 	}
 	for _, h := range holds {
-		c.Acquirer.Observer.Granted(h, c.Waited())
+		c.Acquirer.Granted(h, c.Waited())
 	}
 	return true
 }

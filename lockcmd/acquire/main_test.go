@@ -73,7 +73,7 @@ func newLeash(addr string, timeout time.Duration) *leash {
 		Timeout: s.Timeout, Max: 100, FairTimeout: wait.FairTimeout,
 	})}
 	l.Acquirer = &Acquirer{
-		Releaser: &release.Releaser{Restorer: r, Waiters: waiters, Tasks: l}, Waiters: waiters, Observer: l,
+		Releaser: &release.Releaser{Restorer: r, Waiters: waiters, Tasks: l}, Waiters: waiters, Granted: l.Granted,
 	}
 	return l
 }
