@@ -1,7 +1,6 @@
 package links
 
 import (
-	"context"
 	"sync/atomic"
 	"time"
 
@@ -194,9 +193,7 @@ func (n *Node) secondLink(lane dial.Lane, first *Link) *Link {
 			n.secondLinks = make(map[dial.Lane]*Link)
 		}
 		n.secondLinks[lane] = l
-		if !n.nodes.Go("second link", func(context.Context) { l.run(n.ctx) }) {
-			l.closing, l.dead = ErrClosed, true
-		}
+		l.start("second link", l.run)
 	}
 	l.mu.Lock() // after Node.mu, as everywhere
 	l.needed = time.Now()
@@ -217,7 +214,5 @@ func (n *Node) sweepSecondLinks(now time.Time) {
 		l.mu.Unlock()
 	}
 	n.mu.Unlock()
-	for _, l := range old {
-		l.close(ErrClosed)
-	}
+	closeAll(old, ErrClosed)
 }

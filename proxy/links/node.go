@@ -63,11 +63,26 @@ func (n *Node) Link(lane dial.Lane) *Link {
 	if l == nil {
 		l = newLink(n, lane)
 		n.links[lane] = l
-		if !n.nodes.Go("link", func(context.Context) { l.run(n.ctx) }) {
-			l.closing, l.dead = ErrClosed, true
-		}
+		l.start("link", l.run)
 	}
 	return l
+}
+
+// start runs f, which is the body of a new link's goroutine. When the nodes have ended, the link is
+// dead instead, and start returns false.
+func (l *Link) start(what string, f func(ctx context.Context)) bool {
+	ok := l.node.nodes.Go(what, func(context.Context) { f(l.node.ctx) })
+	if !ok {
+		l.closing, l.dead = ErrClosed, true
+	}
+	return ok
+}
+
+// closeAll closes links that are no longer needed.
+func closeAll(links []*Link, cause error) {
+	for _, l := range links {
+		l.close(cause)
+	}
 }
 
 // Unresponsive reports whether the node has not answered for some seconds. A caller that has
@@ -90,9 +105,7 @@ func (n *Node) closeLane(lane dial.Lane, cause error) {
 		}
 	}
 	n.mu.Unlock()
-	for _, l := range links {
-		l.close(cause)
-	}
+	closeAll(links, cause)
 }
 
 // dropLinks closes the links of all lanes for which of returns true. The next call gets a new link.
@@ -113,9 +126,7 @@ func (n *Node) dropLinks(of func(dial.Lane) bool) {
 		}
 	}
 	n.mu.Unlock()
-	for _, l := range dropped {
-		l.close(ErrClosed)
-	}
+	closeAll(dropped, ErrClosed)
 }
 
 // eachLink calls f for every link. It does not hold the mutex during the calls.

@@ -73,9 +73,8 @@ func (n *Node) pin(lane dial.Lane, receivePush func(frame []byte)) (l, old *Link
 		n.pins.all, n.pins.idle = make(map[*Link]struct{}), make(map[dial.Lane][]idleLink)
 	}
 	n.pins.all[l] = struct{}{}
-	if !n.nodes.Go("pinned link", func(context.Context) { l.live(n.ctx) }) {
+	if !l.start("pinned link", l.live) {
 		delete(n.pins.all, l)
-		l.closing, l.dead = ErrClosed, true
 	}
 	return l, old
 }
@@ -136,9 +135,7 @@ func (n *Node) sweepIdle(now time.Time) {
 		})
 	}
 	n.mu.Unlock()
-	for _, l := range old {
-		l.close(ErrClosed)
-	}
+	closeAll(old, ErrClosed)
 }
 
 // idleLocked removes and returns the idle pinned links of a lane.

@@ -85,9 +85,7 @@ func (n *Node) freeIdle() {
 		old = append(old, n.idleLocked(lane)...)
 	}
 	n.mu.Unlock()
-	for _, l := range old {
-		l.close(ErrClosed)
-	}
+	closeAll(old, ErrClosed)
 }
 
 // isRedisFull reports whether Redis refused a connection because it has too many. Redis closes such
