@@ -71,15 +71,11 @@ func waitOn(r *route.Router, pins []*route.Pin, nodes []*links.Node, request []b
 			stuck = true
 		}
 	}
-	var all []*route.Gathering
+	var all []*links.Link
 	for _, own := range pins {
-		g, a := r.Send(own.Link(), [][]byte{request})
-		all, answers = append(all, g), append(answers, a...)
+		all = append(all, own.Link())
 	}
-	for i, g := range all {
-		g.Await(pins[i].Link())
-	}
-	return answers, stuck
+	return r.GatherAll(all, request), stuck
 }
 
 // leastAnswer merges the nodes' replies to WAIT or WAITAOF: an error if there is one, otherwise the

@@ -45,6 +45,18 @@ func (r *Router) Gather(l *links.Link, requests ...[]byte) []*Answer {
 	return answers
 }
 
+// GatherAll sends a request on each of several private links, and waits for the replies.
+func (r *Router) GatherAll(all []*links.Link, request []byte) (answers []*Answer) {
+	for _, l := range all {
+		_, a := r.Send(l, [][]byte{request})
+		answers = append(answers, a...)
+	}
+	for i, a := range answers {
+		a.Await(all[i])
+	}
+	return answers
+}
+
 // Send sends requests on a private link. prefixes[i] goes before requests[i].
 func (r *Router) Send(l *links.Link, requests [][]byte, prefixes ...[]byte) (*Gathering, []*Answer) {
 	g := newGathering(r, len(requests))

@@ -99,21 +99,10 @@ func (p *Pin) Release() {
 func (p *Pin) Target() (n *links.Node, id int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.link == nil || p.over || p.link.ClientID() == 0 {
+	if p.over || p.link == nil || p.link.ClientID() == 0 {
 		return nil, 0
 	}
 	p.dirty = true
-	return p.link.Node(), p.link.ClientID()
-}
-
-// connectionID returns the node and Redis's id of the connection, which may have ended. It returns
-// nil if there was none.
-func (p *Pin) connectionID() (n *links.Node, id int64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.link == nil || p.link.ClientID() == 0 {
-		return nil, 0
-	}
 	return p.link.Node(), p.link.ClientID()
 }
 
@@ -124,17 +113,18 @@ const goneTimeout = 2 * time.Second
 // https://redis.io/docs/latest/commands/client-list/). It returns false if it cannot tell within
 // goneTimeout, or if there was no connection.
 func (p *Pin) AwaitGone() bool {
-	n, id := p.connectionID()
-	if n == nil {
+	link := p.Link()
+	if link == nil || link.ClientID() == 0 {
 		return false
 	}
+	n, id := link.Node(), link.ClientID()
 	ctx, cancel := context.WithTimeout(p.router.ctx, goneTimeout)
 	defer cancel()
-	link := n.Link(p.router.up.Dialer.ServiceLane())
+	asked := n.Link(p.router.up.Dialer.ServiceLane())
 	request := resp.AppendCommand(nil, []byte("CLIENT"), []byte("LIST"), []byte("ID"), resp.AppendDecimal(nil, id))
 	line := append(resp.AppendDecimal([]byte("id="), id), ' ')
 	for pause := time.Millisecond; ; pause *= 2 {
-		reply, err := link.Ask(ctx, request)
+		reply, err := asked.Ask(ctx, request)
 		switch {
 		case err != nil, len(reply) == 0, reply[0] != '$': // Redis is older than 6.2, or the right is missing
 			return false

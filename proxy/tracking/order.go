@@ -4,7 +4,6 @@ import (
 	"leash/proxy/chunk"
 	"leash/proxy/links"
 	"leash/proxy/resp"
-	"leash/proxy/route"
 )
 
 // A client with a cache relies on one rule: a reply comes after the invalidations of all earlier
@@ -67,14 +66,7 @@ func (c *Client) invalidationLinks() (links []*links.Link) {
 // pingAll waits for the reply to a PING on each of the given pinned links. It returns false when
 // the session has ended.
 func (c *Client) pingAll(links []*links.Link) bool {
-	var waits []*route.Gathering
-	for _, l := range links {
-		g, _ := c.router.Send(l, [][]byte{ping})
-		waits = append(waits, g)
-	}
-	for i, g := range waits {
-		g.Await(links[i])
-	}
+	c.router.GatherAll(links, ping)
 	return !c.session.Ended()
 }
 
