@@ -27,7 +27,7 @@ const (
 func balanced(o *options) { o.front.ProxyProtocol = true }
 
 // through dials as a balancer that sends this header.
-func (l *leash) through(t testing.TB, header string) *redistest.Client {
+func through(t testing.TB, l *leash, header string) *redistest.Client {
 	t.Helper()
 	c := l.dial(t)
 	if err := c.Send(header); err != nil {
@@ -42,7 +42,7 @@ func TestProxyHeaderGivesClientAddress(t *testing.T) {
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr}, balanced)
 	for _, header := range []string{header1, header2} {
-		c := l.through(t, header)
+		c := through(t, l, header)
 		own := fields(text(t, do(t, c, "CLIENT", "INFO")))
 		if own["addr"] != headerClient || own["laddr"] != headerServer || own["flags"] != "N" {
 			t.Errorf("CLIENT INFO: %v", own)
@@ -51,7 +51,7 @@ func TestProxyHeaderGivesClientAddress(t *testing.T) {
 		if info := do(t, c, "LOCK.INFO", "k"); !strings.Contains(info, "\r\n"+headerClient+"\r\n") {
 			t.Errorf("LOCK.INFO: %q", info)
 		}
-		other := l.through(t, headerLocal)
+		other := through(t, l, headerLocal)
 		if listed(t, other, headerClient) == nil || listed(t, other, addrOf(other)) == nil {
 			t.Errorf("CLIENT LIST: %s", text(t, do(t, other, "CLIENT", "LIST")))
 		}
@@ -94,7 +94,7 @@ func TestProxyHeaderIsRequired(t *testing.T) {
 	if got := exchange(t, l.addr, ""); got != "" { // a health check
 		t.Errorf("got %q", got)
 	}
-	info := text(t, do(t, l.through(t, headerLocal), "INFO", "leash"))
+	info := text(t, do(t, through(t, l, headerLocal), "INFO", "leash"))
 	if got := infoLine(info, "leash_proxy_header_errors"); got != strconv.Itoa(len(strangers)) {
 		t.Errorf("%q counted", got)
 	}
@@ -110,12 +110,12 @@ func TestProxyHeaderTimeout(t *testing.T) {
 	l := startLeash(t, []string{redis.Addr}, balanced, func(o *options) {
 		o.front.HeaderTimeout = 200 * time.Millisecond
 	})
-	for _, c := range []*redistest.Client{l.through(t, ""), l.through(t, "P"), l.through(t, header2[:20])} {
+	for _, c := range []*redistest.Client{through(t, l, ""), through(t, l, "P"), through(t, l, header2[:20])} {
 		if got, err := c.Read(); err != io.EOF && !errors.Is(err, syscall.ECONNRESET) {
 			t.Errorf("got %q %v, want the end", got, err)
 		}
 	}
-	if n := l.entries.BadHeaders.Load(); n != 3 {
+	if n := l.Figures().HeaderErrors; n != 3 {
 		t.Errorf("%d counted", n)
 	}
 }
@@ -126,9 +126,9 @@ func TestMissingProxyHeaderDelaysNoOtherConnection(t *testing.T) {
 	redis := redistest.Start(t)
 	l := startLeash(t, []string{redis.Addr}, balanced, func(o *options) { o.front.HeaderTimeout = time.Hour })
 	for range 20 {
-		l.through(t, header2[:20])
+		through(t, l, header2[:20])
 	}
-	want(t, l.through(t, header2), "+PONG\r\n", "PING")
+	want(t, through(t, l, header2), "+PONG\r\n", "PING")
 }
 
 // TestStopDoesNotWaitForProxyHeader checks that a stop does not wait for headers and does not count
@@ -139,15 +139,15 @@ func TestStopDoesNotWaitForProxyHeader(t *testing.T) {
 		o.front.DrainTimeout, o.front.HeaderTimeout = time.Hour, time.Hour
 	})
 	for range 5 {
-		l.through(t, "PROXY")
+		through(t, l, "PROXY")
 	}
-	eventually(t, "they are accepted", func() bool { return l.sessionCount() == 5 })
+	eventually(t, "they are accepted", func() bool { return l.clients() == 5 })
 	start := time.Now()
 	l.stop()
 	if d := time.Since(start); d > 20*time.Second {
 		t.Errorf("stopped after %v", d)
 	}
-	if n := l.entries.BadHeaders.Load(); n != 0 {
+	if n := l.Figures().HeaderErrors; n != 0 {
 		t.Errorf("%d counted", n)
 	}
 }
@@ -173,7 +173,7 @@ func TestR28CloseByBalancerLetsLocksExpire(t *testing.T) {
 		l := startLeash(t, []string{redis.Addr}, balanced, func(o *options) {
 			o.front.OnDisconnect, o.listen = row.setting, append(o.listen, socket)
 		})
-		c := l.through(t, header2)
+		c := through(t, l, header2)
 		if row.unix {
 			nc, err := net.Dial("unix", strings.TrimPrefix(socket, "unix:"))
 			if err != nil {
@@ -187,7 +187,7 @@ func TestR28CloseByBalancerLetsLocksExpire(t *testing.T) {
 			do(t, c, row.last)
 		}
 		c.Close()
-		eventually(t, "the session ends", func() bool { return l.sessionCount() == 0 })
+		eventually(t, "the session ends", func() bool { return l.clients() == 0 })
 		l.stop() // what is released has been
 		if stays := redis.Client().Exists(t.Context(), "k").Val() == 1; stays != row.stays {
 			t.Errorf("%+v: stays %v", row, stays)
@@ -202,7 +202,7 @@ func TestClusterAddressBehindBalancer(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{})
 	l := startLeash(t, c.Addrs(), balanced)
-	if got := do(t, l.through(t, header2), "CLUSTER", "SLOTS"); !strings.Contains(got,
+	if got := do(t, through(t, l, header2), "CLUSTER", "SLOTS"); !strings.Contains(got,
 		"\r\n198.51.100.1\r\n:6379\r\n") {
 		t.Errorf("CLUSTER SLOTS: %q", got)
 	}

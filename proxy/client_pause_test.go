@@ -146,7 +146,7 @@ func TestPausedClientCloses(t *testing.T) {
 	eventually(t, "its end is seen", func() bool { return listed(t, admin, addr) == nil })
 	killed := paused(t, l, admin, redistest.Command("SET", "k", "4"))
 	want(t, admin, "+OK\r\n", "CLIENT", "KILL", addrOf(killed))
-	eventually(t, "its end", func() bool { return l.sessionCount() == 1 })
+	eventually(t, "its end", func() bool { return l.clients() == 1 })
 	want(t, admin, "+OK\r\n", "CLIENT", "UNPAUSE")
 	want(t, admin, "$-1\r\n", "GET", "k")
 }

@@ -146,7 +146,7 @@ func TestSlowReaderIsDisconnected(t *testing.T) {
 		t.Fatal(err)
 	}
 	deadline := time.Now().Add(stallTimeout + 10*time.Second)
-	for l.stats.outputLimit.Load() == 0 {
+	for l.Figures().Disconnections["output_limit"] == 0 {
 		if time.Now().After(deadline) {
 			t.Fatal("the client is still there")
 		}
@@ -165,7 +165,7 @@ func TestMaxClients(t *testing.T) {
 		t.Errorf("third client got %q", got)
 	}
 	a.Close()
-	eventually(t, "a new client is accepted", func() bool { return l.sessionCount() == 1 })
+	eventually(t, "a new client is accepted", func() bool { return l.clients() == 1 })
 	want(t, l.dial(t), "+PONG\r\n", "PING")
 	l.Change(Settings{MaxClients: 3})
 	want(t, l.dial(t), "+PONG\r\n", "PING")
@@ -213,7 +213,7 @@ func TestGoroutinesEnd(t *testing.T) {
 		for _, c := range clients {
 			c.Close() // with replies unread
 		}
-		eventually(t, "sessions end", func() bool { return l.sessionCount() == 1 })
+		eventually(t, "sessions end", func() bool { return l.clients() == 1 })
 	}
 	crowd() // all that is started once has been
 	time.Sleep(100 * time.Millisecond)

@@ -154,7 +154,7 @@ func TestClientKill(t *testing.T) {
 		want(t, bystander, "+PONG\r\n", "PING")
 		victim.Close()
 		bystander.Close()
-		eventually(t, "the clients are gone", func() bool { return l.sessionCount() == 1 })
+		eventually(t, "the clients are gone", func() bool { return l.clients() == 1 })
 	}
 	want(t, admin, "-ERR No such client\r\n", "CLIENT", "KILL", "127.0.0.1:1")
 
@@ -205,7 +205,7 @@ func TestLocksOfKilledClientRunOut(t *testing.T) {
 		t.Fatal(got)
 	}
 	want(t, admin, "+OK\r\n", "CLIENT", "KILL", addrOf(holder))
-	eventually(t, "the holder's end", func() bool { return l.sessionCount() == 1 })
+	eventually(t, "the holder's end", func() bool { return l.clients() == 1 })
 	want(t, admin, "$-1\r\n", "LOCK.ACQUIRE", "k")
 	want(t, admin, ":1\r\n", "EXISTS", "k")
 }
@@ -321,7 +321,7 @@ func TestKilledWaiterTakesNothing(t *testing.T) {
 		}
 		eventually(t, "it waits", func() bool { return listed(t, admin, addrOf(client))["flags"] == "b" })
 		want(t, admin, "+OK\r\n", "CLIENT", "KILL", addrOf(client))
-		eventually(t, "its end", func() bool { return l.sessionCount() == 1 })
+		eventually(t, "its end", func() bool { return l.clients() == 1 })
 	}
 	want(t, admin, ":1\r\n", "RPUSH", "list", "element")
 	want(t, admin, ":1\r\n", "LLEN", "list")

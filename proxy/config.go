@@ -7,6 +7,7 @@ import (
 	"leash/internal/limits"
 	"leash/internal/tlsfiles"
 	"leash/proxy/operators"
+	"leash/proxy/subscribers"
 )
 
 // Config configures a Server. It is not changed after New; Server.Settings has the present values
@@ -36,6 +37,8 @@ type Config struct {
 	// Certificates are those that INFO tells about.
 	Certificates []*tlsfiles.Source
 	Process      operators.ProcessSettings // for LEASH CONFIG; if nil, there are no settings
+	// SubscriberLimits limit the output of subscriptions that waits; if zero, to Redis's limits.
+	SubscriberLimits subscribers.Limits
 	// MaintNotifications lets clients ask to be told of a stop; without it, that is refused.
 	MaintNotifications bool
 	// Stop makes Serve's ctx end, for LEASH DRAIN. It does not block. nil: the command is refused.
@@ -60,6 +63,7 @@ type Settings struct {
 func (c Config) withDefaults() Config {
 	c.Settings = c.Settings.withDefaults()
 	setDefault(&c.HeaderTimeout, 10*time.Second)
+	setDefault(&c.SubscriberLimits, subscribers.DefaultLimits)
 	if c.Process == nil {
 		c.Process = operators.NoSettings{}
 	}

@@ -51,11 +51,11 @@ func TestR28OnDisconnect(t *testing.T) {
 			l := startLeash(t, []string{redis.Addr}, watchdog(10*time.Minute), func(o *options) {
 				o.front.OnDisconnect, o.front.PeerTimeout = setting, 4*time.Second
 			})
-			c, conn := l.silentPeer(t)
+			c, conn := silentPeer(t, l)
 			token(t, c, key)
 			end(t, l, c, conn)
 			judge = append(judge, func() { // when all have begun: silence takes its time
-				eventually(t, key+": the session ends", func() bool { return l.sessionCount() == 0 })
+				eventually(t, key+": the session ends", func() bool { return l.clients() == 0 })
 				l.stop() // what is released has been
 				if got := redis.Client().Exists(t.Context(), key).Val() == 1; got != stays[name] {
 					t.Errorf("%s: the lock stays %v; the log:\n%s", key, got, l.logs)

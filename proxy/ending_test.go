@@ -32,7 +32,7 @@ func TestResetBehindPipeline(t *testing.T) {
 		eventually(t, "it waits", func() bool { return l.locks.Stats().Waiters == 1 })
 		_ = conn.(*net.TCPConn).SetLinger(0)
 		conn.Close()
-		eventually(t, "the session ends", func() bool { return l.sessionCount() == 1 })
+		eventually(t, "the session ends", func() bool { return l.clients() == 1 })
 		if redis.Client().Exists(t.Context(), "a").Val() == 0 {
 			t.Errorf("%d bytes behind: released after a reset", behind)
 		}
@@ -81,7 +81,7 @@ func TestUnknownOutcomeKeepsTheLock(t *testing.T) {
 				}
 			}
 			client.Close()
-			eventually(t, "the session ends", func() bool { return l.sessionCount() == 0 })
+			eventually(t, "the session ends", func() bool { return l.clients() == 0 })
 			if redis.Client().Exists(t.Context(), "order").Val() == 0 {
 				t.Error("released although the SET may still come")
 			}

@@ -39,7 +39,7 @@ func TestTLSDroppedInAnyState(t *testing.T) {
 			want(t, steady, "+PONG\r\n", "PING")
 		}
 	}
-	eventually(t, "the sessions end", func() bool { return l.sessionCount() == 1 })
+	eventually(t, "the sessions end", func() bool { return l.clients() == 1 })
 	eventually(t, "the goroutines end", func() bool { return runtime.NumGoroutine() <= before+200 })
 }
 

@@ -57,7 +57,7 @@ func TestTLSLeashIsRefused(t *testing.T) {
 			conn.Close()
 			t.Errorf("%s: the client took it", row.name)
 		}
-		eventually(t, row.name+": it is counted", func() bool { return l.entries.BadHandshakes.Load() == int64(i+1) })
+		eventually(t, row.name+": it is counted", func() bool { return l.Figures().HandshakeErrors == int64(i+1) })
 	}
 	config.Store(&tls.Config{Certificates: []tls.Certificate{right}})
 	conn, err := tls.Dial("tcp", l.tls, client)
@@ -150,7 +150,7 @@ func TestTLSRenegotiation(t *testing.T) {
 	if _, err := io.WriteString(in, "R\n"); err != nil { // renegotiate
 		t.Fatal(err)
 	}
-	eventually(t, "its connection ends", func() bool { return l.sessionCount() == 1 })
+	eventually(t, "its connection ends", func() bool { return l.clients() == 1 })
 	if !strings.Contains(out.String(), "RENEGOTIATING") {
 		t.Errorf("openssl has not renegotiated:\n%s", out.String())
 	}

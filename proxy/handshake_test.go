@@ -77,14 +77,7 @@ func TestTLSClientThatReadsLate(t *testing.T) {
 	if err := c.Send(strings.Repeat(redistest.Command("GET", "k"), count)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "its socket is full", func() bool {
-		for _, s := range l.all() {
-			if size, stalled, _ := s.backlog(time.Now()); size > 0 && stalled > 100*time.Millisecond {
-				return true
-			}
-		}
-		return false
-	})
+	eventually(t, "its socket is full", func() bool { return l.unread() > 1<<20 })
 	for i := range count {
 		if got, err := c.Read(); err != nil || got != "$1048576\r\n"+value+"\r\n" {
 			t.Fatalf("reply %d has %d bytes, %v", i, len(got), err)
@@ -137,7 +130,7 @@ func TestTLSEndings(t *testing.T) {
 		c, conn := l.connect(t)
 		token(t, c, name)
 		end.how(c, conn)
-		eventually(t, name+": the session ends", func() bool { return l.sessionCount() == 0 })
+		eventually(t, name+": the session ends", func() bool { return l.clients() == 0 })
 		if got := redis.Client().Exists(t.Context(), name).Val() == 1; got != end.expire {
 			t.Errorf("%s: the lock stays %v", name, got)
 		}
@@ -231,7 +224,7 @@ func TestTLSAndPlainMixedUp(t *testing.T) {
 			t.Error("a port without TLS speaks TLS")
 		}
 	}
-	eventually(t, "all are counted", func() bool { return l.entries.BadHandshakes.Load() == 6 })
+	eventually(t, "all are counted", func() bool { return l.Figures().HandshakeErrors == 6 })
 	for _, line := range []string{
 		`level=WARN msg="a client does not speak TLS on a port of --tls-listen, closing it"`,
 		`level=WARN msg="a client speaks TLS on a port of --listen, closing it"`,
@@ -284,7 +277,7 @@ func TestTLSRefuses(t *testing.T) {
 			t.Errorf("%s: it got a connection", name)
 		}
 	}
-	eventually(t, "all five are counted", func() bool { return l.entries.BadHandshakes.Load() == 5 })
+	eventually(t, "all five are counted", func() bool { return l.Figures().HandshakeErrors == 5 })
 }
 
 // TestTLS12 checks the oldest version that is allowed.

@@ -54,7 +54,7 @@ func TestTLSHandshakeNeverFinished(t *testing.T) {
 		}
 		conn.Close()
 	}
-	eventually(t, "they end", func() bool { return l.sessionCount() == 1 })
+	eventually(t, "they end", func() bool { return l.clients() == 1 })
 	eventually(t, "the goroutines end", func() bool { return runtime.NumGoroutine() <= goroutines+20 })
 	eventually(t, "the descriptors are closed", func() bool { return descriptors(t) <= files+20 })
 	if most := heap + int64(count)*2<<10; heapInUse() > most {

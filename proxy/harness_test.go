@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"log/slog"
+	"math"
 	"net"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"leash/lockcmd"
 	"leash/proxy/client"
 	"leash/proxy/pubsub"
+	"leash/proxy/subscribers"
 	"leash/proxy/upstream"
 )
 
@@ -107,10 +109,27 @@ func startLeash(t testing.TB, addrs []string, opts ...func(*options)) *leash {
 	return l
 }
 
+// clients is how many clients are connected.
+func (l *leash) clients() int { return l.Figures().Clients }
+
+// unread is the most output in bytes that waits for one client.
+func (l *leash) unread() (most int) {
+	_, all := l.SearchClients("", 0, math.MaxInt)
+	for _, one := range all {
+		most = max(most, one.Output)
+	}
+	return most
+}
+
 // dial opens a client connection that the test closes at its end.
 func (l *leash) dial(t testing.TB) *redistest.Client {
 	t.Helper()
 	return dialAddr(t, l.addr)
+}
+
+// limitSubscribers sets how much output of subscriptions may wait for one client.
+func limitSubscribers(to subscribers.Limits) func(*options) {
+	return func(o *options) { o.front.SubscriberLimits = to }
 }
 
 func dialAddr(t testing.TB, addr string) *redistest.Client {

@@ -209,7 +209,7 @@ func TestLimitOfCommandsRefuses(t *testing.T) {
 	}
 	a.Close()
 	b.Close()
-	eventually(t, "the clients have gone", func() bool { return l.sessionCount() == 0 })
+	eventually(t, "the clients have gone", func() bool { return l.clients() == 0 })
 }
 
 // TestLimitOfAddress checks that an address can have so many connections, whoever its users are.

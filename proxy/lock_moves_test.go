@@ -98,7 +98,7 @@ func TestR31StopGivesHoldersTime(t *testing.T) {
 	token(t, holder, "k", "OWNER", "me")
 	stopped := make(chan struct{})
 	go func() { defer close(stopped); l.stop() }()
-	eventually(t, "it stops", l.isDraining)
+	eventually(t, "it stops", func() bool { return l.Figures().Draining })
 	const draining = "-ERR this Leash is shutting down and grants no locks\r\n"
 	for _, args := range [][]string{{"other"}, {"other", "BLOCK", "0"}, {"other", "OWNER", "me"}} {
 		want(t, holder, draining, append([]string{"LOCK.ACQUIRE"}, args...)...)

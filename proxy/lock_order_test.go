@@ -79,24 +79,10 @@ func TestR16ResetClientsCallsComeFirst(t *testing.T) {
 		redistest.Command("LOCK.RELEASE", order)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "output waits for the client", func() bool {
-		for _, s := range l.all() {
-			if size, _, _ := s.backlog(time.Now()); size > 1<<20 {
-				return true
-			}
-		}
-		return false
-	})
+	eventually(t, "output waits for the client", func() bool { return l.unread() > 1<<20 })
 	_ = conn.(*net.TCPConn).SetLinger(0)
 	conn.Close()
-	eventually(t, "Leash has noticed", func() bool {
-		for _, s := range l.all() {
-			if size, _, _ := s.backlog(time.Now()); size > 1<<20 {
-				return false
-			}
-		}
-		return true
-	})
+	eventually(t, "Leash has noticed", func() bool { return l.unread() <= 1<<20 })
 	want(t, other, "$-1\r\n", "LOCK.ACQUIRE", order)
 	if err := c.Nodes[1].Resume(); err != nil {
 		t.Fatal(err)

@@ -28,7 +28,7 @@ func TestMaintenanceNotifications(t *testing.T) {
 		return c
 	}
 	told, silent, holder, off, reset, back, two := asks(), three(), asks(), asks(), asks(), asks(), l.dial(t)
-	want(t, two, "-"+msgMaintenancePushes+"\r\n", "CLIENT", "MAINT_NOTIFICATIONS", "ON")
+	want(t, two, "-ERR CLIENT MAINT_NOTIFICATIONS needs RESP3: send HELLO 3 first\r\n", "CLIENT", "MAINT_NOTIFICATIONS", "ON")
 	token(t, holder, "k")
 	want(t, off, "+OK\r\n", "client", "maint_notifications", "off")
 	want(t, reset, "+RESET\r\n", "RESET")
@@ -96,6 +96,6 @@ func TestMaintenanceNotificationsRefuses(t *testing.T) {
 	} {
 		want(t, c, "-ERR syntax error\r\n", append([]string{"CLIENT", "MAINT_NOTIFICATIONS"}, args...)...)
 	}
-	want(t, c, "-"+msgEndpointType+"\r\n", "CLIENT", "MAINT_NOTIFICATIONS", "ON", "moving-endpoint-type", "x")
+	want(t, c, "-ERR Invalid moving-endpoint-type\r\n", "CLIENT", "MAINT_NOTIFICATIONS", "ON", "moving-endpoint-type", "x")
 	want(t, c, "-ERR wrong number of arguments for 'client|maint_notifications' command\r\n", "CLIENT", "MAINT_NOTIFICATIONS")
 }

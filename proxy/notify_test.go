@@ -14,7 +14,7 @@ import (
 )
 
 // notified opens a connection with LOCK.NOTIFY on.
-func (l *leash) notified(t *testing.T) *redistest.Client {
+func notified(t *testing.T, l *leash) *redistest.Client {
 	t.Helper()
 	c := l.dial(t)
 	do(t, c, "HELLO", "3")
@@ -27,7 +27,7 @@ func notice(word, key, token string) string {
 }
 
 // wanting sends LOCK.ACQUIRE and returns when the client waits for the lock.
-func (l *leash) wanting(t *testing.T, key string) *redistest.Client {
+func wanting(t *testing.T, l *leash, key string) *redistest.Client {
 	t.Helper()
 	c, before := l.dial(t), l.locks.Stats().Waiters
 	if err := c.Send(redistest.Command("LOCK.ACQUIRE", key, "BLOCK", "0")); err != nil {
@@ -40,9 +40,9 @@ func (l *leash) wanting(t *testing.T, key string) *redistest.Client {
 func TestNotifyPushes(t *testing.T) {
 	t.Parallel()
 	bothUpstreams(t, func(t *testing.T, l *leash, _ []*redistest.Server) {
-		c := l.notified(t)
+		c := notified(t, l)
 		first := token(t, c, "k")
-		waiter := l.wanting(t, "k")
+		waiter := wanting(t, l, "k")
 		wantRead(t, c, notice("wanted", "k", first))
 		want(t, c, ":1\r\n", "LOCK.RELEASE", "k")
 		if _, err := waiter.Read(); err != nil {
@@ -57,7 +57,7 @@ func TestNotifyPushes(t *testing.T) {
 			t.Fatal(err)
 		}
 		eventually(t, "it waits", func() bool { return l.locks.Stats().Waiters == 1 })
-		l.wanting(t, "k")
+		wanting(t, l, "k")
 		want(t, holder, ":1\r\n", "LOCK.RELEASE", "k")
 		reply, err := c.Read()
 		if err != nil || reply[0] != ':' {
@@ -79,7 +79,7 @@ func TestNotifyPushes(t *testing.T) {
 // TestNotifyWhileWaiting checks that a client that waits for one lock is told about another.
 func TestNotifyWhileWaiting(t *testing.T) {
 	l := startLeash(t, []string{redistest.Start(t).Addr})
-	holder, c := l.dial(t), l.notified(t)
+	holder, c := l.dial(t), notified(t, l)
 	token(t, holder, "other")
 	own := token(t, c, "own", "ONLOSS", "ERROR")
 	if err := c.Send(redistest.Command("LOCK.ACQUIRE", "other", "BLOCK", "0")); err != nil {
@@ -112,7 +112,7 @@ func TestNotifyEnds(t *testing.T) {
 		do(t, c, "HELLO", "3")
 		key := "k" + strconv.Itoa(i)
 		token(t, c, key, "ONLOSS", "ERROR")
-		waiter := l.wanting(t, key)
+		waiter := wanting(t, l, key)
 		breakLock(t, l.dial(t), key)
 		if got, err := waiter.Read(); err != nil || got[0] != ':' {
 			t.Fatalf("%q %v", got, err)
@@ -127,7 +127,7 @@ func TestNotifyEnds(t *testing.T) {
 func TestNotifyPushesNeverSplitReplies(t *testing.T) {
 	t.Parallel()
 	l := startLeash(t, []string{redistest.Start(t).Addr})
-	c, other := l.notified(t), l.dial(t)
+	c, other := notified(t, l), l.dial(t)
 	big := strings.Repeat("0123456789", 400_000)
 	do(t, other, "SET", "big", big)
 	const locks = 20
@@ -160,9 +160,9 @@ func TestNotifyPushesAreBounded(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	// a busy machine must not lose any of them before
-	l := startLeash(t, []string{redis.Addr}, watchdog(30*time.Second))
-	l.subscriberLimits = subscribers.Limits{Hard: 1 << 20, Soft: 1 << 30, Over: time.Minute}
-	c, other := l.notified(t), l.dial(t)
+	l := startLeash(t, []string{redis.Addr}, watchdog(30*time.Second),
+		limitSubscribers(subscribers.Limits{Hard: 1 << 20, Soft: 1 << 30, Over: time.Minute}))
+	c, other := notified(t, l), l.dial(t)
 	for i := range 400 {
 		token(t, c, strings.Repeat("k", 50_000)+strconv.Itoa(i), "ONLOSS", "ERROR")
 	}
@@ -177,7 +177,7 @@ func TestNotifyPushesAreBounded(t *testing.T) {
 func TestNotifyDraining(t *testing.T) {
 	t.Parallel()
 	l := startLeash(t, []string{redistest.Start(t).Addr}, func(o *options) { o.front.DrainTimeout = time.Minute })
-	holder, idle, other, waiting := l.notified(t), l.notified(t), l.dial(t), l.notified(t)
+	holder, idle, other, waiting := notified(t, l), notified(t, l), l.dial(t), notified(t, l)
 	first := token(t, holder, "k")
 	token(t, other, "other")
 	if err := waiting.Send(redistest.Command("LOCK.ACQUIRE", "k", "BLOCK", "0")); err != nil {

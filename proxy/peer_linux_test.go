@@ -59,7 +59,7 @@ func control(t *testing.T, s *session, f func(fd uintptr)) {
 }
 
 // silentPeer opens a client connection whose host can vanish. It sends nothing by itself.
-func (l *leash) silentPeer(t *testing.T) (*redistest.Client, *net.TCPConn) {
+func silentPeer(t *testing.T, l *leash) (*redistest.Client, *net.TCPConn) {
 	t.Helper()
 	conn, err := (&net.Dialer{KeepAlive: -1}).Dial("tcp", l.addr)
 	if err != nil {
@@ -116,7 +116,7 @@ func TestR29LocksOfAVanishedHostRunOut(t *testing.T) {
 			if err := c.Send(redistest.Command("GET", "big")); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "its kernel has no more room", func() bool { return l.waitsForWindow(t) })
+			eventually(t, "its kernel has no more room", func() bool { return waitsForWindow(t, l) })
 			vanish(t, conn)
 		},
 		"waiting for another lock": func(c *redistest.Client, conn *net.TCPConn) {
@@ -126,7 +126,7 @@ func TestR29LocksOfAVanishedHostRunOut(t *testing.T) {
 			vanish(t, conn)
 		},
 	} {
-		c, conn := l.silentPeer(t)
+		c, conn := silentPeer(t, l)
 		token(t, c, name)
 		then(c, conn)
 		waiter := l.dial(t)
@@ -150,7 +150,7 @@ func TestR29LocksOfAVanishedHostRunOut(t *testing.T) {
 
 // waitsForWindow reports whether a session has written bytes for which the client's kernel has no
 // room.
-func (l *leash) waitsForWindow(t *testing.T) (waits bool) {
+func waitsForWindow(t *testing.T, l *leash) (waits bool) {
 	for _, s := range l.all() {
 		control(t, s, func(fd uintptr) {
 			info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
@@ -172,12 +172,12 @@ func TestR29ClientThatDoesNotReadKeepsItsLock(t *testing.T) {
 	})
 	other := l.dial(t)
 	want(t, other, ":33554432\r\n", "SETRANGE", "big", strconv.Itoa(32<<20-1), "x")
-	c, _ := l.silentPeer(t)
+	c, _ := silentPeer(t, l)
 	number := token(t, c, "k")
 	if err := c.Send(redistest.Command("GET", "big")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "its kernel has no more room", func() bool { return l.waitsForWindow(t) })
+	eventually(t, "its kernel has no more room", func() bool { return waitsForWindow(t, l) })
 	// between checks
 	for start := time.Now(); time.Since(start) < 30*time.Second; time.Sleep(20 * time.Millisecond) {
 		want(t, other, ":1\r\n", "LOCK.CHECK", "k", "TOKEN", number)

@@ -121,7 +121,7 @@ func TestPermissionsAreChecked(t *testing.T) {
 		}
 	}
 	l := startLeash(t, []string{redis.Addr})
-	if _, err := New(Config{Deny: []string{"nosuch"}}, l.up, l.Server.locks, l.exchange, nil,
+	if _, err := New(Config{Deny: []string{"nosuch"}}, l.up, l.locks, l.exchange, nil,
 		slog.New(slog.NewTextHandler(io.Discard, nil))); err == nil {
 		t.Error("a server was made")
 	}

@@ -32,7 +32,7 @@ func (s *session) subscribing() *subscribers.Subscriber {
 		return one
 	}
 	s.subscriber.CompareAndSwap(nil, subscribers.New(subscribers.Config{
-		Session: (*owner)(s), Context: s.ctx, Exchange: s.server.exchange, Limits: &s.server.subscriberLimits,
+		Session: (*owner)(s), Context: s.ctx, Exchange: s.server.exchange, Limits: &s.server.cfg.SubscriberLimits,
 		Router: &s.router, Calls: &s.calls, Out: &s.out, Mu: &s.mu,
 	}))
 	return s.subscriber.Load()

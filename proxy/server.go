@@ -28,33 +28,31 @@ import (
 	"leash/proxy/scan"
 	"leash/proxy/scripts"
 	"leash/proxy/slowlog"
-	"leash/proxy/subscribers"
 	"leash/proxy/upstream"
 )
 
 // Server serves clients. Make one with New and run it once with Serve.
 type Server struct {
-	cfg              Config
-	settings         atomic.Pointer[Settings] // instead of the same fields of cfg; never changed in place
-	announce         cluster.Addr             // parsed from Config.Announce
-	firstTCPAddr     cluster.Addr             // shown to clients of unix sockets; set by Serve
-	log              *slog.Logger
-	up               *upstream.Upstream
-	rights           *rights.Checker
-	locks            *lockcmd.Service
-	exchange         *pubsub.Exchange
-	subscriberLimits subscribers.Limits
-	commands         command.Table
-	permissions      permissions
-	users            *limits.Users  // nil: no limits
-	addresses        *limits.Users  // by IP address; nil: no limit
-	accepts          *limits.Bucket // nil: no limit
-	handlers         []handler      // by index of the command
-	relaying         call.Server
-	locking          locks.Server
-	pauses           clients.Pauses
-	scripts          scripts.Seen
-	entries          entry.Server
+	cfg          Config
+	settings     atomic.Pointer[Settings] // instead of the same fields of cfg; never changed in place
+	announce     cluster.Addr             // parsed from Config.Announce
+	firstTCPAddr cluster.Addr             // shown to clients of unix sockets; set by Serve
+	log          *slog.Logger
+	up           *upstream.Upstream
+	rights       *rights.Checker
+	locks        *lockcmd.Service
+	exchange     *pubsub.Exchange
+	commands     command.Table
+	permissions  permissions
+	users        *limits.Users  // nil: no limits
+	addresses    *limits.Users  // by IP address; nil: no limit
+	accepts      *limits.Bucket // nil: no limit
+	handlers     []handler      // by index of the command
+	relaying     call.Server
+	locking      locks.Server
+	pauses       clients.Pauses
+	scripts      scripts.Seen
+	entries      entry.Server
 
 	leash   operators.Leash
 	scans   scan.Scans
@@ -94,7 +92,7 @@ func New(cfg Config, up *upstream.Upstream, service *lockcmd.Service, exchange *
 	table := command.New(parsed)
 	s := &Server{
 		cfg: cfg.withDefaults(), announce: announce, log: log, up: up, rights: rights.New(up, log), locks: service,
-		exchange: exchange, subscriberLimits: subscribers.DefaultLimits,
+		exchange: exchange,
 		commands: table, handlers: handlersOf(table),
 		sessions: make(map[*session]struct{}),
 		changed:  make(chan struct{}),

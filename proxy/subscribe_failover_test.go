@@ -40,7 +40,7 @@ func TestSubscribersSurviveLossOfMasters(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1})
 	l := startLeash(t, cluster.Addrs())
-	two, three := l.listening(t, "2", "news"), l.listening(t, "3", "other")
+	two, three := listening(t, l, "2", "news"), listening(t, l, "3", "other")
 	for slot := 0; slot < 16384; slot += 16384/3 + 1 {
 		master := cluster.MasterOf(slot)
 		if err := master.Kill(); err != nil {
@@ -66,7 +66,7 @@ func TestSubscribersFollowSentinels(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	g := redistest.StartSentinel(t)
 	l := startBehindSentinels(t, g)
-	two, three := l.listening(t, "2", "news"), l.listening(t, "3", "other")
+	two, three := listening(t, l, "2", "news"), listening(t, l, "3", "other")
 	second, err := g.Failover()
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 )
 
 // listening opens a connection that is subscribed to a channel.
-func (l *leash) listening(t *testing.T, proto, channel string) *redistest.Client {
+func listening(t *testing.T, l *leash, proto, channel string) *redistest.Client {
 	t.Helper()
 	c := l.dial(t)
 	if got := do(t, c, "HELLO", proto); got[0] == '-' {
@@ -45,7 +45,7 @@ func TestMessagesInBothProtocols(t *testing.T) {
 	l, past := startLeash(t, []string{redis.Addr}), dialAddr(t, redis.Addr)
 	var all []*redistest.Client
 	for i := range 500 {
-		all = append(all, l.listening(t, []string{"2", "3"}[i%2], "news"))
+		all = append(all, listening(t, l, []string{"2", "3"}[i%2], "news"))
 	}
 	for _, payload := range []string{"", "x", "\r\n\x00$-1", strings.Repeat("long", 1<<14)} {
 		want(t, past, ":1\r\n", "PUBLISH", "news", payload)
@@ -83,7 +83,7 @@ func TestPushesNeverSplitReplies(t *testing.T) {
 	big := strings.Repeat("0123456789", 60_000)
 	do(t, past, "SET", "big", big)
 	do(t, past, "RPUSH", "list", "a", "b", "c", big)
-	c := l.listening(t, "3", "news")
+	c := listening(t, l, "3", "news")
 	stop := make(chan struct{})
 	var publishing sync.WaitGroup
 	publishing.Go(func() {
@@ -142,7 +142,7 @@ func TestPushesNeverSplitReplies(t *testing.T) {
 func TestMessagesFollowTheirConfirmation(t *testing.T) {
 	redis := redistest.Start(t)
 	l, past := startLeash(t, []string{redis.Addr}), dialAddr(t, redis.Addr)
-	keep := l.listening(t, "2", "b") // so that messages are under way at any time
+	keep := listening(t, l, "2", "b") // so that messages are under way at any time
 	go func() {
 		for {
 			if _, err := keep.Read(); err != nil {
@@ -163,7 +163,7 @@ func TestMessagesFollowTheirConfirmation(t *testing.T) {
 		}
 	})
 	for _, proto := range []string{"2", "3"} {
-		c := l.listening(t, proto, "a")
+		c := listening(t, l, proto, "a")
 		for range 200 {
 			if err := c.Send(redistest.Command("SUBSCRIBE", "b")); err != nil {
 				t.Fatal(err)
@@ -193,9 +193,9 @@ func TestMessagesFollowTheirConfirmation(t *testing.T) {
 
 func TestSlowSubscriberIsDisconnected(t *testing.T) {
 	redis := redistest.Start(t)
-	l, past := startLeash(t, []string{redis.Addr}), dialAddr(t, redis.Addr)
-	l.subscriberLimits = subscribers.Limits{Hard: 8 << 20, Soft: 1 << 20, Over: time.Minute}
-	slow, quick := l.listening(t, "2", "news"), l.listening(t, "3", "news")
+	l := startLeash(t, []string{redis.Addr}, limitSubscribers(subscribers.Limits{Hard: 8 << 20, Soft: 1 << 20, Over: time.Minute}))
+	past := dialAddr(t, redis.Addr)
+	slow, quick := listening(t, l, "2", "news"), listening(t, l, "3", "news")
 	payload := strings.Repeat("x", 1<<20)
 	for range 40 {
 		do(t, past, "PUBLISH", "news", payload)
@@ -205,7 +205,7 @@ func TestSlowSubscriberIsDisconnected(t *testing.T) {
 			t.Fatalf("another waited %v", took)
 		}
 	}
-	eventually(t, "it is closed", func() bool { return l.stats.subscriberLimit.Load() == 1 })
+	eventually(t, "it is closed", func() bool { return l.Figures().Disconnections["output_limit_of_subscribers"] == 1 })
 	if !strings.Contains(l.logs.String(), "subscriber does not read its messages") {
 		t.Error("nothing was logged")
 	}
@@ -223,19 +223,19 @@ func TestLaggingSubscriberIsDisconnected(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	redistest.TakesLong(t)
 	redis := redistest.Start(t)
-	l, past := startLeash(t, []string{redis.Addr}), dialAddr(t, redis.Addr)
-	l.subscriberLimits = subscribers.Limits{Hard: 64 << 20, Soft: 1 << 20, Over: 6 * time.Second}
-	l.listening(t, "2", "news")
-	reads := l.listening(t, "2", "news")
+	l := startLeash(t, []string{redis.Addr}, limitSubscribers(subscribers.Limits{Hard: 64 << 20, Soft: 1 << 20, Over: 6 * time.Second}))
+	past := dialAddr(t, redis.Addr)
+	listening(t, l, "2", "news")
+	reads := listening(t, l, "2", "news")
 	payload := strings.Repeat("x", 1<<20)
 	for range 12 {
 		do(t, past, "PUBLISH", "news", payload)
 		wantRead(t, reads, message("2", "news", payload))
 	}
-	if l.stats.subscriberLimit.Load() != 0 {
+	if l.Figures().Disconnections["output_limit_of_subscribers"] != 0 {
 		t.Error("it was closed at once")
 	}
-	eventually(t, "it is closed", func() bool { return l.stats.subscriberLimit.Load() == 1 })
+	eventually(t, "it is closed", func() bool { return l.Figures().Disconnections["output_limit_of_subscribers"] == 1 })
 	do(t, past, "PUBLISH", "news", "y")
 	wantRead(t, reads, message("2", "news", "y"))
 }
@@ -244,7 +244,7 @@ func TestSubscriptionsSurviveTheirUser(t *testing.T) {
 	redis := redistest.Start(t)
 	l, past := startLeash(t, []string{redis.Addr}), dialAddr(t, redis.Addr)
 	want(t, past, "+OK\r\n", "ACL", "SETUSER", "bob", "on", ">pw", "~*", "+@all", "resetchannels", "&b*")
-	c := l.listening(t, "3", "a")
+	c := listening(t, l, "3", "a")
 	want(t, c, "+OK\r\n", "AUTH", "bob", "pw")
 	want(t, c, confirmation("3", "subscribe", "b", 2), "SUBSCRIBE", "b")
 	const denied = "-NOPERM this user has no permissions to access one of the channels used as arguments\r\n"

@@ -106,7 +106,7 @@ func redirected(t *testing.T, addr, scene string, l *leash) (all []string) {
 		if text == "QUIT" {
 			gone = true
 			c.WantClosed()
-			eventually(t, "the target has gone", func() bool { return l == nil || l.sessionCount() < 3 })
+			eventually(t, "the target has gone", func() bool { return l == nil || l.clients() < 3 })
 		}
 	}
 	if gone {
@@ -178,7 +178,7 @@ func TestTrackingRedirectedInACluster(t *testing.T) {
 	key := redistest.KeyIn(1, "k")
 	source.Do("GET", key)
 	target.Close()
-	eventually(t, "the target has gone", func() bool { return l.sessionCount() == 2 })
+	eventually(t, "the target has gone", func() bool { return l.clients() == 2 })
 	other.Want("+OK\r\n", "SET", key, "w")
 	source.Timeout = 10 * time.Second
 	source.WantRead(">2\r\n$21\r\ntracking-redir-broken\r\n:" + id + "\r\n")
