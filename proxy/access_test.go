@@ -36,8 +36,8 @@ func TestRequireAuthRefusesAsRedis(t *testing.T) {
 	open, _ := startOpen(t)
 	closed, _ := startWithUsers(t)
 	l := startLeash(t, []string{open.Addr}, requireAuth)
-	for name, c := range l.commands {
-		if withoutAuth[c.Name] || c.Own != nil || name == "DEBUG" { // Redis does not permit DEBUG at all
+	for name, c := range l.Commands() {
+		if WithoutAuth[c.Name] || c.Own != nil || name == "DEBUG" { // Redis does not permit DEBUG at all
 			continue
 		}
 		for _, args := range [][]string{{name}, {name, "a"}, {name, "a", "1", "b"}} {

@@ -10,6 +10,7 @@ import (
 	"leash/internal/faultproxy"
 	"leash/internal/redistest"
 	"leash/proxy/merge"
+	"leash/proxy/tracking"
 )
 
 // blockedUpstream counts the blocked clients of a node.
@@ -449,7 +450,7 @@ func TestSilentRedis(t *testing.T) {
 			t.Errorf("%s: %q %v", name, got, err)
 		}
 	}
-	wantRead(t, tracks, invalidateAll)
+	wantRead(t, tracks, tracking.InvalidateAll)
 	if err := redis.Resume(); err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func TestForbiddenChannelInsideTransaction(t *testing.T) {
 			want(t, c, "+QUEUED\r\n", "SET", "k", "v")
 			want(t, c, "-NOPERM this user has no permissions to access one of the channels used as arguments\r\n",
 				command, "other")
-			want(t, c, "-"+msgExecAbort+"\r\n", "EXEC")
+			want(t, c, "-"+"EXECABORT Transaction discarded because of previous errors."+"\r\n", "EXEC")
 		}
 		want(t, c, ":0\r\n", "EXISTS", "k")
 		want(t, c, "+OK\r\n", "MULTI")

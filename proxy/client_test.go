@@ -145,7 +145,7 @@ func TestSlowReaderIsDisconnected(t *testing.T) {
 	if _, err := io.WriteString(deaf, redistest.Command("GET", "k")); err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.Now().Add(stallTimeout + 10*time.Second)
+	deadline := time.Now().Add(StallTimeout + 10*time.Second)
 	for l.Figures().Disconnections["output_limit"] == 0 {
 		if time.Now().After(deadline) {
 			t.Fatal("the client is still there")

@@ -5,18 +5,14 @@ import (
 	"testing"
 
 	"leash/internal/redistest"
-	"leash/proxy/command"
 	"leash/proxy/merge"
-	"leash/proxy/resp"
 )
 
 // startMerging runs a proxy whose DBSIZE is merged by m.
 func startMerging(t *testing.T, m merge.Func) *leash {
 	t.Helper()
 	l := startLeash(t, []string{redistest.Start(t).Addr})
-	l.handlers[l.commands["DBSIZE"].Index] = func(s *session, _ *command.Command, cmd resp.Command) bool {
-		return s.router.Everywhere(cmd, m)
-	}
+	l.MergeBy(m, "DBSIZE")
 	return l
 }
 

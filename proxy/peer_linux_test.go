@@ -23,7 +23,7 @@ func TestR29HoldersHaveTightKeepalives(t *testing.T) {
 	client := l.dial(t)
 	want(t, client, "+PONG\r\n", "PING")
 	idle := func() (seconds int) {
-		control(t, l.all()[0], func(fd uintptr) {
+		control(t, l.Sockets()[0], func(fd uintptr) {
 			seconds, _ = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_KEEPIDLE)
 		})
 		return seconds
@@ -48,10 +48,10 @@ func TestR29HoldersHaveTightKeepalives(t *testing.T) {
 	eventually(t, "the usual keepalives once more", func() bool { return idle() == usual })
 }
 
-// control calls f with the descriptor of a session's socket.
-func control(t *testing.T, s *session, f func(fd uintptr)) {
+// control calls f with the descriptor of a socket.
+func control(t *testing.T, conn net.Conn, f func(fd uintptr)) {
 	t.Helper()
-	raw, err := s.conn.Conn.(syscall.Conn).SyscallConn()
+	raw, err := conn.(syscall.Conn).SyscallConn()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,8 +151,8 @@ func TestR29LocksOfAVanishedHostRunOut(t *testing.T) {
 // waitsForWindow reports whether a session has written bytes for which the client's kernel has no
 // room.
 func waitsForWindow(t *testing.T, l *leash) (waits bool) {
-	for _, s := range l.all() {
-		control(t, s, func(fd uintptr) {
+	for _, conn := range l.Sockets() {
+		control(t, conn, func(fd uintptr) {
 			info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
 			// the kernel sends window probes
 			waits = waits || err == nil && info.Notsent_bytes > 0 && info.Unacked == 0 && info.Backoff > 1

@@ -115,8 +115,7 @@ func TestPermissionsAreChecked(t *testing.T) {
 			"--allow-admin: redis does not tell which commands are in @admin: name the commands instead"},
 		{silent, Config{Deny: []string{"config|set", "get"}}, ""},
 	} {
-		_, err := permissionsOf(&c.cfg, c.table)
-		if got := errorText(err); got != c.want {
+		if got := errorText(CheckPermissions(&c.cfg, c.table)); got != c.want {
 			t.Errorf("%v: got %q, want %q", c.cfg.Deny, got, c.want)
 		}
 	}
