@@ -1,4 +1,4 @@
-package proxy
+package proxy_test
 
 import (
 	"crypto/tls"
@@ -10,13 +10,14 @@ import (
 	"testing"
 
 	"leash/internal/certtest"
+	"leash/internal/proxytest"
 	"leash/internal/redistest"
 	"leash/internal/tlsfiles"
 )
 
 // certifiedLeash is a Leash where the common name of a client's certificate is its ACL user.
 type certifiedLeash struct {
-	*leash
+	*proxytest.Leash
 	authority *certtest.Authority
 	users     *tlsfiles.Users
 	file      string
@@ -35,9 +36,9 @@ func startCertified(t *testing.T, redis *redistest.Server, text string) *certifi
 		Certificates: []tls.Certificate{c.authority.Issue(t, nil).Load(t)},
 		ClientCAs:    c.authority.Pool, ClientAuth: tls.VerifyClientCertIfGiven,
 	}
-	c.leash = startLeash(t, []string{redis.Addr}, func(o *options) {
-		o.tls, o.front.UserOf = config, c.users.Of
-		o.up.User, o.up.Password = "leash", "pw"
+	c.Leash = proxytest.Start(t, []string{redis.Addr}, func(o *proxytest.Options) {
+		o.TLS, o.Front.UserOf = config, c.users.Of
+		o.Upstream.User, o.Upstream.Password = "leash", "pw"
 	})
 	return c
 }
@@ -58,7 +59,7 @@ func (l *certifiedLeash) connect(t *testing.T, name string) *redistest.Client {
 			c.Subject.CommonName = name
 		}, "client").Load(t)}
 	}
-	conn, err := tls.Dial("tcp", l.tls, config)
+	conn, err := tls.Dial("tcp", l.TLS, config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,25 +89,25 @@ func TestCertificateIsUser(t *testing.T) {
 	redis, _ := startWithUsers(t)
 	l := startCertified(t, redis, "app app password\nunknown x\nother wrong\n")
 	c := l.connect(t, "app")
-	want(t, c, whoIsApp, "ACL", "WHOAMI")
-	want(t, c, "+OK\r\n", "SET", "app:k", "v")
-	token(t, c, "app:lock")
+	c.Want(t, whoIsApp, "ACL", "WHOAMI")
+	c.Want(t, "+OK\r\n", "SET", "app:k", "v")
+	proxytest.Token(t, c, "app:lock")
 	for _, refused := range [][]string{{"SET", "k", "v"}, {"LOCK.ACQUIRE", "lock"}} {
-		if got := do(t, c, refused...); !strings.HasPrefix(got, "-NOPERM ") {
+		if got := c.Reply(t, refused...); !strings.HasPrefix(got, "-NOPERM ") {
 			t.Errorf("%s: got %q", refused, got)
 		}
 	}
-	if own := fields(text(t, do(t, c, "CLIENT", "INFO"))); own["user"] != "app" {
+	if own := proxytest.Fields(proxytest.Text(t, c.Reply(t, "CLIENT", "INFO"))); own["user"] != "app" {
 		t.Errorf("CLIENT INFO: %v", own)
 	}
-	want(t, c, "+OK\r\n", "AUTH", "leash", "pw")
-	want(t, c, "$5\r\nleash\r\n", "ACL", "WHOAMI")
-	want(t, c, "+RESET\r\n", "RESET")
-	want(t, c, whoIsApp, "ACL", "WHOAMI")
-	if got := do(t, c, "HELLO", "3"); !strings.HasPrefix(got, "%7\r\n") {
+	c.Want(t, "+OK\r\n", "AUTH", "leash", "pw")
+	c.Want(t, "$5\r\nleash\r\n", "ACL", "WHOAMI")
+	c.Want(t, "+RESET\r\n", "RESET")
+	c.Want(t, whoIsApp, "ACL", "WHOAMI")
+	if got := c.Reply(t, "HELLO", "3"); !strings.HasPrefix(got, "%7\r\n") {
 		t.Errorf("HELLO: %q", got)
 	}
-	want(t, c, whoIsApp, "ACL", "WHOAMI")
+	c.Want(t, whoIsApp, "ACL", "WHOAMI")
 }
 
 // TestCertificateWithoutUser checks that a client whose certificate names nobody starts as any
@@ -116,35 +117,35 @@ func TestCertificateWithoutUser(t *testing.T) {
 	l := startCertified(t, redis, "app app password\n")
 	for _, name := range []string{"", "leash", "nobody"} {
 		c := l.connect(t, name)
-		want(t, c, "-NOAUTH Authentication required.\r\n", "GET", "k")
-		want(t, c, "+OK\r\n", "AUTH", "other", "other")
-		want(t, c, "$5\r\nother\r\n", "ACL", "WHOAMI")
+		c.Want(t, "-NOAUTH Authentication required.\r\n", "GET", "k")
+		c.Want(t, "+OK\r\n", "AUTH", "other", "other")
+		c.Want(t, "$5\r\nother\r\n", "ACL", "WHOAMI")
 	}
-	want(t, l.dial(t), "-NOAUTH Authentication required.\r\n", "GET", "k")
+	l.Dial(t).Want(t, "-NOAUTH Authentication required.\r\n", "GET", "k")
 }
 
 // TestCertificateOfRefusedUser checks that a client does not go on as somebody else when Redis does
 // not accept the user of its certificate. The log names the reason once.
 func TestCertificateOfRefusedUser(t *testing.T) {
 	redis, admin := startWithUsers(t)
-	want(t, admin, "+OK\r\n", "ACL", "SETUSER", "default", "nopass")
+	admin.Want(t, "+OK\r\n", "ACL", "SETUSER", "default", "nopass")
 	l := startCertified(t, redis, "app old secret\nunknown secret\n")
 	for _, name := range []string{"app", "unknown", "app"} {
 		c := l.connect(t, name)
-		want(t, c, "-WRONGPASS invalid username-password pair or user is disabled.\r\n", "GET", "k")
+		c.Want(t, "-WRONGPASS invalid username-password pair or user is disabled.\r\n", "GET", "k")
 		if got, err := c.Read(); err == nil {
 			t.Errorf("got %q after the refusal", got)
 		}
 	}
-	if n := strings.Count(l.logs.String(), `level=WARN msg="redis does not accept the user of a certificate`); n != 1 {
+	if n := strings.Count(l.Logs.String(), `level=WARN msg="redis does not accept the user of a certificate`); n != 1 {
 		t.Errorf("logged %d times", n)
 	}
-	if strings.Contains(l.logs.String(), "secret") {
+	if strings.Contains(l.Logs.String(), "secret") {
 		t.Error("the log has a password")
 	}
 	l.write(t, "app app password\n")
 	l.users.Reread()
-	want(t, l.connect(t, "app"), whoIsApp, "ACL", "WHOAMI")
+	l.connect(t, "app").Want(t, whoIsApp, "ACL", "WHOAMI")
 }
 
 // TestCertificateUserIsRevoked checks that Leash ends the sessions of a user whom Redis no longer
@@ -153,15 +154,15 @@ func TestCertificateUserIsRevoked(t *testing.T) {
 	redis, admin := startWithUsers(t)
 	l := startCertified(t, redis, "app app password\nother other\n")
 	c, other := l.connect(t, "app"), l.connect(t, "other")
-	want(t, c, "$-1\r\n", "GET", "app:k")
-	want(t, other, "$-1\r\n", "GET", "k")
-	want(t, admin, ":1\r\n", "ACL", "DELUSER", "app")
-	eventually(t, "the link is lost, then refused, and the session ends", func() bool {
+	c.Want(t, "$-1\r\n", "GET", "app:k")
+	other.Want(t, "$-1\r\n", "GET", "k")
+	admin.Want(t, ":1\r\n", "ACL", "DELUSER", "app")
+	proxytest.Eventually(t, "the link is lost, then refused, and the session ends", func() bool {
 		got, err := c.Do("GET", "app:k")
 		if got == "$-1\r\n" {
 			t.Fatal("a user who does not exist has read a key")
 		}
 		return err != nil
 	})
-	want(t, other, "$-1\r\n", "GET", "k")
+	other.Want(t, "$-1\r\n", "GET", "k")
 }

@@ -1,4 +1,4 @@
-package proxy
+package proxy_test
 
 import (
 	"fmt"
@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"leash/internal/proxytest"
 	"leash/internal/redistest"
+	"leash/proxy"
 )
 
 // heapBytes is the memory that the Go heap has obtained from the kernel.
@@ -26,12 +28,12 @@ func heapBytes() int64 {
 // and memory stays bounded.
 func TestClientThatReadsNothing(t *testing.T) {
 	redis := redistest.Start(t)
-	l := startLeash(t, []string{redis.Addr})
-	client := l.dial(t)
-	want(t, client, "+OK\r\n", "SET", "big", strings.Repeat("v", 100<<10))
+	l := proxytest.Start(t, []string{redis.Addr})
+	client := l.Dial(t)
+	client.Want(t, "+OK\r\n", "SET", "big", strings.Repeat("v", 100<<10))
 	before := heapBytes()
 
-	greedy, err := net.Dial("tcp", l.addr)
+	greedy, err := net.Dial("tcp", l.Addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,8 +50,8 @@ func TestClientThatReadsNothing(t *testing.T) {
 		}
 	}()
 	for range 2000 {
-		want(t, client, "+PONG\r\n", "PING")
-		want(t, client, ":102400\r\n", "STRLEN", "big")
+		client.Want(t, "+PONG\r\n", "PING")
+		client.Want(t, ":102400\r\n", "STRLEN", "big")
 	}
 	<-sent
 	if grown := heapBytes() - before; grown > 64<<20 {
@@ -61,11 +63,11 @@ func TestClientThatReadsNothing(t *testing.T) {
 func TestThousandLargeSets(t *testing.T) {
 	redistest.TakesLong(t)
 	redis := redistest.Start(t)
-	l := startLeash(t, []string{redis.Addr})
+	l := proxytest.Start(t, []string{redis.Addr})
 	value := strings.Repeat("v", 16<<20)
 	set := redistest.Command("SET", "k", value)
 	before := heapBytes()
-	conn, err := net.Dial("tcp", l.addr)
+	conn, err := net.Dial("tcp", l.Addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,12 +96,12 @@ func TestThousandLargeSets(t *testing.T) {
 // Other clients wait no longer than its transfer takes.
 func TestLargeReplyDelaysOthersLittle(t *testing.T) {
 	redis := redistest.Start(t)
-	l := startLeash(t, []string{redis.Addr})
-	client := l.dial(t)
+	l := proxytest.Start(t, []string{redis.Addr})
+	client := l.Dial(t)
 	const size = 300 << 20
-	want(t, client, fmt.Sprintf(":%d\r\n", size), "SETRANGE", "huge", strconv.Itoa(size-1), "x")
+	client.Want(t, fmt.Sprintf(":%d\r\n", size), "SETRANGE", "huge", strconv.Itoa(size-1), "x")
 	for _, pause := range []time.Duration{0, time.Millisecond} {
-		conn, err := net.Dial("tcp", l.addr)
+		conn, err := net.Dial("tcp", l.Addr)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,12 +120,12 @@ func TestLargeReplyDelaysOthersLittle(t *testing.T) {
 			time.Sleep(pause) // the client's own slowness
 			if left < size && left+n >= size {
 				// other commands on the same link, behind the large reply
-				want(t, client, "+OK\r\n", "SET", "other", "v")
+				client.Want(t, "+OK\r\n", "SET", "other", "v")
 			}
 		}
 		conn.Close()
 	}
-	want(t, client, ":1\r\n", "DEL", "huge")
+	client.Want(t, ":1\r\n", "DEL", "huge")
 }
 
 // TestSlowReaderIsDisconnected checks that a session ends when its client does not read and the
@@ -134,10 +136,10 @@ func TestSlowReaderIsDisconnected(t *testing.T) {
 		t.Skip("takes the stall time-out")
 	}
 	redis := redistest.Start(t)
-	l := startLeash(t, []string{redis.Addr}, func(o *options) { o.front.MaxClientOutput = 16 << 20 })
-	client := l.dial(t)
-	want(t, client, ":31457280\r\n", "SETRANGE", "k", strconv.Itoa(30<<20-1), "x")
-	deaf, err := net.Dial("tcp", l.addr)
+	l := proxytest.Start(t, []string{redis.Addr}, func(o *proxytest.Options) { o.Front.MaxClientOutput = 16 << 20 })
+	client := l.Dial(t)
+	client.Want(t, ":31457280\r\n", "SETRANGE", "k", strconv.Itoa(30<<20-1), "x")
+	deaf, err := net.Dial("tcp", l.Addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,33 +147,33 @@ func TestSlowReaderIsDisconnected(t *testing.T) {
 	if _, err := io.WriteString(deaf, redistest.Command("GET", "k")); err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.Now().Add(StallTimeout + 10*time.Second)
+	deadline := time.Now().Add(proxy.StallTimeout + 10*time.Second)
 	for l.Figures().Disconnections["output_limit"] == 0 {
 		if time.Now().After(deadline) {
 			t.Fatal("the client is still there")
 		}
 		time.Sleep(10 * time.Millisecond) // between looks
 	}
-	want(t, client, "+PONG\r\n", "PING")
+	client.Want(t, "+PONG\r\n", "PING")
 }
 
 func TestMaxClients(t *testing.T) {
 	redis := redistest.Start(t)
-	l := startLeash(t, []string{redis.Addr}, func(o *options) { o.front.MaxClients = 2 })
-	a, b := l.dial(t), l.dial(t)
-	want(t, a, "+PONG\r\n", "PING")
-	want(t, b, "+PONG\r\n", "PING")
-	if got := exchange(t, l.addr, "PING\r\n"); got != "-ERR max number of clients reached\r\n" {
+	l := proxytest.Start(t, []string{redis.Addr}, func(o *proxytest.Options) { o.Front.MaxClients = 2 })
+	a, b := l.Dial(t), l.Dial(t)
+	a.Want(t, "+PONG\r\n", "PING")
+	b.Want(t, "+PONG\r\n", "PING")
+	if got := proxytest.Exchange(t, l.Addr, "PING\r\n"); got != "-ERR max number of clients reached\r\n" {
 		t.Errorf("third client got %q", got)
 	}
 	a.Close()
-	eventually(t, "a new client is accepted", func() bool { return l.clients() == 1 })
-	want(t, l.dial(t), "+PONG\r\n", "PING")
-	l.Change(Settings{MaxClients: 3})
-	want(t, l.dial(t), "+PONG\r\n", "PING")
-	l.Change(Settings{MaxClients: 1})
-	want(t, b, "+PONG\r\n", "PING")
-	if got := exchange(t, l.addr, "PING\r\n"); got != "-ERR max number of clients reached\r\n" {
+	proxytest.Eventually(t, "a new client is accepted", func() bool { return l.Clients() == 1 })
+	l.Dial(t).Want(t, "+PONG\r\n", "PING")
+	l.Change(proxy.Settings{MaxClients: 3})
+	l.Dial(t).Want(t, "+PONG\r\n", "PING")
+	l.Change(proxy.Settings{MaxClients: 1})
+	b.Want(t, "+PONG\r\n", "PING")
+	if got := proxytest.Exchange(t, l.Addr, "PING\r\n"); got != "-ERR max number of clients reached\r\n" {
 		t.Errorf("fourth client got %q", got)
 	}
 }
@@ -180,13 +182,13 @@ func TestMaxClients(t *testing.T) {
 // memory for its own bytes.
 func TestClientSendingByteByByte(t *testing.T) {
 	redis := redistest.Start(t)
-	l := startLeash(t, []string{redis.Addr})
-	slow, client := l.dial(t), l.dial(t)
+	l := proxytest.Start(t, []string{redis.Addr})
+	slow, client := l.Dial(t), l.Dial(t)
 	for _, b := range []byte(redistest.Command("SET", "k", "v")) {
 		if err := slow.Send(string(b)); err != nil {
 			t.Fatal(err)
 		}
-		want(t, client, "+PONG\r\n", "PING")
+		client.Want(t, "+PONG\r\n", "PING")
 	}
 	if got, err := slow.Read(); got != "+OK\r\n" {
 		t.Fatal(got, err)
@@ -196,12 +198,12 @@ func TestClientSendingByteByByte(t *testing.T) {
 // TestGoroutinesEnd checks that a thousand sessions leave no goroutine behind.
 func TestGoroutinesEnd(t *testing.T) {
 	redis := redistest.Start(t)
-	l := startLeash(t, []string{redis.Addr})
-	want(t, l.dial(t), "+OK\r\n", "SET", "k", strings.Repeat("v", 1000))
+	l := proxytest.Start(t, []string{redis.Addr})
+	l.Dial(t).Want(t, "+OK\r\n", "SET", "k", strings.Repeat("v", 1000))
 	crowd := func() {
 		var clients []*redistest.Client
 		for range 50 {
-			c, err := redistest.Dial(l.addr)
+			c, err := redistest.Dial(l.Addr)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -213,7 +215,7 @@ func TestGoroutinesEnd(t *testing.T) {
 		for _, c := range clients {
 			c.Close() // with replies unread
 		}
-		eventually(t, "sessions end", func() bool { return l.clients() == 1 })
+		proxytest.Eventually(t, "sessions end", func() bool { return l.Clients() == 1 })
 	}
 	crowd() // all that is started once has been
 	time.Sleep(100 * time.Millisecond)
@@ -226,5 +228,5 @@ func TestGoroutinesEnd(t *testing.T) {
 			_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 1)
 		}
 	})
-	eventually(t, fmt.Sprintf("goroutines fall to %d", before), func() bool { return runtime.NumGoroutine() <= before })
+	proxytest.Eventually(t, fmt.Sprintf("goroutines fall to %d", before), func() bool { return runtime.NumGoroutine() <= before })
 }

@@ -1,4 +1,4 @@
-package proxy
+package proxy_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"leash/internal/faultproxy"
 	"leash/internal/guard"
+	"leash/internal/proxytest"
 	"leash/internal/redistest"
 	"leash/proxy/upstream"
 )
@@ -30,20 +31,20 @@ func TestCorruptRepliesUnderLoad(t *testing.T) {
 	if d, err := time.ParseDuration(os.Getenv("LEASH_CORRUPT_FOR")); err == nil {
 		lasts = d
 	}
-	quick := func(o *options) {
-		o.up.UpstreamTimeout = 2 * time.Second
-		o.locks.UpstreamTimeout, o.locks.WatchdogTimeout = 2*time.Second, 2*time.Second
+	quick := func(o *proxytest.Options) {
+		o.Upstream.UpstreamTimeout = 2 * time.Second
+		o.Locks.UpstreamTimeout, o.Locks.WatchdogTimeout = 2*time.Second, 2*time.Second
 	}
 	t.Run("standalone", func(t *testing.T) {
 		t.Parallel()
 		p := proxyBefore(t, redistest.Start(t).Addr)
-		l := startLeash(t, []string{p.Addr()}, quick)
+		l := proxytest.Start(t, []string{p.Addr()}, quick)
 		liveThroughCorruption(t, l, lasts, p)
 	})
 	t.Run("cluster", func(t *testing.T) {
 		t.Parallel()
 		c := redistest.StartCluster(t, redistest.ClusterOptions{FaultProxy: true})
-		l := startLeash(t, c.Addrs(), quick)
+		l := proxytest.Start(t, c.Addrs(), quick)
 		var ps []*faultproxy.Proxy
 		for _, n := range c.Masters() {
 			ps = append(ps, n.Proxy)
@@ -55,8 +56,8 @@ func TestCorruptRepliesUnderLoad(t *testing.T) {
 		g := redistest.StartSentinel(t, redistest.SentinelOptions{Replicas: 1, Sentinels: 1,
 			DownAfter: redistest.NoFailover})
 		p := proxyBefore(t, g.Sentinels[0].Addr)
-		l := startLeash(t, []string{p.Addr()}, quick, func(o *options) {
-			o.up.SentinelMaster, o.up.ReadFrom = g.Name, upstream.ReadReplica
+		l := proxytest.Start(t, []string{p.Addr()}, quick, func(o *proxytest.Options) {
+			o.Upstream.SentinelMaster, o.Upstream.ReadFrom = g.Name, upstream.ReadReplica
 		})
 		liveThroughCorruption(t, l, lasts, p)
 	})
@@ -72,7 +73,9 @@ func TestStartWithCorruptReplies(t *testing.T) {
 		p.Corrupt(share, false)
 		// earlier starts may have failed
 		stop := time.AfterFunc(8*time.Second, func() { p.Corrupt(0, false) })
-		l := startLeash(t, []string{p.Addr()}, func(o *options) { o.up.UpstreamTimeout, o.up.Wait = time.Second, -1 })
+		l := proxytest.Start(t, []string{p.Addr()}, func(o *proxytest.Options) {
+			o.Upstream.UpstreamTimeout, o.Upstream.Wait = time.Second, -1
+		})
 		stop.Stop()
 		p.Corrupt(0, false)
 		servesAgain(t, l, "after the start")
@@ -104,21 +107,21 @@ func proxyBefore(t *testing.T, target string) *faultproxy.Proxy {
 
 // liveThroughCorruption runs a mixed load on l while the proxies corrupt first a hundredth and then
 // a quarter of what Redis sends.
-func liveThroughCorruption(t *testing.T, l *leash, lasts time.Duration, proxies ...*faultproxy.Proxy) {
+func liveThroughCorruption(t *testing.T, l *proxytest.Leash, lasts time.Duration, proxies ...*faultproxy.Proxy) {
 	t.Helper()
-	setUp := l.dial(t)
+	setUp := l.Dial(t)
 	for i := range corruptKeys {
-		want(t, setUp, "+OK\r\n", "SET", corruptKey(i), corruptKey(i))
+		setUp.Want(t, "+OK\r\n", "SET", corruptKey(i), corruptKey(i))
 	}
-	eventually(t, "replicas have them too", func() bool {
-		return !strings.Contains(do(t, setUp, "MGET", corruptKey(0), corruptKey(corruptKeys-1)), "$-1")
+	proxytest.Eventually(t, "replicas have them too", func() bool {
+		return !strings.Contains(setUp.Reply(t, "MGET", corruptKey(0), corruptKey(corruptKeys-1)), "$-1")
 	})
 	panics := guard.Panics()
 	for _, share := range []float64{0.01, 0.25} {
 		for _, p := range proxies {
 			p.Corrupt(share, true)
 		}
-		load := startCorruptLoad(t, l.addr)
+		load := startCorruptLoad(t, l.Addr)
 		time.Sleep(lasts)
 		for _, p := range proxies {
 			p.Corrupt(0, false)
@@ -134,7 +137,7 @@ func liveThroughCorruption(t *testing.T, l *leash, lasts time.Duration, proxies 
 		}
 	}
 	if n := guard.Panics() - panics; n != 0 {
-		t.Errorf("%d panics were recovered:\n%s", n, panicsIn(l.logs.String()))
+		t.Errorf("%d panics were recovered:\n%s", n, panicsIn(l.Logs.String()))
 	}
 }
 

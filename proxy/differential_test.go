@@ -1,12 +1,10 @@
-package proxy
+package proxy_test
 
 import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/commandgen"
+	"leash/internal/proxytest"
 	"leash/internal/redistest"
 )
 
@@ -57,7 +56,7 @@ func TestSameBytesAsRedis(t *testing.T) {
 		commands int
 		resp     string
 		gen      commandgen.Options
-		opt      func(*options)
+		opt      func(*proxytest.Options)
 	}{
 		{"standalone", plain, []*redistest.Server{behind}, 60_000, "2",
 			commandgen.Options{Databases: 3, Transactions: true}, nil},
@@ -72,14 +71,16 @@ func TestSameBytesAsRedis(t *testing.T) {
 		{"cluster as one node", single.Nodes[0].Server, servers(cluster), 30_000, "2",
 			commandgen.Options{Keys: commandgen.OneSlotIfSplit, Transactions: true}, nil},
 		{"built-in command table", plain, servers(cluster), 10_000, "2",
-			commandgen.Options{Keys: commandgen.OneSlot, Transactions: true}, func(o *options) { o.embedded = true }},
+			commandgen.Options{Keys: commandgen.OneSlot, Transactions: true}, func(o *proxytest.Options) {
+				o.Embedded = true
+			}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			var opts []func(*options)
+			var opts []func(*proxytest.Options)
 			if tc.opt != nil {
 				opts = append(opts, tc.opt)
 			}
-			d := &differential{plain: tc.plain.Addr, leash: startLeash(t, addrs(tc.behind), opts...).addr,
+			d := &differential{plain: tc.plain.Addr, leash: proxytest.Start(t, addrs(tc.behind), opts...).Addr,
 				cluster: len(tc.behind) > 1, resp: tc.resp, done: done}
 			for _, s := range append(tc.behind, tc.plain) {
 				d.servers = append(d.servers, s.Client())
@@ -91,7 +92,7 @@ func TestSameBytesAsRedis(t *testing.T) {
 			if d.cluster {
 				tc.gen.NotQueued = ofAllNodes
 			}
-			s := seed(t)
+			s := proxytest.Seed(t)
 			d.compare(t, rand.New(rand.NewPCG(s, 0)), grammar, tc.gen, tc.commands)
 		})
 	}
@@ -100,19 +101,6 @@ func TestSameBytesAsRedis(t *testing.T) {
 			t.Errorf("%s was never done without an error", name)
 		}
 	}
-}
-
-// seed returns the seed of the run or of LEASH_SEED.
-func seed(t *testing.T) uint64 {
-	s := uint64(time.Now().UnixNano())
-	if env := os.Getenv("LEASH_SEED"); env != "" {
-		var err error
-		if s, err = strconv.ParseUint(env, 10, 64); err != nil {
-			t.Fatalf("LEASH_SEED: %v", err)
-		}
-	}
-	t.Logf("LEASH_SEED=%d", s)
-	return s
 }
 
 func servers(c *redistest.Cluster) (s []*redistest.Server) {
@@ -169,7 +157,7 @@ func (d *differential) compare(t *testing.T, rng *rand.Rand, grammar *commandgen
 func scanned(t *testing.T, c *redistest.Client) (keys []string) {
 	t.Helper()
 	for cursor := "0"; ; {
-		reply := parseFrame(do(t, c, "SCAN", cursor, "COUNT", "7"))
+		reply := parseFrame(c.Reply(t, "SCAN", cursor, "COUNT", "7"))
 		if len(reply.elems) != 2 {
 			t.Fatalf("SCAN: %.200q", reply.raw)
 		}
@@ -230,15 +218,15 @@ func (d *differential) open(t *testing.T) *connPair {
 			t.Fatal(err)
 		}
 		(*c).Timeout = 20 * time.Second
-		if got := do(t, *c, "HELLO", d.resp); !strings.Contains(got, "$5\r\nproto\r\n:"+d.resp) {
+		if got := (*c).Reply(t, "HELLO", d.resp); !strings.Contains(got, "$5\r\nproto\r\n:"+d.resp) {
 			t.Fatalf("HELLO %s: %q", d.resp, got)
 		}
-		want(t, *c, "+OK\r\n", "SCRIPT", "FLUSH")
-		want(t, *c, "+OK\r\n", "FUNCTION", "FLUSH")
+		(*c).Want(t, "+OK\r\n", "SCRIPT", "FLUSH")
+		(*c).Want(t, "+OK\r\n", "FUNCTION", "FLUSH")
 		// Only the node that ran EVAL knows the script until it is loaded elsewhere. EVALSHA gets
 		// NOSCRIPT where loading would change the order of commands.
 		for _, script := range commandgen.Scripts() {
-			if d.cluster && do(t, *c, "SCRIPT", "LOAD", script)[0] != '$' {
+			if d.cluster && (*c).Reply(t, "SCRIPT", "LOAD", script)[0] != '$' {
 				t.Fatalf("cannot load %q", script)
 			}
 		}

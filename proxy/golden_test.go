@@ -1,4 +1,4 @@
-package proxy
+package proxy_test
 
 import (
 	"errors"
@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/embedded"
+	"leash/internal/proxytest"
 	"leash/internal/redistest"
 )
 
@@ -45,9 +46,9 @@ func goldenServers(t *testing.T) (all []golden) {
 	nodes := servers(cluster)
 	return []golden{
 		{"redis", plain.Addr, clients(plain)},
-		{"standalone", startLeash(t, []string{behind.Addr}).addr, clients(behind)},
-		{"cluster", startLeash(t, addrs(nodes)).addr, clients(nodes...)},
-		{"embedded", startLeash(t, []string{memory.Addr()}, func(o *options) { o.embedded = true }).addr,
+		{"standalone", proxytest.Start(t, []string{behind.Addr}).Addr, clients(behind)},
+		{"cluster", proxytest.Start(t, addrs(nodes)).Addr, clients(nodes...)},
+		{"embedded", proxytest.Start(t, []string{memory.Addr()}, func(o *proxytest.Options) { o.Embedded = true }).Addr,
 			[]*redis.Client{inMemory}},
 	}
 }
@@ -101,7 +102,7 @@ func (g golden) play(t *testing.T, tr *dialogue, write bool) {
 		r := &tr.rounds[i]
 		c := conns[r.conn]
 		if c == nil {
-			c = dialAddr(t, g.addr)
+			c = proxytest.Dial(t, g.addr)
 			defer c.Close()
 			conns[r.conn] = c
 		}

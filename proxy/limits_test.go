@@ -1,4 +1,4 @@
-package proxy
+package proxy_test
 
 import (
 	"fmt"
@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"leash/internal/limits"
+	"leash/internal/proxytest"
 	"leash/internal/redistest"
 )
 
 // limited starts a Leash with limits of each user.
-func limited(t *testing.T, redis *redistest.Server, l limits.Limits) *leash {
+func limited(t *testing.T, redis *redistest.Server, l limits.Limits) *proxytest.Leash {
 	t.Helper()
-	return startLeash(t, []string{redis.Addr}, func(o *options) { o.front.UserLimits = l })
+	return proxytest.Start(t, []string{redis.Addr}, func(o *proxytest.Options) { o.Front.UserLimits = l })
 }
 
 func limitError(user, kind string) string {
@@ -21,10 +22,10 @@ func limitError(user, kind string) string {
 }
 
 // enter opens a connection of a user of startOpen.
-func enter(t *testing.T, l *leash, user string) *redistest.Client {
+func enter(t *testing.T, l *proxytest.Leash, user string) *redistest.Client {
 	t.Helper()
-	c := l.dial(t)
-	want(t, c, "+OK\r\n", "AUTH", user, user)
+	c := l.Dial(t)
+	c.Want(t, "+OK\r\n", "AUTH", user, user)
 	return c
 }
 
@@ -34,25 +35,25 @@ func TestLimitOfClients(t *testing.T) {
 	t.Parallel()
 	redis, _ := startOpen(t)
 	l := limited(t, redis, limits.Limits{limits.Clients: 2})
-	a, b := l.dial(t), l.dial(t)
-	want(t, a, "+PONG\r\n", "PING")
-	want(t, b, "+PONG\r\n", "PING")
-	third := l.dial(t)
+	a, b := l.Dial(t), l.Dial(t)
+	a.Want(t, "+PONG\r\n", "PING")
+	b.Want(t, "+PONG\r\n", "PING")
+	third := l.Dial(t)
 	if got, err := third.Read(); got != limitError("default", "clients") {
 		t.Fatalf("a third client: got %q, %v", got, err)
 	}
-	want(t, a, "+OK\r\n", "AUTH", "app", "app")
-	want(t, b, "+OK\r\n", "AUTH", "app", "app")
-	c := l.dial(t)
-	want(t, c, limitError("app", "clients"), "AUTH", "app", "app")
-	want(t, c, limitError("app", "clients"), "HELLO", "3", "AUTH", "app", "app")
-	want(t, c, "$7\r\ndefault\r\n", "ACL", "WHOAMI") // it stays who it was
-	want(t, b, "+RESET\r\n", "RESET")
-	want(t, b, "+PONG\r\n", "PING") // it is another user now
-	want(t, c, "+OK\r\n", "AUTH", "app", "app")
+	a.Want(t, "+OK\r\n", "AUTH", "app", "app")
+	b.Want(t, "+OK\r\n", "AUTH", "app", "app")
+	c := l.Dial(t)
+	c.Want(t, limitError("app", "clients"), "AUTH", "app", "app")
+	c.Want(t, limitError("app", "clients"), "HELLO", "3", "AUTH", "app", "app")
+	c.Want(t, "$7\r\ndefault\r\n", "ACL", "WHOAMI") // it stays who it was
+	b.Want(t, "+RESET\r\n", "RESET")
+	b.Want(t, "+PONG\r\n", "PING") // it is another user now
+	c.Want(t, "+OK\r\n", "AUTH", "app", "app")
 	a.Close()
-	eventually(t, "the place of a closed client is free", func() bool {
-		return do(t, b, "AUTH", "app", "app") == "+OK\r\n"
+	proxytest.Eventually(t, "the place of a closed client is free", func() bool {
+		return b.Reply(t, "AUTH", "app", "app") == "+OK\r\n"
 	})
 	if n := l.Figures().LimitRefusals["clients"]; n < 3 {
 		t.Errorf("counted %d refusals", n)
@@ -65,31 +66,31 @@ func TestLimitOfLocks(t *testing.T) {
 	redis, _ := startOpen(t)
 	l := limited(t, redis, limits.Limits{limits.Holds: 2, limits.Waiters: 1})
 	a, b, other := enter(t, l, "app"), enter(t, l, "app"), enter(t, l, "anyone")
-	token(t, a, "one")
-	token(t, b, "two")
-	want(t, a, limitError("app", "holds"), "LOCK.ACQUIRE", "three")
-	want(t, a, limitError("app", "holds"), "LOCK.MACQUIRE", "1", "three")
-	want(t, a, limitError("app", "holds"), "SEM.ACQUIRE", "three")
-	token(t, other, "three")
-	want(t, b, ":1\r\n", "LOCK.RELEASE", "two")
-	token(t, a, "two")
-	want(t, a, ":1\r\n", "LOCK.RELEASE", "two")
+	proxytest.Token(t, a, "one")
+	proxytest.Token(t, b, "two")
+	a.Want(t, limitError("app", "holds"), "LOCK.ACQUIRE", "three")
+	a.Want(t, limitError("app", "holds"), "LOCK.MACQUIRE", "1", "three")
+	a.Want(t, limitError("app", "holds"), "SEM.ACQUIRE", "three")
+	proxytest.Token(t, other, "three")
+	b.Want(t, ":1\r\n", "LOCK.RELEASE", "two")
+	proxytest.Token(t, a, "two")
+	a.Want(t, ":1\r\n", "LOCK.RELEASE", "two")
 
 	if err := a.Send(redistest.Command("LOCK.ACQUIRE", "three", "BLOCK", "60000")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the acquire waits", func() bool { return l.Figures().Locks.Waiters == 1 })
-	want(t, b, limitError("app", "waiters"), "LATCH.AWAIT", "latch", "BLOCK", "1")
-	want(t, b, limitError("app", "waiters"), "LOCK.ACQUIRE", "four", "block", "1")
-	want(t, b, ":1\r\n", "LATCH.AWAIT", "latch") // it does not wait
-	want(t, other, ":1\r\n", "LOCK.RELEASE", "three")
+	proxytest.Eventually(t, "the acquire waits", func() bool { return l.Figures().Locks.Waiters == 1 })
+	b.Want(t, limitError("app", "waiters"), "LATCH.AWAIT", "latch", "BLOCK", "1")
+	b.Want(t, limitError("app", "waiters"), "LOCK.ACQUIRE", "four", "block", "1")
+	b.Want(t, ":1\r\n", "LATCH.AWAIT", "latch") // it does not wait
+	other.Want(t, ":1\r\n", "LOCK.RELEASE", "three")
 	if got, err := a.Read(); err != nil || got[0] != ':' {
 		t.Fatalf("got %q, %v; want a token", got, err)
 	}
-	want(t, b, limitError("app", "holds"), "LOCK.ACQUIRE", "four") // the hold that was handed over counts
+	b.Want(t, limitError("app", "holds"), "LOCK.ACQUIRE", "four") // the hold that was handed over counts
 	a.Close()
-	eventually(t, "the holds of a closed client are given back", func() bool {
-		return strings.HasPrefix(do(t, b, "LOCK.ACQUIRE", "four"), ":")
+	proxytest.Eventually(t, "the holds of a closed client are given back", func() bool {
+		return strings.HasPrefix(b.Reply(t, "LOCK.ACQUIRE", "four"), ":")
 	})
 }
 
@@ -107,22 +108,22 @@ func TestLimitOfBlocked(t *testing.T) {
 		{[]string{"MONITOR"}, []string{"RESET"}},
 	} {
 		// a client can have its reply a moment before the connection is given back
-		eventually(t, "the last one is given back", func() bool { return do(t, a, c.begin...) == "+OK\r\n" })
-		want(t, b, refused, "MULTI")
-		want(t, b, refused, "WATCH", "k")
-		want(t, b, refused, "MONITOR")
-		want(t, b, refused, "BLPOP", "l", "0.01")
-		want(t, b, refused, "XREAD", "BLOCK", "10", "STREAMS", "s", "$")
-		do(t, a, c.end...)
+		proxytest.Eventually(t, "the last one is given back", func() bool { return a.Reply(t, c.begin...) == "+OK\r\n" })
+		b.Want(t, refused, "MULTI")
+		b.Want(t, refused, "WATCH", "k")
+		b.Want(t, refused, "MONITOR")
+		b.Want(t, refused, "BLPOP", "l", "0.01")
+		b.Want(t, refused, "XREAD", "BLOCK", "10", "STREAMS", "s", "$")
+		a.Reply(t, c.end...)
 		if c.begin[0] == "MONITOR" {
 			a = enter(t, l, "app")
 		}
-		eventually(t, "a blocking command may run", func() bool { return do(t, b, "BLPOP", "l", "0.01") == "*-1\r\n" })
+		proxytest.Eventually(t, "a blocking command may run", func() bool { return b.Reply(t, "BLPOP", "l", "0.01") == "*-1\r\n" })
 	}
-	eventually(t, "a transaction may begin", func() bool { return do(t, a, "MULTI") == "+OK\r\n" })
+	proxytest.Eventually(t, "a transaction may begin", func() bool { return a.Reply(t, "MULTI") == "+OK\r\n" })
 	a.Close()
-	eventually(t, "the transaction of a closed client is given back", func() bool {
-		return do(t, b, "BLPOP", "l", "0.01") != refused
+	proxytest.Eventually(t, "the transaction of a closed client is given back", func() bool {
+		return b.Reply(t, "BLPOP", "l", "0.01") != refused
 	})
 }
 
@@ -140,16 +141,16 @@ func TestLimitOfSubscriptions(t *testing.T) {
 			t.Fatalf("got %q, %v", got, err)
 		}
 	}
-	want(t, b, limitError("app", "subscriptions"), "PSUBSCRIBE", "p1", "p2")
-	if got := do(t, b, "PSUBSCRIBE", "p1"); !strings.HasPrefix(got, "*3\r\n$10\r\npsubscribe") {
+	b.Want(t, limitError("app", "subscriptions"), "PSUBSCRIBE", "p1", "p2")
+	if got := b.Reply(t, "PSUBSCRIBE", "p1"); !strings.HasPrefix(got, "*3\r\n$10\r\npsubscribe") {
 		t.Errorf("got %q", got)
 	}
-	want(t, a, limitError("app", "subscriptions"), "SUBSCRIBE", "c3")
-	do(t, a, "UNSUBSCRIBE", "c1")
-	do(t, a, "SUBSCRIBE", "c3")
+	a.Want(t, limitError("app", "subscriptions"), "SUBSCRIBE", "c3")
+	a.Reply(t, "UNSUBSCRIBE", "c1")
+	a.Reply(t, "SUBSCRIBE", "c3")
 	a.Close()
-	eventually(t, "the subscriptions of a closed client are given back", func() bool {
-		return do(t, b, "PSUBSCRIBE", "p2", "p3") != limitError("app", "subscriptions")
+	proxytest.Eventually(t, "the subscriptions of a closed client are given back", func() bool {
+		return b.Reply(t, "PSUBSCRIBE", "p2", "p3") != limitError("app", "subscriptions")
 	})
 }
 
@@ -181,7 +182,7 @@ func TestLimitOfCommands(t *testing.T) {
 	if l.Figures().LimitDelays["commands"] == 0 {
 		t.Error("no delay was counted")
 	}
-	want(t, b, "+PONG\r\n", "PING")
+	b.Want(t, "+PONG\r\n", "PING")
 }
 
 // TestLimitOfCommandsRefuses checks the error when commands would have to wait for longer than a
@@ -191,13 +192,13 @@ func TestLimitOfCommandsRefuses(t *testing.T) {
 	redis, _ := startOpen(t)
 	l := limited(t, redis, limits.Limits{limits.Commands: 1})
 	a, b := enter(t, l, "app"), enter(t, l, "app")
-	want(t, a, "+OK\r\n", "MULTI")
+	a.Want(t, "+OK\r\n", "MULTI")
 	refused := false
 	for range 20 { // two clients take turns at one command a second
 		if err := b.Send(redistest.Command("PING")); err != nil {
 			t.Fatal(err)
 		}
-		if refused = do(t, a, "SET", "k", "v") == limitError("app", "commands"); refused {
+		if refused = a.Reply(t, "SET", "k", "v") == limitError("app", "commands"); refused {
 			break
 		}
 		if _, err := b.Read(); err != nil {
@@ -209,22 +210,22 @@ func TestLimitOfCommandsRefuses(t *testing.T) {
 	}
 	a.Close()
 	b.Close()
-	eventually(t, "the clients have gone", func() bool { return l.clients() == 0 })
+	proxytest.Eventually(t, "the clients have gone", func() bool { return l.Clients() == 0 })
 }
 
 // TestLimitOfAddress checks that an address can have so many connections, whoever its users are.
 func TestLimitOfAddress(t *testing.T) {
 	t.Parallel()
 	redis, _ := startOpen(t)
-	l := startLeash(t, []string{redis.Addr}, func(o *options) { o.front.AddressClients = 2 })
-	a, b := enter(t, l, "app"), l.dial(t)
-	want(t, b, "+PONG\r\n", "PING")
-	if got, err := l.dial(t).Read(); got != "-ERR max number of clients reached\r\n" {
+	l := proxytest.Start(t, []string{redis.Addr}, func(o *proxytest.Options) { o.Front.AddressClients = 2 })
+	a, b := enter(t, l, "app"), l.Dial(t)
+	b.Want(t, "+PONG\r\n", "PING")
+	if got, err := l.Dial(t).Read(); got != "-ERR max number of clients reached\r\n" {
 		t.Errorf("got %q, %v", got, err)
 	}
 	a.Close()
-	eventually(t, "the place of a closed client is free", func() bool {
-		c := l.dial(t)
+	proxytest.Eventually(t, "the place of a closed client is free", func() bool {
+		c := l.Dial(t)
 		defer c.Close()
 		got, err := c.Do("PING")
 		return err == nil && got == "+PONG\r\n"
@@ -239,13 +240,15 @@ func TestLimitOfAddress(t *testing.T) {
 func TestStrangersMustLogIn(t *testing.T) {
 	t.Parallel()
 	redis, _ := startOpen(t)
-	l := startLeash(t, []string{redis.Addr}, requireAuth, func(o *options) { o.front.LoginTime = 4 * time.Second })
-	user, stranger := enter(t, l, "app"), l.dial(t)
-	want(t, stranger, noAuth, "PING")
+	l := proxytest.Start(t, []string{redis.Addr}, requireAuth, func(o *proxytest.Options) {
+		o.Front.LoginTime = 4 * time.Second
+	})
+	user, stranger := enter(t, l, "app"), l.Dial(t)
+	stranger.Want(t, noAuth, "PING")
 	if got, err := stranger.Read(); err == nil {
 		t.Errorf("got %q", got)
 	}
-	want(t, user, "+PONG\r\n", "PING")
+	user.Want(t, "+PONG\r\n", "PING")
 	if n := l.Figures().Disconnections["login_timeout"]; n != 1 {
 		t.Errorf("counted %d", n)
 	}
@@ -256,34 +259,34 @@ func TestStrangersMustLogIn(t *testing.T) {
 func TestIdleClientsAreClosed(t *testing.T) {
 	t.Parallel()
 	redis, _ := startOpen(t)
-	l := startLeash(t, []string{redis.Addr}, func(o *options) { o.front.IdleTime = 4 * time.Second })
-	holder, subscriber, blocked, idle, silent := l.dial(t), l.dial(t), l.dial(t), l.dial(t), l.dial(t)
-	token(t, holder, "lock")
-	do(t, subscriber, "SUBSCRIBE", "c")
+	l := proxytest.Start(t, []string{redis.Addr}, func(o *proxytest.Options) { o.Front.IdleTime = 4 * time.Second })
+	holder, subscriber, blocked, idle, silent := l.Dial(t), l.Dial(t), l.Dial(t), l.Dial(t), l.Dial(t)
+	proxytest.Token(t, holder, "lock")
+	subscriber.Reply(t, "SUBSCRIBE", "c")
 	if err := blocked.Send(redistest.Command("BLPOP", "l", "0")); err != nil {
 		t.Fatal(err)
 	}
-	want(t, idle, "+PONG\r\n", "PING")
+	idle.Want(t, "+PONG\r\n", "PING")
 	for _, c := range []*redistest.Client{idle, silent} {
 		if got, err := c.Read(); err == nil {
 			t.Errorf("got %q", got)
 		}
 	}
-	want(t, l.dial(t), ":1\r\n", "LPUSH", "l", "v")
+	l.Dial(t).Want(t, ":1\r\n", "LPUSH", "l", "v")
 	if got, err := blocked.Read(); err != nil || got != "*2\r\n$1\r\nl\r\n$1\r\nv\r\n" {
 		t.Errorf("blocked: %q, %v", got, err)
 	}
-	want(t, holder, ":1\r\n", "LOCK.RELEASE", "lock")
-	want(t, subscriber, "*2\r\n$4\r\npong\r\n$0\r\n\r\n", "PING")
+	holder.Want(t, ":1\r\n", "LOCK.RELEASE", "lock")
+	subscriber.Want(t, "*2\r\n$4\r\npong\r\n$0\r\n\r\n", "PING")
 }
 
 // TestAcceptRate checks that connections beyond the rate are served later.
 func TestAcceptRate(t *testing.T) {
 	t.Parallel()
 	redis, _ := startOpen(t)
-	l := startLeash(t, []string{redis.Addr}, func(o *options) { o.front.AcceptRate = 4 })
+	l := proxytest.Start(t, []string{redis.Addr}, func(o *proxytest.Options) { o.Front.AcceptRate = 4 })
 	for range 6 { // four come at once
-		want(t, l.dial(t), "+PONG\r\n", "PING")
+		l.Dial(t).Want(t, "+PONG\r\n", "PING")
 	}
 	if n := l.Figures().LimitDelays["accepts"]; n == 0 {
 		t.Error("no delay was counted")
@@ -296,12 +299,12 @@ func TestLimitOfOutput(t *testing.T) {
 	t.Parallel()
 	redis, admin := startOpen(t)
 	const size = 16 << 20 // more than the sockets keep
-	want(t, admin, "+OK\r\n", "SET", "large", strings.Repeat("x", size))
+	admin.Want(t, "+OK\r\n", "SET", "large", strings.Repeat("x", size))
 	l := limited(t, redis, limits.Limits{limits.Output: size})
 	silent := func(user string, hold bool) *redistest.Client {
 		c := enter(t, l, user)
 		if hold {
-			token(t, c, "lock")
+			proxytest.Token(t, c, "lock")
 		}
 		if err := c.Send(redistest.Command("GET", "large")); err != nil {
 			t.Fatal(err)
@@ -312,7 +315,7 @@ func TestLimitOfOutput(t *testing.T) {
 	holder := silent("app", true)
 	silent("app", false)
 	silent("app", false)
-	eventually(t, "two clients are closed", func() bool {
+	proxytest.Eventually(t, "two clients are closed", func() bool {
 		return l.Figures().Disconnections["user_output_limit"] == 2
 	})
 	for _, c := range []*redistest.Client{holder, other} {
@@ -320,7 +323,7 @@ func TestLimitOfOutput(t *testing.T) {
 			t.Errorf("a client who may stay got %d bytes, %v", len(got), err)
 		}
 	}
-	want(t, holder, ":1\r\n", "LOCK.RELEASE", "lock")
+	holder.Want(t, ":1\r\n", "LOCK.RELEASE", "lock")
 	if n := l.Figures().LimitRefusals["output"]; n != 2 {
 		t.Errorf("counted %d", n)
 	}

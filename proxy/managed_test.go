@@ -1,9 +1,10 @@
-package proxy
+package proxy_test
 
 import (
 	"strings"
 	"testing"
 
+	"leash/internal/proxytest"
 	"leash/internal/redistest"
 )
 
@@ -30,7 +31,9 @@ func TestManagedRedis(t *testing.T) {
 			direct.Want("+OK\r\n", rules...)
 		}
 	}
-	l := startLeash(t, cluster.Addrs(), func(o *options) { o.up.User, o.up.Password = "leash", "pw" })
+	l := proxytest.Start(t, cluster.Addrs(), func(o *proxytest.Options) {
+		o.Upstream.User, o.Upstream.Password = "leash", "pw"
+	})
 	const (
 		denied    = "-NOPERM this user has no permissions to run the 'lock.acquire' command: it needs the right to run 'hset' on its key\r\n"
 		unchecked = "-NOPERM Leash cannot check the rights of this user: Leash's own user needs ACL DRYRUN, or this user EVAL\r\n"
@@ -38,29 +41,29 @@ func TestManagedRedis(t *testing.T) {
 	for _, try := range []struct{ user, key, want string }{
 		{"ann", "ann:k", ":"}, {"ann", "bob:k", denied}, {"dan", "k", denied}, {"eve", "k", unchecked}, {"", "k", ":"},
 	} {
-		c := l.dial(t)
+		c := l.Dial(t)
 		if try.user != "" {
-			want(t, c, "+OK\r\n", "AUTH", try.user, "pw")
+			c.Want(t, "+OK\r\n", "AUTH", try.user, "pw")
 		}
 		for range 2 { // the second time, Leash does not try ACL DRYRUN
-			if reply := do(t, c, "LOCK.ACQUIRE", try.key, "OWNER", "me"); !strings.HasPrefix(reply, try.want) {
+			if reply := c.Reply(t, "LOCK.ACQUIRE", try.key, "OWNER", "me"); !strings.HasPrefix(reply, try.want) {
 				t.Errorf("%s locks %s: %q", try.user, try.key, reply)
 			}
 		}
 	}
-	c := l.dial(t)
-	want(t, c, "+OK\r\n", "AUTH", "ann", "pw")
-	want(t, c, "+OK\r\n", "SET", "ann:x", "1")
-	if reply := do(t, c, "LOCK.MACQUIRE", "2", "ann:1", "ann:2"); reply[0] != '*' {
+	c := l.Dial(t)
+	c.Want(t, "+OK\r\n", "AUTH", "ann", "pw")
+	c.Want(t, "+OK\r\n", "SET", "ann:x", "1")
+	if reply := c.Reply(t, "LOCK.MACQUIRE", "2", "ann:1", "ann:2"); reply[0] != '*' {
 		t.Errorf("two locks: %q", reply)
 	}
-	if reply := do(t, c, "LOCK.MACQUIRE", "2", "ann:1", "bob:2"); !strings.HasPrefix(reply, "-NOPERM") {
+	if reply := c.Reply(t, "LOCK.MACQUIRE", "2", "ann:1", "bob:2"); !strings.HasPrefix(reply, "-NOPERM") {
 		t.Errorf("a denied lock among two: %q", reply)
 	}
-	if reply := do(t, c, "CONFIG", "GET", "maxmemory"); !strings.HasPrefix(reply, "-NOPERM") {
+	if reply := c.Reply(t, "CONFIG", "GET", "maxmemory"); !strings.HasPrefix(reply, "-NOPERM") {
 		t.Errorf("CONFIG: %q", reply)
 	}
-	if reply := do(t, c, "SCAN", "0"); reply[0] != '*' {
+	if reply := c.Reply(t, "SCAN", "0"); reply[0] != '*' {
 		t.Errorf("SCAN: %q", reply)
 	}
 }

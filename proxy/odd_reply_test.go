@@ -1,4 +1,4 @@
-package proxy
+package proxy_test
 
 import (
 	"strings"
@@ -7,6 +7,7 @@ import (
 
 	"leash/internal/faultproxy"
 	"leash/internal/guard"
+	"leash/internal/proxytest"
 	"leash/internal/redistest"
 	"leash/lockcmd"
 )
@@ -41,9 +42,9 @@ func TestOneOddReply(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := redistest.StartCluster(t, redistest.ClusterOptions{FaultProxy: true})
-			l := startLeash(t, c.Addrs(), func(o *options) {
-				o.up.UpstreamTimeout, o.up.RedirectTimeout = 400*time.Millisecond, 200*time.Millisecond
-				o.locks = lockcmd.Config{UpstreamTimeout: 400 * time.Millisecond,
+			l := proxytest.Start(t, c.Addrs(), func(o *proxytest.Options) {
+				o.Upstream.UpstreamTimeout, o.Upstream.RedirectTimeout = 400*time.Millisecond, 200*time.Millisecond
+				o.Locks = lockcmd.Config{UpstreamTimeout: 400 * time.Millisecond,
 					WatchdogTimeout: 300 * time.Millisecond}
 			})
 			before := guard.Panics()
@@ -79,9 +80,9 @@ var everyPath = [][]string{
 }
 
 // answeredAll sends a command on every path. Each must get a reply or the connection must end.
-func answeredAll(t *testing.T, l *leash, when string) {
+func answeredAll(t *testing.T, l *proxytest.Leash, when string) {
 	t.Helper()
-	c := l.dial(t)
+	c := l.Dial(t)
 	c.Timeout = 20 * time.Second
 	for _, args := range everyPath {
 		if _, err := c.Do(args...); err != nil {
@@ -89,7 +90,7 @@ func answeredAll(t *testing.T, l *leash, when string) {
 				t.Errorf("%s: %q was not answered", when, args)
 			}
 			c.Close()
-			c = l.dial(t)
+			c = l.Dial(t)
 			c.Timeout = 20 * time.Second
 		}
 	}
@@ -97,10 +98,10 @@ func answeredAll(t *testing.T, l *leash, when string) {
 }
 
 // servesAgain waits until commands of every kind get correct replies.
-func servesAgain(t *testing.T, l *leash, when string) {
+func servesAgain(t *testing.T, l *proxytest.Leash, when string) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		c := l.dial(t)
+		c := l.Dial(t)
 		got := ""
 		for _, args := range [][]string{{"SET", "a", "1"}, {"MGET", "a", "{a}b"}, {"BLPOP", "nothing", "0.01"},
 			{"LOCK.ACQUIRE", "again"}, {"LOCK.RELEASE", "again"}, {"SUBSCRIBE", "channel"}} {

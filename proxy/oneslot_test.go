@@ -1,4 +1,4 @@
-package proxy
+package proxy_test
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"leash/internal/proxytest"
 	"leash/internal/redistest"
 	"leash/proxy/call"
 	"leash/proxy/command"
@@ -57,7 +58,7 @@ func generate(c *command.Command, key func(i int) string, filler string) (args [
 func plainCluster(t *testing.T, config ...string) *redistest.Client {
 	t.Helper()
 	c := redistest.StartCluster(t, redistest.ClusterOptions{Masters: 1, Args: config})
-	return dialAddr(t, c.Addrs()[0])
+	return proxytest.Dial(t, c.Addrs()[0])
 }
 
 // TestEveryCommandOnManyKeys checks that each command with several keys works when they are in one
@@ -73,13 +74,13 @@ func TestEveryCommandOnManyKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster := startLeash(t, redistest.StartCluster(t, redistest.ClusterOptions{}).Addrs())
+	cluster := proxytest.Start(t, redistest.StartCluster(t, redistest.ClusterOptions{}).Addrs())
 	for _, up := range []struct {
 		name         string
 		redis, leash *redistest.Client
 	}{
-		{"cluster", plainCluster(t), cluster.dial(t)},
-		{"standalone", dialAddr(t, redistest.Start(t).Addr), startLeash(t, []string{single.Addr}).dial(t)},
+		{"cluster", plainCluster(t), cluster.Dial(t)},
+		{"standalone", proxytest.Dial(t, redistest.Start(t).Addr), proxytest.Start(t, []string{single.Addr}).Dial(t)},
 	} {
 		tested, crossed := 0, 0
 		for _, c := range told {
@@ -104,10 +105,10 @@ func TestEveryCommandOnManyKeys(t *testing.T) {
 				}
 				for _, client := range []*redistest.Client{up.redis, up.leash} {
 					// expiring keys end at their own times
-					want(t, client, "+OK\r\n", "FLUSHALL")
+					client.Want(t, "+OK\r\n", "FLUSHALL")
 				}
-				wanted := do(t, up.redis, args...)
-				if got := do(t, up.leash, args...); got != wanted {
+				wanted := up.redis.Reply(t, args...)
+				if got := up.leash.Reply(t, args...); got != wanted {
 					t.Errorf("%s, %s: %q: got %.200q, redis says %.200q", up.name, name, args, got, wanted)
 				}
 				if strings.HasPrefix(wanted, "-CROSSSLOT ") {
@@ -175,21 +176,21 @@ var manyKeyForms = []string{
 // the keys in one slot and with each key in its own slot.
 func TestManyKeyForms(t *testing.T) {
 	t.Parallel()
-	cluster := startLeash(t, redistest.StartCluster(t, redistest.ClusterOptions{}).Addrs())
-	standalone := startLeash(t, []string{redistest.Start(t).Addr})
+	cluster := proxytest.Start(t, redistest.StartCluster(t, redistest.ClusterOptions{}).Addrs())
+	standalone := proxytest.Start(t, []string{redistest.Start(t).Addr})
 	for _, hello := range []string{"2", "3"} {
 		for _, up := range []struct {
 			name         string
 			redis, leash *redistest.Client
 			keys         string
 		}{
-			{"cluster", plainCluster(t), cluster.dial(t), "one slot"},
-			{"cluster", plainCluster(t), cluster.dial(t), "many slots"},
-			{"standalone", dialAddr(t, redistest.Start(t).Addr), standalone.dial(t), "many slots"},
+			{"cluster", plainCluster(t), cluster.Dial(t), "one slot"},
+			{"cluster", plainCluster(t), cluster.Dial(t), "many slots"},
+			{"standalone", proxytest.Dial(t, redistest.Start(t).Addr), standalone.Dial(t), "many slots"},
 		} {
 			for _, c := range []*redistest.Client{up.redis, up.leash} {
-				do(t, c, "HELLO", hello)
-				want(t, c, "+OK\r\n", "FLUSHALL")
+				c.Reply(t, "HELLO", hello)
+				c.Want(t, "+OK\r\n", "FLUSHALL")
 			}
 			open := map[string]string{"one slot": "{t}", "many slots": ""}[up.keys]
 			for _, form := range manyKeyForms {
@@ -198,12 +199,12 @@ func TestManyKeyForms(t *testing.T) {
 				for i := range args {
 					args[i] = strings.ReplaceAll(args[i], "≥", ">")
 				}
-				wanted := do(t, up.redis, args...)
+				wanted := up.redis.Reply(t, args...)
 				_, split := call.SplittingOf(strings.ToLower(args[0]))
 				if split && strings.HasPrefix(wanted, "-CROSSSLOT ") {
 					continue // Leash can do what a cluster can not
 				}
-				if got := do(t, up.leash, args...); got != wanted {
+				if got := up.leash.Reply(t, args...); got != wanted {
 					t.Errorf("%s, RESP%s, %s: %q: got %.300q, redis says %.300q", up.name, hello, up.keys, args,
 						got, wanted)
 				}

@@ -1,7 +1,6 @@
-package proxy
+package proxy_test
 
 import (
-	"errors"
 	"net"
 	"strconv"
 	"strings"
@@ -11,7 +10,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"leash/internal/proxytest"
 	"leash/internal/redistest"
+	"leash/proxy"
 )
 
 // TestR29HoldersHaveTightKeepalives checks that a socket with a hold or a waiter has tight
@@ -19,9 +20,9 @@ import (
 func TestR29HoldersHaveTightKeepalives(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
-	l := startLeash(t, []string{redis.Addr})
-	client := l.dial(t)
-	want(t, client, "+PONG\r\n", "PING")
+	l := proxytest.Start(t, []string{redis.Addr})
+	client := l.Dial(t)
+	client.Want(t, "+PONG\r\n", "PING")
 	idle := func() (seconds int) {
 		control(t, l.Sockets()[0], func(fd uintptr) {
 			seconds, _ = unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_KEEPIDLE)
@@ -32,20 +33,20 @@ func TestR29HoldersHaveTightKeepalives(t *testing.T) {
 	if usual <= 5 {
 		t.Fatalf("keepalives after %d s without a lock", usual)
 	}
-	token(t, client, "k")
+	proxytest.Token(t, client, "k")
 	if got := idle(); got != 5 {
 		t.Errorf("keepalives of a holder after %d s, want 5", got)
 	}
-	want(t, client, ":1\r\n", "LOCK.RELEASE", "k")
-	eventually(t, "the usual keepalives after the release", func() bool { return idle() == usual })
-	token(t, client, "k")
+	client.Want(t, ":1\r\n", "LOCK.RELEASE", "k")
+	proxytest.Eventually(t, "the usual keepalives after the release", func() bool { return idle() == usual })
+	proxytest.Token(t, client, "k")
 	if got := idle(); got != 5 {
 		t.Errorf("keepalives of a holder once more after %d s, want 5", got)
 	}
-	l.Change(Settings{PeerTimeout: 40 * time.Second})
-	eventually(t, "keepalives of the new peer timeout", func() bool { return idle() == 19 })
-	want(t, client, ":1\r\n", "LOCK.RELEASE", "k")
-	eventually(t, "the usual keepalives once more", func() bool { return idle() == usual })
+	l.Change(proxy.Settings{PeerTimeout: 40 * time.Second})
+	proxytest.Eventually(t, "keepalives of the new peer timeout", func() bool { return idle() == 19 })
+	client.Want(t, ":1\r\n", "LOCK.RELEASE", "k")
+	proxytest.Eventually(t, "the usual keepalives once more", func() bool { return idle() == usual })
 }
 
 // control calls f with the descriptor of a socket.
@@ -58,78 +59,50 @@ func control(t *testing.T, conn net.Conn, f func(fd uintptr)) {
 	_ = raw.Control(f) // the session may just have ended
 }
 
-// silentPeer opens a client connection whose host can vanish. It sends nothing by itself.
-func silentPeer(t *testing.T, l *leash) (*redistest.Client, *net.TCPConn) {
-	t.Helper()
-	conn, err := (&net.Dialer{KeepAlive: -1}).Dial("tcp", l.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
-	return redistest.NewClient(conn), conn.(*net.TCPConn)
-}
-
-// vanish makes the kernel drop all packets for the connection before TCP sees them. To the other
-// end, the host is gone.
-func vanish(t *testing.T, conn *net.TCPConn) {
-	t.Helper()
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dropAll := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: 0}}
-	if err := errors.Join(raw.Control(func(fd uintptr) {
-		err = unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
-			&unix.SockFprog{Len: 1, Filter: &dropAll[0]})
-	}), err); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestR29LocksOfAVanishedHostRunOut checks that the locks of a vanished host run out and its
 // waiters end, whatever the connection was doing (R28, R29).
 func TestR29LocksOfAVanishedHostRunOut(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	redistest.TakesLong(t)
 	redis := redistest.Start(t)
-	l := startLeash(t, []string{redis.Addr}, watchdog(3*time.Second), func(o *options) {
-		o.front.PeerTimeout = 4 * time.Second
+	l := proxytest.Start(t, []string{redis.Addr}, proxytest.Watchdog(3*time.Second), func(o *proxytest.Options) {
+		o.Front.PeerTimeout = 4 * time.Second
 	})
-	other := l.dial(t)
-	want(t, other, ":33554432\r\n", "SETRANGE", "big", strconv.Itoa(32<<20-1), "x")
-	token(t, other, "taken")
+	other := l.Dial(t)
+	other.Want(t, ":33554432\r\n", "SETRANGE", "big", strconv.Itoa(32<<20-1), "x")
+	proxytest.Token(t, other, "taken")
 	start := time.Now()
 	waiters := make(map[string]*redistest.Client)
 	for name, then := range map[string]func(c *redistest.Client, conn *net.TCPConn){
-		"idle": func(_ *redistest.Client, conn *net.TCPConn) { vanish(t, conn) },
+		"idle": func(_ *redistest.Client, conn *net.TCPConn) { proxytest.Vanish(t, conn) },
 		"with a reply on its way": func(c *redistest.Client, conn *net.TCPConn) {
 			if err := c.Send(redistest.Command("BLPOP", "list", "0")); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "it blocks", func() bool {
-				return strings.Contains(text(t, do(t, other, "CLIENT", "LIST")), "cmd=blpop")
+			proxytest.Eventually(t, "it blocks", func() bool {
+				return strings.Contains(proxytest.Text(t, other.Reply(t, "CLIENT", "LIST")), "cmd=blpop")
 			})
-			vanish(t, conn)
-			want(t, other, ":1\r\n", "LPUSH", "list", "x")
+			proxytest.Vanish(t, conn)
+			other.Want(t, ":1\r\n", "LPUSH", "list", "x")
 		},
 		"having stopped to read": func(c *redistest.Client, conn *net.TCPConn) {
 			if err := c.Send(redistest.Command("GET", "big")); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "its kernel has no more room", func() bool { return waitsForWindow(t, l) })
-			vanish(t, conn)
+			proxytest.Eventually(t, "its kernel has no more room", func() bool { return waitsForWindow(t, l) })
+			proxytest.Vanish(t, conn)
 		},
 		"waiting for another lock": func(c *redistest.Client, conn *net.TCPConn) {
 			if err := c.Send(redistest.Command("LOCK.ACQUIRE", "taken", "BLOCK", "0")); err != nil {
 				t.Fatal(err)
 			}
-			vanish(t, conn)
+			proxytest.Vanish(t, conn)
 		},
 	} {
-		c, conn := silentPeer(t, l)
-		token(t, c, name)
+		c, conn := proxytest.SilentPeer(t, l)
+		proxytest.Token(t, c, name)
 		then(c, conn)
-		waiter := l.dial(t)
+		waiter := l.Dial(t)
 		waiter.Timeout = 60 * time.Second
 		if err := waiter.Send(redistest.Command("LOCK.ACQUIRE", name, "BLOCK", "0")); err != nil {
 			t.Fatal(err)
@@ -143,14 +116,14 @@ func TestR29LocksOfAVanishedHostRunOut(t *testing.T) {
 		}
 		t.Logf("%s: granted after %v", name, time.Since(start))
 	}
-	eventually(t, "no client waits any more", func() bool { return l.locks.Stats().Waiters == 0 })
-	want(t, other, ":1\r\n", "LOCK.RELEASE", "taken")
-	want(t, other, ":0\r\n", "EXISTS", "taken")
+	proxytest.Eventually(t, "no client waits any more", func() bool { return l.Locks.Stats().Waiters == 0 })
+	other.Want(t, ":1\r\n", "LOCK.RELEASE", "taken")
+	other.Want(t, ":0\r\n", "EXISTS", "taken")
 }
 
 // waitsForWindow reports whether a session has written bytes for which the client's kernel has no
 // room.
-func waitsForWindow(t *testing.T, l *leash) (waits bool) {
+func waitsForWindow(t *testing.T, l *proxytest.Leash) (waits bool) {
 	for _, conn := range l.Sockets() {
 		control(t, conn, func(fd uintptr) {
 			info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
@@ -167,23 +140,23 @@ func TestR29ClientThatDoesNotReadKeepsItsLock(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	redistest.TakesLong(t)
 	redis := redistest.Start(t)
-	l := startLeash(t, []string{redis.Addr}, watchdog(6*time.Second), func(o *options) {
-		o.front.PeerTimeout = 4 * time.Second
+	l := proxytest.Start(t, []string{redis.Addr}, proxytest.Watchdog(6*time.Second), func(o *proxytest.Options) {
+		o.Front.PeerTimeout = 4 * time.Second
 	})
-	other := l.dial(t)
-	want(t, other, ":33554432\r\n", "SETRANGE", "big", strconv.Itoa(32<<20-1), "x")
-	c, _ := silentPeer(t, l)
-	number := token(t, c, "k")
+	other := l.Dial(t)
+	other.Want(t, ":33554432\r\n", "SETRANGE", "big", strconv.Itoa(32<<20-1), "x")
+	c, _ := proxytest.SilentPeer(t, l)
+	number := proxytest.Token(t, c, "k")
 	if err := c.Send(redistest.Command("GET", "big")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "its kernel has no more room", func() bool { return waitsForWindow(t, l) })
+	proxytest.Eventually(t, "its kernel has no more room", func() bool { return waitsForWindow(t, l) })
 	// between checks
 	for start := time.Now(); time.Since(start) < 30*time.Second; time.Sleep(20 * time.Millisecond) {
-		want(t, other, ":1\r\n", "LOCK.CHECK", "k", "TOKEN", number)
+		other.Want(t, ":1\r\n", "LOCK.CHECK", "k", "TOKEN", number)
 	}
 	if got, err := c.Read(); err != nil || len(got) < 32<<20 {
 		t.Fatalf("%d bytes, %v", len(got), err)
 	}
-	want(t, c, ":1\r\n", "LOCK.RELEASE", "k")
+	c.Want(t, ":1\r\n", "LOCK.RELEASE", "k")
 }

@@ -1,4 +1,4 @@
-package proxy
+package proxy_test
 
 import (
 	"io"
@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"leash/internal/proxytest"
 	"leash/internal/redistest"
+	"leash/proxy"
 	"leash/proxy/command"
 )
 
@@ -14,25 +16,25 @@ import (
 func TestDeny(t *testing.T) {
 	t.Parallel()
 	redis, _ := startOpen(t)
-	l := startLeash(t, []string{redis.Addr}, func(o *options) {
-		o.front.Deny = []string{"Config|Set", "debug", "@Dangerous", "object", "publish"}
+	l := proxytest.Start(t, []string{redis.Addr}, func(o *proxytest.Options) {
+		o.Front.Deny = []string{"Config|Set", "debug", "@Dangerous", "object", "publish"}
 	})
-	c := l.dial(t)
+	c := l.Dial(t)
 	for _, args := range [][]string{
 		{"CONFIG", "SET", "maxmemory", "0"}, {"DEBUG", "SLEEP", "0"}, {"KEYS", "*"}, {"FLUSHALL"}, {"flushdb", "a", "b"},
 		{"OBJECT", "HELP"}, {"OBJECT", "ENCODING", "k"}, {"PUBLISH", "c", "m"}, {"LOCK.BREAK", "k"}, {"CLIENT", "KILL", "x"},
 	} {
-		got := do(t, c, args...)
+		got := c.Reply(t, args...)
 		if !strings.HasPrefix(got, "-NOPERM this user has no permissions to run the '"+strings.ToLower(args[0])) ||
 			!strings.HasSuffix(got, "' command: Leash denies it to everybody\r\n") {
 			t.Errorf("%q: got %q", args, got)
 		}
 	}
-	want(t, c, "+OK\r\n", "SET", "k", "v")
-	want(t, c, "$1\r\nv\r\n", "GET", "k")
-	want(t, c, ":1\r\n", "EVAL", "return redis.call('publish', 'c', 'm') + 1", "0") // scripts are not covered
-	token(t, c, "lock")
-	want(t, c, "-ERR unknown subcommand 'NOSUCH'. Try CONFIG HELP.\r\n", "CONFIG", "NOSUCH")
+	c.Want(t, "+OK\r\n", "SET", "k", "v")
+	c.Want(t, "$1\r\nv\r\n", "GET", "k")
+	c.Want(t, ":1\r\n", "EVAL", "return redis.call('publish', 'c', 'm') + 1", "0") // scripts are not covered
+	proxytest.Token(t, c, "lock")
+	c.Want(t, "-ERR unknown subcommand 'NOSUCH'. Try CONFIG HELP.\r\n", "CONFIG", "NOSUCH")
 }
 
 // TestDenyInMulti checks that a denied command aborts a transaction, and CLIENT REPLY mutes its
@@ -40,53 +42,55 @@ func TestDeny(t *testing.T) {
 func TestDenyInMulti(t *testing.T) {
 	t.Parallel()
 	redis, _ := startOpen(t)
-	l := startLeash(t, []string{redis.Addr}, func(o *options) { o.front.Deny = []string{"incr"} })
-	c := l.dial(t)
+	l := proxytest.Start(t, []string{redis.Addr}, func(o *proxytest.Options) { o.Front.Deny = []string{"incr"} })
+	c := l.Dial(t)
 	const denied = "-NOPERM this user has no permissions to run the 'incr' command: Leash denies it to everybody\r\n"
-	want(t, c, "+OK\r\n", "MULTI")
-	want(t, c, "+QUEUED\r\n", "SET", "k", "1")
-	want(t, c, denied, "INCR", "k")
-	want(t, c, "+QUEUED\r\n", "SET", "k", "2")
-	want(t, c, "-EXECABORT Transaction discarded because of previous errors.\r\n", "EXEC")
-	want(t, c, "$-1\r\n", "GET", "k")
+	c.Want(t, "+OK\r\n", "MULTI")
+	c.Want(t, "+QUEUED\r\n", "SET", "k", "1")
+	c.Want(t, denied, "INCR", "k")
+	c.Want(t, "+QUEUED\r\n", "SET", "k", "2")
+	c.Want(t, "-EXECABORT Transaction discarded because of previous errors.\r\n", "EXEC")
+	c.Want(t, "$-1\r\n", "GET", "k")
 	pipeline := redistest.Command("MULTI") + redistest.Command("INCR", "k") + redistest.Command("EXEC") +
 		redistest.Command("CLIENT", "REPLY", "SKIP") + redistest.Command("INCR", "k") + redistest.Command("PING")
-	if got, want := exchange(t, l.addr, pipeline), "+OK\r\n"+denied+
+	if got, want := proxytest.Exchange(t, l.Addr, pipeline), "+OK\r\n"+denied+
 		"-EXECABORT Transaction discarded because of previous errors.\r\n+PONG\r\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 
-	noExec := startLeash(t, []string{redis.Addr}, func(o *options) { o.front.Deny = []string{"exec"} }).dial(t)
-	want(t, noExec, "+OK\r\n", "MULTI")
-	want(t, noExec, "+QUEUED\r\n", "SET", "k", "1")
-	want(t, noExec, "-EXECABORT Transaction discarded because of: NOPERM this user has no permissions to run the "+
+	noExec := proxytest.Start(t, []string{redis.Addr}, func(o *proxytest.Options) {
+		o.Front.Deny = []string{"exec"}
+	}).Dial(t)
+	noExec.Want(t, "+OK\r\n", "MULTI")
+	noExec.Want(t, "+QUEUED\r\n", "SET", "k", "1")
+	noExec.Want(t, "-EXECABORT Transaction discarded because of: NOPERM this user has no permissions to run the "+
 		"'exec' command: Leash denies it to everybody\r\n", "EXEC")
-	want(t, noExec, "$-1\r\n", "GET", "k")
+	noExec.Want(t, "$-1\r\n", "GET", "k")
 }
 
 // TestAllowAdmin checks that only the named users may run commands of administrators.
 func TestAllowAdmin(t *testing.T) {
 	t.Parallel()
 	redis, _ := startOpen(t)
-	l := startLeash(t, []string{redis.Addr}, func(o *options) { o.front.AllowAdmin = []string{"app"} })
-	c, admin := l.dial(t), l.dial(t)
-	want(t, admin, "+OK\r\n", "AUTH", "app", "app")
+	l := proxytest.Start(t, []string{redis.Addr}, func(o *proxytest.Options) { o.Front.AllowAdmin = []string{"app"} })
+	c, admin := l.Dial(t), l.Dial(t)
+	admin.Want(t, "+OK\r\n", "AUTH", "app", "app")
 	for _, args := range [][]string{
 		{"CLIENT", "LIST", "ID", "0"}, {"LOCK.BREAK", "lock"}, {"CONFIG", "GET", "nosuch"}, {"SLOWLOG", "LEN"},
 	} {
-		got := do(t, c, args...)
+		got := c.Reply(t, args...)
 		if !strings.HasPrefix(got, "-NOPERM ") || !strings.HasSuffix(got, ": only the users of --allow-admin may\r\n") {
 			t.Errorf("%q: got %q", args, got)
 		}
-		if got := do(t, admin, args...); got[0] == '-' {
+		if got := admin.Reply(t, args...); got[0] == '-' {
 			t.Errorf("%q of an admin: got %q", args, got)
 		}
 	}
-	want(t, c, "+OK\r\n", "SET", "k", "v")
-	want(t, c, "+OK\r\n", "AUTH", "app", "app") // the checks follow the user
-	want(t, c, ":0\r\n", "LOCK.BREAK", "lock")
-	want(t, c, "+RESET\r\n", "RESET")
-	if got := do(t, c, "LOCK.BREAK", "k"); !strings.HasPrefix(got, "-NOPERM ") {
+	c.Want(t, "+OK\r\n", "SET", "k", "v")
+	c.Want(t, "+OK\r\n", "AUTH", "app", "app") // the checks follow the user
+	c.Want(t, ":0\r\n", "LOCK.BREAK", "lock")
+	c.Want(t, "+RESET\r\n", "RESET")
+	if got := c.Reply(t, "LOCK.BREAK", "k"); !strings.HasPrefix(got, "-NOPERM ") {
 		t.Errorf("after RESET: got %q", got)
 	}
 }
@@ -94,33 +98,33 @@ func TestAllowAdmin(t *testing.T) {
 // TestPermissionsAreChecked checks that a name that Redis does not know ends the start.
 func TestPermissionsAreChecked(t *testing.T) {
 	redis := redistest.Start(t)
-	told, err := command.Parse(startLeash(t, []string{redis.Addr}).up.Commands(t.Context()))
+	told, err := command.Parse(proxytest.Start(t, []string{redis.Addr}).Upstream.Commands(t.Context()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	table, silent := command.New(told), command.New(nil)
 	for _, c := range []struct {
 		table command.Table
-		cfg   Config
+		cfg   proxy.Config
 		want  string
 	}{
-		{table, Config{Deny: []string{"get", "gett"}}, `--deny: redis has no command "gett"`},
-		{table, Config{Deny: []string{"config|sett"}}, `--deny: redis has no command "config|sett"`},
-		{table, Config{Deny: []string{"@danger"}}, `--deny: redis has no category "@danger"`},
-		{table, Config{Deny: []string{"AUTH"}}, "--deny: auth cannot be denied, because every client may run it"},
-		{table, Config{Deny: []string{"@fast"}}, ""},
-		{silent, Config{Deny: []string{"@fast"}},
+		{table, proxy.Config{Deny: []string{"get", "gett"}}, `--deny: redis has no command "gett"`},
+		{table, proxy.Config{Deny: []string{"config|sett"}}, `--deny: redis has no command "config|sett"`},
+		{table, proxy.Config{Deny: []string{"@danger"}}, `--deny: redis has no category "@danger"`},
+		{table, proxy.Config{Deny: []string{"AUTH"}}, "--deny: auth cannot be denied, because every client may run it"},
+		{table, proxy.Config{Deny: []string{"@fast"}}, ""},
+		{silent, proxy.Config{Deny: []string{"@fast"}},
 			"--deny: redis does not tell which commands are in @fast: name the commands instead"},
-		{silent, Config{AllowAdmin: []string{"app"}},
+		{silent, proxy.Config{AllowAdmin: []string{"app"}},
 			"--allow-admin: redis does not tell which commands are in @admin: name the commands instead"},
-		{silent, Config{Deny: []string{"config|set", "get"}}, ""},
+		{silent, proxy.Config{Deny: []string{"config|set", "get"}}, ""},
 	} {
-		if got := errorText(CheckPermissions(&c.cfg, c.table)); got != c.want {
+		if got := errorText(proxy.CheckPermissions(&c.cfg, c.table)); got != c.want {
 			t.Errorf("%v: got %q, want %q", c.cfg.Deny, got, c.want)
 		}
 	}
-	l := startLeash(t, []string{redis.Addr})
-	if _, err := New(Config{Deny: []string{"nosuch"}}, l.up, l.locks, l.exchange, nil,
+	l := proxytest.Start(t, []string{redis.Addr})
+	if _, err := proxy.New(proxy.Config{Deny: []string{"nosuch"}}, l.Upstream, l.Locks, l.Exchange, nil,
 		slog.New(slog.NewTextHandler(io.Discard, nil))); err == nil {
 		t.Error("a server was made")
 	}

@@ -1,4 +1,4 @@
-package proxy
+package proxy_test
 
 import (
 	"bytes"
@@ -12,15 +12,16 @@ import (
 	"testing"
 	"time"
 
+	"leash/internal/proxytest"
 	"leash/internal/redistest"
 )
 
 // askCLI runs redis-cli against Leash and returns its output.
-func askCLI(t *testing.T, l *leash, stdin string, args ...string) string {
+func askCLI(t *testing.T, l *proxytest.Leash, stdin string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	_, port, _ := net.SplitHostPort(l.addr)
+	_, port, _ := net.SplitHostPort(l.Addr)
 	cmd := exec.CommandContext(ctx, "redis-cli", append([]string{"-p", port}, args...)...)
 	cmd.Stdin = strings.NewReader(stdin)
 	out, err := cmd.CombinedOutput()
@@ -33,7 +34,7 @@ func askCLI(t *testing.T, l *leash, stdin string, args ...string) string {
 // TestRedisCLI runs redis-cli in its modes in front of a cluster.
 func TestRedisCLI(t *testing.T) {
 	t.Parallel()
-	l := startLeash(t, redistest.StartCluster(t).Addrs())
+	l := proxytest.Start(t, redistest.StartCluster(t).Addrs())
 	var fill strings.Builder
 	for i := range 1000 {
 		fmt.Fprintf(&fill, "SET key:%d value\r\n", i)
@@ -70,7 +71,7 @@ func TestRedisCLI(t *testing.T) {
 		{"ACL WHOAMI", "", []string{`^default\n$`}},
 		{"CLIENT LIST", "", []string{`^id=\d+ addr=127.0.0.1:\d+ laddr=\S+ fd=\d+ name= age=\d+ idle=\d+ flags=N .* cmd=client\|list user=default `}},
 	} {
-		args := strings.Fields(strings.ReplaceAll(mode.args, "ADDR", l.addr))
+		args := strings.Fields(strings.ReplaceAll(mode.args, "ADDR", l.Addr))
 		out := askCLI(t, l, mode.stdin, args...)
 		for _, pattern := range mode.want {
 			if !regexp.MustCompile(pattern).MatchString(out) {
@@ -83,10 +84,10 @@ func TestRedisCLI(t *testing.T) {
 // TestRedisCLIContinuousModes runs the modes of redis-cli that end only when they are stopped.
 func TestRedisCLIContinuousModes(t *testing.T) {
 	t.Parallel()
-	l := startLeash(t, redistest.StartCluster(t).Addrs())
-	_, port, _ := net.SplitHostPort(l.addr)
-	client := l.dial(t)
-	want(t, client, "+OK\r\n", "SET", "k", "v")
+	l := proxytest.Start(t, redistest.StartCluster(t).Addrs())
+	_, port, _ := net.SplitHostPort(l.Addr)
+	client := l.Dial(t)
+	client.Want(t, "+OK\r\n", "SET", "k", "v")
 	for _, mode := range []struct{ args, want string }{
 		// its first line, which "watched" may fall into
 		{"--stat -i 0.1", `(?s)keys .*\n[12]\s+\d+\.\d+[KMG]\s+\d+\s+0\s+\d+ \(\+0\)`},
@@ -98,15 +99,15 @@ func TestRedisCLIContinuousModes(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		cmd := exec.CommandContext(ctx, "stdbuf", append([]string{"-o0", "redis-cli", "-p", port},
 			strings.Fields(mode.args)...)...)
-		out := &logBuffer{}
+		out := &proxytest.LogBuffer{}
 		cmd.Stdout, cmd.Stderr = out, out
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "redis-cli "+mode.args+" shows what it shall", func() bool {
-			do(t, client, "SET", "watched", "v")
-			do(t, client, "DEL", "watched")
-			do(t, client, "PUBLISH", "news", "hello")
+		proxytest.Eventually(t, "redis-cli "+mode.args+" shows what it shall", func() bool {
+			client.Reply(t, "SET", "watched", "v")
+			client.Reply(t, "DEL", "watched")
+			client.Reply(t, "PUBLISH", "news", "hello")
 			return regexp.MustCompile("(?s)" + mode.want).MatchString(out.String())
 		})
 		cancel()

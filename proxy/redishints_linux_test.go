@@ -1,4 +1,4 @@
-package proxy
+package proxy_test
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"leash/internal/proxytest"
 	"leash/internal/redistest"
 )
 
@@ -53,8 +54,8 @@ var controls = regexp.MustCompile(`\x1b\[[0-9;]*[A-Za-z]`)
 
 // TestRedisCLIHints checks that redis-cli shows the arguments of a lock command while it is typed.
 func TestRedisCLIHints(t *testing.T) {
-	l := startLeash(t, []string{redistest.Start(t).Addr})
-	_, port, _ := net.SplitHostPort(l.addr)
+	l := proxytest.Start(t, []string{redistest.Start(t).Addr})
+	_, port, _ := net.SplitHostPort(l.Addr)
 	for typed, hint := range map[string]string{
 		"LOCK.TTL ":            "key [TOKEN token|OWNER id]",
 		"lock.release order ":  "[READ|WRITE] [TOKEN token|OWNER id [ID request]] [ALL]",
@@ -71,7 +72,7 @@ func TestRedisCLIHints(t *testing.T) {
 			t.Fatal(err)
 		}
 		program.Close()
-		screen := &logBuffer{}
+		screen := &proxytest.LogBuffer{}
 		read := make(chan struct{})
 		go func() { // until redis-cli is gone
 			defer close(read)
@@ -83,11 +84,11 @@ func TestRedisCLIHints(t *testing.T) {
 				}
 			}
 		}()
-		eventually(t, "redis-cli is ready", func() bool { return strings.Contains(screen.String(), "> ") })
+		proxytest.Eventually(t, "redis-cli is ready", func() bool { return strings.Contains(screen.String(), "> ") })
 		if _, err := user.WriteString(typed); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the hint for "+typed, func() bool {
+		proxytest.Eventually(t, "the hint for "+typed, func() bool {
 			return strings.Contains(controls.ReplaceAllString(screen.String(), ""), typed+hint)
 		})
 		_ = cmd.Process.Kill()

@@ -1,4 +1,4 @@
-package proxy
+package proxy_test
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"leash/internal/proxytest"
 	"leash/internal/redistest"
 	"leash/proxy/command"
 )
@@ -15,12 +16,12 @@ import (
 // with the server's own replies.
 func TestServerCommandsAsRedis(t *testing.T) {
 	server := redistest.Start(t)
-	l := startLeash(t, []string{server.Addr})
+	l := proxytest.Start(t, []string{server.Addr})
 	// a second server, because users and settings change
-	redis, client := dialAddr(t, redistest.Start(t).Addr), l.dial(t)
+	redis, client := proxytest.Dial(t, redistest.Start(t).Addr), l.Dial(t)
 	for _, hello := range []string{"2", "3"} {
-		do(t, redis, "HELLO", hello)
-		do(t, client, "HELLO", hello)
+		redis.Reply(t, "HELLO", hello)
+		client.Reply(t, "HELLO", hello)
 		for _, cmd := range []string{
 			"ROLE", "ROLE x", "TIME x", "LOLWUT VERSION 9", "LASTSAVE x", "BGSAVE x", "MEMORY PURGE",
 			"MEMORY DOCTOR", "MEMORY STATS x", "MEMORY X", "MEMORY HELP",
@@ -41,21 +42,21 @@ func TestServerCommandsAsRedis(t *testing.T) {
 			"COMMAND GETKEYSANDFLAGS lmove a b left left", "COMMAND DOCS get", "COMMAND X", "COMMAND HELP",
 			"REPLICAOF x", "SLAVEOF", "SYNC x", "PSYNC x", "POSTED", "HOST",
 		} {
-			want(t, client, do(t, redis, strings.Fields(cmd)...), strings.Fields(cmd)...)
+			client.Want(t, redis.Reply(t, strings.Fields(cmd)...), strings.Fields(cmd)...)
 		}
 	}
-	same := dialAddr(t, server.Addr) // every server has an order of its own
+	same := proxytest.Dial(t, server.Addr) // every server has an order of its own
 	for _, cmd := range []string{"ACL CAT scripting", "COMMAND LIST FILTERBY PATTERN xr*"} {
-		do(t, same, "HELLO", "3")
-		want(t, client, do(t, same, strings.Fields(cmd)...), strings.Fields(cmd)...)
+		same.Reply(t, "HELLO", "3")
+		client.Want(t, same.Reply(t, strings.Fields(cmd)...), strings.Fields(cmd)...)
 	}
 }
 
 // TestRefusedCommandsGetAReason checks that commands that a proxy refuses get an error with the
 // reason.
 func TestRefusedCommandsGetAReason(t *testing.T) {
-	l := startLeash(t, []string{redistest.Start(t).Addr})
-	client := l.dial(t)
+	l := proxytest.Start(t, []string{redistest.Start(t).Addr})
+	client := l.Dial(t)
 	for cmd, reason := range map[string]string{
 		"SHUTDOWN": "other clients", "SHUTDOWN NOSAVE": "other clients",
 		"REPLICAOF NO ONE": "which node is the master", "SLAVEOF a 1": "which node is the master",
@@ -67,98 +68,98 @@ func TestRefusedCommandsGetAReason(t *testing.T) {
 		"CONFIG SET cluster-announce-ip x": "connections",
 		"PFSELFTEST":                       "Redis's own tests", "MIGRATE a 1 k 0 1": "a server behind Leash",
 	} {
-		got := do(t, client, strings.Fields(cmd)...)
+		got := client.Reply(t, strings.Fields(cmd)...)
 		if !strings.HasPrefix(got, "-ERR ") || !strings.Contains(got, "refused by leash: ") ||
 			!strings.Contains(got, reason) {
 			t.Errorf("%s: %q", cmd, got)
 		}
 	}
-	want(t, client, "*2\r\n$9\r\nmaxmemory\r\n$1\r\n0\r\n", "CONFIG", "GET", "maxmemory")
+	client.Want(t, "*2\r\n$9\r\nmaxmemory\r\n$1\r\n0\r\n", "CONFIG", "GET", "maxmemory")
 }
 
 // TestServerCommandsOnEveryMaster checks that a command about the server runs on every master.
 func TestServerCommandsOnEveryMaster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
-	l := startLeash(t, cluster.Addrs())
-	client := l.dial(t)
+	l := proxytest.Start(t, cluster.Addrs())
+	client := l.Dial(t)
 	var nodes []*redistest.Client
 	for _, n := range cluster.Nodes[:3] {
-		nodes = append(nodes, dialAddr(t, n.Addr))
+		nodes = append(nodes, proxytest.Dial(t, n.Addr))
 	}
 	everyNodeSays := func(reply string, cmd ...string) {
 		t.Helper()
 		for _, n := range nodes {
-			want(t, n, reply, cmd...)
+			n.Want(t, reply, cmd...)
 		}
 	}
-	want(t, client, "+OK\r\n", "CONFIG", "SET", "slowlog-log-slower-than", "0")
+	client.Want(t, "+OK\r\n", "CONFIG", "SET", "slowlog-log-slower-than", "0")
 	everyNodeSays("*2\r\n$23\r\nslowlog-log-slower-than\r\n$1\r\n0\r\n", "CONFIG", "GET", "slowlog-log-slower-than")
 	for i := range 30 {
-		want(t, client, "+OK\r\n", "SET", fmt.Sprint("key", i), "v")
+		client.Want(t, "+OK\r\n", "SET", fmt.Sprint("key", i), "v")
 	}
-	want(t, client, "+OK\r\n", "CONFIG", "SET", "slowlog-log-slower-than", "-1")
-	all := do(t, client, "SLOWLOG", "GET", "-1")
-	if n := do(t, client, "SLOWLOG", "LEN"); !strings.HasPrefix(all, "*"+n[1:]) ||
+	client.Want(t, "+OK\r\n", "CONFIG", "SET", "slowlog-log-slower-than", "-1")
+	all := client.Reply(t, "SLOWLOG", "GET", "-1")
+	if n := client.Reply(t, "SLOWLOG", "LEN"); !strings.HasPrefix(all, "*"+n[1:]) ||
 		len(regexp.MustCompile(`SET\r\n\$[45]\r\nkey`).FindAllString(all, -1)) != 30 {
 		t.Errorf("SLOWLOG: length %q, entries %.40q", n, all)
 	}
-	if got := do(t, client, "SLOWLOG", "GET"); !strings.HasPrefix(got, "*10\r\n") {
+	if got := client.Reply(t, "SLOWLOG", "GET"); !strings.HasPrefix(got, "*10\r\n") {
 		t.Errorf("SLOWLOG GET: %.40q", got)
 	}
-	if got := do(t, client, "SLOWLOG", "GET", "3"); !strings.HasPrefix(got, "*3\r\n") ||
+	if got := client.Reply(t, "SLOWLOG", "GET", "3"); !strings.HasPrefix(got, "*3\r\n") ||
 		!strings.HasPrefix(all[strings.Index(all, "*6\r\n"):], got[4:]) {
 		t.Errorf("SLOWLOG GET 3: %q", got)
 	}
-	want(t, client, "+OK\r\n", "SLOWLOG", "RESET")
+	client.Want(t, "+OK\r\n", "SLOWLOG", "RESET")
 	everyNodeSays(":0\r\n", "SLOWLOG", "LEN")
 
-	want(t, client, "+OK\r\n", "ACL", "SETUSER", "bob", "on", ">secret", "+@all", "~*")
+	client.Want(t, "+OK\r\n", "ACL", "SETUSER", "bob", "on", ">secret", "+@all", "~*")
 	everyNodeSays("*2\r\n$3\r\nbob\r\n$7\r\ndefault\r\n", "ACL", "USERS")
 	for i, n := range nodes {
-		do(t, n, "AUTH", "bob", fmt.Sprint("wrong", i))
+		n.Reply(t, "AUTH", "bob", fmt.Sprint("wrong", i))
 	}
 	for _, hello := range []string{"2", "3"} {
-		do(t, client, "HELLO", hello)
-		if got := do(t, client, "ACL", "LOG"); !strings.HasPrefix(got, "*3\r\n") {
+		client.Reply(t, "HELLO", hello)
+		if got := client.Reply(t, "ACL", "LOG"); !strings.HasPrefix(got, "*3\r\n") {
 			t.Errorf("ACL LOG in RESP%s: %.100q", hello, got)
 		}
-		if got := do(t, client, "ACL", "LOG", "1"); !strings.HasPrefix(got, "*1\r\n") {
+		if got := client.Reply(t, "ACL", "LOG", "1"); !strings.HasPrefix(got, "*1\r\n") {
 			t.Errorf("ACL LOG 1 in RESP%s: %.100q", hello, got)
 		}
 	}
-	want(t, client, "+OK\r\n", "ACL", "LOG", "RESET")
+	client.Want(t, "+OK\r\n", "ACL", "LOG", "RESET")
 	everyNodeSays("*0\r\n", "ACL", "LOG")
-	want(t, client, ":1\r\n", "ACL", "DELUSER", "bob")
+	client.Want(t, ":1\r\n", "ACL", "DELUSER", "bob")
 	everyNodeSays("*1\r\n$7\r\ndefault\r\n", "ACL", "USERS")
 
-	before := do(t, client, "LASTSAVE")
+	before := client.Reply(t, "LASTSAVE")
 	time.Sleep(1100 * time.Millisecond) // Redis counts in seconds
-	want(t, client, "+Background saving started\r\n", "BGSAVE")
-	eventually(t, "all have saved", func() bool { return do(t, client, "LASTSAVE") != before })
+	client.Want(t, "+Background saving started\r\n", "BGSAVE")
+	proxytest.Eventually(t, "all have saved", func() bool { return client.Reply(t, "LASTSAVE") != before })
 
-	want(t, client, "+OK\r\n", "CONFIG", "SET", "latency-monitor-threshold", "100")
+	client.Want(t, "+OK\r\n", "CONFIG", "SET", "latency-monitor-threshold", "100")
 	for i, n := range nodes {
-		do(t, n, "EVAL", "local t = redis.call('TIME') repeat local u = redis.call('TIME') until (u[1]-t[1])*1000000+u[2]-t[2] > "+fmt.Sprint(120000+1000*i)+" return 1", "0")
+		n.Reply(t, "EVAL", "local t = redis.call('TIME') repeat local u = redis.call('TIME') until (u[1]-t[1])*1000000+u[2]-t[2] > "+fmt.Sprint(120000+1000*i)+" return 1", "0")
 	}
-	latest := do(t, client, "LATENCY", "LATEST")
+	latest := client.Reply(t, "LATENCY", "LATEST")
 	if !regexp.MustCompile(`^\*1\r\n\*4\r\n\$7\r\ncommand\r\n`).MatchString(latest) {
 		t.Errorf("LATENCY LATEST: %q", latest)
 	}
-	if got := do(t, client, "LATENCY", "HISTORY", "command"); !regexp.MustCompile(
+	if got := client.Reply(t, "LATENCY", "HISTORY", "command"); !regexp.MustCompile(
 		`^\*[1-3]\r\n\*2\r\n`).MatchString(got) {
 		t.Errorf("LATENCY HISTORY: %q", got)
 	}
-	if got := do(t, client, "LATENCY", "RESET"); got != ":3\r\n" {
+	if got := client.Reply(t, "LATENCY", "RESET"); got != ":3\r\n" {
 		t.Errorf("LATENCY RESET: %q", got)
 	}
-	want(t, client, "-ERR Unknown option or number of arguments for CONFIG SET - 'nosuch'\r\n", "CONFIG", "SET",
+	client.Want(t, "-ERR Unknown option or number of arguments for CONFIG SET - 'nosuch'\r\n", "CONFIG", "SET",
 		"nosuch", "1")
-	want(t, client, "$8\r\nlistpack\r\n", "OBJECT", "ENCODING", hashIn(t, client))
+	client.Want(t, "$8\r\nlistpack\r\n", "OBJECT", "ENCODING", hashIn(t, client))
 }
 
 func hashIn(t *testing.T, client *redistest.Client) string {
-	want(t, client, ":1\r\n", "HSET", "a hash", "f", "v")
+	client.Want(t, ":1\r\n", "HSET", "a hash", "f", "v")
 	return "a hash"
 }
 
@@ -166,19 +167,21 @@ func hashIn(t *testing.T, client *redistest.Client) string {
 func TestServerCommandWithMasterDown(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: 30 * time.Second})
-	l := startLeash(t, cluster.Addrs(), func(o *options) { o.up.RedirectTimeout = 300 * time.Millisecond })
-	client := l.dial(t)
-	want(t, client, "+OK\r\n", "SET", redistest.KeyIn(0, "k"), "v")
+	l := proxytest.Start(t, cluster.Addrs(), func(o *proxytest.Options) {
+		o.Upstream.RedirectTimeout = 300 * time.Millisecond
+	})
+	client := l.Dial(t)
+	client.Want(t, "+OK\r\n", "SET", redistest.KeyIn(0, "k"), "v")
 	if err := cluster.Nodes[2].Close(); err != nil {
 		t.Fatal(err)
 	}
 	for _, cmd := range []string{"CONFIG SET slowlog-max-len 5", "SLOWLOG LEN", "ACL SETUSER x", "INFO keyspace",
 		"LASTSAVE"} {
-		if got := do(t, client, strings.Fields(cmd)...); got[0] != '-' || !strings.Contains(got, "UPSTREAM") {
+		if got := client.Reply(t, strings.Fields(cmd)...); got[0] != '-' || !strings.Contains(got, "UPSTREAM") {
 			t.Errorf("%s: %q", cmd, got)
 		}
 	}
-	info := do(t, client, "INFO")
+	info := client.Reply(t, "INFO")
 	for _, part := range []string{"redis_version:", "leash_missing_masters:1\r\n", "connected_clients:1\r\n",
 		"redis_mode:cluster\r\n"} {
 		if !strings.Contains(info, part) {
@@ -195,14 +198,14 @@ func TestServerCommandWithMasterDown(t *testing.T) {
 // TestHTTPGetsNoReply checks that an HTTP request gets no reply.
 func TestHTTPGetsNoReply(t *testing.T) {
 	server := redistest.Start(t)
-	l := startLeash(t, []string{server.Addr})
+	l := proxytest.Start(t, []string{server.Addr})
 	for _, raw := range []string{"POST / HTTP/1.1\r\nSET a 1\r\n", "Host: x\r\nSET a 1\r\n",
 		redistest.Command("post") + redistest.Command("SET", "a", "1")} {
-		if got, want := exchange(t, l.addr, raw), exchange(t, server.Addr, raw); got != want {
+		if got, want := proxytest.Exchange(t, l.Addr, raw), proxytest.Exchange(t, server.Addr, raw); got != want {
 			t.Errorf("%q: got %q, want %q", raw, got, want)
 		}
 	}
-	want(t, l.dial(t), "$-1\r\n", "GET", "a")
+	l.Dial(t).Want(t, "$-1\r\n", "GET", "a")
 }
 
 // TestHTTPCommandsOfRedis6 checks that Leash does not take the words of HTTP requests as commands,
@@ -226,19 +229,19 @@ func TestHTTPCommandsOfRedis6(t *testing.T) {
 // TestRefusedInMulti checks that commands that are refused for their arguments are refused inside
 // MULTI too.
 func TestRefusedInMulti(t *testing.T) {
-	l := startLeash(t, []string{redistest.Start(t).Addr})
-	client := l.dial(t)
+	l := proxytest.Start(t, []string{redistest.Start(t).Addr})
+	client := l.Dial(t)
 	for _, cmd := range []string{"DEBUG SLEEP 0", "CONFIG SET maxclients 1", "SHUTDOWN"} {
-		want(t, client, "+OK\r\n", "MULTI")
-		if got := do(t, client, strings.Fields(cmd)...); !strings.Contains(got, "refused by leash: ") {
+		client.Want(t, "+OK\r\n", "MULTI")
+		if got := client.Reply(t, strings.Fields(cmd)...); !strings.Contains(got, "refused by leash: ") {
 			t.Errorf("%s: %q", cmd, got)
 		}
-		want(t, client, "-EXECABORT Transaction discarded because of previous errors.\r\n", "EXEC")
+		client.Want(t, "-EXECABORT Transaction discarded because of previous errors.\r\n", "EXEC")
 	}
-	want(t, client, "+OK\r\n", "MULTI")
-	want(t, client, "+QUEUED\r\n", "CONFIG", "SET", "maxmemory", "0")
-	want(t, client, "+QUEUED\r\n", "CLIENT", "LIST", "ID", "0")
-	want(t, client, "+QUEUED\r\n", "CLIENT", "KILL", "ID", "999999")
-	want(t, client, "+QUEUED\r\n", "CLUSTER", "SLOTS")
-	want(t, client, "*4\r\n+OK\r\n$0\r\n\r\n:0\r\n-ERR This instance has cluster support disabled\r\n", "EXEC")
+	client.Want(t, "+OK\r\n", "MULTI")
+	client.Want(t, "+QUEUED\r\n", "CONFIG", "SET", "maxmemory", "0")
+	client.Want(t, "+QUEUED\r\n", "CLIENT", "LIST", "ID", "0")
+	client.Want(t, "+QUEUED\r\n", "CLIENT", "KILL", "ID", "999999")
+	client.Want(t, "+QUEUED\r\n", "CLUSTER", "SLOTS")
+	client.Want(t, "*4\r\n+OK\r\n$0\r\n\r\n:0\r\n-ERR This instance has cluster support disabled\r\n", "EXEC")
 }

@@ -1,4 +1,4 @@
-package proxy
+package proxy_test
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"leash/internal/proxytest"
 	"leash/internal/redistest"
 )
 
@@ -309,9 +310,9 @@ func TestRandomWalks(t *testing.T) {
 					}
 				}
 			}
-			l := startLeash(t, addrs(tc.behind))
-			ws := &walks{redis: tc.plain[0].Addr, leash: l.addr, cluster: len(tc.behind) > 1}
-			rng := rand.New(rand.NewPCG(seed(t), 1))
+			l := proxytest.Start(t, addrs(tc.behind))
+			ws := &walks{redis: tc.plain[0].Addr, leash: l.Addr, cluster: len(tc.behind) > 1}
+			rng := rand.New(rand.NewPCG(proxytest.Seed(t), 1))
 			messages, failures := make([]int, walkers), make([]*failure, walkers+intruders)
 			var walking sync.WaitGroup
 			for i := range failures {
@@ -340,17 +341,17 @@ func TestRandomWalks(t *testing.T) {
 
 // wantNothingLeft waits until Leash has released what its clients needed. The connections of the
 // first lane, some unused pinned ones and the locks' own subscription remain.
-func (ws *walks) wantNothingLeft(t *testing.T, l *leash, behind []*redistest.Server) {
+func (ws *walks) wantNothingLeft(t *testing.T, l *proxytest.Leash, behind []*redistest.Server) {
 	t.Helper()
-	c := l.dial(t)
+	c := l.Dial(t)
 	for _, line := range []string{"sessions:1", "pinned_connections:0", "subscribers:0", "upstream_subscriptions:1",
 		"holds:0", "waiters:0"} {
-		eventually(t, "leash_"+line, func() bool {
-			return strings.Contains(do(t, c, "INFO", "leash"), "leash_"+line+"\r\n")
+		proxytest.Eventually(t, "leash_"+line, func() bool {
+			return strings.Contains(c.Reply(t, "INFO", "leash"), "leash_"+line+"\r\n")
 		})
 	}
 	for _, s := range behind {
-		eventually(t, "users' connections closed", func() bool {
+		proxytest.Eventually(t, "users' connections closed", func() bool {
 			list, err := s.Client().ClientList(t.Context()).Result()
 			left := slices.DeleteFunc(strings.Split(list, "\n"), func(line string) bool {
 				return line == "" || strings.Contains(line, " user=default ") && strings.Contains(line, " db=0 ")

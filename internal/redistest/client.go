@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"testing"
 	"time"
 )
 
@@ -172,5 +173,23 @@ func (c *Client) readFrameRest(dst *bytes.Buffer) error {
 		if err != bufio.ErrBufferFull {
 			return err
 		}
+	}
+}
+
+// Reply sends one command and returns its raw reply. It ends the test if there is none.
+func (c *Client) Reply(t testing.TB, args ...string) string {
+	t.Helper()
+	reply, err := c.Do(args...)
+	if err != nil {
+		t.Fatalf("%.80q: %v", args, err)
+	}
+	return reply
+}
+
+// Want sends one command and ends the test if its raw reply is another one.
+func (c *Client) Want(t testing.TB, reply string, args ...string) {
+	t.Helper()
+	if got := c.Reply(t, args...); got != reply {
+		t.Fatalf("%.80q: got %.200q, want %.200q", args, got, reply)
 	}
 }
