@@ -5,6 +5,7 @@ import (
 	"leash/proxy/chunk"
 	"leash/proxy/command"
 	"leash/proxy/masters"
+	"leash/proxy/replication"
 	"leash/proxy/resp"
 	"leash/proxy/subscribers"
 	"leash/proxy/transaction"
@@ -101,7 +102,7 @@ var _ transaction.Session = (*owner)(nil)
 // Forbids implements transaction.Session.
 func (o *owner) Forbids(c *command.Command, args [][]byte) bool {
 	return c == nil || c.Class == command.LeashOnly || c.Class == command.Refused || masters.Refusal(c, args) != "" ||
-		c.Waits() // it would answer for the transaction's connection
+		c.Waits() && !replication.IsBefore72(o.server.up.Version()) // it would answer for the transaction's connection
 }
 
 // Forbid implements transaction.Session.
@@ -119,7 +120,7 @@ func (o *owner) Forbid(c *command.Command, cmd resp.Command) bool {
 		return s.run(c, cmd)
 	}
 	return s.router.Fail("ERR '" + c.Name +
-		"' is not allowed inside MULTI: it does not count there what this connection wrote before")
+		"' is not allowed inside MULTI: from Redis 7.2 on, it does not count there what this connection wrote before")
 }
 
 // Queue implements transaction.Session.
