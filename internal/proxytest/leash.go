@@ -40,8 +40,7 @@ type Options struct {
 	Embedded bool        // the built-in command table instead of the upstream's
 }
 
-// Start runs a proxy until the test ends. It fails the test if a goroutine of the proxy
-// remains.
+// Start runs a proxy until the test ends. It fails the test if a goroutine of the proxy remains.
 func Start(t testing.TB, addrs []string, opts ...func(*Options)) *Leash {
 	t.Helper()
 	o := Options{Listen: []string{"127.0.0.1:0"}, Front: proxy.Config{Version: "test"},

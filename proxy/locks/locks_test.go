@@ -101,28 +101,12 @@ func redisCLI(t *testing.T, addr, command string) (cli *exec.Cmd, reply string) 
 func TestHolderKilled(t *testing.T) {
 	redis := redistest.Start(t)
 	l := proxytest.Start(t, []string{redis.Addr})
-	for i := range 5 {
+	for range 5 {
 		cli, reply := redisCLI(t, l.Addr, "LOCK.ACQUIRE k")
 		proxytest.Number(t, reply)
 		waiter := l.Dial(t)
 		waiter.Timeout = 20 * time.Second
-		if err := waiter.Send(redistest.Command("LOCK.ACQUIRE", "k", "BLOCK", "15000")); err != nil {
-			t.Fatal(err)
-		}
-		proxytest.Eventually(t, "a client waits", func() bool { return l.Locks.Stats().Waiters == 1 })
-		start := time.Now()
-		if err := cli.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := waiter.Read(); err != nil || got[0] != ':' {
-			t.Fatalf("got %q %v", got, err)
-		}
-		d := time.Since(start)
-		t.Logf("round %d: granted %v after kill -9", i, d)
-		if d > 5*time.Second {
-			t.Errorf("granted only %v after the kill", d)
-		}
-		waiter.Want(t, ":1\r\n", "LOCK.RELEASE", "k")
+		proxytest.KillHolder(t, l, cli.Process, waiter)
 		waiter.Close()
 	}
 }
