@@ -195,3 +195,58 @@ func TestLargeTransaction(t *testing.T) {
 		c.Want(t, "+PONG\r\n", "PING")
 	})
 }
+
+// TestMultiWithoutRedis checks that MULTI begins a transaction also while Redis cannot be reached.
+// So the client knows that its next commands are queued, and a pipeline never runs without its
+// transaction.
+func TestMultiWithoutRedis(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	l := proxytest.Start(t, []string{redis.Addr}, func(o *proxytest.Options) {
+		o.Upstream.RedirectTimeout = 50 * time.Millisecond
+	})
+	c := l.Dial(t)
+	down := func() {
+		t.Helper()
+		if err := redis.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		proxytest.Eventually(t, "the node is down", func() bool { return !l.Upstream.Usable() })
+	}
+	up := func() {
+		t.Helper()
+		if err := redis.Restart(); err != nil {
+			t.Fatal(err)
+		}
+		proxytest.Eventually(t, "the node is up", func() bool { return l.Dial(t).Reply(t, "GET", "k")[0] == '$' })
+	}
+	const (
+		unreachable = "-UPSTREAMDOWN Redis cannot be reached, the command was not executed\r\n"
+		aborted     = "-EXECABORT Transaction discarded because of previous errors.\r\n"
+	)
+
+	down()
+	c.Want(t, "+OK\r\n", "MULTI")
+	c.Want(t, "+OK\r\n", "DISCARD")
+	c.Want(t, unreachable, "GET", "k")
+	proxytest.Send(t, c, redistest.Command("MULTI")+redistest.Command("SET", "k", "1")+redistest.Command("EXEC"))
+	for _, w := range []string{"+OK\r\n", unreachable, aborted} {
+		proxytest.WantRead(t, c, w)
+	}
+	c.Want(t, "+OK\r\n", "MULTI")
+	c.Want(t, aborted, "EXEC")
+
+	c.Want(t, "+OK\r\n", "MULTI")
+	up()
+	c.Want(t, "+QUEUED\r\n", "SET", "k", "2")
+	c.Want(t, "*1\r\n+OK\r\n", "EXEC")
+
+	down()
+	c.Want(t, "+OK\r\n", "MULTI")
+	c.Want(t, unreachable, "SET", "k", "3")
+	up()
+	c.Want(t, "+QUEUED\r\n", "SET", "k", "4")
+	c.Want(t, aborted, "EXEC")
+	c.Want(t, "$-1\r\n", "GET", "k")
+	proxytest.Eventually(t, "no connection pinned", func() bool { return l.Upstream.Nodes.Pinned() == 0 })
+}

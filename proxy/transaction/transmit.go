@@ -73,7 +73,7 @@ func (t *Transaction) transmit(e *execution) ([]*route.Answer, bool) {
 	for {
 		if t.cannotResend() {
 			t.drop()
-			return t.giveUp(nil, resp.AppendError(nil, merge.NotSent)), true
+			return t.giveUp(e, nil, resp.AppendError(nil, merge.NotSent)), true
 		}
 		answers, moved := t.attempt(e)
 		switch {
@@ -82,7 +82,7 @@ func (t *Transaction) transmit(e *execution) ([]*route.Answer, bool) {
 		case moved == nil:
 			return answers, true
 		case !t.again(moved):
-			return t.giveUp(answers, moved), true
+			return t.giveUp(e, answers, moved), true
 		}
 	}
 }
@@ -275,12 +275,18 @@ func (t *Transaction) followed(moved []byte) {
 	}
 }
 
-// giveUp answers commands that could not be queued. Nothing will be executed.
-func (t *Transaction) giveUp(answers []*route.Answer, moved []byte) []*route.Answer {
-	t.aborted = true
+// giveUp answers commands that could not be queued. They will not be executed.
+//
+// MULTI gets OK, because Leash begins the transaction without Redis. With an error, clients would
+// believe that there is no transaction, and the next command would be queued unexpectedly.
+func (t *Transaction) giveUp(e *execution, answers []*route.Answer, moved []byte) []*route.Answer {
+	t.aborted = t.aborted || e != nil || len(t.queue) > 1
 	whole := make([]*route.Answer, len(t.queue))
 	for i := range whole {
 		whole[i] = &route.Answer{Bytes: clientError(moved)}
+		if i == 0 {
+			whole[i].Bytes = []byte(resp.OK)
+		}
 		j := i - (len(t.queue) - len(answers))
 		if j >= 0 && !answers[j].Missing && !t.isRedirect(answers[j].Bytes) {
 			whole[i].Bytes = answers[j].Bytes
