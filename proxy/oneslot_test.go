@@ -45,7 +45,11 @@ func generate(c *command.Command, key func(i int) string, filler string) (args [
 		default:
 			next(begin)
 			next(begin + k.Step)
-			for i := range max(k.Step-1, -k.Last-1, k.Limit) { // values, a time-out, ids
+			others := max(k.Step-1, -k.Last-1) // values, a time-out
+			if k.Keyword == "STREAMS" {
+				others = keys // an ID for each
+			}
+			for i := range others {
 				set(begin+k.Step+1+i, filler)
 			}
 		}

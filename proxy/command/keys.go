@@ -22,7 +22,7 @@ type KeySpec struct {
 	CountAt  int
 	FirstKey int // first key, from begin; only with keynum
 
-	Last, Step, Limit int // a range; last counts from begin, or from the end when negative
+	Last, Step int // a range; last counts from begin, or from the end when negative
 }
 
 // first returns the index of the first key, or 0 if args has none by this spec.
@@ -108,18 +108,19 @@ func parseKeySpec(s string) (k KeySpec, err error) {
 	} else {
 		k.Index = at
 	}
-	var kind string
-	var a, b, c int
-	if _, err := fmt.Sscanf(strings.ReplaceAll(find, ":", " "), "%s %d %d %d", &kind, &a, &b, &c); err != nil {
-		return k, fmt.Errorf("key spec %q: %w", s, err)
-	}
+	kind, numbers, _ := strings.Cut(find, ":")
+	numbers = strings.ReplaceAll(numbers, ":", " ")
 	switch kind {
 	case "range":
-		k.Last, k.Step, k.Limit = a, b, c
+		_, err = fmt.Sscan(numbers, &k.Last, &k.Step)
 	case "keynum":
-		k.KeyNum, k.CountAt, k.FirstKey, k.Step = true, a, b, c
+		k.KeyNum = true
+		_, err = fmt.Sscan(numbers, &k.CountAt, &k.FirstKey, &k.Step)
 	default:
 		return k, fmt.Errorf("key spec %q: unknown kind", s)
+	}
+	if err != nil {
+		return k, fmt.Errorf("key spec %q: %w", s, err)
 	}
 	return k, nil
 }

@@ -103,7 +103,7 @@ func validSpecs(k KeySpec) []KeySpec {
 			return nil
 		}
 	}
-	for _, n := range []int{k.Index, k.CountAt, k.FirstKey, k.Step, k.Limit} {
+	for _, n := range []int{k.Index, k.CountAt, k.FirstKey, k.Step} {
 		if n < 0 || n > maxSpecNumber {
 			return nil
 		}
@@ -126,7 +126,7 @@ func parseSpecReply(spec any) (k KeySpec, ok bool) {
 	}
 	switch find["type"] {
 	case "range":
-		k.Last, k.Step, k.Limit = number(how["lastkey"]), number(how["keystep"]), number(how["limit"])
+		k.Last, k.Step = number(how["lastkey"]), number(how["keystep"])
 	case "keynum":
 		k.KeyNum = true
 		k.CountAt, k.FirstKey, k.Step = number(how["keynumidx"]), number(how["firstkey"]), number(how["keystep"])
