@@ -3,6 +3,7 @@ package upstream
 import (
 	"cmp"
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -89,7 +90,7 @@ func (w *waitingLog) note(reason string, due bool) {
 	w.mu.Lock()
 	w.due, w.reason = w.due || due, cmp.Or(reason, w.reason)
 	reason = w.reason
-	isNew := w.due && reason != w.logged
+	isNew := w.due && withoutDigits(reason) != withoutDigits(w.logged)
 	if isNew {
 		w.logged = reason
 	}
@@ -97,6 +98,17 @@ func (w *waitingLog) note(reason string, due bool) {
 	if isNew {
 		w.up.log.Warn("waiting for redis", "upstream", w.up.cfg.Addrs, "err", reason)
 	}
+}
+
+// withoutDigits returns what tells one reason from another. Times, and the ports of Leash's own
+// sockets, are different in each attempt.
+func withoutDigits(reason string) string {
+	return strings.Map(func(r rune) rune {
+		if '0' <= r && r <= '9' {
+			return -1
+		}
+		return r
+	}, reason)
 }
 
 // over logs the end of the wait, if the wait was logged.

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"bytes"
 	"errors"
 	"log/slog"
 	"strings"
@@ -51,5 +52,27 @@ func TestConnectGetsNullReply(t *testing.T) {
 			t.Errorf("%q: %v", null, err)
 		}
 		u.CloseClients()
+	}
+}
+
+// TestWaitIsLoggedOnceForEachReason checks that a reason is logged again only if it is another one.
+// A time or a port of Leash's own socket makes no other reason.
+func TestWaitIsLoggedOnceForEachReason(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	w := &waitingLog{up: &Upstream{log: slog.New(slog.NewTextHandler(&log, nil))}}
+	w.note("no answer yet", true)
+	for _, reason := range []string{
+		"x509: certificate has expired: current time 2026-11-28T04:43:58Z is after 2021-01-01T00:00:00Z",
+		"x509: certificate has expired: current time 2026-11-28T04:44:00Z is after 2021-01-01T00:00:00Z",
+		"read tcp 127.0.0.1:58758->127.0.0.1:7000: connection reset by peer",
+		"read tcp 127.0.0.1:9804->127.0.0.1:7000: connection reset by peer",
+		"connection refused",
+		"connection refused",
+	} {
+		w.note(reason, false)
+	}
+	if n := strings.Count(log.String(), "waiting for redis"); n != 4 {
+		t.Errorf("logged %d times, want 4:\n%s", n, &log)
 	}
 }
