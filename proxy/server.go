@@ -99,7 +99,7 @@ func New(cfg Config, up *upstream.Upstream, service *lockcmd.Service, exchange *
 		garbage:  garbage{wake: make(chan struct{}, 1)},
 		started:  time.Now(),
 	}
-	s.scans.Up, s.scans.Moving, s.scans.Log = up, &s.relaying.Resharding, log
+	s.scans.Up, s.scans.Log = up, log
 	s.settings.Store(&s.cfg.Settings)
 	s.relaying.Nodes, s.relaying.Commands, s.relaying.Script, s.relaying.Log = up, table, s.scripts.Find, log
 	s.relaying.Slow = slowlog.New(s.cfg.SlowerThan, s.cfg.SlowLength)

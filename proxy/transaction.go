@@ -44,7 +44,7 @@ func (s *session) beginTransaction() (refusal string) {
 	if refusal == "" {
 		s.tx = transaction.New(transaction.Config{
 			Session: (*owner)(s), Context: s.ctx, Up: s.server.up, Router: &s.router, Calls: &s.calls,
-			Tracking: &s.tracking, Moving: &s.server.relaying.Resharding, Done: done,
+			Tracking: &s.tracking, Done: done,
 		})
 	}
 	return refusal

@@ -52,7 +52,7 @@ func (p *Part) slotIncident(b []byte) trouble {
 	message := bytes.TrimSpace(b[1:])
 	switch {
 	case string(message) == TryAgain:
-		server.Resharding.Mark()
+		server.Nodes.NoteMoving()
 		return trouble{incident: partlyMoved}
 	case string(message) == ErrorUnserved, bytes.HasPrefix(message, []byte(clusterDown)):
 		return trouble{incident: slotDown}
@@ -75,7 +75,7 @@ func (p *Part) redirectTo(addr string, ask bool) trouble {
 	n := nodes.Target(addr, p.node, trusted)
 	nodes.Refresh()
 	if trusted {
-		server.Resharding.Mark()
+		nodes.NoteMoving()
 	}
 	t := trouble{incident: redirection, message: ErrorUnserved, node: n, asking: ask}
 	p.hops++

@@ -53,10 +53,9 @@ type Server struct {
 	Nodes    Nodes
 	Commands command.Table
 	// Script returns the text of a script that a client has sent, by its SHA1 digest.
-	Script     func(digest string) (text string, ok bool)
-	Slow       *slowlog.Log
-	Log        *slog.Logger
-	Resharding Resharding
+	Script func(digest string) (text string, ok bool)
+	Slow   *slowlog.Log
+	Log    *slog.Logger
 }
 
 // Nodes is what is known of the nodes of Redis. An upstream.Upstream knows it. Its methods do not
@@ -70,7 +69,8 @@ type Nodes interface {
 	// the redirect.
 	Target(addr string, from *links.Node, trusted bool) *links.Node
 	Moved(slot slots.Slot, to *links.Node)
-	Refresh() // the topology should be read again
+	NoteMoving() // slots move now
+	Refresh()    // the topology should be read again
 	RedirectTimeout() time.Duration
 }
 

@@ -103,6 +103,7 @@ func (s *testSession) OutputDropped(int)                                      { 
 func (s *testSession) Mode() string                                           { return s.mode }
 func (s *testSession) Cluster() bool                                          { return s.mode == "cluster" }
 func (s *testSession) Moved(slots.Slot, *links.Node)                          { s.moved = true }
+func (*testSession) NoteMoving()                                              {}
 func (*testSession) Refresh()                                                 {}
 func (*testSession) Dropped() bool                                            { return false }
 func (*testSession) Until() *time.Time                                        { return nil }

@@ -48,7 +48,7 @@ func (r *Router) RelayKeys(cmd resp.Command, slot slots.Slot, many bool) bool {
 	default:
 		p.Unserved()
 	}
-	if many && r.topology.Cluster() && r.server.Resharding.Is() {
+	if many && r.topology.Cluster() && r.up.SlotsMoving() {
 		return r.Barrier() // it may have to be split by key
 	}
 	return true

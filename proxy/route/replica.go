@@ -70,7 +70,7 @@ func (r *Router) replicaLink(n *links.Node) *links.Link {
 // state.
 func (r *Router) mayReadReplicas() bool {
 	return r.Command != nil && r.Command.Readable && r.session.MayReadReplicas() &&
-		!r.server.Resharding.Is() && !r.up.SlotsMoving()
+		!r.up.SlotsMoving()
 }
 
 // takeReplicas changes to the replicas if nothing is in flight.

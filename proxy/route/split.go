@@ -21,9 +21,9 @@ func (r *Router) Split(how call.Splitting, cmd resp.Command) bool {
 	}
 	parts := how.BySlot(cmd.Args)
 	to := make([]*links.Node, len(parts))
-	resharding := false
+	moving := false
 	for i, p := range parts {
-		resharding = resharding || p.HasManyKeys() && r.server.Resharding.Is()
+		moving = moving || p.HasManyKeys() && r.up.SlotsMoving()
 		link, ok := r.linkOf(p.Slot())
 		if link == nil && ok {
 			continue
@@ -35,7 +35,7 @@ func (r *Router) Split(how call.Splitting, cmd resp.Command) bool {
 		p.UseReplica(link.ReadsReplica())
 	}
 	ok := r.FanOut(parts, to, len(cmd.Raw), how.Merge)
-	if ok && resharding {
+	if ok && moving {
 		return r.Barrier() // a part may have to be split by key
 	}
 	return ok

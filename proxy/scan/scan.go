@@ -43,9 +43,8 @@ const (
 
 // Scans runs the scans of a server's sessions. It is safe for concurrent use, and not copied.
 type Scans struct {
-	Up     *upstream.Upstream
-	Moving *call.Resharding
-	Log    *slog.Logger
+	Up  *upstream.Upstream
+	Log *slog.Logger
 
 	latest atomic.Pointer[order] // belongs to the newest topology that was scanned
 }
@@ -72,7 +71,7 @@ type end struct {
 
 func (s *Scans) from(r *route.Router, at cursor, v visit, e end) bool {
 	switch {
-	case at == cursor{} && s.Moving.Is():
+	case at == cursor{} && s.Up.SlotsMoving():
 		return s.begin(r, v, first)
 	case at == cursor{}:
 		return s.begin(r, v, once)
@@ -146,7 +145,7 @@ func (s *Scans) confirm(r *route.Router, v visit, c cursor, e end) bool {
 		}
 	}
 	if !settled {
-		s.Moving.Mark()
+		s.Up.NoteMoving()
 		return s.begin(r, v, first)
 	}
 	return r.Answer(e.reply)

@@ -46,7 +46,6 @@ type Config struct {
 	Router   *route.Router
 	Calls    *call.Queue
 	Tracking *atomic.Pointer[tracking.Client]
-	Moving   *call.Resharding
 	Done     func() // called when the transaction has ended, before Over
 }
 

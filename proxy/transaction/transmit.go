@@ -267,7 +267,7 @@ func (t *Transaction) again(moved []byte) bool {
 // followed records an error by which the node refused a command because of its slot. The text is
 // certainly Redis's own.
 func (t *Transaction) followed(moved []byte) {
-	t.Moving.Mark()
+	t.Up.NoteMoving()
 	t.Up.Refresh()
 	t.Session.Refused(resp.Code(moved))
 	if r, ok := slots.ParseRedirect(moved); ok && !r.Ask {
