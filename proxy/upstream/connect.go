@@ -1,10 +1,8 @@
 package upstream
 
 import (
-	"cmp"
 	"context"
 	"strings"
-	"sync"
 	"time"
 
 	"leash/internal/guard"
@@ -13,7 +11,7 @@ import (
 )
 
 const (
-	// how long Connect waits before it logs that the upstream does not answer
+	// how long Connect waits before it logs why an attempt has failed
 	logAfter       = time.Second
 	minConnectGap  = 200 * time.Millisecond // between two attempts of Connect, doubled each time
 	maxConnectGap  = 2 * time.Second
@@ -26,14 +24,15 @@ const (
 // anything else is used.
 func (u *Upstream) Connect(ctx context.Context) error {
 	began := time.Now()
-	w := &waitingLog{up: u, reason: "no answer yet"}
-	timer := time.AfterFunc(logAfter, guard.Func(u.log, "waiting for redis", func() { w.note("", true) }))
-	defer timer.Stop()
+	w := waitingLog{up: u}
 	for gap := minConnectGap; ; gap = min(2*gap, maxConnectGap) {
 		err := guard.Call(u.log, "connecting to redis", func() error { return u.connectOnce(ctx, began) })
 		switch {
 		case err == nil:
-			w.over(time.Since(began))
+			if w.logged != "" {
+				waited := time.Since(began).Round(time.Millisecond)
+				u.log.Info("redis answers", "upstream", u.cfg.Addrs, "waited", waited)
+			}
 			return nil
 		case isPermanent(err):
 			return u.Dialer.Explained(err)
@@ -42,7 +41,9 @@ func (u *Upstream) Connect(ctx context.Context) error {
 		case u.cfg.Wait >= 0 && time.Since(began)+gap > u.cfg.Wait:
 			return u.Dialer.Explained(err)
 		}
-		w.note(u.Dialer.Explained(err).Error(), false)
+		if time.Since(began) > logAfter {
+			w.note(u.Dialer.Explained(err).Error())
+		}
 		links.Pause(ctx, gap)
 	}
 }
@@ -75,27 +76,16 @@ func clearerError(old, next error) error {
 	return next
 }
 
-// waitingLog logs what Connect waits for: once after logAfter, and again when the reason changes.
+// waitingLog logs what Connect waits for, once for each reason in a row.
 type waitingLog struct {
-	up *Upstream
-
-	mu     sync.Mutex
-	due    bool   // logAfter is over
-	reason string // why the last attempt failed
+	up     *Upstream
 	logged string // the last reason that was logged; empty: none
 }
 
-// note records why an attempt has failed, unless that is empty. due means that logAfter is over.
-func (w *waitingLog) note(reason string, due bool) {
-	w.mu.Lock()
-	w.due, w.reason = w.due || due, cmp.Or(reason, w.reason)
-	reason = w.reason
-	isNew := w.due && withoutDigits(reason) != withoutDigits(w.logged)
-	if isNew {
+// note logs why an attempt has failed, unless the last line says the same.
+func (w *waitingLog) note(reason string) {
+	if withoutDigits(reason) != withoutDigits(w.logged) {
 		w.logged = reason
-	}
-	w.mu.Unlock()
-	if isNew {
 		w.up.log.Warn("waiting for redis", "upstream", w.up.cfg.Addrs, "err", reason)
 	}
 }
@@ -109,14 +99,4 @@ func withoutDigits(reason string) string {
 		}
 		return r
 	}, reason)
-}
-
-// over logs the end of the wait, if the wait was logged.
-func (w *waitingLog) over(waited time.Duration) {
-	w.mu.Lock()
-	logged := w.logged != ""
-	w.mu.Unlock()
-	if logged {
-		w.up.log.Info("redis answers", "upstream", w.up.cfg.Addrs, "waited", waited.Round(time.Millisecond))
-	}
 }
