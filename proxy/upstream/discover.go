@@ -108,7 +108,7 @@ func (u *Upstream) adopt(l topology.Layout) {
 	if old := u.Topology(); !t.Same(old) {
 		u.topology.Store(t)
 		u.reloadLocked()
-		u.changes.log(u, old, t)
+		u.logChange(old, t)
 	}
 	now := u.Topology()
 	u.mu.Unlock()
@@ -120,6 +120,20 @@ func (u *Upstream) adopt(l topology.Layout) {
 		}
 	}
 	u.Nodes.NoteHealthy(l.Healthy)
+}
+
+// logChange logs the change from old, which may be nil, to t.
+func (u *Upstream) logChange(old, t *topology.Snapshot) {
+	attrs := []any{"masters", len(t.Masters())}
+	if n := t.ReplicaCount(); n >= 0 {
+		attrs = append(attrs, "replicas", n)
+	}
+	attrs = append(attrs, "cluster", t.Cluster())
+	if old == nil {
+		u.log.Info("topology found", attrs...)
+		return
+	}
+	u.log.Info("topology changed", append([]any{"change", t.Changes(old)}, attrs...)...)
 }
 
 func (u *Upstream) noteMembersLocked(l topology.Layout) {

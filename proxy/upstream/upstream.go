@@ -64,7 +64,6 @@ type Upstream struct {
 	members     map[string]bool
 	silentAddrs map[string]bool               // addresses that did not answer the last question
 	clients     map[int]redis.UniversalClient // by database
-	changes     changeLog
 }
 
 // New checks cfg. It does no I/O and starts nothing.
