@@ -31,12 +31,11 @@ type Nodes struct {
 	log    *slog.Logger
 	hooks  Hooks
 
-	pinnedOut atomic.Int64 // pinned links in use
-	pinLimit  atomic.Int64 // set by SetMaxPinned
-	busy      atomic.Int64 // nodes that run a slow script
-	stats     counters
-	answers   answers
-	lost      lostNodes
+	pinLimit atomic.Int64 // set by SetMaxPinned
+	busy     atomic.Int64 // nodes that run a slow script
+	stats    counters
+	answers  answers
+	lost     lostNodes
 
 	ctx     context.Context
 	stop    context.CancelCauseFunc

@@ -49,7 +49,6 @@ func (n *Node) Pin(lane dial.Lane, receivePush func(frame []byte)) *Link {
 
 // pin is Pin. The caller must close old, if it is not nil.
 func (n *Node) pin(lane dial.Lane, receivePush func(frame []byte)) (l, old *Link) {
-	n.nodes.pinnedOut.Add(1)
 	n.counts.used.Add(1)
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -93,7 +92,6 @@ func (l *Link) live(ctx context.Context) {
 // closed, and its calls are lost.
 func (l *Link) Unpin(clean bool) {
 	n := l.node
-	n.nodes.pinnedOut.Add(-1)
 	n.counts.used.Add(-1)
 	if clean && l.receivePush == nil && n.keep(l) {
 		return
@@ -242,4 +240,9 @@ func (l *Link) ClientID() int64 { return l.clientID.Load() }
 func (l *Link) Node() *Node { return l.node }
 
 // Pinned returns how many pinned links sessions use.
-func (ns *Nodes) Pinned() int64 { return ns.pinnedOut.Load() }
+func (ns *Nodes) Pinned() (used int64) {
+	for _, n := range ns.All() {
+		used += n.counts.used.Load()
+	}
+	return used
+}
