@@ -207,5 +207,4 @@ func (s *session) changeLane(lane dial.Lane) {
 	s.refreshAccess()
 	(*owner)(s).Count(s.subscriber.Load().Len())
 	s.locks.Load().Identify()
-	s.tracking.Load().Restart()
 }

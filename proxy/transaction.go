@@ -58,7 +58,7 @@ func multi(s *session, _ *command.Command, cmd resp.Command) bool {
 		return s.router.Fail(refusal)
 	}
 	s.modes |= modeMulti
-	s.tx.Begin(s.input.keep(cmd.Raw), s.tracking.Load().TakePrefix())
+	s.tx.Begin(s.input.keep(cmd.Raw), s.router.TakePrefix())
 	return true
 }
 

@@ -58,8 +58,9 @@ func (r *Router) onlyReads() bool {
 	return r.Command != nil && r.Command.Repeatable
 }
 
-// takePrefix returns the request that is to be sent before the current command, or nil.
-func (r *Router) takePrefix() []byte {
+// TakePrefix returns the request that is to be sent before the current command, only once. It is
+// nil if there is none.
+func (r *Router) TakePrefix() []byte {
 	if cache := r.session.Cache(); cache != nil {
 		return cache.TakePrefix()
 	}

@@ -20,7 +20,7 @@ func (r *Router) FanOut(parts []*call.Part, to []*links.Node, bytes int, m merge
 		}
 	}
 	shares := call.Shares{Parts: parts, Bytes: bytes, Reads: r.onlyReads(), Merge: m}
-	shares.Prefix = r.takePrefix()
+	shares.Prefix = r.TakePrefix()
 	if !r.calls.PushShares(&shares) {
 		return false
 	}

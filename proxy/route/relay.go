@@ -94,7 +94,7 @@ func (r *Router) Push(cmd resp.Command, slot slots.Slot) *call.Part {
 		Bytes: cmd.Raw, Source: r.session.Source(), Slot: slot,
 		Reads: r.onlyReads(), Script: r.Command != nil && r.Command.Script,
 	}
-	request.Prefix = r.takePrefix()
+	request.Prefix = r.TakePrefix()
 	return r.calls.Push(&request)
 }
 

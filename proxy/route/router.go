@@ -131,6 +131,11 @@ func (r *Router) setTopology(t *topology.Snapshot) {
 	if n := len(t.Masters()); n > 0 {
 		r.keyless = int(r.ID % int64(n))
 	}
+	r.restartCache()
+}
+
+// restartCache gives up the connections for client-side caching, if there are any.
+func (r *Router) restartCache() {
 	if cache := r.session.Cache(); cache != nil {
 		cache.Restart()
 	}
@@ -144,6 +149,7 @@ func (r *Router) ChangeLane(lane dial.Lane) {
 	clear(r.links)
 	r.reads.forget()
 	r.up.Nodes.Leave(old)
+	r.restartCache()
 }
 
 // Start sets the first lane, which the session has joined.

@@ -118,14 +118,6 @@ func (c *Client) Before(next *command.Command, inMulti, pinned bool) bool {
 	return true
 }
 
-// Restart makes all connections anew, after a change of the session's lane. No call is in flight. A
-// nil Client has none.
-func (c *Client) Restart() {
-	if t := c.current(); t != nil {
-		t.Restart()
-	}
-}
-
 // CheckTopology looks for moved slots for a session that sends nothing. A node sends no
 // invalidations for slots that have left it. Only one goroutine may call it, but at any time. A nil
 // Client has nothing to check.
@@ -147,24 +139,6 @@ func (c *Client) ForgetAll() {
 	if t := c.current(); t != nil {
 		t.forgetAll()
 	}
-}
-
-// TakePrefix returns the CLIENT CACHING that is to be sent before the next command, only once. It
-// is nil if there is none. A nil Client has none.
-func (c *Client) TakePrefix() []byte {
-	if t := c.current(); t != nil {
-		return t.TakePrefix()
-	}
-	return nil
-}
-
-// Link returns the session's own connection to a node, or nil without tracking. A nil Client has
-// none.
-func (c *Client) Link(n *links.Node) *links.Link {
-	if t := c.current(); t != nil {
-		return t.Link(n)
-	}
-	return nil
 }
 
 // Stop ends tracking, if it is on. A nil Client has none.

@@ -202,8 +202,8 @@ func (t *Transaction) target() *links.Node {
 
 // pinTo takes a connection to a node. A session that caches uses its own connection.
 func (t *Transaction) pinTo(n *links.Node) {
-	if t.link = t.Tracking.Load().Link(n); t.link != nil {
-		t.tracked = true
+	if cache := t.Tracking.Load().Cache(); cache != nil {
+		t.link, t.tracked = cache.Link(n), true
 		t.link.Steady(false)
 		return
 	}
