@@ -86,8 +86,9 @@ func (l *Link) submitLocked(c *Call) (idle bool) {
 	return idle
 }
 
-// Open dials without a call if there is no connection. Redis ends the connections of a deleted
-// user, so a connection lets Leash notice that.
+// Open dials without a call if there is no connection. It is for scripts, which do not wait for a
+// connection. Also, Redis ends the connections of a deleted user, so a connection lets Leash notice
+// that.
 func (l *Link) Open() {
 	l.mu.Lock()
 	l.wanted = l.conn == nil && l.closing == nil

@@ -41,7 +41,7 @@ func (n *Node) script(until time.Time, writeBy *time.Time, lane dial.Lane, count
 	}
 	l := n.Link(lane.As(n.nodes.Dialer.ServiceLane().User))
 	if !l.acceptsScripts() {
-		l.prepare()
+		l.Open()
 		return dst, false, ErrNoLink
 	}
 	c := newScriptCall(l, count, commands)
@@ -116,16 +116,6 @@ func (l *Link) acceptsScripts() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.conn != nil && l.broken == nil && !l.scripts.silent(l.lane.Bulk)
-}
-
-// prepare makes the link dial, if it has no connection.
-func (l *Link) prepare() {
-	l.mu.Lock()
-	due := l.conn == nil && l.pending.len() == 0
-	l.mu.Unlock()
-	if due {
-		l.Submit(&Call{Request: dial.PingRequest, Sink: Discard{Unlimited{}}})
-	}
 }
 
 type scriptCall struct {
