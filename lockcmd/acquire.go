@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"leash/lockcmd/acquire"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script/transport"
 	"leash/proxy/resp"
 )
@@ -16,7 +17,7 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 		return resp.AppendError(dst, msg)
 	}
 	if c.grantsNothing() {
-		return resp.AppendError(dst, msgDraining)
+		return resp.AppendError(dst, refusal.Draining)
 	}
 	r := c.Acquire(ctx, opts)
 	if r.Took() {
@@ -36,9 +37,9 @@ func (c *Carrier) attach(_ context.Context, dst []byte, args [][]byte) []byte {
 	case msg != "":
 		return resp.AppendError(dst, msg)
 	case o.Owner == "" || o.Token == 0:
-		return resp.AppendError(dst, msgSyntax)
+		return resp.AppendError(dst, refusal.Syntax)
 	case c.grantsNothing():
-		return resp.AppendError(dst, msgDraining)
+		return resp.AppendError(dst, refusal.Draining)
 	}
 	until := s.deadline()
 	switch r := c.MoveHere(c.id(key), o.Selector, until); {
@@ -47,7 +48,7 @@ func (c *Carrier) attach(_ context.Context, dst []byte, args [][]byte) []byte {
 	case r.Kind == acquire.Absent:
 		return c.replyAbsent(dst, key, o, until)
 	case r.Kind == acquire.Unknown:
-		return c.timeout(dst, msgAttachLater)
+		return c.timeout(dst, refusal.AttachLater)
 	default:
 		return c.replyTaken(dst, r, "")
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/lockcmd/acquire"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 	"leash/lockcmd/script/transport"
 )
@@ -39,9 +40,9 @@ func TestAcquireAndReleaseOfAPlainLock(t *testing.T) {
 		if !a.guarded.Load() || a.carrier.Holds() != 1 {
 			t.Error("the holder's connection is not guarded")
 		}
-		want(t, b.do("LOCK.RELEASE", key), "-"+msgNotHeld)
+		want(t, b.do("LOCK.RELEASE", key), "-"+refusal.NotHeld)
 		want(t, a.do("LOCK.RELEASE", key), ":1")
-		want(t, a.do("LOCK.RELEASE", key), "-"+msgNotHeld)
+		want(t, a.do("LOCK.RELEASE", key), "-"+refusal.NotHeld)
 		if exists(t, rdb, key) || a.guarded.Load() || a.carrier.Holds() != 0 {
 			t.Error("something of the hold is left")
 		}

@@ -25,13 +25,13 @@ func (s afterwards) Follow(changes []hold.Change) (released <-chan struct{}) {
 	for i := range changes {
 		ch, h := &changes[i], changes[i].Hold
 		if ch.Tombstone != "" {
-			s.releaser.WriteTombstone(h, ch.Tombstone)
+			s.Releaser.WriteTombstone(h, ch.Tombstone)
 		}
 		if ch.Over() {
 			s.recorder.Ended(ch)
 		}
 		if ch.Has(hold.CheckLimits) {
-			s.tasks.Spawn(func() { s.releaser.ObeyBreak(h) })
+			s.tasks.Spawn(func() { s.Releaser.ObeyBreak(h) })
 		}
 		if ch.Has(hold.LeaveToExpire) {
 			left = append(left, h)
@@ -44,7 +44,7 @@ func (s afterwards) Follow(changes []hold.Change) (released <-chan struct{}) {
 		s.releaseAtMaxHold(left)
 	}
 	if len(releases) > 0 {
-		released = s.releaser.EndAll(releases)
+		released = s.Releaser.EndAll(releases)
 	}
 	return released
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/faultproxy"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 	"leash/lockcmd/script/transport"
 )
@@ -30,7 +31,7 @@ func TestR4AttachMovesTheHold(t *testing.T) {
 			token := a.token(key, "OWNER", "me")
 			a.token(key, "OWNER", "me")
 			for _, wrong := range [][2]string{{"you", strconv.FormatInt(token, 10)}, {"me", "5"}} {
-				want(t, b.do("LOCK.ATTACH", key, "OWNER", wrong[0], "TOKEN", wrong[1]), "-"+msgNotHeld)
+				want(t, b.do("LOCK.ATTACH", key, "OWNER", wrong[0], "TOKEN", wrong[1]), "-"+refusal.NotHeld)
 			}
 			a.attach(key, "me", token) // the same carrier again
 			if len(a.moved) != 0 || a.carrier.Holds() != 1 {
@@ -48,7 +49,7 @@ func TestR4AttachMovesTheHold(t *testing.T) {
 			if len(a.losses)+len(b.losses)+len(b.moved) != 0 {
 				t.Error("reported as a loss")
 			}
-			want(t, b.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", strconv.FormatInt(token, 10)), "-"+msgNotHeld)
+			want(t, b.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", strconv.FormatInt(token, 10)), "-"+refusal.NotHeld)
 		}
 	})
 }
@@ -136,12 +137,12 @@ func TestR11OldCarrierReleasesNothing(t *testing.T) {
 
 		// The old connection ends after ATTACH. Its Leash has not received the event of the move
 		// yet.
-		s.events.Own = "nowhere"
+		s.Events.Own = "nowhere"
 		a, b, key := connect(t, s), connect(t, where), newKey()
 		token := a.token(key, "OWNER", "me")
 		b.attach(key, "me", token)
 		a.carrier.End(Release)
-		want(t, count(straight.redis.Redis, key, "me"), "1")
+		want(t, count(straight.Redis.Redis, key, "me"), "1")
 
 		// The old carrier sent a release and a renewal before ATTACH. They reach Redis after it.
 		c, key := connect(t, s), newKey()
@@ -154,14 +155,14 @@ func TestR11OldCarrierReleasesNothing(t *testing.T) {
 			Script: script.Plain.Renew, Keys: []string{key},
 			Args: transport.Words("90000", "me", script.RecordPrefix(token, c.carrier.Name)),
 		}
-		if n, err := straight.redis.AskList(renewal, straight.deadline(), "i"); err != nil || n[0] != 0 {
+		if n, err := straight.Redis.AskList(renewal, straight.deadline(), "i"); err != nil || n[0] != 0 {
 			t.Fatalf("the renewal: %v, %v", n, err)
 		}
-		if _, err := straight.redis.Release(release, straight.deadline()); err != nil {
+		if _, err := straight.Redis.Release(release, straight.deadline()); err != nil {
 			t.Fatal(err)
 		}
-		want(t, count(straight.redis.Redis, key, "me"), "1")
-		if left := straight.redis.Redis.PTTL(ctx, key).Val(); left > 30*time.Second {
+		want(t, count(straight.Redis.Redis, key, "me"), "1")
+		if left := straight.Redis.Redis.PTTL(ctx, key).Val(); left > 30*time.Second {
 			t.Error("a late renewal of the old carrier has taken effect")
 		}
 		want(t, d.do("LOCK.RELEASE", key), ":1")
@@ -178,14 +179,14 @@ func TestR11OldCarrierReleasesNothing(t *testing.T) {
 			f.attach(key, "me", token)
 			fault.Release()
 			<-ended
-			want(t, count(straight.redis.Redis, key, "me"), "1")
+			want(t, count(straight.Redis.Redis, key, "me"), "1")
 			continue
 		}
 		f := connect(t, where)
 		reply := f.start("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", strconv.FormatInt(token, 10))
 		fault.Release()
 		<-ended
-		want(t, receive(t, reply, 6*time.Second), "-"+msgNotHeld)
+		want(t, receive(t, reply, 6*time.Second), "-"+refusal.NotHeld)
 	}
 }
 
@@ -223,7 +224,7 @@ func TestR26UnansweredAttachIsRepeated(t *testing.T) {
 					token := a.token(key, "OWNER", "me")
 					fault := drop(p, ran)(running(script.MoveScript, key), faultproxy.Always())
 					want(t, b.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", strconv.FormatInt(token, 10)),
-						"-"+msgAttachLater)
+						"-"+refusal.AttachLater)
 					if end {
 						b.carrier.End(Release)
 					}
@@ -231,7 +232,7 @@ func TestR26UnansweredAttachIsRepeated(t *testing.T) {
 					want(t, receive(t, a.moved, 3*time.Second), key)
 					if end {
 						eventually(t, 3*time.Second, "it ends with its connection", func() bool {
-							return !exists(t, straight.redis.Redis, key)
+							return !exists(t, straight.Redis.Redis, key)
 						})
 						return
 					}
@@ -270,7 +271,7 @@ func TestR31AttachAfterTheLeashWasKilled(t *testing.T) {
 		token := a.token(key, "OWNER", "me")
 		wantRenewedBy := func(s *Service) {
 			rdb.PExpire(t.Context(), key, 10*time.Second)
-			s.watchdog.CheckAll()
+			s.Watchdog.CheckAll()
 			eventually(t, time.Second, "it is renewed", func() bool {
 				return rdb.PTTL(t.Context(), key).Val() > 15*time.Second
 			})

@@ -12,7 +12,7 @@ func TestR24EveryAcquireCommandWaitsForLateRenewals(t *testing.T) {
 	s := idleService(t)
 	a := connect(t, s)
 	// The watchdog does not run, so nothing resets this value.
-	s.watchdog.Stats.Excess.Store(int64(400 * time.Millisecond))
+	s.Watchdog.Stats.Excess.Store(int64(400 * time.Millisecond))
 	for _, args := range [][]string{{"LOCK.ACQUIRE", newKey()},
 		{"LOCK.MACQUIRE", "2", "{a}" + newKey(), "{a}" + newKey()}, {"SEM.ACQUIRE", newKey()}} {
 		began := time.Now()

@@ -62,8 +62,8 @@ func TestR27AwaitLossRequestArrivesTooLate(t *testing.T) {
 			tests[name] = func(t *testing.T) {
 				a, key := connect(t, carrier), newKey()
 				token := a.token(append([]string{key}, strings.Fields(row.options)...)...)
-				w := other.events.lossWait(lockOf(key), token)
-				info, err := other.redis.Inspect(w.Lock, other.deadline())
+				w := other.Events.lossWait(lockOf(key), token)
+				info, err := other.Redis.Inspect(w.Lock, other.deadline())
 				f, ok := info.Find(token)
 				if err != nil || !ok {
 					t.Fatalf("the hold is not seen: %v", err)
@@ -100,7 +100,7 @@ func TestR27AwaitLossAsksAgain(t *testing.T) {
 	t.Parallel()
 	rdb, ctx := dialServer(t, sharedServer(t).Addr), t.Context()
 	s, key, absent := leash(t, rdb, Config{}), newKey(), newUUID()
-	w := s.events.lossWait(lockOf(key), 7)
+	w := s.Events.lossWait(lockOf(key), 7)
 	w.Interval = soon
 	w.Seen = &script.Hold{Mode: script.Plain, Record: script.Record{Token: 7, Carrier: absent + ":1.1"}}
 	questions := rdb.Subscribe(ctx, script.CarrierChannel(w.Seen.Record.Carrier))

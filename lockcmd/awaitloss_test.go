@@ -11,6 +11,7 @@ import (
 
 	"leash/lockcmd/event"
 	"leash/lockcmd/hold"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 	"leash/renewal"
 )
@@ -29,7 +30,7 @@ func startAwaitLoss(t *testing.T, s *Service, key string, token int64, block str
 // waitUntilWatched waits until the hold's Leash knows that somebody waits for the end of the hold.
 func waitUntilWatched(t *testing.T, s *Service, key string) {
 	t.Helper()
-	h := s.holds.Find(lockOf(key), func(*hold.Hold) bool { return true })
+	h := s.Holds.Find(lockOf(key), func(*hold.Hold) bool { return true })
 	eventually(t, 5*time.Second, "the carrier's Leash knows", func() bool {
 		d := h.Details()
 		return d.Watched || d.State == hold.Over
@@ -100,7 +101,7 @@ func TestAwaitLossFollowsTheHold(t *testing.T) {
 			t.Errorf("got %q", got)
 		}
 
-		want(t, connect(t, s).do("LOCK.AWAITLOSS", key, "TOKEN", text, "BLOCK", "0"), "-"+msgNotHeld)
+		want(t, connect(t, s).do("LOCK.AWAITLOSS", key, "TOKEN", text, "BLOCK", "0"), "-"+refusal.NotHeld)
 		kept := newKey()
 		token = connect(t, s).token(kept)
 		began := time.Now()
@@ -172,7 +173,7 @@ func TestAwaitLossOfALeftHoldThatIsBroken(t *testing.T) {
 		a.carrier.End(Release)
 		tombstone := script.TombstoneKey(key, token, a.carrier.Name)
 		eventually(t, 5*time.Second, "the tombstone says that it was left", func() bool {
-			return s.redis.Redis.Get(t.Context(), tombstone).Val() == event.Left
+			return s.Redis.Redis.Get(t.Context(), tombstone).Val() == event.Left
 		})
 		wantPrefix(t, connect(t, other).do("LOCK.BREAK", key), ":")
 		want(t, receive(t, reply, 20*time.Second), "$6\r\nbroken")
@@ -203,7 +204,7 @@ func TestAwaitLossOfALeaseOutlivesTheConnection(t *testing.T) {
 func TestAwaitLossFollowsAMoveWithoutAnEvent(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, other, key := leash(t, rdb, Config{}, func(s *Service) { s.events.Own = "nowhere" }),
+		s, other, key := leash(t, rdb, Config{}, func(s *Service) { s.Events.Own = "nowhere" }),
 			leash(t, rdb, Config{}), newKey()
 		a, b := connect(t, s), connect(t, other)
 		token := a.token(key, "OWNER", "me")
@@ -234,7 +235,7 @@ func TestR27AwaitLossAskedForTooLate(t *testing.T) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		a := connect(t, s)
 		token := a.token(key)
-		h := s.holds.Find(lockOf(key), func(*hold.Hold) bool { return true })
+		h := s.Holds.Find(lockOf(key), func(*hold.Hold) bool { return true })
 		if !h.LockRequests(s.deadline()) {
 			t.Fatal("its request lock is taken")
 		}
@@ -264,7 +265,7 @@ func TestAwaitLossArguments(t *testing.T) {
 		"k TOKEN 1 BLOCK -1":    "ERR timeout is negative",
 		"k TOKEN 1 BLOCK x":     "ERR timeout is not an integer or out of range",
 		"k OWNER me BLOCK 1":    "ERR syntax error",
-		"free TOKEN 1 BLOCK 50": msgNotHeld,
+		"free TOKEN 1 BLOCK 50": refusal.NotHeld,
 	} {
 		want(t, a.do(append([]string{"LOCK.AWAITLOSS"}, strings.Fields(command)...)...), "-"+reply)
 	}
@@ -275,7 +276,7 @@ func TestAwaitLossArguments(t *testing.T) {
 func TestR27AwaitLossAfterMoves(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		slow := func(s *Service) { s.waits.Interval = 5 * time.Second }
+		slow := func(s *Service) { s.Waits.Interval = 5 * time.Second }
 		s, other, third := leash(t, rdb, Config{}, slow), leash(t, rdb, Config{}, slow), leash(t, rdb, Config{}, slow)
 		attach := []string{"LOCK.ATTACH"}
 		tests := make(map[string]func(*testing.T))
@@ -329,7 +330,7 @@ func TestR27AwaitLossAfterMoves(t *testing.T) {
 					want(t, connect(t, third).do("LOCK.BREAK", key), ":1")
 				case "delete":
 					rdb.Del(t.Context(), key)
-					row.path[len(row.path)-1].watchdog.CheckAll()
+					row.path[len(row.path)-1].Watchdog.CheckAll()
 				case "release":
 					want(t, a.do("LOCK.RELEASE", key), ":1")
 				case "release elsewhere":
@@ -352,7 +353,7 @@ func TestR27AwaitLossOfAnExtendedLease(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{}, func(s *Service) {
-			s.waits.Interval = 5 * time.Second
+			s.Waits.Interval = 5 * time.Second
 		})
 		tests := make(map[string]func(*testing.T))
 		for name, row := range map[string]struct {
@@ -404,7 +405,7 @@ func TestR25AwaitLossOfAnOverwrittenKey(t *testing.T) {
 						waitUntilWatched(t, s, key)
 					}
 					rdb.Set(t.Context(), key, "x", 0)
-					s.watchdog.CheckAll()
+					s.Watchdog.CheckAll()
 					if got := receive(t, reply, 10*time.Second); got != "$4\r\ngone" {
 						t.Errorf("got %q", got)
 					}

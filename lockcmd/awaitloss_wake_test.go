@@ -38,7 +38,7 @@ func TestR27AwaitLossOnAnotherLeashIsWokenByTheEnd(t *testing.T) {
 					}
 					token := a.token(terms...)
 					ask := []string{"LOCK.AWAITLOSS", key, "TOKEN", fmt.Sprint(token), "BLOCK", "0"}
-					h := carrier.holds.Find(lockOf(key), hold.Selector{Token: token}.Means)
+					h := carrier.Holds.Find(lockOf(key), hold.Selector{Token: token}.Means)
 					var reply <-chan string
 					var asked time.Time
 					eventually(t, soon, "the carrier's Leash knows", func() bool {
@@ -60,7 +60,7 @@ func TestR27AwaitLossOnAnotherLeashIsWokenByTheEnd(t *testing.T) {
 						next = b.await(carrier, 1, key, "BLOCK", "0")
 					}
 					eventually(t, soon, "it listens", func() bool {
-						return other.events.LastMessage(lockMode(mode).Channel(key)) != 0
+						return other.Events.LastMessage(lockMode(mode).Channel(key)) != 0
 					})
 					if got := end(a, key); got != ":1" {
 						t.Fatal(got)
@@ -79,7 +79,7 @@ func TestR27AwaitLossOnAnotherLeashIsWokenByTheEnd(t *testing.T) {
 			}
 		}
 		runParallel(t, tests)
-		eventually(t, soon, "nobody listens any more", func() bool { return other.events.Channels() == 0 })
+		eventually(t, soon, "nobody listens any more", func() bool { return other.Events.Channels() == 0 })
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"leash/internal/redistest"
 	"leash/lockcmd/event"
 	"leash/lockcmd/hold"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/release"
 	"leash/lockcmd/script"
 )
@@ -59,7 +60,7 @@ func TestR30BreakWithOnLossError(t *testing.T) {
 			a.token(key, "OWNER", "me")
 			want(t, connect(t, where).do("LOCK.BREAK", key), ":1")
 			want(t, a.do("LOCK.RELEASE", key), "-"+msgLost(key, "broken"))
-			want(t, a.do("LOCK.RELEASE", key), "-"+msgNotHeld)
+			want(t, a.do("LOCK.RELEASE", key), "-"+refusal.NotHeld)
 			token := a.token(key, "ONLOSS", "ERROR")
 			want(t, a.do("LOCK.BREAK", key), ":1") // its own lock
 			want(t, a.do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(token, 10)), "-"+msgLost(key, "broken"))
@@ -70,7 +71,7 @@ func TestR30BreakWithOnLossError(t *testing.T) {
 func TestR30BreakForcesUnconfirmedHolds(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		withoutEvents := func(s *Service) { s.events.Own = "nowhere" }
+		withoutEvents := func(s *Service) { s.Events.Own = "nowhere" }
 		s, other, key := leash(t, rdb, Config{}, withoutEvents),
 			leash(t, rdb, Config{}, slowRetries, defaultBreakTimeout), newKey()
 		a, b := connect(t, s), connect(t, other)
@@ -144,7 +145,7 @@ func TestR30BreakOfReadersAndWriters(t *testing.T) {
 func TestR30BreakFollowsAHoldThatMoves(t *testing.T) {
 	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
-	withoutEvents := func(s *Service) { s.events.Own = "nowhere" }
+	withoutEvents := func(s *Service) { s.Events.Own = "nowhere" }
 	s, other, key := leash(t, rdb, Config{}, withoutEvents), leash(t, rdb, Config{}), newKey()
 	a, b := connect(t, s), connect(t, other)
 	token := a.token(key, "OWNER", "me")
@@ -160,7 +161,7 @@ func TestR30BreakFollowsAHoldThatMoves(t *testing.T) {
 func TestR30BreakOfAReleasedHoldIsNoLoss(t *testing.T) {
 	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
-	withoutEvents := func(s *Service) { s.events.Own = "nowhere" }
+	withoutEvents := func(s *Service) { s.Events.Own = "nowhere" }
 	s, key := leash(t, rdb, Config{}, withoutEvents), newKey()
 	other, late := lateBreaker(t, rdb)
 	a, b := connect(t, s), connect(t, other)
@@ -170,7 +171,7 @@ func TestR30BreakOfAReleasedHoldIsNoLoss(t *testing.T) {
 	late.goOn()
 	want(t, receive(t, broken, soon), ":0")
 	want(t, rdb.Get(t.Context(), script.TombstoneKey(key, token, a.carrier.Name)).Val(), event.Released)
-	s.watchdog.CheckAll()
+	s.Watchdog.CheckAll()
 	eventually(t, 2*time.Second, "the hold is dropped", func() bool { return a.carrier.Holds() == 0 })
 	if len(a.losses) != 0 {
 		t.Error("a release was reported as a loss")
@@ -207,22 +208,22 @@ func TestR7LostReplyOfBreak(t *testing.T) {
 		}
 		want(t, receive(t, a.losses, time.Second), key+" broken")
 
-		dead, kill := killableLeash(t, straight.redis.Redis, Config{})
+		dead, kill := killableLeash(t, straight.Redis.Redis, Config{})
 		b, key := connect(t, dead), newKey()
 		b.token(key)
 		kill()
 		defaultBreakTimeout(s)
 		fault = arm(running(script.RevokeScript, key))
 		want(t, connect(t, s).do("LOCK.BREAK", key), ":2")
-		if fault.Count() != 1 || exists(t, straight.redis.Redis, key) {
+		if fault.Count() != 1 || exists(t, straight.Redis.Redis, key) {
 			t.Fatal("not ended")
 		}
 
 		key = newKey()
-		straight.redis.Redis.HSet(t.Context(), key, "0a1b:7", "1")
+		straight.Redis.Redis.HSet(t.Context(), key, "0a1b:7", "1")
 		fault = arm(running(script.BreakScript, key))
 		want(t, connect(t, s).do("LOCK.BREAK", key), ":2")
-		if fault.Count() != 1 || exists(t, straight.redis.Redis, key) {
+		if fault.Count() != 1 || exists(t, straight.Redis.Redis, key) {
 			t.Fatal("not ended")
 		}
 	}
@@ -234,20 +235,20 @@ func TestR30UnansweredBreak(t *testing.T) {
 	a, b, key := connect(t, s), connect(t, s), newKey()
 	a.token(key)
 	fault := p.DropBefore(running(script.ReleaseScript, key), faultproxy.Always())
-	want(t, b.do("LOCK.BREAK", key), "-"+msgBreakUnknown)
+	want(t, b.do("LOCK.BREAK", key), "-"+refusal.BreakUnknown)
 	want(t, receive(t, a.losses, time.Second), key+" broken") // the reported hold is still ended
 	fault.Disarm()
-	eventually(t, 2*time.Second, "it is ended", func() bool { return !exists(t, straight.redis.Redis, key) })
+	eventually(t, 2*time.Second, "it is ended", func() bool { return !exists(t, straight.Redis.Redis, key) })
 	a.token(key)
 	p.Freeze()
-	want(t, b.do("LOCK.BREAK", key), "-"+msgRefused)
+	want(t, b.do("LOCK.BREAK", key), "-"+refusal.Refused)
 	p.Thaw()
 }
 
 func TestR13BreakPassesAtMaxmemory(t *testing.T) {
 	t.Parallel()
 	rdb, ctx := dialServer(t, redistest.Start(t).Addr), context.Background()
-	s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{}, func(s *Service) { s.events.Own = "nowhere" })
+	s, other := leash(t, rdb, Config{}), leash(t, rdb, Config{}, func(s *Service) { s.Events.Own = "nowhere" })
 	a, b, mine, theirs, java := connect(t, s), connect(t, other), newKey(), newKey(), newKey()
 	a.token(mine)
 	b.token(theirs)
@@ -268,14 +269,14 @@ func TestR30BreakContinuesAfterItsLeashIsKilled(t *testing.T) {
 		breaker, kill := killableLeash(t, rdb, Config{})
 		a := connect(t, s)
 		a.token(key)
-		h := s.holds.Find(lockOf(key), func(*hold.Hold) bool { return true })
+		h := s.Holds.Find(lockOf(key), func(*hold.Hold) bool { return true })
 		if !h.LockRequests(s.deadline()) { // keeps the hold from being ended
 			t.Fatal("its request lock is taken")
 		}
 		reply := connect(t, breaker).start("LOCK.BREAK", key)
 		want(t, receive(t, a.losses, 3*time.Second), key+" broken")
 		kill()
-		want(t, receive(t, reply, soon), "-"+msgBreakUnknown)
+		want(t, receive(t, reply, soon), "-"+refusal.BreakUnknown)
 		h.UnlockRequests()
 		eventually(t, 3*time.Second, "the hold is ended", func() bool { return !exists(t, rdb, key) })
 	})

@@ -14,6 +14,7 @@ import (
 	"leash/internal/faultproxy"
 	"leash/lockcmd/event"
 	"leash/lockcmd/hold"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 	"leash/proxy/slots"
 	"leash/renewal"
@@ -34,8 +35,8 @@ func lateBreaker(t *testing.T, rdb redis.UniversalClient, prepare ...func(*Servi
 	l.goOn = sync.OnceFunc(func() { close(open) })
 	read, marked := sync.OnceFunc(func() { close(l.read) }), sync.OnceFunc(func() { close(l.marked) })
 	s := leash(t, rdb, Config{}, append(prepare, func(s *Service) {
-		up, sha, mark := s.redis.Links, []byte(script.ByName("tombstone").SHA), []byte("\r\nbroken\r\n")
-		s.redis.Links = linksWith{Links: up, script: func(until time.Time, writeBy *time.Time, db int,
+		up, sha, mark := s.Redis.Links, []byte(script.ByName("tombstone").SHA), []byte("\r\nbroken\r\n")
+		s.Redis.Links = linksWith{Links: up, script: func(until time.Time, writeBy *time.Time, db int,
 			slot slots.Slot, command, dst []byte) ([]byte, bool, error) {
 			if bytes.Contains(command, sha) && bytes.Contains(command, mark) {
 				read()
@@ -67,7 +68,7 @@ func TestR30BreakBehindARelease(t *testing.T) {
 			other, late := lateBreaker(t, rdb)
 			a := connect(t, s)
 			token := a.token(append([]string{key}, strings.Fields(mode)...)...)
-			w := third.events.lossWait(lockOf(key), token)
+			w := third.Events.lossWait(lockOf(key), token)
 			if _, over, err := w.Check(); over || err != nil || w.Seen == nil {
 				t.Fatalf("%s: AWAITLOSS does not see the hold: %v", mode, err)
 			}
@@ -90,7 +91,7 @@ func TestR30BreakBehindARelease(t *testing.T) {
 func TestR30BreakWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		withoutEvents := func(s *Service) { s.events.Own = "nowhere" }
+		withoutEvents := func(s *Service) { s.Events.Own = "nowhere" }
 		s, key := leash(t, rdb, Config{}, withoutEvents), newKey()
 		other, late := lateBreaker(t, rdb, defaultBreakTimeout)
 		a := connect(t, s)
@@ -113,7 +114,7 @@ func TestR30BreakAndReleaseAtOnce(t *testing.T) {
 		for i := range 24 {
 			key := newKey()
 			token := a.token(key, "ONLOSS", "ERROR")
-			w := third.events.lossWait(c.carrier.id(key), token)
+			w := third.Events.lossWait(c.carrier.id(key), token)
 			eventually(t, time.Second, "AWAITLOSS sees the hold", func() bool {
 				_, over, err := w.Check()
 				return !over && err == nil && w.Seen != nil
@@ -149,7 +150,7 @@ func TestR30BreakOfAHoldThatIsBeingEnded(t *testing.T) {
 			s, late := lateBreaker(t, rdb, patientBreak)
 			a := connect(t, s)
 			token := a.token(append([]string{key}, strings.Fields(mode)...)...)
-			h := s.holds.Find(lockOf(key), func(*hold.Hold) bool { return true })
+			h := s.Holds.Find(lockOf(key), func(*hold.Hold) bool { return true })
 			if !h.LockRequests(s.deadline()) { // keeps the hold from being ended
 				t.Fatal("its request lock is taken")
 			}
@@ -160,12 +161,12 @@ func TestR30BreakOfAHoldThatIsBeingEnded(t *testing.T) {
 			eventually(t, soon, "it is written down", func() bool {
 				return rdb.Get(t.Context(), tombstone).Val() == "lost broken"
 			})
-			if how, err := s.releaser.Tombstone(h, s.deadline()); how != renewal.Broken || err != nil {
+			if how, err := s.Releaser.Tombstone(h, s.deadline()); how != renewal.Broken || err != nil {
 				t.Errorf("%s: the Leash that carries it reads %v, %v", mode, how, err)
 			}
 			late.goOn()
 			receive(t, late.marked, soon)
-			want(t, connect(t, other).do("LOCK.RELEASE", key, "TOKEN", fmt.Sprint(token)), "-"+msgNotHeld)
+			want(t, connect(t, other).do("LOCK.RELEASE", key, "TOKEN", fmt.Sprint(token)), "-"+refusal.NotHeld)
 			h.UnlockRequests()
 			eventually(t, soon, "it is ended", func() bool { return a.carrier.Holds() == 0 && !exists(t, rdb, key) })
 			want(t, receive(t, near, soon), ":1")
@@ -179,21 +180,21 @@ func TestR30BreakOfAHoldThatIsBeingEnded(t *testing.T) {
 // answer, even if nobody can say how they ended.
 func TestR30BreakWhileRedisIsSilent(t *testing.T) {
 	t.Parallel()
-	withoutEvents := func(s *Service) { s.events.Own = "nowhere" }
+	withoutEvents := func(s *Service) { s.Events.Own = "nowhere" }
 	other, s, p := faulty(t, Config{}, withoutEvents)
 	a, key := connect(t, s), newKey()
 	token := a.token(key)
 	tombstone := script.TombstoneKey(key, token, a.carrier.Name)
 	silent := p.HoldBefore(faultproxy.All(faultproxy.Named("GET"), faultproxy.Holding(tombstone)), faultproxy.Always())
 	began, broken := time.Now(), connect(t, other).start("LOCK.BREAK", key)
-	eventually(t, soon, "it is marked", func() bool { return exists(t, s.redis.Redis, tombstone) })
+	eventually(t, soon, "it is marked", func() bool { return exists(t, s.Redis.Redis, tombstone) })
 	want(t, a.do("LOCK.RELEASE", key), ":1")
 	if err := silent.Await(soon); err != nil {
 		t.Fatal(err)
 	}
 	p.Freeze()
 	want(t, receive(t, broken, 15*time.Second), ":2")
-	if took := time.Since(began); took > other.releaser.BreakTimeout+5*time.Second {
+	if took := time.Since(began); took > other.Releaser.BreakTimeout+5*time.Second {
 		t.Errorf("BREAK took %v", took)
 	}
 	p.Thaw()
@@ -218,7 +219,7 @@ func TestR30BreakAndReleaseByAnotherLeash(t *testing.T) {
 			switch how += ", " + a.do("LOCK.CHECK", key, "TOKEN", fmt.Sprint(token)); how {
 			case "RELEASE :1, BREAK :0, :0":
 				first++
-			case "RELEASE -" + msgNotHeld + ", BREAK :1, -" + msgLost(key, renewal.ReasonBroken):
+			case "RELEASE -" + refusal.NotHeld + ", BREAK :1, -" + msgLost(key, renewal.ReasonBroken):
 			default:
 				t.Fatal(how)
 			}
@@ -236,7 +237,7 @@ func TestR30BreakOfALeaseThatEnds(t *testing.T) {
 			a, key := connect(t, s), newKey()
 			other, late := lateBreaker(t, rdb)
 			token := a.token(append([]string{key, "LEASE", "4000", "OWNER", "me"}, strings.Fields(mode)...)...)
-			h := s.holds.Find(lockOf(key), func(*hold.Hold) bool { return true })
+			h := s.Holds.Find(lockOf(key), func(*hold.Hold) bool { return true })
 			broken := late.start(other, key)
 			eventually(t, soon, "it has ended by its Leash's count", func() bool {
 				return h.State() == hold.Over || h.LeaseOver()
@@ -270,7 +271,7 @@ func TestR30ReleaseOfALostHoldFreesTheLock(t *testing.T) {
 			}
 			tombstone := script.TombstoneKey(key, token, a.carrier.Name)
 			rdb.Set(t.Context(), tombstone, event.Lost+" "+renewal.ReasonSilence, time.Minute)
-			want(t, connect(t, other).do("LOCK.RELEASE", key, "TOKEN", fmt.Sprint(token)), "-"+msgNotHeld)
+			want(t, connect(t, other).do("LOCK.RELEASE", key, "TOKEN", fmt.Sprint(token)), "-"+refusal.NotHeld)
 			if exists(t, rdb, key) {
 				t.Errorf("%s: the lock is still taken", mode)
 			}
@@ -284,7 +285,7 @@ func TestR30ReleaseOfALostHoldFreesTheLock(t *testing.T) {
 func TestR30ForcedBreakIsFinal(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		withoutEvents := func(s *Service) { s.events.Own = "nowhere" }
+		withoutEvents := func(s *Service) { s.Events.Own = "nowhere" }
 		tests := make(map[string]func(*testing.T))
 		for _, mode := range []string{"", "READ", "WRITE"} {
 			tests[mode] = func(t *testing.T) {
@@ -294,7 +295,7 @@ func TestR30ForcedBreakIsFinal(t *testing.T) {
 				token := a.token(append([]string{key, "TTL", "600000"}, strings.Fields(mode)...)...)
 				reply := connect(t, third).start("LOCK.AWAITLOSS", key, "TOKEN", fmt.Sprint(token), "BLOCK", "0")
 				eventually(t, soon, "it listens", func() bool {
-					return third.events.LastMessage(lockMode(mode).Channel(key)) != 0
+					return third.Events.LastMessage(lockMode(mode).Channel(key)) != 0
 				})
 				want(t, connect(t, other).do("LOCK.BREAK", key), ":2")
 				if got := receive(t, reply, soon); !strings.Contains(got, renewal.ReasonBroken) {

@@ -137,7 +137,7 @@ func TestR27BreakAttachAndFaults(t *testing.T) {
 	close(stop)
 	faults.Wait()
 	eventually(t, 15*time.Second, "nothing is left", func() bool {
-		return !exists(t, straight.redis.Redis, key) && one.Stats().Holds == 0 && two.Stats().Holds == 0
+		return !exists(t, straight.Redis.Redis, key) && one.Stats().Holds == 0 && two.Stats().Holds == 0
 	})
 	t.Logf("%d entered, %d attached, %d broken, %d told", o.entered.Load(), o.attached.Load(), o.broken.Load(),
 		o.reported.Load())

@@ -38,7 +38,7 @@ type Carrier struct {
 // from 1 and their holds must not be confused.
 func (s *Service) NewCarrier(id int64, client Client, h Host, silence Silence) *Carrier {
 	c := &Carrier{service: s, Carrier: acquire.Carrier{Acquirer: s.acquirer}}
-	c.Init(s.holds, id, client, h, silence)
+	c.Init(s.Holds, id, client, h, silence)
 	return c
 }
 
@@ -51,7 +51,7 @@ func (c *Carrier) Select(db int) { c.db = db }
 func (c *Carrier) RefuseGrants(refuse bool) { c.noGrants = refuse }
 
 // grantsNothing reports whether the carrier's command must be granted no lock.
-func (c *Carrier) grantsNothing() bool { return c.noGrants || c.service.waits.Draining() }
+func (c *Carrier) grantsNothing() bool { return c.noGrants || c.service.Waits.Draining() }
 
 // id is the lock of key in the carrier's database.
 func (c *Carrier) id(key string) script.Lock { return script.Lock{DB: c.db, Key: key} }

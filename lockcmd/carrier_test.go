@@ -9,6 +9,7 @@ import (
 
 	"leash/internal/faultproxy"
 	"leash/lockcmd/hold"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 )
 
@@ -45,10 +46,10 @@ func TestR11ReleaseOfAnEndedCarrierLeavesTheNextOneAlone(t *testing.T) {
 		t.Errorf("the end took %v while Redis was silent, want %v", took, hold.EndTimeout)
 	}
 	a.carrier = s.NewCarrier(1, Client{Name: testClientName}, a, a)
-	want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "x"), "-"+msgElsewhere)
+	want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "x"), "-"+refusal.Elsewhere)
 	late.Disarm()
 	late.Release()
-	eventually(t, time.Second, "the hold ends", func() bool { return !exists(t, straight.redis.Redis, key) })
+	eventually(t, time.Second, "the hold ends", func() bool { return !exists(t, straight.Redis.Redis, key) })
 	a.token(key, "OWNER", "x")
 	want(t, connect(t, straight).do("LOCK.ACQUIRE", key), "$-1")
 }
@@ -56,7 +57,7 @@ func TestR11ReleaseOfAnEndedCarrierLeavesTheNextOneAlone(t *testing.T) {
 // allHolds returns the holds of a Leash, the oldest first.
 func (s *Service) allHolds() []*hold.Hold {
 	var part [1 << 17]*hold.Hold
-	n, _, _ := s.holds.Part(0, part[:])
+	n, _, _ := s.Holds.Part(0, part[:])
 	slices.SortFunc(part[:n], func(a, b *hold.Hold) int { return cmp.Compare(a.Token, b.Token) })
 	return part[:n]
 }

@@ -123,7 +123,7 @@ func TestR25ClockSteps(t *testing.T) {
 				}
 				connect(t, s).do("SEM.ACQUIRE", permits)
 			}
-			renewed := s.watchdog.Stats.Renewals.Load()
+			renewed := s.Watchdog.Stats.Renewals.Load()
 			if row.lost {
 				for _, m := range script.Modes {
 					want(t, receive(t, holders[m].losses, ttl/3+time.Second), keys[m]+" gone")
@@ -132,7 +132,7 @@ func TestR25ClockSteps(t *testing.T) {
 				return
 			}
 			eventually(t, 2*ttl, "all are renewed twice", func() bool {
-				return s.watchdog.Stats.Renewals.Load() > renewed+int64(2*len(script.Modes)+2)
+				return s.Watchdog.Stats.Renewals.Load() > renewed+int64(2*len(script.Modes)+2)
 			})
 			for _, m := range script.Modes {
 				want(t, connect(t, s).do(append([]string{"LOCK.ACQUIRE", keys[m]}, exclusiveOptions(m)...)...), "$-1")
@@ -191,17 +191,17 @@ func TestR2GraceAfterAClockStepBack(t *testing.T) {
 				rdb.Do(t.Context(), "REPLICAOF", "NO", "ONE")
 			}
 			left := func(s *Service) time.Duration {
-				if _, ok := s.graces.MasterOf("", time.Now(), time.Now().Add(soon)); !ok {
+				if _, ok := s.Graces.MasterOf("", time.Now(), time.Now().Add(soon)); !ok {
 					t.Error("the master does not answer")
 				}
-				_, left := s.graces.Active()
+				_, left := s.Graces.Active()
 				return left
 			}
 			const grace = 5 * time.Second
 			cfg := Config{WatchdogTimeout: grace, FailoverGrace: grace}
 			s := leash(t, rdb, cfg)
 			eventually(t, soon, "the server is known not to be new", func() bool {
-				return left(s) == 0 && s.graces.GrantingMaster("") != "-"
+				return left(s) == 0 && s.Graces.GrantingMaster("") != "-"
 			})
 			step(-time.Hour)
 			if left := left(s); left > 0 {
@@ -231,7 +231,7 @@ func TestR2LeaseIsRestoredWhereTheClockIsBehind(t *testing.T) {
 			step(-10 * time.Second)
 			defer beginGrace(t, s, key)()
 			forget(t, rdb, key)
-			s.watchdog.CheckAll()
+			s.Watchdog.CheckAll()
 			eventually(t, soon, "the hold is restored", func() bool { return rdb.PTTL(t.Context(), key).Val() > 0 })
 			want(t, connect(t, s).do("LOCK.CHECK", key, "TOKEN", token), ":1")
 			want(t, connect(t, s).do("LOCK.RELEASE", key, "TOKEN", token), ":1")
@@ -255,9 +255,9 @@ func TestR2ReleaseWhenRedisEndsTheGrace(t *testing.T) {
 			step(2 * time.Hour)
 			want(t, a.do("LOCK.RELEASE", key), ":1")
 			wantNothing(t, rdb, key, a)
-			s.watchdog.CheckAll()
+			s.Watchdog.CheckAll()
 			want(t, receive(t, lost.losses, soon), key+" lost gone")
-			if masters, _ := s.graces.Active(); masters != 1 {
+			if masters, _ := s.Graces.Active(); masters != 1 {
 				t.Error("the grace is over for who wants a lock")
 			}
 		})
@@ -281,7 +281,7 @@ func TestR2RestoredHoldBeganBeforeNow(t *testing.T) {
 			a.hold(key, m.Option)
 			defer beginGrace(t, s, key)()
 			forget(t, rdb, key)
-			s.watchdog.CheckAll()
+			s.Watchdog.CheckAll()
 			eventually(t, soon, "the hold is restored", func() bool { return rdb.PTTL(t.Context(), key).Val() > 0 })
 			r, ok := recordOf(t, rdb, a.carrier.last(func(*hold.Hold) bool { return true }))
 			if now := rdb.Time(t.Context()).Val().UnixMilli(); !ok || r.Since > now || r.Since < now-60_000 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"leash/lockcmd/acquire"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 	"leash/proxy/resp"
 )
@@ -85,7 +86,7 @@ func (c *Carrier) Do(ctx context.Context, dst []byte, args [][]byte) []byte {
 		}
 		return c.explainTimeout(reply, len(dst), args, began)
 	}
-	return resp.AppendError(dst, msgUnsupported("command '"+cleanName(args[0])+"'"))
+	return resp.AppendError(dst, refusal.Unsupported("command '"+cleanName(args[0])+"'"))
 }
 
 // explainTimeout adds Redis's reason to a LOCKTIMEOUT in the reply that begins at start, if Redis
@@ -101,7 +102,7 @@ func (c *Carrier) explainTimeout(reply []byte, start int, args [][]byte, began t
 	reason := ""
 	for _, key := range keys {
 		if reason == "" {
-			reason = c.service.redis.RefusedSince(string(key), began)
+			reason = c.service.Redis.RefusedSince(string(key), began)
 		}
 	}
 	if reason == "" {
@@ -135,19 +136,19 @@ func Commands() []string { return slices.Sorted(maps.Keys(commands)) }
 func (c *Carrier) replyAbsent(dst []byte, key string, o options, until time.Time) []byte {
 	h := c.ownHold(key, o)
 	if h == nil {
-		return resp.AppendError(dst, msgNotHeld)
+		return resp.AppendError(dst, refusal.NotHeld)
 	}
 	if !h.LockRequests(until) {
-		return c.timeout(dst, msgRefused)
+		return c.timeout(dst, refusal.Refused)
 	}
 	defer h.UnlockRequests()
-	switch lost, err := c.service.releaser.SettleMissing(h, until); {
+	switch lost, err := c.service.Releaser.SettleMissing(h, until); {
 	case err != nil:
-		return c.timeout(dst, msgRefused)
+		return c.timeout(dst, refusal.Refused)
 	case lost != "":
 		return resp.AppendError(dst, string(c.ReportLoss(h, lost)))
 	}
-	return resp.AppendError(dst, msgNotHeld)
+	return resp.AppendError(dst, refusal.NotHeld)
 }
 
 // takeUnreportedLoss returns and removes an unreported loss of one of the command's keys, to be the

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/faultproxy"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 )
 
@@ -49,7 +50,7 @@ func TestUnblock(t *testing.T) {
 				if a.carrier.Unblock(false) {
 					t.Fatal("unblocked, and nothing waits")
 				}
-				for fail, reply := range map[bool]string{false: row.timeout, true: "-" + msgUnblocked} {
+				for fail, reply := range map[bool]string{false: row.timeout, true: "-" + refusal.Unblocked} {
 					got := a.start(strings.Fields(row.command + " BLOCK " + block)...)
 					a.unblock(fail)
 					if got := woken(t, got); got != reply {
@@ -61,7 +62,7 @@ func TestUnblock(t *testing.T) {
 				}
 			}
 		}
-		if n := s.Stats().Waiters; n != 0 || s.waiters(lockOf(lock)) != 0 {
+		if n := s.Stats().Waiters; n != 0 || s.Waiting(lockOf(lock)) != 0 {
 			t.Errorf("%d wait", n)
 		}
 		want(t, connect(t, s).do("LOCK.ACQUIRE", lock), "$-1")
@@ -119,7 +120,7 @@ func TestR19UnblockAndGrant(t *testing.T) {
 							want(t, b.do("LOCK.RELEASE", key), ":1")
 						case i%2 == 0:
 							ended++
-							want(t, got, "-"+msgUnblocked)
+							want(t, got, "-"+refusal.Unblocked)
 						default:
 							ended++
 							want(t, got, "$-1")
@@ -187,9 +188,9 @@ func TestR19UnblockWhileAHandOverIsUnanswered(t *testing.T) {
 		release := a.start("LOCK.RELEASE", key)
 		eventually(t, 5*time.Second, "the hand-over is in progress", func() bool { return fault.Count() > 0 })
 		b.unblock(true)
-		want(t, receive(t, reply, 5*time.Second), "-"+msgUnblocked)
+		want(t, receive(t, reply, 5*time.Second), "-"+refusal.Unblocked)
 		fault.Disarm()
 		receive(t, release, 30*time.Second)
-		eventually(t, 5*time.Second, "the lock is free", func() bool { return !exists(t, straight.redis.Redis, key) })
+		eventually(t, 5*time.Second, "the lock is free", func() bool { return !exists(t, straight.Redis.Redis, key) })
 	}
 }

@@ -84,6 +84,6 @@ func (c Config) withDefaults() Config {
 // are asked for from now on. It reads no other field of cfg. Safe for concurrent use.
 func (s *Service) Change(cfg Config) {
 	cfg = cfg.withDefaults()
-	s.waits.SetMax(cfg.MaxWaiters)
+	s.Waits.SetMax(cfg.MaxWaiters)
 	s.maxHold.Store(int64(cfg.MaxHold))
 }

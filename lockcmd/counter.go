@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"leash/lockcmd/acquire"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 	"leash/lockcmd/script/transport"
 	"leash/lockcmd/wait"
@@ -29,7 +30,7 @@ const maxPermits = math.MaxInt32
 // is 1 if it is missing.
 func (s *Service) parsePermits(name string, args [][]byte, allowed string) (n int64, o options, msg string) {
 	if len(args) < 2 {
-		return 0, o, msgArity(name)
+		return 0, o, refusal.Arity(name)
 	}
 	n, rest := 1, args[2:]
 	if len(rest) > 0 && (allowed == "" || len(rest)%2 == 1) {
@@ -39,7 +40,7 @@ func (s *Service) parsePermits(name string, args [][]byte, allowed string) (n in
 		rest = rest[1:]
 	}
 	if allowed == "" && len(rest) > 0 {
-		return 0, o, msgArity(name)
+		return 0, o, refusal.Arity(name)
 	}
 	o, msg = parseOptions(rest, allowed)
 	return n, o, cmp.Or(msg, s.keyError(string(args[1])))
@@ -50,9 +51,9 @@ func parseCount(b []byte, most int64) (n int64, msg string) {
 	n, ok := resp.ParseInt(b)
 	switch {
 	case !ok || n > most:
-		return 0, msgNotInteger
+		return 0, refusal.NotInteger
 	case n < 0:
-		return 0, msgNegative
+		return 0, refusal.Negative
 	}
 	return n, ""
 }
@@ -67,7 +68,7 @@ func (c *Carrier) take(ctx context.Context, dst []byte, args [][]byte) []byte {
 	case msg != "":
 		return resp.AppendError(dst, msg)
 	case c.grantsNothing():
-		return resp.AppendError(dst, msgDraining)
+		return resp.AppendError(dst, refusal.Draining)
 	case n == 0:
 		return resp.AppendInt(dst, 1)
 	}
@@ -77,7 +78,7 @@ func (c *Carrier) take(ctx context.Context, dst []byte, args [][]byte) []byte {
 	}
 	r := c.AttemptOrWait(ctx, wt, wait.Position{}, waits, false)
 	if r.Kind == acquire.Granted && !c.CanAnswer(ctx) {
-		s.tasks.Spawn(func() { _, _ = s.redis.Give(transport.Connection{}, lock, n, s.deadline()) })
+		s.tasks.Spawn(func() { _, _ = s.Redis.Give(transport.Connection{}, lock, n, s.deadline()) })
 		r = acquire.Result{Kind: acquire.Failed, Err: acquire.Gone}
 	}
 	return c.replyCount(dst, r)
@@ -92,7 +93,7 @@ type counterRequest struct {
 
 // Attempt takes n permits once, if that many are available.
 func (cr *counterRequest) Attempt(until time.Time, _ wait.Position) acquire.Result {
-	left, took, err := cr.service.redis.Take(cr.lock, cr.n, until)
+	left, took, err := cr.service.Redis.Take(cr.lock, cr.n, until)
 	switch {
 	case err != nil:
 		return acquire.Failure(err)
@@ -118,7 +119,7 @@ func (c *Carrier) replyCount(dst []byte, r acquire.Result) []byte {
 	case r.Kind == acquire.Failed:
 		return resp.AppendError(dst, failureText(r.Err))
 	case r.Kind == acquire.Unknown:
-		return c.timeout(dst, msgUnknown)
+		return c.timeout(dst, refusal.Unknown)
 	case r.Err != nil:
 		return c.timeout(dst, failureText(r.Err))
 	}
@@ -134,7 +135,7 @@ func countCommand(parse func(s *Service, args [][]byte) (n int64, msg string), c
 		if msg != "" {
 			return resp.AppendError(dst, msg)
 		}
-		n, err := call(s.redis, transport.Connection{Ctx: ctx, Holder: c}, c.id(string(args[1])), n, s.deadline())
+		n, err := call(s.Redis, transport.Connection{Ctx: ctx, Holder: c}, c.id(string(args[1])), n, s.deadline())
 		return c.replyNumber(dst, n, err)
 	}
 }
@@ -148,7 +149,7 @@ func parseGive(s *Service, args [][]byte) (n int64, msg string) {
 // replyNumber answers the number that a request returned, or its error.
 func (c *Carrier) replyNumber(dst []byte, n int64, err error) []byte {
 	if err != nil {
-		return c.replyError(dst, err, msgUnknown)
+		return c.replyError(dst, err, refusal.Unknown)
 	}
 	return resp.AppendInt(dst, n)
 }
@@ -169,7 +170,7 @@ const maxCount = 1<<53 - 1
 // onlyKey checks the arguments of a command that takes a key and nothing else.
 func (s *Service) onlyKey(name string, args [][]byte) (msg string) {
 	if len(args) != 2 {
-		return msgArity(name)
+		return refusal.Arity(name)
 	}
 	return s.keyError(string(args[1]))
 }
@@ -194,13 +195,13 @@ func (c *Carrier) getLatch(_ context.Context, dst []byte, args [][]byte) []byte 
 
 // latchCount reads a latch; 0 when there is none.
 func (s *Service) latchCount(lock script.Lock, until time.Time) (int64, error) {
-	text, err := s.redis.Value(lock.DB, lock.Key, until)
+	text, err := s.Redis.Value(lock.DB, lock.Key, until)
 	if err != nil || text == "" {
 		return 0, err
 	}
 	n, ok := resp.ParseInt([]byte(text))
 	if !ok {
-		return 0, transport.ReplyError(msgNotInteger) // as Redis says it
+		return 0, transport.ReplyError(refusal.NotInteger) // as Redis says it
 	}
 	return n, nil
 }

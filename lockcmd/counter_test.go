@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/redistest"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 	"leash/lockcmd/script/transport"
 	"leash/lockcmd/wait"
@@ -20,7 +21,7 @@ import (
 func (c *conn) startInQueue(s *Service, n int, id wait.QueueID, args ...string) <-chan string {
 	c.t.Helper()
 	reply := c.start(args...)
-	eventually(c.t, 5*time.Second, "it is in the queue", func() bool { return s.waits.InQueue(id) == n })
+	eventually(c.t, 5*time.Second, "it is in the queue", func() bool { return s.Waits.InQueue(id) == n })
 	return reply
 }
 
@@ -91,10 +92,10 @@ func TestCounterIsRedissonsSemaphore(t *testing.T) {
 		}
 		wantNoMessage(t, heard)
 		rdb.Set(ctx, key, "text", 0)
-		want(t, a.do("SEM.TAKE", key), "-"+msgNotInteger)
-		want(t, a.do("SEM.GIVE", key), "-"+msgNotInteger)
+		want(t, a.do("SEM.TAKE", key), "-"+refusal.NotInteger)
+		want(t, a.do("SEM.GIVE", key), "-"+refusal.NotInteger)
 		rdb.Set(ctx, key, "1.5", 0)
-		want(t, a.do("SEM.TAKE", key), "-"+msgNotInteger)
+		want(t, a.do("SEM.TAKE", key), "-"+refusal.NotInteger)
 		rdb.Del(ctx, key)
 		rdb.RPush(ctx, key, "x")
 		for _, command := range []string{"SEM.TAKE", "SEM.GIVE", "LATCH.DOWN", "LATCH.GET", "LATCH.AWAIT"} {
@@ -138,7 +139,7 @@ func TestCounterBlockEndsInTime(t *testing.T) {
 		if took := time.Since(began); took < 200*time.Millisecond || took > soon {
 			t.Errorf("BLOCK 200 took %v", took)
 		}
-		if s.waits.InQueue(permitsOf(key)) != 0 {
+		if s.Waits.InQueue(permitsOf(key)) != 0 {
 			t.Error("it still waits")
 		}
 	})
@@ -215,10 +216,10 @@ func TestR19DisconnectedClientTakesNothing(t *testing.T) {
 		reply := b.startInQueue(s, 2, permitsOf(key), "SEM.TAKE", key, "BLOCK", "0")
 		connect(t, s).do("SEM.GIVE", key)
 		a.gone()
-		want(t, woken(t, gone), "-"+msgGone)
+		want(t, woken(t, gone), "-"+refusal.Gone)
 		want(t, woken(t, reply), ":1") // the next waiter was served at once
 		connect(t, s).do("SEM.GIVE", key)
-		want(t, a.do("SEM.TAKE", key), "-"+msgGone) // granted, but the client is gone
+		want(t, a.do("SEM.TAKE", key), "-"+refusal.Gone) // granted, but the client is gone
 		eventually(t, 5*time.Second, "the permit is released", func() bool {
 			return rdb.Get(t.Context(), key).Val() == "1"
 		})
@@ -232,9 +233,9 @@ func TestR31DrainEndsThePermitQueues(t *testing.T) {
 	connect(t, s).do("LATCH.SET", "latch"+key, "1")
 	waiting := connect(t, s).startInQueue(s, 1, latchOf("latch"+key), "LATCH.AWAIT", "latch"+key, "BLOCK", "0")
 	s.Drain()
-	want(t, woken(t, taking), "-"+msgDraining)
-	want(t, woken(t, waiting), "-"+msgDraining)
-	want(t, connect(t, s).do("SEM.TAKE", key), "-"+msgDraining)
+	want(t, woken(t, taking), "-"+refusal.Draining)
+	want(t, woken(t, waiting), "-"+refusal.Draining)
+	want(t, connect(t, s).do("SEM.TAKE", key), "-"+refusal.Draining)
 	want(t, connect(t, s).do("SEM.GIVE", key), ":1")
 }
 
@@ -243,7 +244,7 @@ func TestR31DrainEndsThePermitQueues(t *testing.T) {
 func TestR7CountersAreNotCountedTwice(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{})
-	a, rdb := connect(t, s), straight.redis.Redis
+	a, rdb := connect(t, s), straight.Redis.Redis
 	for _, after := range []bool{true, false} {
 		key, latch := newKey(), newKey()
 		arm, left := p.DropBefore, "5"
@@ -265,7 +266,7 @@ func TestR7CountersAreNotCountedTwice(t *testing.T) {
 			// Redis knows the script
 			want(t, connect(t, straight).do(row.command[0], newKey())[:1], ":")
 			fault := arm(running(row.sc, row.key))
-			want(t, a.do(row.command...), "-"+msgUnknown)
+			want(t, a.do(row.command...), "-"+refusal.Unknown)
 			if fault.Count() != 1 {
 				t.Fatal("no reply was lost")
 			}
@@ -340,12 +341,12 @@ func TestInvalidCounterValues(t *testing.T) {
 			rdb.Set(t.Context(), key, value, 0)
 			for _, command := range []string{"SEM.TAKE", "SEM.GIVE", "SEM.INFO", "SEM.ACQUIRE", "LATCH.DOWN",
 				"LATCH.GET", "LATCH.AWAIT"} {
-				if got := a.do(command, key); got != "-"+msgNotInteger {
+				if got := a.do(command, key); got != "-"+refusal.NotInteger {
 					t.Errorf("%s of %q: got %q", command, value, got)
 				}
 			}
 			for _, command := range []string{"SEM.INIT", "SEM.RESIZE"} {
-				if got := a.do(command, key, "1"); got != "-"+msgNotInteger {
+				if got := a.do(command, key, "1"); got != "-"+refusal.NotInteger {
 					t.Errorf("%s of %q: got %q", command, value, got)
 				}
 			}
@@ -353,7 +354,7 @@ func TestInvalidCounterValues(t *testing.T) {
 		}
 		rdb.Set(t.Context(), key, "9007199254740993", 0) // Lua would round this number
 		for _, command := range []string{"SEM.TAKE", "SEM.GIVE", "SEM.INFO", "SEM.ACQUIRE", "LATCH.DOWN"} {
-			want(t, a.do(command, key), "-"+msgNotInteger)
+			want(t, a.do(command, key), "-"+refusal.NotInteger)
 		}
 		want(t, a.do("LATCH.GET", key), ":9007199254740993")
 		rdb.Set(t.Context(), key, "9007199254740991", 0)
@@ -381,22 +382,22 @@ func TestCounterArguments(t *testing.T) {
 		{"ERR wrong number of arguments for 'sem.init' command", []string{"SEM.INIT", key}},
 		{"ERR wrong number of arguments for 'sem.resize' command", []string{"SEM.RESIZE", key, "1", "2"}},
 		{"ERR wrong number of arguments for 'sem.info' command", []string{"SEM.INFO"}},
-		{msgNegative, []string{"SEM.INIT", key, "-1"}},
-		{msgNotInteger, []string{"SEM.RESIZE", key, "2147483648"}},
-		{msgNotInteger, []string{"SEM.TAKE", key, "x"}},
-		{msgNotInteger, []string{"SEM.TAKE", key, "2147483648"}},
-		{msgNegative, []string{"SEM.TAKE", key, "-1"}},
-		{msgNegative, []string{"SEM.GIVE", key, "-1"}},
-		{msgNotInteger, []string{"SEM.GIVE", key, "1.0"}},
-		{msgSyntax, []string{"SEM.TAKE", key, "1", "NOW"}},
-		{msgSyntax, []string{"SEM.TAKE", key, "1", "BLOCK"}},
-		{msgSyntax, []string{"SEM.TAKE", key, "BLOCK", "1", "BLOCK", "1"}},
-		{msgBlockNegative, []string{"SEM.TAKE", key, "BLOCK", "-1"}},
-		{msgBlockNumber, []string{"LATCH.AWAIT", key, "BLOCK", "x"}},
-		{msgBlockRange, []string{"LATCH.AWAIT", key, "BLOCK", "9223372036854775807"}},
-		{msgSyntax, []string{"LATCH.AWAIT", key, "LEASE", "1"}},
-		{msgNegative, []string{"LATCH.SET", key, "-1"}},
-		{msgNotInteger, []string{"LATCH.SET", key, "9007199254740992"}},
+		{refusal.Negative, []string{"SEM.INIT", key, "-1"}},
+		{refusal.NotInteger, []string{"SEM.RESIZE", key, "2147483648"}},
+		{refusal.NotInteger, []string{"SEM.TAKE", key, "x"}},
+		{refusal.NotInteger, []string{"SEM.TAKE", key, "2147483648"}},
+		{refusal.Negative, []string{"SEM.TAKE", key, "-1"}},
+		{refusal.Negative, []string{"SEM.GIVE", key, "-1"}},
+		{refusal.NotInteger, []string{"SEM.GIVE", key, "1.0"}},
+		{refusal.Syntax, []string{"SEM.TAKE", key, "1", "NOW"}},
+		{refusal.Syntax, []string{"SEM.TAKE", key, "1", "BLOCK"}},
+		{refusal.Syntax, []string{"SEM.TAKE", key, "BLOCK", "1", "BLOCK", "1"}},
+		{refusal.BlockNegative, []string{"SEM.TAKE", key, "BLOCK", "-1"}},
+		{refusal.BlockNumber, []string{"LATCH.AWAIT", key, "BLOCK", "x"}},
+		{refusal.BlockRange, []string{"LATCH.AWAIT", key, "BLOCK", "9223372036854775807"}},
+		{refusal.Syntax, []string{"LATCH.AWAIT", key, "LEASE", "1"}},
+		{refusal.Negative, []string{"LATCH.SET", key, "-1"}},
+		{refusal.NotInteger, []string{"LATCH.SET", key, "9007199254740992"}},
 	} {
 		if got := a.do(row.args...); got != "-"+row.want {
 			t.Errorf("%q: got %q, want %q", row.args, got, row.want)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 )
 
@@ -49,15 +50,15 @@ func TestR8LocksLiveInTheirDatabase(t *testing.T) {
 	if !exists(t, in(0), key) || !exists(t, in(3), key) {
 		t.Fatal("a lock is not in its database")
 	}
-	want(t, connectTo(t, s, 1).do("LOCK.RELEASE", key, "TOKEN", token), "-"+msgNotHeld)
-	want(t, connectTo(t, s, 0).do("LOCK.RELEASE", key, "TOKEN", token), "-"+msgNotHeld)
+	want(t, connectTo(t, s, 1).do("LOCK.RELEASE", key, "TOKEN", token), "-"+refusal.NotHeld)
+	want(t, connectTo(t, s, 0).do("LOCK.RELEASE", key, "TOKEN", token), "-"+refusal.NotHeld)
 	want(t, connectTo(t, s, 5).do("LOCK.INFO", key), "$-1")
 
 	// A release in one database does not serve a waiter in the other.
 	waiting := connectTo(t, s, 3)
 	reply := waiting.start("LOCK.ACQUIRE", key, "BLOCK", "0")
 	far := connectTo(t, other, 3).start("LOCK.ACQUIRE", key, "BLOCK", "100")
-	eventually(t, 5*time.Second, "it waits", func() bool { return s.waiters(script.Lock{DB: 3, Key: key}) == 1 })
+	eventually(t, 5*time.Second, "it waits", func() bool { return s.Waiting(script.Lock{DB: 3, Key: key}) == 1 })
 	want(t, a.do("LOCK.RELEASE", key), ":1")
 	a.token(key)
 	want(t, receive(t, far, 5*time.Second), "$-1")
@@ -99,7 +100,7 @@ func TestR8CarrierThatChangesDatabase(t *testing.T) {
 	c := connect(t, s)
 	c.token(key)
 	c.carrier.Select(2)
-	want(t, c.do("LOCK.RELEASE", key), "-"+msgNotHeld)
+	want(t, c.do("LOCK.RELEASE", key), "-"+refusal.NotHeld)
 	c.token(key, "BLOCK", "0") // no deadlock, because it is another lock
 	want(t, c.do("LOCK.RELEASE", key), ":1")
 	c.carrier.Select(0)

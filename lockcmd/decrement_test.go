@@ -11,6 +11,7 @@ import (
 	"leash/internal/faultproxy"
 	"leash/lockcmd/event"
 	"leash/lockcmd/hold"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 	"leash/lockcmd/script/transport"
 )
@@ -42,15 +43,15 @@ func TestR26LostReplyOfALastReleaseTakenForOneOfSeveral(t *testing.T) {
 		a, key := connect(t, s), newKey()
 		a.token(append([]string{key}, options...)...) // Redis knows the script now
 		want(t, a.do("LOCK.RELEASE", key), ":1")
-		enterTwice(t, a, straight.redis.Redis, key, options...)
+		enterTwice(t, a, straight.Redis.Redis, key, options...)
 		fault := p.DropAfter(running(release, key))
 		want(t, a.do("LOCK.RELEASE", key), ":1")
 		if fault.Count() != 1 || len(a.losses) != 0 || a.carrier.Holds() != 0 {
 			t.Fatalf("%s: %d faults, %d losses, %d holds", mode, fault.Count(), len(a.losses), a.carrier.Holds())
 		}
 
-		token := enterTwice(t, a, straight.redis.Redis, key, options...)
-		straight.redis.Redis.Set(context.Background(), script.TombstoneKey(key, token, a.carrier.Name),
+		token := enterTwice(t, a, straight.Redis.Redis, key, options...)
+		straight.Redis.Redis.Set(context.Background(), script.TombstoneKey(key, token, a.carrier.Name),
 			event.Broken, time.Minute)
 		p.DropAfter(running(release, key))
 		want(t, a.do("LOCK.RELEASE", key), "-"+msgLost(key, "broken"))
@@ -69,7 +70,7 @@ func TestR26RenewalBesideALastReleaseTakenForOneOfSeveral(t *testing.T) {
 		reply := a.start("LOCK.RELEASE", key)
 		receive(t, fault.Triggered(), time.Second)
 		if lose {
-			straight.redis.Redis.Del(ctx, key)
+			straight.Redis.Redis.Del(ctx, key)
 		}
 		s.RenewAll(ctx)
 		if len(a.losses) != 0 {
@@ -78,7 +79,7 @@ func TestR26RenewalBesideALastReleaseTakenForOneOfSeveral(t *testing.T) {
 		fault.Release()
 		return receive(t, reply, time.Second)
 	}
-	enterTwice(t, a, straight.redis.Redis, key)
+	enterTwice(t, a, straight.Redis.Redis, key)
 	want(t, during(p.HoldAfter, false), ":1")
 	if len(a.losses) != 0 || a.carrier.Holds() != 0 {
 		t.Fatal("reported as a loss, or kept")
@@ -106,8 +107,8 @@ func TestR25LossDuringAnUnknownReleaseIsReportedInTime(t *testing.T) {
 	a.token(key, "OWNER", "me")
 	a.token(key, "OWNER", "me")
 	p.DropBefore(running(script.ReleaseScript, key), faultproxy.Always())
-	want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
-	straight.redis.Redis.Del(context.Background(), key)
+	want(t, a.do("LOCK.RELEASE", key), "-"+refusal.ReleaseLater)
+	straight.Redis.Redis.Del(context.Background(), key)
 	want(t, receive(t, a.losses, 12*time.Second), key+" gone")
 	eventually(t, time.Second, "the hold is dropped", func() bool { return s.Stats().Holds == 0 })
 }

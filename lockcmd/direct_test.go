@@ -54,8 +54,8 @@ func TestDirectPath(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		var wired atomic.Int64
 		s := leash(t, rdb, Config{}, func(s *Service) {
-			up := s.redis.Links
-			s.redis.Links = linksWith{Links: up, script: func(until time.Time, writeBy *time.Time, db int,
+			up := s.Redis.Links
+			s.Redis.Links = linksWith{Links: up, script: func(until time.Time, writeBy *time.Time, db int,
 				slot slots.Slot, command, dst []byte) ([]byte, bool, error) {
 				reply, sent, err := up.Script(until, writeBy, db, slot, command, dst)
 				if sent && err == nil {

@@ -10,6 +10,7 @@ import (
 
 	"leash/lockcmd/event"
 	"leash/lockcmd/hold"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 )
 
@@ -32,7 +33,7 @@ func TestR24ACheckEndsNoLockWithoutATTL(t *testing.T) {
 			}
 			results := s.Stats().Renewals
 			eventually(t, 5*time.Second, "the watchdog checks it", func() bool {
-				s.watchdog.CheckAll()
+				s.Watchdog.CheckAll()
 				return s.Stats().Renewals > results+2
 			})
 			if !exists(t, rdb, key) || len(a.losses) != 0 {
@@ -55,7 +56,7 @@ func TestR7RepeatOfAnUndoneAcquireCounts(t *testing.T) {
 				args = append(args, m.Option)
 			}
 			a.token(args...)
-			first := s.holds.Find(lockOf(key), func(*hold.Hold) bool { return true })
+			first := s.Holds.Find(lockOf(key), func(*hold.Hold) bool { return true })
 			if !first.LockRequests(s.deadline()) {
 				t.Fatal("the request lock is taken")
 			}
@@ -64,7 +65,7 @@ func TestR7RepeatOfAnUndoneAcquireCounts(t *testing.T) {
 			if r := a.send(again); r.Outcome != script.AcquireGranted {
 				t.Fatalf("got %v", r)
 			}
-			s.redis.Undo(script.UndoArgs{
+			s.Redis.Undo(script.UndoArgs{
 				Lock: lockOf(key), Mode: m, Owner: "me", Carrier: a.carrier.Name, Acquire: again.Grant.Request,
 				Number: a.carrier.Requests.Add(1),
 			})
@@ -129,7 +130,7 @@ func TestR27ExtendLeavesTheMarkOfABreak(t *testing.T) {
 				mark := script.TombstoneKey(key, token, a.carrier.Name)
 				rdb.Set(ctx, mark, event.Broken, time.Minute)
 				want(t, connect(t, s).do("LOCK.EXTEND", key, "30000", "TOKEN", strconv.FormatInt(token, 10)),
-					"-"+msgRefused)
+					"-"+refusal.Refused)
 				if got := rdb.Get(ctx, mark).Val(); got != event.Broken {
 					t.Errorf("the mark says %q", got)
 				}

@@ -8,6 +8,7 @@ import (
 	"leash/internal/guard"
 	"leash/lockcmd/event"
 	"leash/lockcmd/hold"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 	"leash/lockcmd/wait"
 	"leash/proxy/resp"
@@ -26,7 +27,7 @@ type leashEvents struct {
 // listen sets what the subscriptions need.
 func (v *leashEvents) listen(s *Service, from event.Subscriber) {
 	v.service, v.From, v.To = s, from, v
-	v.Own = "leash:" + s.holds.Leash
+	v.Own = "leash:" + s.Holds.Leash
 	v.lossWaitsEnd, v.endLossWaits = context.WithCancel(context.Background())
 	v.Plain, v.Sharded = s.cfg.Publish != PublishSharded, s.cfg.Publish != PublishPlain
 }
@@ -35,10 +36,10 @@ func (v *leashEvents) listen(s *Service, from event.Subscriber) {
 func (v *leashEvents) Wake(lock script.Lock, channel string, reserved bool) {
 	id := wait.QueueID{Lock: lock, Channel: channel}
 	if reserved {
-		v.service.waits.Reserved(id)
+		v.service.Waits.Reserved(id)
 		return
 	}
-	v.service.waits.Wake(id)
+	v.service.Waits.Wake(id)
 }
 
 // Receive implements event.Receiver. An event that overtakes the reply to the grant of its hold is
@@ -46,15 +47,15 @@ func (v *leashEvents) Wake(lock script.Lock, channel string, reserved bool) {
 func (v *leashEvents) Receive(e event.Event) {
 	s := v.service
 	if e.Kind == event.Turn {
-		s.waits.BeginTurn(e)
+		s.Waits.BeginTurn(e)
 		return
 	}
-	h := s.holds.FindEvent(e)
+	h := s.Holds.FindEvent(e)
 	switch {
 	case h != nil:
 		v.handle(h, e.Kind)
 	case e.Kind == event.Watched, e.Kind == event.Broken: // the hold has ended
-		s.releaser.AnswerLateWatcher(e.Token, e.Carrier)
+		s.Releaser.AnswerLateWatcher(e.Token, e.Carrier)
 	}
 }
 
@@ -63,17 +64,17 @@ func (v *leashEvents) handle(h *hold.Hold, kind string) {
 	s := v.service
 	switch kind {
 	case event.Broken:
-		s.tasks.Spawn(func() { s.releaser.ObeyBreak(h) })
+		s.tasks.Spawn(func() { s.Releaser.ObeyBreak(h) })
 	case event.Watched:
 		if !h.NoteRemoteWatch() {
-			s.releaser.AnswerLateWatcher(h.Token, h.Carrier.Name)
+			s.Releaser.AnswerLateWatcher(h.Token, h.Carrier.Name)
 		}
 	case event.Wanted:
 		h.ReportWanted()
 	case event.Decremented:
 		s.tasks.Spawn(func() { s.recount(h) })
 	default:
-		s.watchdog.Check(&h.Watch)
+		s.Watchdog.Check(&h.Watch)
 	}
 }
 
@@ -83,7 +84,7 @@ func (s *Service) recount(h *hold.Hold) {
 		return
 	}
 	defer h.UnlockRequests()
-	info, err := s.redis.Inspect(h.Lock(), s.deadline())
+	info, err := s.Redis.Inspect(h.Lock(), s.deadline())
 	if f, ok := info.Find(h.Token); err == nil && ok && f.Record.Carrier == h.Carrier.Name {
 		h.LowerCount(f.Count)
 	}
@@ -91,7 +92,7 @@ func (s *Service) recount(h *hold.Hold) {
 
 // Watch implements event.Holds.
 func (v *leashEvents) Watch(lock script.Lock, token int64) (seen script.Hold, end <-chan string, cancel func()) {
-	h := v.service.holds.Find(lock, hold.Selector{Token: token}.Means)
+	h := v.service.Holds.Find(lock, hold.Selector{Token: token}.Means)
 	if h == nil {
 		return seen, nil, nil
 	}
@@ -104,14 +105,14 @@ func (v *leashEvents) Watch(lock script.Lock, token int64) (seen script.Hold, en
 }
 
 // GraceLeft implements event.Holds.
-func (v *leashEvents) GraceLeft(key string) time.Duration { return v.service.graces.Left(key) }
+func (v *leashEvents) GraceLeft(key string) time.Duration { return v.service.Graces.Left(key) }
 
 // lossWait is a wait for the loss of the hold with that token.
 func (v *leashEvents) lossWait(lock script.Lock, token int64) *event.LossWait {
 	s := v.service
 	return &event.LossWait{
-		Redis: s.redis, Subscriptions: &v.Subscriptions, Holds: v, Lock: lock, Token: token,
-		Interval: s.waits.Interval, MaxChecks: s.releaser.MaxSeeks,
+		Redis: s.Redis, Subscriptions: &v.Subscriptions, Holds: v, Lock: lock, Token: token,
+		Interval: s.Waits.Interval, MaxChecks: s.Releaser.MaxSeeks,
 	}
 }
 
@@ -120,17 +121,17 @@ const notifyName = "LOCK.NOTIFY"
 // notify runs LOCK.NOTIFY. Notices about present waiters come after its answer.
 func (c *Carrier) notify(_ context.Context, dst []byte, args [][]byte) []byte {
 	if len(args) != 2 {
-		return resp.AppendError(dst, msgArity(notifyName))
+		return resp.AppendError(dst, refusal.Arity(notifyName))
 	}
 	switch resp.Word(args[1]) {
 	case "OFF":
 		c.StopPushes()
 	case "ON":
 		if !c.StartPushes() {
-			return resp.AppendError(dst, msgNoPushes)
+			return resp.AppendError(dst, refusal.NoPushes)
 		}
 	default:
-		return resp.AppendError(dst, msgSyntax)
+		return resp.AppendError(dst, refusal.Syntax)
 	}
 	return append(dst, "+OK\r\n"...)
 }
@@ -141,18 +142,18 @@ const awaitLossName = "LOCK.AWAITLOSS"
 // connection and Leash it is. A regular end of the hold ends the wait too.
 func (c *Carrier) awaitLoss(ctx context.Context, dst []byte, args [][]byte) []byte {
 	if len(args) != 6 {
-		return resp.AppendError(dst, msgArity(awaitLossName))
+		return resp.AppendError(dst, refusal.Arity(awaitLossName))
 	}
 	key, o, msg := c.service.parse(awaitLossName, args, awaitLossWords)
 	waits, block, wrong := o.parseBlock()
 	if msg = cmp.Or(msg, wrong); msg == "" && (!waits || o.Token == 0) {
-		msg = msgSyntax
+		msg = refusal.Syntax
 	}
 	if msg != "" {
 		return resp.AppendError(dst, msg)
 	}
 	if !c.BeginWait() {
-		return resp.AppendError(dst, msgLimit)
+		return resp.AppendError(dst, refusal.Limit)
 	}
 	defer c.EndWait()
 	if block == 0 {
@@ -161,16 +162,16 @@ func (c *Carrier) awaitLoss(ctx context.Context, dst []byte, args [][]byte) []by
 	ctx, cancel := context.WithTimeout(ctx, block)
 	defer cancel()
 	c.OnUnblock(cancel)
-	defer context.AfterFunc(c.service.events.lossWaitsEnd, guard.Func(c.service.log, "end of a wait", cancel))()
-	reason, err := c.service.events.lossWait(c.id(key), o.Token).Run(ctx)
+	defer context.AfterFunc(c.service.Events.lossWaitsEnd, guard.Func(c.service.log, "end of a wait", cancel))()
+	reason, err := c.service.Events.lossWait(c.id(key), o.Token).Run(ctx)
 	fails := c.EndWait()
 	switch {
 	case fails && reason == "":
-		return resp.AppendError(dst, msgUnblocked)
-	case reason == "" && c.service.events.lossWaitsEnd.Err() != nil:
-		return resp.AppendError(dst, msgDraining)
+		return resp.AppendError(dst, refusal.Unblocked)
+	case reason == "" && c.service.Events.lossWaitsEnd.Err() != nil:
+		return resp.AppendError(dst, refusal.Draining)
 	case err != nil:
-		return c.replyError(dst, err, msgRefused)
+		return c.replyError(dst, err, refusal.Refused)
 	case reason == "":
 		return append(dst, resp.NilBulk...)
 	}
@@ -178,14 +179,14 @@ func (c *Carrier) awaitLoss(ctx context.Context, dst []byte, args [][]byte) []by
 }
 
 // waiters is the number of commands that wait for the lock on this Leash.
-func (s *Service) waiters(lock script.Lock) int {
-	all, _ := s.waits.OfLock(lock)
+func (s *Service) Waiting(lock script.Lock) int {
+	all, _ := s.Waits.OfLock(lock)
 	return all
 }
 
 // checkWanted tells the owner of h if somebody on this Leash waits for the lock.
 func (s *Service) checkWanted(h *hold.Hold) {
-	if h.Notifies() && s.waiters(h.Lock()) > 0 {
+	if h.Notifies() && s.Waiting(h.Lock()) > 0 {
 		h.ReportWanted()
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/redistest"
+	"leash/lockcmd/refusal"
 	"leash/proxy/slots"
 )
 
@@ -21,7 +22,7 @@ func TestR5ReleaseThroughAnotherLeashLeavesNoDeadlock(t *testing.T) {
 		t.Cleanup(runService(s))
 		a, key := connect(t, s), newKey()
 		token := strconv.FormatInt(a.token(key), 10)
-		want(t, a.do("LOCK.ACQUIRE", key, "BLOCK", "1000"), "-"+msgDeadlock)
+		want(t, a.do("LOCK.ACQUIRE", key, "BLOCK", "1000"), "-"+refusal.Deadlock)
 		want(t, connect(t, leash(t, rdb, Config{})).do("LOCK.RELEASE", key, "TOKEN", token), ":1")
 		a.token(key, "BLOCK", "1000")
 		want(t, a.do("LOCK.RELEASE", key), ":1")
@@ -40,7 +41,7 @@ func TestR7IDsOfTwoOwnersAreDifferent(t *testing.T) {
 		a.token(key, "OWNER", "a", "ID", "1")
 		want(t, a.do("LOCK.RELEASE", key, "OWNER", "a", "ID", "2"), ":1")
 		b.token(key, "OWNER", "b", "ID", "1")
-		want(t, b.do("LOCK.RELEASE", key, "OWNER", "c", "ID", "2"), "-"+msgNotHeld)
+		want(t, b.do("LOCK.RELEASE", key, "OWNER", "c", "ID", "2"), "-"+refusal.NotHeld)
 		want(t, b.do("LOCK.RELEASE", key, "OWNER", "b", "ID", "2"), ":1")
 		if exists(t, rdb, key) {
 			t.Error("reported as released, and still held")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"leash/internal/faultproxy"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 )
 
@@ -66,7 +67,7 @@ func TestR24LateReplyOfALeaseExtension(t *testing.T) {
 				reply := a.start(args...)
 				<-late.Triggered()
 				time.Sleep(time.Until(sent.Add(shortLease + 100*time.Millisecond)))
-				if left := straight.redis.Redis.PTTL(t.Context(), key).Val(); left < 15*time.Second {
+				if left := straight.Redis.Redis.PTTL(t.Context(), key).Val(); left < 15*time.Second {
 					t.Fatalf("Redis has not done it: %v left", left)
 				}
 				late.Release()
@@ -78,7 +79,7 @@ func TestR24LateReplyOfALeaseExtension(t *testing.T) {
 					t.Errorf("the connection has %d holds", n)
 				}
 				want(t, a.do("LOCK.RELEASE", key, "ALL"), ":1")
-				if n := straight.redis.Redis.Exists(t.Context(), key).Val(); n != 0 {
+				if n := straight.Redis.Redis.Exists(t.Context(), key).Val(); n != 0 {
 					t.Error("the lock was not released")
 				}
 			}
@@ -99,14 +100,14 @@ func TestR24UnknownExtendOfALeaseThatIsOver(t *testing.T) {
 			key := newKey()
 			a, _, results := delayedLease(t, s, p, key)
 			fault := arm(running(script.ExtendScript, key), faultproxy.Always())
-			want(t, a.do("LOCK.EXTEND", key, "60000"), "-"+msgExtendUnknown)
+			want(t, a.do("LOCK.EXTEND", key, "60000"), "-"+refusal.ExtendUnknown)
 			want(t, a.do("LOCK.TTL", key), ":-2") // the outcome is unknown
 			fault.Disarm()
 			results.Disarm()
 			if name == "done" {
 				eventually(t, soon, "Redis is believed", func() bool { return a.do("LOCK.TTL", key) > ":15000" })
 				want(t, a.do("LOCK.RELEASE", key), ":1")
-				if n := straight.redis.Redis.Exists(t.Context(), key).Val(); n != 0 {
+				if n := straight.Redis.Redis.Exists(t.Context(), key).Val(); n != 0 {
 					t.Error("the lock was not released")
 				}
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/faultproxy"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 )
 
@@ -48,11 +49,11 @@ func TestR12ExtendSetsALease(t *testing.T) {
 				} else {
 					a.ms(ms, "LOCK.TTL", key)
 				}
-				want(t, b.do("LOCK.EXTEND", key, "5", "OWNER", "you"), "-"+msgNotHeld)
-				want(t, b.do("LOCK.EXTEND", key, "5", "TOKEN", "7"), "-"+msgNotHeld)
+				want(t, b.do("LOCK.EXTEND", key, "5", "OWNER", "you"), "-"+refusal.NotHeld)
+				want(t, b.do("LOCK.EXTEND", key, "5", "TOKEN", "7"), "-"+refusal.NotHeld)
 			}
 			want(t, a.do("LOCK.RELEASE", key), ":1")
-			want(t, a.do("LOCK.EXTEND", key, "5000"), "-"+msgNotHeld)
+			want(t, a.do("LOCK.EXTEND", key, "5000"), "-"+refusal.NotHeld)
 		}
 	})
 }
@@ -60,12 +61,12 @@ func TestR12ExtendSetsALease(t *testing.T) {
 func TestR24ShorterLeaseIsDetectedWhenTheEventIsLost(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		withoutEvents := func(s *Service) { s.events.Own = "nowhere" }
+		withoutEvents := func(s *Service) { s.Events.Own = "nowhere" }
 		s, other, key := leash(t, rdb, Config{}, withoutEvents),
 			leash(t, rdb, Config{}), newKey()
 		a, b := connect(t, s), connect(t, other)
 		ms := func() int {
-			s.watchdog.CheckAll()
+			s.Watchdog.CheckAll()
 			left, _ := strconv.Atoi(a.do("LOCK.TTL", key)[1:])
 			return left
 		}
@@ -78,7 +79,7 @@ func TestR24ShorterLeaseIsDetectedWhenTheEventIsLost(t *testing.T) {
 			return left > 300000 && left <= 600000
 		})
 		want(t, b.do("LOCK.EXTEND", key, "1", "TOKEN", token), ":1")
-		s.watchdog.CheckAll()
+		s.Watchdog.CheckAll()
 		eventually(t, 2*time.Second, "the hold is dropped", func() bool { return a.carrier.Holds() == 0 })
 		if len(a.losses) != 0 {
 			t.Error("the end of a lease was reported as a loss")
@@ -86,7 +87,7 @@ func TestR24ShorterLeaseIsDetectedWhenTheEventIsLost(t *testing.T) {
 		token = strconv.FormatInt(a.token(key, "LEASE", "60000"), 10)
 		want(t, b.do("LOCK.EXTEND", key, "50000", "TOKEN", token), ":50000")
 		rdb.Del(context.Background(), key) // but this one is lost
-		s.watchdog.CheckAll()
+		s.Watchdog.CheckAll()
 		want(t, receive(t, a.losses, 2*time.Second), key+" gone")
 	})
 }
@@ -96,15 +97,15 @@ func TestR12ExtendOfARenewedHoldIsRefused(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		a := connect(t, s)
-		want(t, a.do("LOCK.EXTEND", key, "5000"), "-"+msgNotHeld)
+		want(t, a.do("LOCK.EXTEND", key, "5000"), "-"+refusal.NotHeld)
 		a.token(key, "OWNER", "me", "LEASE", "60000")
 		a.token(key, "OWNER", "me") // renewed from now on
-		want(t, a.do("LOCK.EXTEND", key, "1"), "-"+msgIsRenewed)
+		want(t, a.do("LOCK.EXTEND", key, "1"), "-"+refusal.IsRenewed)
 		if left := rdb.PTTL(context.Background(), key).Val(); left < 30*time.Second {
 			t.Errorf("a refused EXTEND has lowered the TTL to %v", left)
 		}
 		rdb.HSet(context.Background(), newKey(), "java:1", "1")
-		want(t, connect(t, s).do("LOCK.EXTEND", newKey(), "5", "OWNER", "java:1"), "-"+msgNotHeld)
+		want(t, connect(t, s).do("LOCK.EXTEND", newKey(), "5", "OWNER", "java:1"), "-"+refusal.NotHeld)
 	})
 }
 
@@ -150,7 +151,7 @@ func TestR7LateExtendDoesNothing(t *testing.T) {
 		wantPrefix(t, a.do(between...), ":")
 		late.Release()
 		<-time.After(100 * time.Millisecond)
-		if left := straight.redis.Redis.PTTL(t.Context(), key).Val(); left < 55*time.Second {
+		if left := straight.Redis.Redis.PTTL(t.Context(), key).Val(); left < 55*time.Second {
 			t.Errorf("%s: a late EXTEND left %v", between[0], left)
 		}
 	}
@@ -169,15 +170,15 @@ func TestR24UnknownExtendIsNotBelievedForLonger(t *testing.T) {
 				bytes.Contains(request, []byte(script.RenewScript.Source))
 		}
 		results := p.DropBefore(checks, faultproxy.Always())
-		want(t, a.do("LOCK.EXTEND", key, "60000"), "-"+msgExtendUnknown)
+		want(t, a.do("LOCK.EXTEND", key, "60000"), "-"+refusal.ExtendUnknown)
 		if left, _ := strconv.Atoi(a.do("LOCK.TTL", key)[1:]); left > 60000 {
 			t.Errorf("held for %d ms by its owner's count, when only 60000 may be left", left)
 		}
 		fault.Disarm()
 		results.Disarm()
-		left := straight.redis.Redis.PTTL(t.Context(), key).Val()
+		left := straight.Redis.Redis.PTTL(t.Context(), key).Val()
 		eventually(t, 2*time.Second, "Redis is believed", func() bool {
-			s.watchdog.CheckAll()
+			s.Watchdog.CheckAll()
 			ms, _ := strconv.Atoi(a.do("LOCK.TTL", key)[1:])
 			return script.Millis(int64(ms)) <= left && script.Millis(int64(ms)) > left-40*time.Second
 		})
@@ -224,9 +225,9 @@ func TestR6SilentRedisChangesNoHold(t *testing.T) {
 	token := strconv.FormatInt(a.token(key, "OWNER", "me", "LEASE", "60000"), 10)
 	p.Freeze()
 	defer p.Thaw()
-	want(t, a.do("LOCK.CHECK", key, "TOKEN", token), "-"+msgRefused)
-	want(t, a.do("LOCK.EXTEND", key, "60000", "TOKEN", token), "-"+msgRefused)
-	want(t, connect(t, s).do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", token), "-"+msgRefused)
+	want(t, a.do("LOCK.CHECK", key, "TOKEN", token), "-"+refusal.Refused)
+	want(t, a.do("LOCK.EXTEND", key, "60000", "TOKEN", token), "-"+refusal.Refused)
+	want(t, connect(t, s).do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", token), "-"+refusal.Refused)
 }
 
 // TestR12ExtendEndsWithMaxHold: EXTEND replies with how long the lock is held. That is less than

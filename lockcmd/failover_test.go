@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"leash/internal/redistest"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 	"leash/proxy/slots"
 )
@@ -27,8 +28,8 @@ func TestMasterDies(t *testing.T) {
 	a, b := connect(t, s), connect(t, s)
 	a.token(key)
 	channel := script.Plain.Channel(key)
-	<-s.events.Subscribe(channel, script.Lock{Key: key}) // b needs no second attempt after it has subscribed
-	defer s.events.Unsubscribe(channel, true)
+	<-s.Events.Subscribe(channel, script.Lock{Key: key}) // b needs no second attempt after it has subscribed
+	defer s.Events.Unsubscribe(channel, true)
 	waiting := b.await(s, 1, key, "BLOCK", "0")
 	if n := rdb.Wait(t.Context(), 1, time.Second).Val(); n < 0 {
 		t.Fatal("no replica")
@@ -42,10 +43,10 @@ func TestMasterDies(t *testing.T) {
 	}
 	connect(t, s).token(elsewhere)
 	reply := connect(t, impatient).do("LOCK.ACQUIRE", key)
-	if reply == "-"+msgTimeout { // it was sent before Leash noticed the end of a connection
+	if reply == "-"+refusal.Unanswered { // it was sent before Leash noticed the end of a connection
 		reply = connect(t, impatient).do("LOCK.ACQUIRE", key)
 	}
-	want(t, reply, "-"+msgRefused)
+	want(t, reply, "-"+refusal.Refused)
 	eventually(t, 12*time.Second, "the replica serves", func() bool {
 		return connect(t, impatient).do("LOCK.ACQUIRE", key) == "$-1"
 	})

@@ -228,14 +228,14 @@ func abandonAttempts(t *testing.T, s *Service, key string, owners ...string) (de
 	var places []wait.FairPlace
 	for _, owner := range owners {
 		late := connect(t, s)
-		places = append(places, s.waits.Arrive(lockOf(key), owner))
+		places = append(places, s.Waits.Arrive(lockOf(key), owner))
 		if r := late.send(late.fairWaiter(key, owner)); r.Outcome != script.AcquireTaken {
 			t.Fatalf("got %+v", r)
 		}
 	}
 	return func() {
 		for _, p := range slices.Backward(places) {
-			receive(t, s.waits.Dequeue(p), soon)
+			receive(t, s.Waits.Dequeue(p), soon)
 		}
 	}
 }
@@ -307,7 +307,7 @@ func TestR22DeadWaitersAreReapedInBatches(t *testing.T) {
 func TestR22WaiterIsFoundWithoutASearch(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	rdb, often := dialServer(t, server.Addr), func(s *Service) { s.waits.Interval = 20 * time.Millisecond }
+	rdb, often := dialServer(t, server.Addr), func(s *Service) { s.Waits.Interval = 20 * time.Millisecond }
 	s, key := leash(t, rdb, Config{}, often), newKey()
 	connect(t, s).token(key)
 	var replies []<-chan string

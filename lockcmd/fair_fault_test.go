@@ -8,6 +8,7 @@ import (
 
 	"leash/internal/faultproxy"
 	"leash/internal/redistest"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 	"leash/lockcmd/wait"
 )
@@ -21,13 +22,13 @@ func TestR22UnknownEnqueueIsUndone(t *testing.T) {
 	fault := p.DropAfter(running(script.AcquireFairScript, key), faultproxy.Always())
 	reply := a.start("LOCK.ACQUIRE", key, "FAIR", "BLOCK", "0")
 	eventually(t, 2*time.Second, "it is in the queue", func() bool {
-		return len(order(straight.redis.Redis, key)) == 1
+		return len(order(straight.Redis.Redis, key)) == 1
 	})
-	want(t, receive(t, reply, 3*time.Second), "-"+msgTimeout)
+	want(t, receive(t, reply, 3*time.Second), "-"+refusal.Unanswered)
 	fault.Disarm()
-	eventually(t, time.Second, "it has left", func() bool { return len(order(straight.redis.Redis, key)) == 0 })
+	eventually(t, time.Second, "it has left", func() bool { return len(order(straight.Redis.Redis, key)) == 0 })
 	want(t, holder.do("LOCK.RELEASE", key), ":1")
-	wantNothingLeft(t, straight.redis.Redis, key)
+	wantNothingLeft(t, straight.Redis.Redis, key)
 	if fault.Count() < 2 {
 		t.Error("the right answer was not checked")
 	}
@@ -40,10 +41,10 @@ func TestR22LostReplyOfEnqueueKeepsItsPlace(t *testing.T) {
 	holder.token(key)
 	connect(t, straight).token(newKey(), "FAIR") // Redis knows the script
 	fault := p.DropAfter(running(script.AcquireFairScript, key))
-	reply := a.waitFair(straight.redis.Redis, 1, key, "BLOCK", "0")
-	java(t, straight.redis.Redis, key, "java:1").attempt()
+	reply := a.waitFair(straight.Redis.Redis, 1, key, "BLOCK", "0")
+	java(t, straight.Redis.Redis, key, "java:1").attempt()
 	eventually(t, 3*time.Second, "it is asked again", func() bool { return s.Stats().Waiters == 1 })
-	if queue := order(straight.redis.Redis, key); fault.Count() != 1 || len(queue) != 2 || queue[1] != "java:1" {
+	if queue := order(straight.Redis.Redis, key); fault.Count() != 1 || len(queue) != 2 || queue[1] != "java:1" {
 		t.Errorf("got queue %v after %d faults", queue, fault.Count())
 	}
 	want(t, holder.do("LOCK.RELEASE", key), ":1")
@@ -53,7 +54,7 @@ func TestR22LostReplyOfEnqueueKeepsItsPlace(t *testing.T) {
 func TestR22LateCopyOfAnEnqueueIsReaped(t *testing.T) {
 	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
-	impatient := func(s *Service) { s.waits.FairTimeout = 300 * time.Millisecond }
+	impatient := func(s *Service) { s.Waits.FairTimeout = 300 * time.Millisecond }
 	s, other, key := leash(t, rdb, Config{}, impatient), leash(t, rdb, Config{}), newKey()
 	holder, a := connect(t, s), connect(t, other)
 	holder.token(key)
@@ -75,11 +76,11 @@ func TestR22LateCopyOfAnEnqueueIsReaped(t *testing.T) {
 func TestR22WaitersOfADeadLeashAreReaped(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{})
-	s.waits.FairTimeout = 2 * time.Second // no other attempt is made before that
+	s.Waits.FairTimeout = 2 * time.Second // no other attempt is made before that
 	holder, a, b, key := connect(t, straight), connect(t, s), connect(t, straight), newKey()
 	holder.token(key)
-	dead := a.waitFair(straight.redis.Redis, 1, key, "BLOCK", "0")
-	reply := b.waitFair(straight.redis.Redis, 2, key, "BLOCK", "0")
+	dead := a.waitFair(straight.Redis.Redis, 1, key, "BLOCK", "0")
+	reply := b.waitFair(straight.Redis.Redis, 2, key, "BLOCK", "0")
 	p.Freeze()
 	began := time.Now()
 	want(t, holder.do("LOCK.RELEASE", key), ":1")
@@ -91,7 +92,7 @@ func TestR22WaitersOfADeadLeashAreReaped(t *testing.T) {
 	want(t, b.do("LOCK.RELEASE", key), ":1")
 	tokenOf(t, receive(t, dead, 10*time.Second))
 	want(t, a.do("LOCK.RELEASE", key), ":1")
-	wantNothingLeft(t, straight.redis.Redis, key)
+	wantNothingLeft(t, straight.Redis.Redis, key)
 }
 
 func TestR22WaitersPassAtMaxmemory(t *testing.T) {
@@ -99,7 +100,7 @@ func TestR22WaitersPassAtMaxmemory(t *testing.T) {
 	server := redistest.Start(t)
 	rdb, ctx := dialServer(t, server.Addr), context.Background()
 	// an attempt and its wake-up end before the next attempt
-	rareRetries := func(s *Service) { s.waits.Interval = 3 * time.Second }
+	rareRetries := func(s *Service) { s.Waits.Interval = 3 * time.Second }
 	s, key := leash(t, rdb, Config{}, rareRetries), newKey()
 	holder, a, b := connect(t, s), connect(t, s), connect(t, s)
 	holder.token(key)
@@ -111,7 +112,7 @@ func TestR22WaitersPassAtMaxmemory(t *testing.T) {
 		return rdb.ZScore(ctx, script.QueueKeys(key)[2], "me").Val() > heard
 	})
 	eventually(t, time.Second, "the attempt has ended", func() bool {
-		return s.waits.Rests(wait.QueueID{Lock: lockOf(key), Channel: script.LockChannel(key) + ":me"})
+		return s.Waits.Rests(wait.QueueID{Lock: lockOf(key), Channel: script.LockChannel(key) + ":me"})
 	})
 	want(t, holder.do("LOCK.RELEASE", key), ":1") // and hands the lock over
 	tokenOf(t, receive(t, reply, 3*time.Second))
@@ -127,10 +128,10 @@ func TestR22PausedRedisLeavesNobodyInTheQueue(t *testing.T) {
 	holder, a := connect(t, s), connect(t, s)
 	holder.token(key)
 	rdb.Do(ctx, "CLIENT", "PAUSE", "60000", "WRITE")
-	if reply := a.do("LOCK.ACQUIRE", key, "FAIR", "BLOCK", "300"); reply != "-"+msgTimeout && reply != "-"+msgRefused {
+	if reply := a.do("LOCK.ACQUIRE", key, "FAIR", "BLOCK", "300"); reply != "-"+refusal.Unanswered && reply != "-"+refusal.Refused {
 		t.Errorf("got %q", reply)
 	}
-	want(t, holder.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
+	want(t, holder.do("LOCK.RELEASE", key), "-"+refusal.ReleaseLater)
 	rdb.Do(ctx, "CLIENT", "UNPAUSE")
 	<-time.After(1500 * time.Millisecond)
 	wantNothingLeft(t, rdb, key)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 )
 
@@ -177,12 +178,12 @@ func TestFairForcedAndExpired(t *testing.T) {
 		if took := time.Since(began); took > soon {
 			t.Errorf("it took %v to get a lock whose lease was over", took)
 		}
-		want(t, a.do("LOCK.RELEASE", key), "-"+msgNotHeld) // Redisson returns no error here
-		want(t, c.do("LOCK.RELEASE", key), "-"+msgNotHeld)
+		want(t, a.do("LOCK.RELEASE", key), "-"+refusal.NotHeld) // Redisson returns no error here
+		want(t, c.do("LOCK.RELEASE", key), "-"+refusal.NotHeld)
 		reply = c.waitFair(rdb, 1, key, "BLOCK", "0")
 		java(t, rdb, key, "").run(javaForceUnlock)
 		tokenOf(t, woken(t, reply))
-		s.watchdog.CheckAll()
+		s.Watchdog.CheckAll()
 		want(t, receive(t, b.losses, 5*time.Second), key+" gone")
 		want(t, c.do("LOCK.RELEASE", key), ":1")
 		wantNothingLeft(t, rdb, key)

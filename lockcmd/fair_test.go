@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 	"leash/lockcmd/wait"
 )
@@ -38,7 +39,7 @@ func TestR22FirstComeFirstServedAcrossLeashes(t *testing.T) {
 		want(t, holder.do("LOCK.RELEASE", key), ":1")
 		wantNothingLeft(t, rdb, key)
 		for _, s := range services {
-			if s.Stats().Waiters != 0 || s.waiters(lockOf(key)) != 0 {
+			if s.Stats().Waiters != 0 || s.Waiting(lockOf(key)) != 0 {
 				t.Errorf("a waiter is left behind: %+v", s.Stats())
 			}
 		}
@@ -203,7 +204,7 @@ func TestR22EveryReleaseWakesTheHead(t *testing.T) {
 				b.carrier.End(Release) // if the plain acquire came first
 			},
 			"undo": func(a *conn, key string, _ int64) {
-				s.redis.Undo(script.UndoArgs{Lock: script.Lock{Key: key}, Mode: script.Plain, Owner: "me",
+				s.Redis.Undo(script.UndoArgs{Lock: script.Lock{Key: key}, Mode: script.Plain, Owner: "me",
 					Carrier: a.carrier.Name, Acquire: 1, Number: 2})
 			},
 		}
@@ -343,8 +344,8 @@ func TestFairHoldsArePlainHolds(t *testing.T) {
 			}
 		}
 		want(t, count(rdb, key, "me"), "4")
-		want(t, a.do("LOCK.ACQUIRE", key, "FAIR", "BLOCK", "0"), "-"+msgDeadlock)
-		want(t, b.do("LOCK.ACQUIRE", key, "FAIR", "BLOCK", "0", "OWNER", "me"), "-"+msgElsewhere)
+		want(t, a.do("LOCK.ACQUIRE", key, "FAIR", "BLOCK", "0"), "-"+refusal.Deadlock)
+		want(t, b.do("LOCK.ACQUIRE", key, "FAIR", "BLOCK", "0", "OWNER", "me"), "-"+refusal.Elsewhere)
 		want(t, a.do("LOCK.RELEASE", key), ":0")
 		want(t, b.do("LOCK.RELEASE", key, "OWNER", "me"), ":0")
 		if got := tokenOf(t, b.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN",

@@ -10,6 +10,7 @@ import (
 
 	"leash/internal/faultproxy"
 	"leash/internal/redistest"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 	"leash/lockcmd/script/transport"
 )
@@ -50,7 +51,7 @@ func running(sc *transport.Script, key string) faultproxy.Match {
 func TestR7LostReplyOfAcquire(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{})
-	rdb := straight.redis.Redis
+	rdb := straight.Redis.Redis
 	for _, before := range []bool{false, true} {
 		key, other := newKey(), newKey()
 		a := connect(t, s)
@@ -135,7 +136,7 @@ func lostHandOver(t *testing.T, before bool) bool {
 		t.Errorf("got token %d after %d, %d faults", token, old, fault.Count())
 	}
 	want(t, b.do("LOCK.RELEASE", key), ":1")
-	if exists(t, straight.redis.Redis, key) {
+	if exists(t, straight.Redis.Redis, key) {
 		t.Error("something is left behind")
 	}
 	return fault.Count() == 1
@@ -148,7 +149,7 @@ func TestR26UnknownAcquireIsUndone(t *testing.T) {
 	a.token(newKey())
 	fault := p.DropAfter(running(script.AcquireScript, key), faultproxy.Always())
 	began := time.Now()
-	want(t, a.do("LOCK.ACQUIRE", key, "TTL", "60000"), "-"+msgTimeout)
+	want(t, a.do("LOCK.ACQUIRE", key, "TTL", "60000"), "-"+refusal.Unanswered)
 	if took := time.Since(began); took > soon {
 		t.Errorf("the client was told after %v", took)
 	}
@@ -171,12 +172,12 @@ func TestR26UndoLeavesTheHoldItEntered(t *testing.T) {
 	a, key := connect(t, s), newKey()
 	token := a.token(key, "OWNER", "me")
 	fault := p.DropAfter(running(script.AcquireScript, key), faultproxy.Always())
-	want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "me"), "-"+msgTimeout)
+	want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "me"), "-"+refusal.Unanswered)
 	fault.Disarm()
 	if again := a.token(key, "OWNER", "me"); again != token {
 		t.Fatalf("got token %d, want %d", again, token)
 	}
-	want(t, count(straight.redis.Redis, key, "me"), "2")
+	want(t, count(straight.Redis.Redis, key, "me"), "2")
 	want(t, a.do("LOCK.RELEASE", key), ":0")
 	want(t, a.do("LOCK.RELEASE", key), ":1")
 }
@@ -189,14 +190,14 @@ func TestR26UnknownReleaseIsRepeated(t *testing.T) {
 		a.token(key, "OWNER", "me")
 	}
 	fault := p.DropBefore(running(script.ReleaseScript, key), faultproxy.Always())
-	want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
-	want(t, a.do("LOCK.RELEASE", key), "-"+msgRefused) // one request at a time
+	want(t, a.do("LOCK.RELEASE", key), "-"+refusal.ReleaseLater)
+	want(t, a.do("LOCK.RELEASE", key), "-"+refusal.Refused) // one request at a time
 	fault.Disarm()
 	eventually(t, 2*time.Second, "the release is repeated", func() bool {
-		return count(straight.redis.Redis, key, "me") == "1"
+		return count(straight.Redis.Redis, key, "me") == "1"
 	})
 	want(t, a.do("LOCK.RELEASE", key), ":1")
-	if exists(t, straight.redis.Redis, key) || len(a.losses) != 0 {
+	if exists(t, straight.Redis.Redis, key) || len(a.losses) != 0 {
 		t.Error("the hold has not ended in order")
 	}
 }
@@ -291,7 +292,7 @@ func disconnectAtRandom(t *testing.T, options ...string) {
 	wg.Wait()
 	close(stop)
 	eventually(t, 5*time.Second, "nothing is left", func() bool {
-		return straight.redis.Redis.Exists(context.Background(), append(script.QueueKeys(key), key)...).Val() == 0
+		return straight.Redis.Redis.Exists(context.Background(), append(script.QueueKeys(key), key)...).Val() == 0
 	})
 	eventually(t, 5*time.Second, "nothing is counted", func() bool {
 		return s.Stats().Holds == 0 && straight.Stats().Holds == 0 && s.Stats().Waiters == 0
@@ -310,14 +311,14 @@ func TestR26UnknownRemoteReleaseIsRepeated(t *testing.T) {
 					a.token(key, "OWNER", "me")
 				}
 				fault := drop(p, ran)(running(script.RevokeScript, key), faultproxy.Always())
-				want(t, b.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "r"), "-"+msgReleaseLater)
+				want(t, b.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "r"), "-"+refusal.ReleaseLater)
 				fault.Disarm()
 				eventually(t, 2*time.Second, "the answer is found", func() bool {
 					return b.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "r") == code
 				})
 				eventually(t, time.Second, "the hold is settled", func() bool { return a.carrier.Holds() == count-1 })
 				s.RenewAll(context.Background())
-				if exists(t, straight.redis.Redis, key) != (count == 2) || len(a.losses) != 0 {
+				if exists(t, straight.Redis.Redis, key) != (count == 2) || len(a.losses) != 0 {
 					t.Error("the hold is not as it should be")
 				}
 				if count == 2 {
@@ -338,7 +339,7 @@ func TestR26UnknownPermitReleaseIsRepeated(t *testing.T) {
 		key, a, b := semaphore(t, straight, 1), connect(t, straight), connect(t, s)
 		permit := a.permit(key)
 		fault := arm(running(script.PermitRevokeScript, key), faultproxy.Always())
-		want(t, b.do("SEM.RELEASE", key, permit), "-"+msgReleaseLater)
+		want(t, b.do("SEM.RELEASE", key, permit), "-"+refusal.ReleaseLater)
 		fault.Disarm()
 		eventually(t, soon, "it is given back", func() bool {
 			return rdbGet(t, straight, key) == "1" && a.carrier.Holds() == 0

@@ -52,6 +52,6 @@ func TestR2GraceReleaseMeetsTheMaster(t *testing.T) {
 func meetAgain(t testing.TB, s *Service, key string) (end func()) {
 	t.Helper()
 	end = beginGrace(t, s, key)
-	failover.Rehearsal{Masters: s.graces}.Forget(key)
+	failover.Rehearsal{Masters: s.Graces}.Forget(key)
 	return end
 }

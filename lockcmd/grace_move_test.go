@@ -70,7 +70,7 @@ func TestR2GraceOfMoves(t *testing.T) {
 		hanging := 0
 		for _, h := range other.heldIn(slot) {
 			r, ok := recordOf(t, rdb, h)
-			if ok && r.Carrier == h.Carrier.Name && !other.graces.NeedsRepair(h.Key(), &h.Watch) {
+			if ok && r.Carrier == h.Carrier.Name && !other.Graces.NeedsRepair(h.Key(), &h.Watch) {
 				hanging++
 			}
 		}
@@ -146,7 +146,7 @@ func TestR2GraceCountsMoves(t *testing.T) {
 					defer beginGrace(t, s, key)()
 					writeMovedRecord(t, rdb, h, c.moves)
 					if c.asks == nil {
-						s.watchdog.CheckAll()
+						s.Watchdog.CheckAll()
 					} else {
 						c.asks[1] = key
 						if reply := a.do(append(c.asks, modes...)...); c.stays != (reply[0] == ':') {

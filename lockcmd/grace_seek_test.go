@@ -43,7 +43,7 @@ func TestR2GraceWaitsForARestore(t *testing.T) {
 				s := leash(t, rdb, cfg, graceful)
 				cfg.Links = noDirectPath{}
 				// a busy machine restores the hold late
-				manySeeks := func(s *Service) { s.releaser.MaxSeeks = 1000 }
+				manySeeks := func(s *Service) { s.Releaser.MaxSeeks = 1000 }
 				other, key := leash(t, rdb, cfg, graceful, manySeeks, patientBreak), newKey()
 				a, b := connect(t, s), connect(t, other)
 				token := strconv.FormatInt(a.token(append([]string{key, "OWNER", "me"}, c.take...)...), 10)
@@ -55,7 +55,7 @@ func TestR2GraceWaitsForARestore(t *testing.T) {
 					return results.calls.Load() > before+1
 				})
 				defer beginGrace(t, s, key)()
-				s.watchdog.CheckAll()
+				s.Watchdog.CheckAll()
 				wantPrefix(t, receive(t, reply, soon), c.want)
 				if name != "BREAK" && len(a.losses) > 0 {
 					t.Error("it was lost")

@@ -43,7 +43,7 @@ func TestR2GraceCorrectsCounts(t *testing.T) {
 					defer beginGrace(t, s, key)()
 					defer beginGrace(t, s, other)()
 					if meets == "the watchdog" {
-						s.watchdog.CheckAll()
+						s.Watchdog.CheckAll()
 						eventually(t, soon, "the counts are right", func() bool {
 							return rdb.HGet(t.Context(), key, field).Val() == "2" &&
 								rdb.HGet(t.Context(), other, field).Val() == "1"
@@ -83,19 +83,19 @@ func TestR2GraceCorrectsLeases(t *testing.T) {
 						rdb.PExpire(t.Context(), k, 10*time.Second)
 					}
 				}
-				s.watchdog.CheckAll()
+				s.Watchdog.CheckAll()
 				eventually(t, soon, "the lease is right", func() bool {
 					return rdb.PTTL(t.Context(), key).Val() > 5*time.Minute
 				})
 				h := a.carrier.last(func(*hold.Hold) bool { return true })
-				if left := time.Until(s.watchdog.Until(&h.Watch)); left < 5*time.Minute {
+				if left := time.Until(s.Watchdog.Until(&h.Watch)); left < 5*time.Minute {
 					t.Errorf("its owner relies on it for %v", left)
 				}
 				want(t, connect(t, other).do("LOCK.EXTEND", key, "60000", "TOKEN", strconv.FormatInt(token, 10)),
 					":60000")
 				eventually(t, soon, "what another has set counts", func() bool {
-					s.watchdog.CheckAll()
-					return time.Until(s.watchdog.Until(&h.Watch)) < 2*time.Minute
+					s.Watchdog.CheckAll()
+					return time.Until(s.Watchdog.Until(&h.Watch)) < 2*time.Minute
 				})
 				if left := rdb.PTTL(t.Context(), key).Val(); left > 2*time.Minute {
 					t.Errorf("it lasts for %v", left)
@@ -117,11 +117,11 @@ func TestR2RestoreBesideAnotherHoldWritesNothing(t *testing.T) {
 		a.token(key, "READ", "OWNER", "me")
 		h := a.carrier.last(func(h *hold.Hold) bool { return h.Mode() == script.Read })
 		defer beginGrace(t, s, key)()
-		m, _ := s.graces.MasterOf(key, time.Time{}, time.Now().Add(soon))
+		m, _ := s.Graces.MasterOf(key, time.Time{}, time.Now().Add(soon))
 		rdb.HDel(t.Context(), key, "me") // the new master does not know it
 		rdb.HSet(t.Context(), script.RecordsKey(key), "me:write", before)
 		putOther(rdb, h, h.Token+1)
-		results, err := s.redis.Restore(restoreArgs(m, h), s.deadline())
+		results, err := s.Redis.Restore(restoreArgs(m, h), s.deadline())
 		if after := writeRecord(t, rdb, key); err != nil || results[0].Outcome != script.RestoreHeldByOther ||
 			before != after {
 			t.Errorf("answered %v %v, the write hold was %q and is %q", results, err, before, after)

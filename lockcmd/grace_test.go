@@ -73,7 +73,7 @@ func TestR2FailoverWithoutGraceGrantsAHeldLock(t *testing.T) {
 	if ttl := a.do("LOCK.TTL", key); ttl == ":-2" || len(a.losses) > 0 {
 		t.Errorf("the first connection does not hold it any more: %s", ttl)
 	}
-	s.watchdog.CheckAll()
+	s.Watchdog.CheckAll()
 	want(t, receive(t, a.losses, soon), key+" gone")
 	want(t, a.do("LOCK.TTL", key), ":-2")
 }
@@ -203,7 +203,7 @@ func TestR2GraceOfARestart(t *testing.T) {
 // endGracePeriods ends the grace periods of the masters that a Leash finds at its start.
 func endGracePeriods(t testing.TB, s *Service) {
 	t.Helper()
-	if (failover.Rehearsal{Masters: s.graces}).EndAll(time.Now().Add(soon)) == 0 {
+	if (failover.Rehearsal{Masters: s.Graces}).EndAll(time.Now().Add(soon)) == 0 {
 		t.Fatal("no master is known")
 	}
 }
@@ -218,14 +218,14 @@ func TestR2NoGraceWithoutAFailover(t *testing.T) {
 		s := leash(t, dialServer(t, server.Addr), cfg)
 		a := connect(t, s)
 		a.token(newKey(), "BLOCK", "0") // waits for the grace period of the new server
-		before := s.graces.GrantingMaster("")
+		before := s.Graces.GrantingMaster("")
 		host, port, _ := strings.Cut(server.Addr, ":")
 		if err := replica.Client().Do(t.Context(), "REPLICAOF", host, port).Err(); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, soon, "the master has a new id", func() bool {
 			a.token(newKey())
-			return s.graces.GrantingMaster("") != before
+			return s.Graces.GrantingMaster("") != before
 		})
 	})
 	t.Run("slot", func(t *testing.T) {
@@ -250,7 +250,7 @@ func TestR2NoGraceWithoutAFailover(t *testing.T) {
 			break
 		}
 		a.token(key)
-		if masters, left := s.graces.Active(); masters > 0 {
+		if masters, left := s.Graces.Active(); masters > 0 {
 			t.Errorf("%d masters are in grace for %v", masters, left)
 		}
 	})

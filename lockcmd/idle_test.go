@@ -117,7 +117,7 @@ func TestIdleTimer(t *testing.T) {
 	eventually(t, 5*time.Second, "and so is the next", func() bool { return a.carrier.Holds() == 2 })
 	a.carrier.End(Release)
 	eventually(t, 5*time.Second, "all are released", func() bool {
-		return !exists(t, s.redis.Redis, slow) && !exists(t, s.redis.Redis, free)
+		return !exists(t, s.Redis.Redis, slow) && !exists(t, s.Redis.Redis, free)
 	})
 }
 
@@ -205,11 +205,11 @@ func TestIdleArguments(t *testing.T) {
 	}
 	want(t, a.do("LOCK.MACQUIRE", "1", key, "IDLE", "0"), "-ERR invalid expire time in 'lock.macquire' command")
 	want(t, a.do("SEM.ACQUIRE", key, "IDLE", "1000"), "-ERR syntax error")
-	if exists(t, s.redis.Redis, key) {
+	if exists(t, s.Redis.Redis, key) {
 		t.Error("refused, and something was done")
 	}
 	a.token(key, "IDLE", "5000", "MAXHOLD", "60000")
-	if text := s.redis.Redis.HGet(context.Background(), key, "leash").Val(); !strings.Contains(text,
+	if text := s.Redis.Redis.HGet(context.Background(), key, "leash").Val(); !strings.Contains(text,
 		" max=60000,idle=5000 ") {
 		t.Errorf("the record is %q", text)
 	}

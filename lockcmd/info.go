@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 	"leash/lockcmd/view"
 	"leash/proxy/resp"
@@ -23,7 +24,7 @@ func (c *Carrier) ttl(_ context.Context, dst []byte, args [][]byte) []byte {
 	}
 	h := c.ownHold(key, o)
 	if h == nil && o.Token != 0 { // a token proves the hold on any connection
-		h = c.service.holds.Find(c.id(key), o.Means)
+		h = c.service.Holds.Find(c.id(key), o.Means)
 	}
 	if h != nil {
 		if left := h.CertainFor().Milliseconds(); left > 0 {
@@ -36,15 +37,15 @@ func (c *Carrier) ttl(_ context.Context, dst []byte, args [][]byte) []byte {
 // check runs LOCK.CHECK: whether Redis has a hold with that token.
 func (c *Carrier) check(_ context.Context, dst []byte, args [][]byte) []byte {
 	if len(args) != 4 {
-		return resp.AppendError(dst, msgArity(checkName))
+		return resp.AppendError(dst, refusal.Arity(checkName))
 	}
 	key, o, msg := c.service.parse(checkName, args, checkWords)
 	if msg != "" {
 		return resp.AppendError(dst, msg)
 	}
-	switch _, _, ok, err := c.service.releaser.Seek(c.id(key), o.Selector, c.service.deadline()); {
+	switch _, _, ok, err := c.service.Releaser.Seek(c.id(key), o.Selector, c.service.deadline()); {
 	case err != nil:
-		return c.replyError(dst, err, msgRefused)
+		return c.replyError(dst, err, refusal.Refused)
 	case !ok:
 		return resp.AppendInt(dst, 0)
 	}
@@ -58,17 +59,17 @@ func (c *Carrier) info(_ context.Context, dst []byte, args [][]byte) []byte {
 		return resp.AppendError(dst, msg)
 	}
 	key := string(args[1])
-	info, err := s.redis.Inspect(c.id(key), s.deadline())
+	info, err := s.Redis.Inspect(c.id(key), s.deadline())
 	if err != nil {
-		return c.replyError(dst, err, msgRefused)
+		return c.replyError(dst, err, refusal.Refused)
 	}
 	shown, held := info.Shown()
 	if !held {
-		if info.Left = s.graces.Left(key); info.Left <= 0 {
+		if info.Left = s.Graces.Left(key); info.Left <= 0 {
 			return append(dst, resp.NilBulk...)
 		}
 	}
-	all, fair := s.waits.OfLock(c.id(key)) // Redis has the number of all FAIR waiters
+	all, fair := s.Waits.OfLock(c.id(key)) // Redis has the number of all FAIR waiters
 	return appendInfo(dst, info, shown, all-fair+info.Queue)
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"leash/internal/faultproxy"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 	"leash/lockcmd/script/transport"
 )
@@ -39,7 +40,7 @@ func (k *killedLeash) begin() {
 	k.t.Helper()
 	for _, u := range k.commands {
 		for _, sc := range u.scripts { // otherwise Redis would reply NOSCRIPT
-			if err := k.straight.redis.Redis.ScriptLoad(k.t.Context(), sc.Source).Err(); err != nil {
+			if err := k.straight.Redis.Redis.ScriptLoad(k.t.Context(), sc.Source).Err(); err != nil {
 				k.t.Fatal(err)
 			}
 		}
@@ -74,7 +75,7 @@ func TestKilledAtAnyPoint(t *testing.T) {
 	killed := func(ran bool) func(*testing.T) {
 		return func(t *testing.T) {
 			// a dead FAIR waiter is soon detected
-			brief := func(s *Service) { s.waits.FairTimeout = 2 * time.Second }
+			brief := func(s *Service) { s.Waits.FairTimeout = 2 * time.Second }
 			s, straight, p := faulty(t, Config{WatchdogTimeout: 16 * time.Second, UpstreamTimeout: 20 * time.Second},
 				brief)
 			k := &killedLeash{t: t, s: s, straight: straight, arm: p.DropBefore}
@@ -126,7 +127,7 @@ func (k *killedLeash) succeed() {
 		}
 		for _, name := range names {
 			eventually(k.t, 10*time.Second, u.name+": "+name+" is gone", func() bool {
-				return !exists(k.t, k.straight.redis.Redis, name)
+				return !exists(k.t, k.straight.Redis.Redis, name)
 			})
 		}
 	}
@@ -155,7 +156,7 @@ func (k *killedLeash) ofMode(m *script.Mode, ran bool) {
 		holder, c, key := connect(t, k.straight), connect(t, k.s), newKey()
 		token := take(holder, key, "OWNER", "me")
 		after := func() {
-			reply, wanted := holder.do("LOCK.RELEASE", key), map[bool]string{false: ":1", true: "-" + msgNotHeld}[ran]
+			reply, wanted := holder.do("LOCK.RELEASE", key), map[bool]string{false: ":1", true: "-" + refusal.NotHeld}[ran]
 			if reply != wanted || len(holder.losses) != 0 {
 				t.Errorf("%s %s: its holder was answered %q, want %q, and told of %d losses", what, m.Name, reply,
 					wanted, len(holder.losses))
@@ -240,7 +241,7 @@ func (k *killedLeash) ofPermits(ran bool) {
 			args = []string{"SEM.ACQUIRE", key, "ID", "r"}
 		}
 		after := func() {
-			reply, wanted := holder.do("SEM.RELEASE", key), map[bool]string{false: ":1", true: "-" + msgNoPermit}[ran]
+			reply, wanted := holder.do("SEM.RELEASE", key), map[bool]string{false: ":1", true: "-" + refusal.NoPermit}[ran]
 			if reply != wanted || len(holder.losses) != 0 {
 				t.Errorf("%s: its holder was answered %q, want %q, and told of %d losses", what, reply, wanted,
 					len(holder.losses))

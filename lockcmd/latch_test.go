@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 	"leash/lockcmd/wait"
 )
@@ -42,8 +43,8 @@ func TestLatchIsRedissonsCountDownLatch(t *testing.T) {
 		want(t, a.do("LATCH.AWAIT", key), ":1")
 		want(t, a.do("LATCH.SET", key, "1"), ":0")
 		rdb.Set(ctx, key, "text", 0)
-		want(t, a.do("LATCH.GET", key), "-"+msgNotInteger)
-		want(t, a.do("LATCH.DOWN", key), "-"+msgNotInteger)
+		want(t, a.do("LATCH.GET", key), "-"+refusal.NotInteger)
+		want(t, a.do("LATCH.DOWN", key), "-"+refusal.NotInteger)
 		want(t, a.do("LATCH.SET", key, "1"), ":0")
 		wantNoMessage(t, heard)
 	})
@@ -78,7 +79,7 @@ func TestLatchOpensForAllWaiters(t *testing.T) {
 			want(t, woken(t, r), ":1")
 		}
 		for _, s := range leashes {
-			if s.waits.InQueue(latchOf(key)) != 0 || s.Stats().Waiters != 0 {
+			if s.Waits.InQueue(latchOf(key)) != 0 || s.Stats().Waiters != 0 {
 				t.Error("somebody still waits")
 			}
 		}
@@ -147,7 +148,7 @@ func TestR10PermitQueuesHaveKeysOfOneSlot(t *testing.T) {
 				{"SEM.TAKE", key}, {"SEM.GIVE", key, "0"}, {"LATCH.SET", key, strconv.Itoa(i)}, {"LATCH.DOWN", key},
 				{"LATCH.GET", key}, {"LATCH.AWAIT", key},
 			} {
-				if got := a.do(args...); (got == "-"+msgSlots) != s.redis.IsCluster {
+				if got := a.do(args...); (got == "-"+refusal.Slots) != s.Redis.IsCluster {
 					t.Errorf("%q: got %q", args, got)
 				}
 			}

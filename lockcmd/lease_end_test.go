@@ -9,6 +9,7 @@ import (
 
 	"leash/internal/faultproxy"
 	"leash/lockcmd/hold"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 	"leash/renewal"
 )
@@ -21,7 +22,7 @@ func expiredLease(t *testing.T) (s *Service, a *conn, key string) {
 	a.token(key, "OWNER", "me", "LEASE", "60000")
 	p.HoldBefore(running(script.RenewScript, key), faultproxy.Always())
 	h := a.carrier.Newest(lockOf(key), func(*hold.Hold) bool { return true })
-	s.watchdog.Correct(&h.Watch, time.Now(), time.Now())
+	s.Watchdog.Correct(&h.Watch, time.Now(), time.Now())
 	eventually(t, soon, "our count is over", h.LeaseOver)
 	return s, a, key
 }
@@ -36,7 +37,7 @@ func TestExpiredLeaseIsNotReentered(t *testing.T) {
 				first := a.token(append([]string{key, "OWNER", "me", "LEASE", "4000"}, mode...)...)
 				h := a.carrier.ownHold(key, options{})
 				time.Sleep(3800 * time.Millisecond)
-				s.watchdog.Correct(&h.Watch, time.Now(), time.Now())
+				s.Watchdog.Correct(&h.Watch, time.Now(), time.Now())
 				token := a.token(append([]string{key, "OWNER", "me", "LEASE", "20000"}, mode...)...)
 				if token != first {
 					a.ms(20000, "LOCK.TTL", key)
@@ -60,7 +61,7 @@ func TestExpiredLeaseIsReleased(t *testing.T) {
 	t.Parallel()
 	s, a, key := expiredLease(t)
 	want(t, a.do("LOCK.RELEASE", key), ":1") // Redis still had it
-	want(t, a.do("LOCK.RELEASE", key), "-"+msgNotHeld)
+	want(t, a.do("LOCK.RELEASE", key), "-"+refusal.NotHeld)
 	if n := s.Stats().Holds; n != 0 || len(a.losses) != 0 {
 		t.Errorf("%d holds are left, %d losses were told", n, len(a.losses))
 	}
@@ -75,7 +76,7 @@ func TestExpiredLeaseHidesNoOtherHold(t *testing.T) {
 	token := a.token(key, "READ", "LEASE", "60000")
 	a.token(key, "READ", "LEASE", "50000")
 	expired := a.carrier.last(func(*hold.Hold) bool { return true })
-	s.watchdog.Correct(&expired.Watch, time.Now(), time.Now())
+	s.Watchdog.Correct(&expired.Watch, time.Now(), time.Now())
 	eventually(t, soon, "our count is over", expired.LeaseOver)
 	if left, _ := strconv.Atoi(a.do("LOCK.TTL", key)[1:]); left < 50000 {
 		t.Errorf("%d ms are left of the other", left)
@@ -105,7 +106,7 @@ func TestR27ExpiredLeaseDoesNotCountForTheQuorum(t *testing.T) {
 	wantPrefix(t, a.do("LOCK.MACQUIRE", "3", key+"a", key+"b", key+"c", "QUORUM", "2", "LEASE", "60000"), "*3")
 	mine := func(key string) *hold.Hold { return a.carrier.ownHold(key, options{}) }
 	p.Freeze() // Redis cannot tell whether the lease has expired
-	s.watchdog.Correct(&mine(key+"a").Watch, time.Now(), time.Now())
+	s.Watchdog.Correct(&mine(key+"a").Watch, time.Now(), time.Now())
 	eventually(t, soon, "it is over", mine(key+"a").LeaseOver)
 	mine(key + "b").Lost(renewal.ReasonGone)
 	want(t, receive(t, a.losses, soon), key+"b gone")
@@ -117,7 +118,7 @@ func TestR27ExpiredLeaseDoesNotCountForTheQuorum(t *testing.T) {
 func TestNewLeaseIgnoresThePreviousMaxHold(t *testing.T) {
 	t.Parallel()
 	rdb := dialServer(t, sharedServer(t).Addr)
-	withoutEvents := func(s *Service) { s.events.Own = "nowhere" }
+	withoutEvents := func(s *Service) { s.Events.Own = "nowhere" }
 	s, other, key := leash(t, rdb, Config{}, withoutEvents), leash(t, rdb, Config{}), newKey()
 	a := connect(t, s)
 	first := a.token(key, "OWNER", "me", "LEASE", "20000", "MAXHOLD", "5000")

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/lockcmd/hold"
+	"leash/lockcmd/refusal"
 )
 
 // TestR28MaxHoldEndsAHoldLeftToExpire: A connection has ended and left its holds to expire. Each
@@ -78,7 +79,7 @@ func TestR28MaxHoldSparesAnAttachedHold(t *testing.T) {
 				want(t, connect(t, to).do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", token), ":"+token)
 			}
 			kept := h.Copy(h.Carrier.Detached()) // its time has come
-			receive(t, s.releaser.EndAll([]hold.Change{{Hold: kept, Until: time.Now()}}), soon)
+			receive(t, s.Releaser.EndAll([]hold.Change{{Hold: kept, Until: time.Now()}}), soon)
 			if there := exists(t, rdb, key); there != (to != nil) {
 				t.Errorf("taken over %v, there %v", to != nil, there)
 			}
@@ -95,14 +96,14 @@ func TestR28MaxHoldAfterAMoveToAnEndedConnection(t *testing.T) {
 		a, gone := connect(t, other), connect(t, s)
 		token := strconv.FormatInt(a.token(key, "OWNER", "me", "MAXHOLD", "6000"), 10)
 		gone.carrier.End(Expire)
-		want(t, gone.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", token), "-"+msgGone)
+		want(t, gone.do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", token), "-"+refusal.Gone)
 		wantReleased(t, rdb, key)
 
 		key = newKey()
 		b := connect(t, s)
 		b.token(key, "OWNER", "me", "MAXHOLD", "6000")
 		rdb.HIncrBy(context.Background(), key, "me", 1) // an acquire that Leash does not know
-		h := s.holds.Find(lockOf(key), func(*hold.Hold) bool { return true })
+		h := s.Holds.Find(lockOf(key), func(*hold.Hold) bool { return true })
 		if !h.LockRequests(s.deadline()) {
 			t.Fatal("its request lock is taken")
 		}
@@ -125,7 +126,7 @@ func TestR28MaxHoldDuringAReleaseThatFails(t *testing.T) {
 		s, key := leash(t, rdb, Config{}), newKey()
 		a := connect(t, s)
 		a.token(key, "MAXHOLD", "5000")
-		h := s.holds.Find(lockOf(key), func(*hold.Hold) bool { return true })
+		h := s.Holds.Find(lockOf(key), func(*hold.Hold) bool { return true })
 		if !h.LockRequests(s.deadline()) {
 			t.Fatal("its request lock is taken")
 		}

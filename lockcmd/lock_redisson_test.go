@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 )
 
@@ -162,8 +163,8 @@ func testExpire(t *testing.T, sc *lockScene) {
 	if took := time.Since(began); took < 4*time.Second || took > soon || token <= first {
 		t.Errorf("got token %d after %v, want one above %d when the lease is over", token, took, first)
 	}
-	want(t, sc.a.do("LOCK.RELEASE", sc.key), "-"+msgNotHeld)
-	want(t, sc.b.do("LOCK.RELEASE", sc.key, "OWNER", "me"), "-"+msgNotHeld)
+	want(t, sc.a.do("LOCK.RELEASE", sc.key), "-"+refusal.NotHeld)
+	want(t, sc.b.do("LOCK.RELEASE", sc.key, "OWNER", "me"), "-"+refusal.NotHeld)
 	want(t, sc.c.do("LOCK.RELEASE", sc.key), ":1")
 }
 
@@ -207,16 +208,16 @@ func testIsHeldAndIsLocked(t *testing.T, sc *lockScene) {
 }
 
 func testLockUnlockFail(t *testing.T, sc *lockScene) {
-	want(t, sc.a.do("LOCK.RELEASE", sc.key), "-"+msgNotHeld)
+	want(t, sc.a.do("LOCK.RELEASE", sc.key), "-"+refusal.NotHeld)
 	token := tokenOf(t, sc.a.do(sc.take(sc.key, "OWNER", "me")...))
 	for _, c := range []*conn{sc.b, sc.c} {
-		want(t, c.do("LOCK.RELEASE", sc.key), "-"+msgNotHeld)
-		want(t, c.do("LOCK.RELEASE", sc.key, "OWNER", "you"), "-"+msgNotHeld)
-		want(t, c.do("LOCK.RELEASE", sc.key, "TOKEN", strconv.FormatInt(token-1, 10)), "-"+msgNotHeld)
+		want(t, c.do("LOCK.RELEASE", sc.key), "-"+refusal.NotHeld)
+		want(t, c.do("LOCK.RELEASE", sc.key, "OWNER", "you"), "-"+refusal.NotHeld)
+		want(t, c.do("LOCK.RELEASE", sc.key, "TOKEN", strconv.FormatInt(token-1, 10)), "-"+refusal.NotHeld)
 	}
 	want(t, sc.held(t)["holds"], "1")
 	want(t, sc.a.do("LOCK.RELEASE", sc.key), ":1")
-	want(t, sc.a.do("LOCK.RELEASE", sc.key), "-"+msgNotHeld)
+	want(t, sc.a.do("LOCK.RELEASE", sc.key), "-"+refusal.NotHeld)
 }
 
 func testReentrancy(t *testing.T, sc *lockScene) {
@@ -289,7 +290,7 @@ func testLockReentrantRenew(t *testing.T, sc *lockScene) {
 // connection.
 func testSameThreadReacquireThrows(t *testing.T, sc *lockScene) {
 	tokenOf(t, sc.a.do(sc.take(sc.key)...))
-	want(t, sc.a.do(sc.take(sc.key, "BLOCK", "0")...), "-"+msgDeadlock)
+	want(t, sc.a.do(sc.take(sc.key, "BLOCK", "0")...), "-"+refusal.Deadlock)
 	want(t, sc.a.do(sc.take(sc.key)...), "$-1")
 	want(t, sc.held(t)["holds"], "1")
 	want(t, sc.a.do("LOCK.RELEASE", sc.key), ":1")
@@ -298,8 +299,8 @@ func testSameThreadReacquireThrows(t *testing.T, sc *lockScene) {
 func testCrossInstanceReentry(t *testing.T, sc *lockScene) {
 	tokenOf(t, sc.a.do(sc.take(sc.key, "OWNER", "me")...))
 	for _, c := range []*conn{sc.b, sc.c} {
-		want(t, c.do(sc.take(sc.key, "OWNER", "me")...), "-"+msgElsewhere)
-		want(t, c.do(sc.take(sc.key, "OWNER", "me", "BLOCK", "0")...), "-"+msgElsewhere)
+		want(t, c.do(sc.take(sc.key, "OWNER", "me")...), "-"+refusal.Elsewhere)
+		want(t, c.do(sc.take(sc.key, "OWNER", "me", "BLOCK", "0")...), "-"+refusal.Elsewhere)
 	}
 	want(t, sc.held(t)["holds"], "1")
 	want(t, sc.a.do("LOCK.RELEASE", sc.key), ":1")

@@ -31,15 +31,6 @@ var shared struct {
 	cluster           *redistest.Cluster
 }
 
-// Replies that only tests name.
-const (
-	msgTimeout   = string(acquire.Unanswered)
-	msgShort     = string(acquire.TooLate)
-	msgDeadlock  = string(acquire.Deadlock)
-	msgElsewhere = string(acquire.Elsewhere)
-	msgKind      = string(acquire.OtherMode)
-)
-
 func msgLost(key, reason string) string { return string(acquire.Loss(key, reason)) }
 
 // noLog drops go-redis's own log.
@@ -179,16 +170,16 @@ func stillLeash(t testing.TB, rdb redis.UniversalClient, cfg Config) *Service {
 }
 
 // slowRetries makes waiters retry only once a minute. A waiter that gets in earlier was woken.
-func slowRetries(s *Service) { s.waits.Interval = time.Minute }
+func slowRetries(s *Service) { s.Waits.Interval = time.Minute }
 
 // longBreakTimeout lets BREAK wait long enough for a busy machine.
-func longBreakTimeout(s *Service) { s.releaser.BreakTimeout = 5 * time.Second }
+func longBreakTimeout(s *Service) { s.Releaser.BreakTimeout = 5 * time.Second }
 
 // patientBreak lets BREAK wait for a Leash that is kept from its answer for a while.
-func patientBreak(s *Service) { s.releaser.BreakTimeout = soon }
+func patientBreak(s *Service) { s.Releaser.BreakTimeout = soon }
 
 // defaultBreakTimeout sets the time that BREAK waits back to the value used in production.
-func defaultBreakTimeout(s *Service) { s.releaser.BreakTimeout = release.BreakTimeout }
+func defaultBreakTimeout(s *Service) { s.Releaser.BreakTimeout = release.BreakTimeout }
 
 // soon is an upper limit for operations that nothing delays, on a busy machine. It is much shorter
 // than the retry interval of a slowRetries Service, and shorter than the lease of a dead holder.
@@ -199,7 +190,7 @@ const soon = 20 * time.Second
 func waitUntilSubscribed(t testing.TB, s *Service) {
 	t.Helper()
 	eventually(t, soon, "the Service is subscribed to its channel", func() bool {
-		n, err := numListeners(s.redis.Redis, s.events.Own, (*redis.Client).PubSubNumSub)
+		n, err := numListeners(s.Redis.Redis, s.Events.Own, (*redis.Client).PubSubNumSub)
 		return err == nil && n > 0
 	})
 }
@@ -219,7 +210,7 @@ func killableLeash(t testing.TB, rdb redis.UniversalClient, cfg Config) (s *Serv
 // receive gives the Service an event as from its channel.
 func (s *Service) receive(text string) {
 	if e, ok := event.Parse(text); ok {
-		s.events.Receive(e)
+		s.Events.Receive(e)
 	}
 }
 
@@ -437,7 +428,7 @@ func onTime(t testing.TB, test func() error) {
 // after its own subscription.
 func subscribeFirst(t testing.TB, s *Service, channel, key string) {
 	t.Helper()
-	receive(t, s.events.Subscribe(channel, script.Lock{Key: key}), 5*time.Second)
+	receive(t, s.Events.Subscribe(channel, script.Lock{Key: key}), 5*time.Second)
 }
 
 // receive returns the next value of c. An idle machine delivers it within the given time. $ waits

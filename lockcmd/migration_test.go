@@ -8,6 +8,7 @@ import (
 
 	"leash/internal/redistest"
 	"leash/lockcmd/event"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 	"leash/proxy/slots"
 	"leash/renewal"
@@ -44,13 +45,13 @@ func wantRenewed(t *testing.T, s *Service, keys ...string) {
 	t.Helper()
 	const little = 15 * time.Second
 	for _, k := range keys {
-		if !s.redis.Redis.PExpire(t.Context(), k, little).Val() {
+		if !s.Redis.Redis.PExpire(t.Context(), k, little).Val() {
 			t.Errorf("%s is not there", k)
 		}
 	}
 	s.RenewAll(t.Context())
 	for _, k := range keys {
-		if left := s.redis.Redis.PTTL(t.Context(), k).Val(); left <= little {
+		if left := s.Redis.Redis.PTTL(t.Context(), k).Val(); left <= little {
 			t.Errorf("%s has %v left, it was not renewed", k, left)
 		}
 	}
@@ -214,7 +215,7 @@ func TestR14ReleaseOfABrokenHoldInMigration(t *testing.T) {
 	}
 	tombstone := script.TombstoneKey(key, token, a.carrier.Name)
 	rdb.Set(t.Context(), tombstone, event.Broken, time.Minute)
-	want(t, b.do("LOCK.RELEASE", key, "OWNER", "me"), "-"+msgNotHeld)
+	want(t, b.do("LOCK.RELEASE", key, "OWNER", "me"), "-"+refusal.NotHeld)
 	want(t, receive(t, a.losses, soon), key+" "+renewal.ReasonBroken)
 	eventually(t, soon, "it is ended", func() bool { return !exists(t, rdb, key) })
 	want(t, rdb.Get(t.Context(), tombstone).Val(), event.Lost+" "+renewal.ReasonBroken)

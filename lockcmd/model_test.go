@@ -3,6 +3,8 @@ package lockcmd
 import (
 	"slices"
 	"strconv"
+
+	"leash/lockcmd/refusal"
 )
 
 // model is one lock according to the rules. Random walks compare it with the replies of two
@@ -75,7 +77,7 @@ func (m *model) acquire(q question) (reply string) {
 	if q.waits && m.find(byTime, func(h *modelHold) bool {
 		return h.at == q.from && (q.owner == "" || h.owner != q.owner) && !(h.mode == "READ" && q.mode == "READ")
 	}) != nil {
-		return "-" + msgDeadlock
+		return "-" + refusal.Deadlock
 	}
 	own := m.find(byToken, func(h *modelHold) bool { return q.owner != "" && h.owner == q.owner && h.like(q.mode) })
 	if own == nil {
@@ -84,7 +86,7 @@ func (m *model) acquire(q question) (reply string) {
 	again := q.id != "" && q.id == own.last
 	switch {
 	case own.at != q.from && !again:
-		return "-" + msgElsewhere
+		return "-" + refusal.Elsewhere
 	case own.at != q.from:
 		m.setCarrier(own, q.from)
 	case !again:
@@ -106,10 +108,10 @@ func (m *model) replyIfTaken(q question) string {
 	other := m.find(byToken, func(h *modelHold) bool { return h.mode != "READ" })
 	switch {
 	case kin != nil && kin == writer && q.mode == "READ" && kin.at != q.from:
-		return "-" + msgElsewhere
+		return "-" + refusal.Elsewhere
 	case kin != nil && kin == writer && q.mode == "READ":
 	case kin != nil:
-		return "-" + msgKind
+		return "-" + refusal.OtherMode
 	case len(m.holds) > 0 && (q.mode != "READ" || other != nil):
 		return "$-1"
 	}
@@ -152,7 +154,7 @@ func (m *model) unlock(q question) (reply string) {
 		h = m.find(byToken, q.means)
 	}
 	if h == nil {
-		return "-" + msgNotHeld
+		return "-" + refusal.NotHeld
 	}
 	reply = m.release(h, q.all)
 	if q.id != "" {
@@ -175,7 +177,7 @@ func (m *model) release(h *modelHold, all bool) (reply string) {
 func (m *model) attach(q question) (reply string, closed *walker) {
 	h := m.find(byToken, q.means)
 	if h == nil {
-		return "-" + msgNotHeld, nil
+		return "-" + refusal.NotHeld, nil
 	}
 	if h.at != q.from {
 		closed = h.at
@@ -189,16 +191,16 @@ func (m *model) extend(q question, ms int64) string {
 	if q.token == 0 && q.owner == "" {
 		h := m.find(byTime, func(h *modelHold) bool { return h.at == q.from })
 		if h == nil {
-			return "-" + msgNotHeld
+			return "-" + refusal.NotHeld
 		}
 		q.token = h.token
 	}
 	q.mode = ""
 	switch h := m.find(byToken, q.means); {
 	case h == nil:
-		return "-" + msgNotHeld
+		return "-" + refusal.NotHeld
 	case !h.leased:
-		return "-" + msgIsRenewed
+		return "-" + refusal.IsRenewed
 	}
 	return ":" + strconv.FormatInt(ms, 10)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 )
 
@@ -113,7 +114,7 @@ func TestR27LossIsReportedInEveryMode(t *testing.T) {
 		a.hold(key, mode, "ONLOSS", "ERROR", "OWNER", "me")
 		rdb.Del(context.Background(), key, script.RecordsKey(key))
 		want(t, a.do("LOCK.RELEASE", key, "OWNER", "me"), "-"+msgLost(key, "gone"))
-		want(t, a.do("LOCK.RELEASE", key, "OWNER", "me"), "-"+msgNotHeld)
+		want(t, a.do("LOCK.RELEASE", key, "OWNER", "me"), "-"+refusal.NotHeld)
 		if len(a.losses) != 0 {
 			t.Error("the connection was closed")
 		}

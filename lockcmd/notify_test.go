@@ -10,6 +10,7 @@ import (
 
 	"leash/lockcmd/event"
 	"leash/lockcmd/hold"
+	"leash/lockcmd/refusal"
 )
 
 // connectNotified returns a connection with LOCK.NOTIFY ON.
@@ -81,7 +82,7 @@ func TestR27NotifyReportsALossBeforeTheConnectionCloses(t *testing.T) {
 		for name, end := range map[string]func(key string){
 			"gone": func(key string) {
 				rdb.Del(context.Background(), key)
-				s.watchdog.CheckAll()
+				s.Watchdog.CheckAll()
 			},
 			"broken":  func(key string) { want(t, connect(t, s).do("LOCK.BREAK", key), ":1") },
 			"maxhold": func(string) {},
@@ -133,7 +134,7 @@ func TestR27NotifyOfPermitsAndQuorum(t *testing.T) {
 	a, sem := connectNotified(t, s), newKey()
 	want(t, a.do("SEM.INIT", sem, "1"), ":1")
 	permit := a.do("SEM.ACQUIRE", sem)[len("$32\r\n"):]
-	s.holds.Find(lockOf(sem), func(*hold.Hold) bool { return true }).Lost("gone")
+	s.Holds.Find(lockOf(sem), func(*hold.Hold) bool { return true }).Lost("gone")
 	if got := woken(t, a.pushes); got != "lost "+sem+" $32 "+permit {
 		t.Errorf("told %q", got)
 	}
@@ -141,13 +142,13 @@ func TestR27NotifyOfPermitsAndQuorum(t *testing.T) {
 	keys := []string{newKey(), newKey(), newKey()}
 	wantPrefix(t, a.do("LOCK.MACQUIRE", "3", keys[0], keys[1], keys[2], "QUORUM", "2", "ONLOSS", "ERROR"), "*3")
 	lose := func(key string) int64 {
-		h := s.holds.Find(lockOf(key), func(*hold.Hold) bool { return true })
+		h := s.Holds.Find(lockOf(key), func(*hold.Hold) bool { return true })
 		h.Lost("gone")
 		return h.Token
 	}
 	lose(keys[0])
 	a.wantNoNotice() // the quorum still holds
-	rest := s.holds.Find(lockOf(keys[2]), func(*hold.Hold) bool { return true }).Token
+	rest := s.Holds.Find(lockOf(keys[2]), func(*hold.Hold) bool { return true }).Token
 	a.wantNotice("lost", keys[1], lose(keys[1]))
 	a.wantNotice("lost", keys[2], rest)
 }
@@ -220,12 +221,12 @@ func TestNotifyReportsExistingWaiters(t *testing.T) {
 		want(t, d.do("LOCK.RELEASE", key), ":1")
 		tokenOf(t, woken(t, last))
 		d.wantNoNotice()
-		if !s.holds.Notifying() { // a and b are
+		if !s.Holds.Notifying() { // a and b are
 			t.Error("nobody is told")
 		}
 		a.carrier.End(Release)
 		b.carrier.End(Release)
-		if s.holds.Notifying() {
+		if s.Holds.Notifying() {
 			t.Error("somebody who is gone is told")
 		}
 	})
@@ -248,7 +249,7 @@ func TestNotifyReplyComesFirst(t *testing.T) {
 	reply = string(a.carrier.Do(a.ctx, nil, [][]byte{[]byte("LOCK.ACQUIRE"), []byte(other), []byte("ONLOSS"),
 		[]byte("ERROR")}))
 	token = tokenOf(t, reply[:len(reply)-2])
-	s.holds.Find(lockOf(other), func(*hold.Hold) bool { return true }).Lost("gone")
+	s.Holds.Find(lockOf(other), func(*hold.Hold) bool { return true }).Lost("gone")
 	a.wantNoNotice()
 	a.carrier.Answered()
 	a.wantNotice("lost", other, token)
@@ -286,13 +287,13 @@ func TestNotifyMacquire(t *testing.T) {
 		b.token(second)
 		reply := a.start("LOCK.MACQUIRE", "2", first, second, "BLOCK", "0")
 		eventually(t, 5*time.Second, "it waits for the second", func() bool {
-			return s.waiters(lockOf(second)) == 1
+			return s.Waiting(lockOf(second)) == 1
 		})
 		waits := c.await(s, 1, first, "BLOCK", "0")
 		a.wantNoNotice()
 		want(t, b.do("LOCK.RELEASE", second), ":1")
 		wantPrefix(t, woken(t, reply), "*2")
-		a.wantNotice("wanted", first, s.holds.Find(lockOf(first), func(*hold.Hold) bool { return true }).Token)
+		a.wantNotice("wanted", first, s.Holds.Find(lockOf(first), func(*hold.Hold) bool { return true }).Token)
 		want(t, a.do("LOCK.MRELEASE", "2", first, second), ":2")
 		tokenOf(t, woken(t, waits))
 		a.wantNoNotice()
@@ -306,7 +307,7 @@ func TestNotifyArguments(t *testing.T) {
 	want(t, a.do("LOCK.NOTIFY"), "-ERR wrong number of arguments for 'lock.notify' command")
 	want(t, a.do("LOCK.NOTIFY", "ON", "OFF"), "-ERR wrong number of arguments for 'lock.notify' command")
 	want(t, a.do("LOCK.NOTIFY", "x"), "-ERR syntax error")
-	want(t, a.do("LOCK.NOTIFY", "ON"), "-"+msgNoPushes)
+	want(t, a.do("LOCK.NOTIFY", "ON"), "-"+refusal.NoPushes)
 	want(t, a.do("LOCK.NOTIFY", "OFF"), "+OK")
 	a.token("ON", "ONLOSS", "ERROR")
 	want(t, connect(t, s).do("LOCK.BREAK", "ON"), ":1")

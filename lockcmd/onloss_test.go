@@ -11,6 +11,7 @@ import (
 
 	"leash/internal/faultproxy"
 	"leash/lockcmd/hold"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 	"leash/lockcmd/script/transport"
 )
@@ -34,7 +35,7 @@ func TestR27OnLossErrorAnswersTheNextCommandOnce(t *testing.T) {
 			want(t, connect(t, s).do("LOCK.TTL", key), ":-2")
 			command := strings.Fields(strings.ReplaceAll(next, "%", key))
 			want(t, a.do(command...), "-"+msgLost(key, "gone"))
-			want(t, a.do("LOCK.RELEASE", key), "-"+msgNotHeld)
+			want(t, a.do("LOCK.RELEASE", key), "-"+refusal.NotHeld)
 			if len(a.losses) != 0 {
 				t.Fatal("the connection was closed")
 			}
@@ -60,7 +61,7 @@ func TestR27OnLossErrorIsReportedOnceByTheCommandThatFindsIt(t *testing.T) {
 				finds += strconv.FormatInt(token, 10)
 			}
 			want(t, a.do(strings.Fields(strings.ReplaceAll(finds, "%", key))...), "-"+msgLost(key, "gone"))
-			want(t, a.do("LOCK.RELEASE", key), "-"+msgNotHeld)
+			want(t, a.do("LOCK.RELEASE", key), "-"+refusal.NotHeld)
 
 			token = a.token(key, "ONLOSS", "ERROR")
 			rdb.Del(ctx, key) // Another connection finds the loss. The holder must still be told.
@@ -140,7 +141,7 @@ func maxHoldIsToldThenReleased(t *testing.T, s *Service, how, lease string) {
 	} else {
 		want(t, a.do("LOCK.RELEASE", key), "-"+msgLost(key, "maxhold"))
 	}
-	want(t, a.do("LOCK.RELEASE", key), "-"+msgNotHeld)
+	want(t, a.do("LOCK.RELEASE", key), "-"+refusal.NotHeld)
 	eventually(t, time.Second, "the hold is dropped", func() bool {
 		return a.carrier.Holds() == 0 && !a.guarded.Load()
 	})
@@ -166,7 +167,7 @@ func TestR28MaxHoldOfTheLeash(t *testing.T) {
 			t.Errorf("after the change to %v the limit is %v", limit, got)
 		}
 	}
-	s = leash(t, s.redis.Redis, Config{MaxHold: time.Hour})
+	s = leash(t, s.Redis.Redis, Config{MaxHold: time.Hour})
 	a, key := connect(t, s), newKey()
 	a.token(key, "MAXHOLD", "4000")
 	want(t, receive(t, a.losses, 2*time.Second), key+" maxhold")
@@ -223,16 +224,16 @@ func maxHoldWhileARequestIsUnanswered(t *testing.T, what *transport.Script, ran 
 	}
 	fault := drop(p, ran)(running(what, key), faultproxy.Always())
 	if what == script.ReleaseScript {
-		want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
+		want(t, a.do("LOCK.RELEASE", key), "-"+refusal.ReleaseLater)
 	} else {
-		want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "me"), "-"+msgTimeout)
+		want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "me"), "-"+refusal.Unanswered)
 	}
 	want(t, receive(t, a.losses, 5*time.Second), key+" maxhold")
-	if !exists(t, straight.redis.Redis, key) && what == script.ReleaseScript {
+	if !exists(t, straight.Redis.Redis, key) && what == script.ReleaseScript {
 		t.Error("released before the loss was reported")
 	}
 	fault.Disarm()
-	eventually(t, 3*time.Second, "it is ended", func() bool { return !exists(t, straight.redis.Redis, key) })
+	eventually(t, 3*time.Second, "it is ended", func() bool { return !exists(t, straight.Redis.Redis, key) })
 	eventually(t, 3*time.Second, "the hold is dropped", func() bool {
 		return a.carrier.Holds() == 0 && s.Stats().Holds == 0
 	})
@@ -281,7 +282,7 @@ func TestR27OnLossErrorReportsToEachOwner(t *testing.T) {
 		a.token(key, "READ", "OWNER", "two") // a new hold
 		want(t, a.do("LOCK.RELEASE", key, "OWNER", "two"), ":1")
 		want(t, a.do("LOCK.RELEASE", key, "OWNER", "one"), "-"+msgLost(key, "gone"))
-		want(t, a.do("LOCK.RELEASE", key), "-"+msgNotHeld)
+		want(t, a.do("LOCK.RELEASE", key), "-"+refusal.NotHeld)
 		wantNothing(t, rdb, key, a)
 	})
 }

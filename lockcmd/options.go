@@ -9,6 +9,7 @@ import (
 
 	"leash/lockcmd/acquire"
 	"leash/lockcmd/hold"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 	"leash/proxy/resp"
 )
@@ -34,17 +35,17 @@ func parseOptions(args [][]byte, allowed string) (o options, msg string) {
 	for i := 0; i < len(args); i++ {
 		name := resp.Word(args[i])
 		if !oneOf(name, allowed) {
-			return o, msgSyntax
+			return o, refusal.Syntax
 		}
 		if oneOf(name, seen) {
-			return o, msgSyntax
+			return o, refusal.Syntax
 		}
 		seen += " " + name
 		if o.flag(name) {
 			continue
 		}
 		if i++; i == len(args) {
-			return o, msgSyntax
+			return o, refusal.Syntax
 		}
 		if msg := o.set(name, args[i]); msg != "" {
 			return o, msg
@@ -52,7 +53,7 @@ func parseOptions(args [][]byte, allowed string) (o options, msg string) {
 	}
 	if o.requestedMode() == nil || (o.id != "" && allowed != permitWords || o.terms.StayOnClose) && o.Owner == "" ||
 		o.Token != 0 && o.Owner != "" && allowed != attachWords {
-		return o, msgSyntax
+		return o, refusal.Syntax
 	}
 	return o, ""
 }
@@ -60,7 +61,7 @@ func parseOptions(args [][]byte, allowed string) (o options, msg string) {
 // parse reads the arguments of a command about a key, with the options that it allows.
 func (s *Service) parse(command string, args [][]byte, allowed string) (key string, o options, msg string) {
 	if len(args) < 2 {
-		return "", o, msgArity(command)
+		return "", o, refusal.Arity(command)
 	}
 	key = string(args[1])
 	o, msg = parseOptions(args[2:], allowed)
@@ -107,19 +108,19 @@ func (o *options) set(name string, value []byte) (msg string) {
 	case "OWNER":
 		o.Owner = string(value)
 		if !validOwner(o.Owner) {
-			return msgOwner
+			return refusal.Owner
 		}
 		return ""
 	case "ID":
 		o.id = string(value)
 		if !printable(o.id) {
-			return msgID
+			return refusal.ID
 		}
 		return ""
 	case "COUNT":
 		o.count, msg = parseCount(value, maxPermits)
 		if msg == "" && (o.count < 1 || o.count > maxCountOption) {
-			msg = msgCount
+			msg = refusal.Count
 		}
 		return msg
 	case "ONCLOSE":
@@ -130,9 +131,9 @@ func (o *options) set(name string, value []byte) (msg string) {
 	n, ok := resp.ParseInt(value)
 	switch {
 	case !ok && name == "BLOCK":
-		return msgBlockNumber
+		return refusal.BlockNumber
 	case !ok:
-		return msgNotInteger
+		return refusal.NotInteger
 	case name == "BLOCK":
 		o.block = &n
 	case name == "LEASE":
@@ -143,7 +144,7 @@ func (o *options) set(name string, value []byte) (msg string) {
 		o.quorum = &n
 	case name == "REPLICAS":
 		if n < 1 || n > math.MaxInt32 {
-			return msgReplicas
+			return refusal.Negative
 		}
 		o.replicas = n
 	case name == "MAXHOLD":
@@ -152,7 +153,7 @@ func (o *options) set(name string, value []byte) (msg string) {
 		o.idle = &n
 	case name == "TOKEN":
 		if n <= 0 {
-			return msgNotInteger
+			return refusal.NotInteger
 		}
 		o.Token = n
 	}
@@ -166,7 +167,7 @@ func choose(to *bool, value []byte, yes, no string) (msg string) {
 		*to = word == yes
 		return ""
 	}
-	return msgSyntax
+	return refusal.Syntax
 }
 
 func printable(id string) bool {
@@ -208,11 +209,11 @@ func (s *Service) acquireOptionsOf(command string, o options, keys ...string) (o
 		o.lease = nil
 	}
 	if o.lease != nil && o.ttl != nil {
-		return opts, msgLeaseAndTTL
+		return opts, refusal.LeaseAndTTL
 	}
 	for _, ms := range []*int64{o.lease, o.ttl, o.maxHold, o.idle} {
 		if ms != nil && (*ms < 1 || *ms > script.MaxTTL.Milliseconds()) {
-			return opts, msgExpire(command)
+			return opts, refusal.Expire(command)
 		}
 	}
 	if ms := cmp.Or(o.lease, o.ttl); ms != nil {
@@ -261,9 +262,9 @@ func (o options) parseBlock() (wait bool, block time.Duration, msg string) {
 	case o.block == nil:
 		return false, 0, ""
 	case *o.block < 0:
-		return false, 0, msgBlockNegative
+		return false, 0, refusal.BlockNegative
 	case *o.block > script.MaxTTL.Milliseconds():
-		return false, 0, msgBlockRange
+		return false, 0, refusal.BlockRange
 	}
 	return true, script.Millis(*o.block), ""
 }
@@ -282,10 +283,10 @@ func (o options) requestedMode() *script.Mode {
 // Cluster (R10), and one that belongs to another lock. It returns "" for other keys.
 func (s *Service) keyError(key string) string {
 	if script.IsHelper(key) {
-		return msgHelper
+		return refusal.Helper
 	}
-	if s.redis.IsCluster && !script.OneSlot(key) {
-		return msgSlots
+	if s.Redis.IsCluster && !script.OneSlot(key) {
+		return refusal.Slots
 	}
 	return ""
 }

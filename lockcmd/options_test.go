@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 )
 
@@ -33,15 +34,15 @@ func TestArgumentsAreCheckedBeforeAnyEffect(t *testing.T) {
 		{"LOCK.ACQUIRE % LEASE 9223372036854775807", "ERR invalid expire time in 'lock.acquire' command"},
 		{"LOCK.ACQUIRE % TTL -1", "ERR invalid expire time in 'lock.acquire' command"},
 		{"LOCK.ACQUIRE % TTL 99", "ERR invalid TTL: the minimum is 100 ms"},
-		{"LOCK.ACQUIRE % LEASE 500 TTL 500", msgLeaseAndTTL},
+		{"LOCK.ACQUIRE % LEASE 500 TTL 500", refusal.LeaseAndTTL},
 		{"LOCK.ACQUIRE % ID 1", "ERR syntax error"},
-		{"LOCK.ACQUIRE % OWNER mode", msgOwner},
-		{"LOCK.ACQUIRE % OWNER leash", msgOwner},
-		{"LOCK.ACQUIRE % OWNER leashed", msgOwner},
-		{"LOCK.ACQUIRE % OWNER me:write", msgOwner},
-		{"LOCK.ACQUIRE % OWNER " + long, msgOwner},
-		{"LOCK.ACQUIRE % OWNER m\u00e9", msgOwner},
-		{"LOCK.ACQUIRE % OWNER me ID " + long, msgID},
+		{"LOCK.ACQUIRE % OWNER mode", refusal.Owner},
+		{"LOCK.ACQUIRE % OWNER leash", refusal.Owner},
+		{"LOCK.ACQUIRE % OWNER leashed", refusal.Owner},
+		{"LOCK.ACQUIRE % OWNER me:write", refusal.Owner},
+		{"LOCK.ACQUIRE % OWNER " + long, refusal.Owner},
+		{"LOCK.ACQUIRE % OWNER m\u00e9", refusal.Owner},
+		{"LOCK.ACQUIRE % OWNER me ID " + long, refusal.ID},
 		{"LOCK.ACQUIRE % READ WRITE", "ERR syntax error"},
 		{"LOCK.ACQUIRE % READ READ", "ERR syntax error"},
 		{"LOCK.TTL % READ", "ERR syntax error"},

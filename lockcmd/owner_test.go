@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 )
 
@@ -37,9 +38,9 @@ func TestR4OwnerEntersAgainOnItsCarrierOnly(t *testing.T) {
 			t.Fatalf("got token %d on entering again, want %d", again, token)
 		}
 		want(t, count(rdb, key, "me:1"), "2")
-		want(t, b.do("LOCK.ACQUIRE", key, "OWNER", "me:1"), "-"+msgElsewhere)
-		want(t, b.do("LOCK.ACQUIRE", key, "OWNER", "me:1", "BLOCK", "0"), "-"+msgElsewhere)
-		want(t, c.do("LOCK.ACQUIRE", key, "OWNER", "me:1"), "-"+msgElsewhere)
+		want(t, b.do("LOCK.ACQUIRE", key, "OWNER", "me:1"), "-"+refusal.Elsewhere)
+		want(t, b.do("LOCK.ACQUIRE", key, "OWNER", "me:1", "BLOCK", "0"), "-"+refusal.Elsewhere)
+		want(t, c.do("LOCK.ACQUIRE", key, "OWNER", "me:1"), "-"+refusal.Elsewhere)
 		want(t, a.do("LOCK.RELEASE", key), ":0")
 		want(t, a.do("LOCK.RELEASE", key, "OWNER", "me:1"), ":1")
 		if exists(t, rdb, key) {
@@ -64,7 +65,7 @@ func TestR4RepeatedAcquireByIDMovesTheHold(t *testing.T) {
 			t.Fatalf("got token %d when repeated, want %d", again, token)
 		}
 		want(t, count(rdb, key, "me"), "1")
-		want(t, b.do("LOCK.ACQUIRE", key, "OWNER", "me", "ID", "r2"), "-"+msgElsewhere)
+		want(t, b.do("LOCK.ACQUIRE", key, "OWNER", "me", "ID", "r2"), "-"+refusal.Elsewhere)
 		if again := b.token(key, "OWNER", "me", "ID", "r1"); again != token { // within one Leash
 			t.Fatalf("got token %d when repeated elsewhere, want %d", again, token)
 		}
@@ -90,8 +91,8 @@ func TestR5WaitingForOwnHoldIsRefused(t *testing.T) {
 	s, key := leash(t, dialServer(t, sharedServer(t).Addr), Config{}), newKey()
 	a := connect(t, s)
 	a.token(key, "OWNER", "x")
-	want(t, a.do("LOCK.ACQUIRE", key, "BLOCK", "0"), "-"+msgDeadlock)
-	want(t, a.do("LOCK.ACQUIRE", key, "BLOCK", "100", "OWNER", "y"), "-"+msgDeadlock)
+	want(t, a.do("LOCK.ACQUIRE", key, "BLOCK", "0"), "-"+refusal.Deadlock)
+	want(t, a.do("LOCK.ACQUIRE", key, "BLOCK", "100", "OWNER", "y"), "-"+refusal.Deadlock)
 	a.token(key, "OWNER", "x", "BLOCK", "0")
 }
 
@@ -156,7 +157,7 @@ func TestKeysOfOtherLocksAreRefused(t *testing.T) {
 	for _, key := range []string{"{" + name + "}:leash", "{" + name + "}x:leash", "{" + name + "}:leash:waiters",
 		"{" + name + "}:leash:req:2:me:1"} {
 		for _, command := range []string{"LOCK.ACQUIRE", "LOCK.RELEASE", "LOCK.INFO", "LOCK.BREAK", "SEM.ACQUIRE"} {
-			want(t, a.do(command, key), "-"+msgHelper)
+			want(t, a.do(command, key), "-"+refusal.Helper)
 		}
 	}
 	a.token(name + ":leash") // without braces, it is a lock like any other
@@ -178,7 +179,7 @@ func TestR7LateCopiesDoNothing(t *testing.T) {
 			t.Errorf("a late acquire changed the count to %s, and said %v", count(rdb, key, "me"), r)
 		}
 		release := func(token, number int64) string {
-			answer, err := s.redis.Release(a.releaseOf(script.Plain, key, token, number), until)
+			answer, err := s.Redis.Release(a.releaseOf(script.Plain, key, token, number), until)
 			return fmt.Sprint(answer, err)
 		}
 		if got := release(token, 1); got != "-2 <nil>" || count(rdb, key, "me") != "2" {
@@ -230,11 +231,11 @@ func TestR9OtherKindsCountAsTaken(t *testing.T) {
 		rdb.PExpire(ctx, key, time.Minute)
 		want(t, a.do("LOCK.ACQUIRE", key), "$-1")
 		rdb.HSet(ctx, key, "me", "1")
-		want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "me"), "-"+msgKind)
+		want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "me"), "-"+refusal.OtherMode)
 		key = newKey()
 		rdb.HSet(ctx, key, "java:1", "1") // a Redisson lock, here without a TTL
 		want(t, a.do("LOCK.ACQUIRE", key), "$-1")
-		want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "java:1"), "-"+msgElsewhere)
+		want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "java:1"), "-"+refusal.Elsewhere)
 		key = newKey()
 		rdb.Set(ctx, key, "text", 0)
 		want(t, a.do("LOCK.ACQUIRE", key), "-WRONGTYPE Operation against a key holding the wrong kind of value")
@@ -250,12 +251,12 @@ func TestR10HelpersMustShareTheSlot(t *testing.T) {
 		for _, key := range []string{"a}b", "a{b", "{}a", ""} {
 			for _, command := range []string{"LOCK.ACQUIRE", "LOCK.RELEASE", "LOCK.TTL", "LOCK.INFO"} {
 				reply := a.do(command, key)
-				if refused := reply == "-"+msgSlots; refused != s.redis.IsCluster {
+				if refused := reply == "-"+refusal.Slots; refused != s.Redis.IsCluster {
 					t.Errorf("%s %q: got %q", command, key, reply)
 				}
 			}
 			a.do("LOCK.RELEASE", key)
-			if s.redis.IsCluster && exists(t, rdb, key) {
+			if s.Redis.IsCluster && exists(t, rdb, key) {
 				t.Errorf("%q has an effect", key)
 			}
 		}

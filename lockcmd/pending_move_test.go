@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"leash/internal/faultproxy"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 )
 
@@ -47,18 +48,18 @@ func TestR7AcquireBesideAPendingMove(t *testing.T) {
 					}
 					fault := drop(p, ran)(running(script.MoveScript, key), faultproxy.Always())
 					wantPrefix(t, b.do(move...), "-LOCKTIMEOUT ")
-					want(t, b.do("LOCK.ACQUIRE", key, "OWNER", "x", "ID", "3"), "-"+msgRefused)
-					want(t, b.do(move...), "-"+msgRefused)
+					want(t, b.do("LOCK.ACQUIRE", key, "OWNER", "x", "ID", "3"), "-"+refusal.Refused)
+					want(t, b.do(move...), "-"+refusal.Refused)
 					fault.Disarm()
 					want(t, b.askUntilAnswered("LOCK.ACQUIRE", key, "OWNER", "x", "ID", "3"),
 						":"+strconv.FormatInt(token, 10))
 					want(t, b.do("LOCK.RELEASE", key), ":0")
-					want(t, count(straight.redis.Redis, key, "x"), left)
+					want(t, count(straight.Redis.Redis, key, "x"), left)
 					want(t, b.do("LOCK.RELEASE", key, "ALL"), ":1")
 					eventually(t, 3*time.Second, "all is forgotten", func() bool {
 						return a.carrier.Holds()+b.carrier.Holds() == 0
 					})
-					wantNothing(t, straight.redis.Redis, key, a, b)
+					wantNothing(t, straight.Redis.Redis, key, a, b)
 				}
 			}
 		}

@@ -57,7 +57,7 @@ func TestR21PermitsAreHandedOver(t *testing.T) {
 func waitersTried(t *testing.T, s *Service, key string) {
 	t.Helper()
 	eventually(t, 5*time.Second, "the first waiter has tried", func() bool {
-		return s.waits.Rests(permitsOf(key))
+		return s.Waits.Rests(permitsOf(key))
 	})
 }
 
@@ -92,11 +92,11 @@ func TestR7PermitHandoverActsOnce(t *testing.T) {
 		key, a, b := semaphore(t, s, 2), connect(t, s), connect(t, s)
 		var all []*hold.Hold
 		for _, p := range a.permits(2, key, "COUNT", "2", "LEASE", "60000") {
-			all = append(all, s.holds.Find(lockOf(key), hold.PermitSelector(p).Means))
+			all = append(all, s.Holds.Find(lockOf(key), hold.PermitSelector(p).Means))
 		}
 		next := &script.PermitRequest{
 			Lock: lockOf(key), Permits: []string{strings.Repeat("ab", acquire.PermitSize)}, FirstToken: 1,
-			Turn: s.waits.Entry(script.Permit), TurnEvent: wait.TurnEvent(lockOf(key), script.Permit),
+			Turn: s.Waits.Entry(script.Permit), TurnEvent: wait.TurnEvent(lockOf(key), script.Permit),
 			Grant: script.GrantTerms{
 				Carrier: b.carrier.Name, Request: b.carrier.Requests.Add(1), TTL: time.Minute,
 				Options: script.Terms{}.OptionLetters(), Client: b.carrier.Client().Name,
@@ -104,7 +104,7 @@ func TestR7PermitHandoverActsOnce(t *testing.T) {
 		}
 		ask := func(h *hold.Hold, answer string) {
 			t.Helper()
-			r, _, err := s.redis.HandOverPermit(h.Owner(), h.Ref(), next, s.deadline())
+			r, _, err := s.Redis.HandOverPermit(h.Owner(), h.Ref(), next, s.deadline())
 			got := fmt.Sprint(r.Answer, r.Granted, r.Others, r.Available)
 			if err != nil || got != answer {
 				t.Errorf("got %s, %v, want %s", got, err, answer)
@@ -115,7 +115,7 @@ func TestR7PermitHandoverActsOnce(t *testing.T) {
 		a.wantSemaphoreInfo(key, 2, 0, 2)
 		ask(all[1], "1 false 0 0") // the waiter has its permit
 		a.wantSemaphoreInfo(key, 2, 1, 1)
-		s.redis.UndoPermits(lockOf(key), b.carrier.Name, next.Grant.Request, 0, next.Permits)
+		s.Redis.UndoPermits(lockOf(key), b.carrier.Name, next.Grant.Request, 0, next.Permits)
 		ask(all[0], "-1 false 0 0")
 		ask(all[1], "-1 false 0 0")
 		a.wantSemaphoreInfo(key, 2, 2, 0)

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/redistest"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 )
 
@@ -81,7 +82,7 @@ func TestPermitsAreNoLocks(t *testing.T) {
 		s := leash(t, rdb, Config{})
 		key, a := semaphore(t, s, 2), connect(t, s)
 		p := a.permit(key)
-		want(t, a.do("LOCK.RELEASE", key), "-"+msgNotHeld)
+		want(t, a.do("LOCK.RELEASE", key), "-"+refusal.NotHeld)
 		want(t, a.do("LOCK.TTL", key), ":-2")
 		want(t, a.do("LOCK.ACQUIRE", key, "BLOCK", "10"),
 			"-WRONGTYPE Operation against a key holding the wrong kind of value")
@@ -100,7 +101,7 @@ func TestR8PermitsLieInTheirDatabase(t *testing.T) {
 	b := connectTo(t, s, 3)
 	want(t, b.do("SEM.INIT", key, "1"), ":1")
 	p, q := a.permit(key), b.permit(key)
-	want(t, a.do("SEM.RELEASE", key, q), "-"+msgNoPermit)
+	want(t, a.do("SEM.RELEASE", key, q), "-"+refusal.NoPermit)
 	<-time.After(6500 * time.Millisecond) // both are renewed
 	want(t, b.do("SEM.RELEASE", key, q), ":1")
 	want(t, a.do("SEM.RELEASE", key, p), ":1")
@@ -111,12 +112,12 @@ func (s *Service) renewsPermits(t *testing.T, permits map[string]string) {
 	t.Helper()
 	before := make(map[string]float64)
 	for key, p := range permits {
-		before[key] = permitScore(t, s.redis.Redis, key, p)
+		before[key] = permitScore(t, s.Redis.Redis, key, p)
 	}
 	<-time.After(2 * time.Millisecond) // scores have a resolution of 1 ms
 	s.RenewAll(t.Context())
 	for key, p := range permits {
-		if permitScore(t, s.redis.Redis, key, p) <= before[key] {
+		if permitScore(t, s.Redis.Redis, key, p) <= before[key] {
 			t.Errorf("the permit of %s was not renewed", key)
 		}
 	}
@@ -148,7 +149,7 @@ func TestR14PermitsInASlotInMigration(t *testing.T) {
 	if len(a.losses) != 0 {
 		t.Fatalf("lost %s", <-a.losses)
 	}
-	want(t, a.do("SEM.RELEASE", tag+"0", permits[tag+"0"]), "-"+msgReleaseLater)
+	want(t, a.do("SEM.RELEASE", tag+"0", permits[tag+"0"]), "-"+refusal.ReleaseLater)
 	finish()
 	eventually(t, 10*time.Second, "it is released", func() bool {
 		_, available, _, _ := c.semaphoreInfo(tag + "0")

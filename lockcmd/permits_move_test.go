@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"leash/internal/faultproxy"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 )
 
@@ -29,20 +30,20 @@ func TestR26UnansweredMoveOfPermitsIsUndone(t *testing.T) {
 				acquire := []string{"SEM.ACQUIRE", key, "ID", "1", "COUNT", "2"}
 				permits := a.do(acquire...)
 				fault := drop(p, ran)(running(script.PermitMoveScript, key), faultproxy.Always())
-				want(t, b.do(acquire...), "-"+msgTimeout)
-				want(t, b.do(acquire...), "-"+msgRefused)
+				want(t, b.do(acquire...), "-"+refusal.Unanswered)
+				want(t, b.do(acquire...), "-"+refusal.Refused)
 				fault.Disarm()
 				eventually(t, 3*time.Second, "it is undone", func() bool {
-					return straight.redis.Redis.ZCard(t.Context(), script.PermitsKey(key)).Val() <= 1 &&
+					return straight.Redis.Redis.ZCard(t.Context(), script.PermitsKey(key)).Val() <= 1 &&
 						b.carrier.Holds() == 0
 				})
 				want(t, b.askUntilAnswered(acquire...), permits)
 				eventually(t, 3*time.Second, "they have moved", func() bool {
 					return a.carrier.Holds() == 0 && b.carrier.Holds() == 2
 				})
-				want(t, straight.redis.Redis.Get(t.Context(), key).Val(), "1")
+				want(t, straight.Redis.Redis.Get(t.Context(), key).Val(), "1")
 				b.carrier.End(Release)
-				want(t, straight.redis.Redis.Get(t.Context(), key).Val(), "3")
+				want(t, straight.Redis.Redis.Get(t.Context(), key).Val(), "3")
 				if len(a.losses)+len(b.losses)+len(a.moved)+len(b.moved) != 0 {
 					t.Error("reported as a loss")
 				}
@@ -67,7 +68,7 @@ func TestR7PermitsOfAFailedMoveAreReleased(t *testing.T) {
 		want(t, b.do(acquire...), "$-1")
 	}
 	eventually(t, 3*time.Second, "the other permit is released", func() bool {
-		return s.redis.Redis.Get(t.Context(), key).Val() == "1" && a.carrier.Holds()+b.carrier.Holds() == 0
+		return s.Redis.Redis.Get(t.Context(), key).Val() == "1" && a.carrier.Holds()+b.carrier.Holds() == 0
 	})
 	want(t, c.do("SEM.RELEASE", key), ":1")
 	wantPrefix(t, b.do(acquire...), "*2")

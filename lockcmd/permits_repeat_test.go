@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/faultproxy"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 )
 
@@ -81,7 +82,7 @@ func TestR26RepeatedRequestFindsALoss(t *testing.T) {
 func TestR26ReleaseThroughAnotherLeashIsNoLoss(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		withoutEvents := func(s *Service) { s.events.Own = "nowhere" }
+		withoutEvents := func(s *Service) { s.Events.Own = "nowhere" }
 		s, other := leash(t, rdb, Config{}, withoutEvents), leash(t, rdb, Config{})
 		key, a, b := semaphore(t, s, 5), connect(t, s), connect(t, other)
 		p := a.permit(key, "ID", "r")
@@ -102,7 +103,7 @@ func TestR26ReleaseThroughAnotherLeashIsNoLoss(t *testing.T) {
 func TestR7LostRepliesOfPermits(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{})
-	rdb := straight.redis.Redis
+	rdb := straight.Redis.Redis
 	for _, before := range []bool{false, true} {
 		key, a := semaphore(t, straight, 5), connect(t, s)
 		want(t, a.do("SEM.RELEASE", key, a.permit(key)), ":1") // Redis knows the scripts
@@ -139,7 +140,7 @@ func TestR26UnknownPermitsAreUndone(t *testing.T) {
 	key, a := semaphore(t, straight, 5), connect(t, s)
 	a.permit(key, "ID", "kept")
 	p.Freeze()
-	want(t, a.do("SEM.ACQUIRE", key, "COUNT", "2"), "-"+msgTimeout)
+	want(t, a.do("SEM.ACQUIRE", key, "COUNT", "2"), "-"+refusal.Unanswered)
 	p.Thaw()
 	// a delayed copy arrives between the first undo and the second
 	<-time.After(2500 * time.Millisecond)
@@ -152,7 +153,7 @@ func TestR26UnknownPermitsAreUndone(t *testing.T) {
 }
 
 func rdbGet(t testing.TB, s *Service, key string) string {
-	return s.redis.Redis.Get(t.Context(), key).Val()
+	return s.Redis.Redis.Get(t.Context(), key).Val()
 }
 
 // TestR26RepeatedIDWaitsForTheUndo: The undo of the first request is in progress. A request with
@@ -165,10 +166,10 @@ func TestR26RepeatedIDWaitsForTheUndo(t *testing.T) {
 	want(t, a.do("SEM.RELEASE", key), ":1")
 	undo := p.HoldBefore(running(script.ByName("permit_undo"), key), faultproxy.Always())
 	unheard := p.HoldAfter(running(script.PermitAcquireScript, key), faultproxy.Always())
-	want(t, a.do("SEM.ACQUIRE", key, "ID", "r"), "-"+msgTimeout)
+	want(t, a.do("SEM.ACQUIRE", key, "ID", "r"), "-"+refusal.Unanswered)
 	unheard.Disarm()
 	<-undo.Triggered()
-	want(t, a.do("SEM.ACQUIRE", key, "ID", "r"), "-"+msgRefused)
+	want(t, a.do("SEM.ACQUIRE", key, "ID", "r"), "-"+refusal.Refused)
 	undo.Disarm()
 	undo.Release()
 	var reply string

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 )
 
@@ -110,10 +111,10 @@ func TestR23PermitLayoutIsRedissons(t *testing.T) {
 		a.wantSemaphoreInfo(key, 2, 0, 2)
 		want(t, a.do("SEM.RELEASE", key), ":1") // the newest permit
 		wantMessage(t, heard, "1")
-		want(t, a.do("SEM.RELEASE", key, q), "-"+msgNoPermit)
+		want(t, a.do("SEM.RELEASE", key, q), "-"+refusal.NoPermit)
 		want(t, a.do("SEM.RELEASE", key, strings.ToUpper(p)), ":1")
 		wantMessage(t, heard, "2")
-		want(t, a.do("SEM.RELEASE", key), "-"+msgNoPermit)
+		want(t, a.do("SEM.RELEASE", key), "-"+refusal.NoPermit)
 		wantNoMessage(t, heard)
 		if n := rdb.Exists(ctx, "{"+key+"}:timeout").Val() + rdb.Exists(ctx, "{"+key+"}:leash").Val(); n != 0 {
 			t.Error("something is left behind")
@@ -149,9 +150,9 @@ func TestPermitsAreReleasedFromAnywhere(t *testing.T) {
 		key, a := semaphore(t, s, 5), connect(t, s)
 		for _, where := range []*Service{s, other} {
 			p := a.permit(key)
-			want(t, connect(t, where).do("SEM.RELEASE", key), "-"+msgNoPermit)
+			want(t, connect(t, where).do("SEM.RELEASE", key), "-"+refusal.NoPermit)
 			want(t, connect(t, where).do("SEM.RELEASE", key, p), ":1")
-			want(t, connect(t, where).do("SEM.RELEASE", key, p), "-"+msgNoPermit)
+			want(t, connect(t, where).do("SEM.RELEASE", key, p), "-"+refusal.NoPermit)
 			eventually(t, 3*time.Second, "the carrier forgets", func() bool { return a.carrier.Holds() == 0 })
 		}
 		if len(a.losses) != 0 {
@@ -164,7 +165,7 @@ func TestPermitsAreReleasedFromAnywhere(t *testing.T) {
 		want(t, a.do("SEM.RELEASE", key, permitNumber(2)), ":1")
 		javaPermit(t, rdb, key, permitNumber(3), time.Now().Add(-time.Second))
 		// its lease had expired, so it was already returned
-		want(t, a.do("SEM.RELEASE", key, permitNumber(3)), "-"+msgNoPermit)
+		want(t, a.do("SEM.RELEASE", key, permitNumber(3)), "-"+refusal.NoPermit)
 		a.wantSemaphoreInfo(key, 5, 5, 0)
 	})
 }
@@ -209,7 +210,7 @@ func TestR24PermitsAreRenewed(t *testing.T) {
 			rdb.ZAdd(t.Context(), script.PermitsKey(key), redis.Z{Score: soonOver, Member: string(raw)})
 		}
 		eventually(t, 3*time.Second, "the lease is over, and the others are renewed", func() bool {
-			s.watchdog.CheckAll()
+			s.Watchdog.CheckAll()
 			return a.carrier.Holds() == 301 && lease(t, rdb, key, leased) <= 0 &&
 				lease(t, rdb, key, longer) > time.Minute && !slices.ContainsFunc(kept, func(p string) bool {
 				return lease(t, rdb, key, p) < 21*time.Second
@@ -222,7 +223,7 @@ func TestR24PermitsAreRenewed(t *testing.T) {
 		}
 		s.RenewAll(t.Context())
 		a.wantSemaphoreInfo(key, 400, 99, 301)
-		want(t, a.do("SEM.RELEASE", key, leased), "-"+msgNoPermit)
+		want(t, a.do("SEM.RELEASE", key, leased), "-"+refusal.NoPermit)
 		if len(a.losses) != 0 {
 			t.Errorf("reported as a loss: %s", <-a.losses)
 		}
@@ -257,7 +258,7 @@ func TestR27LostPermitIsReported(t *testing.T) {
 			} else {
 				want(t, receive(t, b.losses, 5*time.Second), key+" gone")
 			}
-			want(t, a.do("SEM.RELEASE", key), "-"+msgNoPermit)
+			want(t, a.do("SEM.RELEASE", key), "-"+refusal.NoPermit)
 			b.carrier.End(Release)
 		}
 	})
@@ -271,22 +272,22 @@ func TestPermitArguments(t *testing.T) {
 	for _, row := range []struct{ want, args string }{
 		{"ERR wrong number of arguments for 'sem.acquire' command", "SEM.ACQUIRE"},
 		{"ERR wrong number of arguments for 'sem.release' command", "SEM.RELEASE"},
-		{msgCount, "SEM.ACQUIRE % COUNT 0"},
-		{msgCount, "SEM.ACQUIRE % COUNT 1001"},
-		{msgNegative, "SEM.ACQUIRE % COUNT -1"},
-		{msgNotInteger, "SEM.ACQUIRE % COUNT x"},
-		{msgSyntax, "SEM.ACQUIRE % COUNT"},
-		{msgSyntax, "SEM.ACQUIRE % OWNER me"},
-		{msgSyntax, "SEM.ACQUIRE % READ"},
-		{msgSyntax, "SEM.ACQUIRE % 2"},
-		{msgLeaseAndTTL, "SEM.ACQUIRE % LEASE 500 TTL 500"},
+		{refusal.Count, "SEM.ACQUIRE % COUNT 0"},
+		{refusal.Count, "SEM.ACQUIRE % COUNT 1001"},
+		{refusal.Negative, "SEM.ACQUIRE % COUNT -1"},
+		{refusal.NotInteger, "SEM.ACQUIRE % COUNT x"},
+		{refusal.Syntax, "SEM.ACQUIRE % COUNT"},
+		{refusal.Syntax, "SEM.ACQUIRE % OWNER me"},
+		{refusal.Syntax, "SEM.ACQUIRE % READ"},
+		{refusal.Syntax, "SEM.ACQUIRE % 2"},
+		{refusal.LeaseAndTTL, "SEM.ACQUIRE % LEASE 500 TTL 500"},
 		{"ERR invalid expire time in 'sem.acquire' command", "SEM.ACQUIRE % LEASE 0"},
 		{"ERR invalid TTL: the minimum is 100 ms", "SEM.ACQUIRE % TTL 99"},
-		{msgBlockNegative, "SEM.ACQUIRE % BLOCK -1"},
-		{msgID, "SEM.ACQUIRE % ID " + strings.Repeat("x", 129)},
-		{msgPermit, "SEM.RELEASE % x"},
-		{msgPermit, "SEM.RELEASE % " + permitNumber(1) + "0"},
-		{msgPermit, "SEM.RELEASE % " + permitNumber(1) + " g" + permitNumber(1)[1:]},
+		{refusal.BlockNegative, "SEM.ACQUIRE % BLOCK -1"},
+		{refusal.ID, "SEM.ACQUIRE % ID " + strings.Repeat("x", 129)},
+		{refusal.Permit, "SEM.RELEASE % x"},
+		{refusal.Permit, "SEM.RELEASE % " + permitNumber(1) + "0"},
+		{refusal.Permit, "SEM.RELEASE % " + permitNumber(1) + " g" + permitNumber(1)[1:]},
 	} {
 		if got := a.do(strings.Fields(strings.ReplaceAll(row.args, "%", key))...); got != "-"+row.want {
 			t.Errorf("%s: got %q, want %q", row.args, got, row.want)

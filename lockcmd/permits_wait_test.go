@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 )
 
@@ -18,8 +19,8 @@ func TestPermitWaitersAreLimited(t *testing.T) {
 	key, a := semaphore(t, s, 1), connect(t, s)
 	p := a.permit(key, "BLOCK", "0") // a request that need not wait is not refused
 	reply := connect(t, s).startInQueue(s, 1, permitsOf(key), "SEM.ACQUIRE", key, "BLOCK", "0")
-	want(t, a.do("SEM.ACQUIRE", key, "BLOCK", "0"), "-"+msgLimit)
-	want(t, a.do("SEM.TAKE", key, "BLOCK", "0"), "-"+msgLimit)
+	want(t, a.do("SEM.ACQUIRE", key, "BLOCK", "0"), "-"+refusal.Limit)
+	want(t, a.do("SEM.TAKE", key, "BLOCK", "0"), "-"+refusal.Limit)
 	want(t, a.do("SEM.RELEASE", key, p), ":1")
 	permitOf(t, receive(t, reply, 5*time.Second))
 }
@@ -107,12 +108,12 @@ func TestR19PermitOfADisconnectedWaiterIsReleased(t *testing.T) {
 		p := b.permit(key)
 		reply := a.startInQueue(s, 1, permitsOf(key), "SEM.ACQUIRE", key, "BLOCK", "0")
 		a.gone()
-		want(t, receive(t, reply, time.Second), "-"+msgGone)
-		if s.waits.InQueue(permitsOf(key)) != 0 {
+		want(t, receive(t, reply, time.Second), "-"+refusal.Gone)
+		if s.Waits.InQueue(permitsOf(key)) != 0 {
 			t.Error("it still waits")
 		}
 		want(t, b.do("SEM.RELEASE", key, p), ":1")
-		want(t, a.do("SEM.ACQUIRE", key), "-"+msgGone)
+		want(t, a.do("SEM.ACQUIRE", key), "-"+refusal.Gone)
 		b.permit(key, "BLOCK", "5000")
 		if a.carrier.Holds() != 0 || a.guarded.Load() {
 			t.Error("who is gone holds a permit")
@@ -167,7 +168,7 @@ func TestR31DrainGrantsNoMorePermits(t *testing.T) {
 	p := a.permit(key)
 	waiting := connect(t, s).startInQueue(s, 1, permitsOf(key), "SEM.ACQUIRE", key, "BLOCK", "0")
 	s.Drain()
-	want(t, receive(t, waiting, time.Second), "-"+msgDraining)
-	want(t, a.do("SEM.ACQUIRE", key), "-"+msgDraining)
+	want(t, receive(t, waiting, time.Second), "-"+refusal.Draining)
+	want(t, a.do("SEM.ACQUIRE", key), "-"+refusal.Draining)
 	want(t, a.do("SEM.RELEASE", key, p), ":1")
 }

@@ -12,6 +12,7 @@ import (
 
 	"leash/internal/redistest"
 	"leash/lockcmd/hold"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 )
 
@@ -164,21 +165,21 @@ func TestQuorumAndLosses(t *testing.T) {
 			}
 			del(0)
 			del(4)
-			s.watchdog.CheckAll()
+			s.Watchdog.CheckAll()
 			eventually(t, 5*time.Second, "two are lost", func() bool { return s.Stats().Holds == 3 })
 			select {
 			case loss := <-c.losses:
 				t.Fatalf("told of the loss of %s", loss)
 			case <-time.After(100 * time.Millisecond):
 			}
-			want(t, c.do("LOCK.RELEASE", keys[0]), "-"+msgNotHeld)
+			want(t, c.do("LOCK.RELEASE", keys[0]), "-"+refusal.NotHeld)
 			for _, key := range keys[1:4] {
 				if !exists(t, rdb, key) {
 					t.Fatalf("%s is gone too", key)
 				}
 			}
 			del(2)
-			s.watchdog.CheckAll()
+			s.Watchdog.CheckAll()
 			eventually(t, 5*time.Second, "the rest is released", func() bool {
 				return !exists(t, rdb, keys[1]) && !exists(t, rdb, keys[3])
 			})
@@ -217,7 +218,7 @@ func TestQuorumReleasedByItsOwner(t *testing.T) {
 		if err := rdb.Del(t.Context(), keys[2]).Err(); err != nil {
 			t.Fatal(err)
 		}
-		s.watchdog.CheckAll()
+		s.Watchdog.CheckAll()
 		want(t, receive(t, c.losses, 5*time.Second), keys[2]+" gone")
 	})
 }
@@ -284,7 +285,7 @@ func TestQuorumHidesLateGrants(t *testing.T) {
 		want(t, c.do("LOCK.TTL", key), ":-2")
 		want(t, c.do("LOCK.MRELEASE", "1", key), ":0")
 		want(t, c.do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(token, 10)), ":1")
-		s.releaser.PutBack(h, "")
+		s.Releaser.PutBack(h, "")
 		eventually(t, soon, "it is released", func() bool { return !exists(t, rdb, key) })
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"leash/lockcmd/hold"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/release"
 	"leash/lockcmd/restore"
 	"leash/lockcmd/script"
@@ -31,23 +32,23 @@ func (c *Carrier) unlock(dst []byte, key string, o options) []byte {
 	var h *hold.Hold
 	if o.id == "" { // otherwise any connection that repeats the command must find the answer
 		if h = c.ownHold(key, o); h == nil && anywhere {
-			h = s.holds.Find(lock, o.Means)
+			h = s.Holds.Find(lock, o.Means)
 		}
 	}
 	if h != nil {
-		code, lost, err = s.releaser.Release(h, o.all, until)
+		code, lost, err = s.Releaser.Release(h, o.all, until)
 	}
 	// The event of a move may still be on its way.
 	if anywhere && code == script.NoSuchHold && lost == "" && err == nil {
-		code, err = s.releaser.ReleaseAnywhere(lock, o.Selector, o.id, o.all, until)
+		code, err = s.Releaser.ReleaseAnywhere(lock, o.Selector, o.id, o.all, until)
 	}
 	switch {
 	case err != nil:
-		return c.replyError(dst, err, msgReleaseLater)
+		return c.replyError(dst, err, refusal.ReleaseLater)
 	case lost != "":
 		return resp.AppendError(dst, string(c.ReportLoss(h, lost)))
 	case code == script.NoSuchHold:
-		return resp.AppendError(dst, msgNotHeld)
+		return resp.AppendError(dst, refusal.NotHeld)
 	}
 	return resp.AppendInt(dst, code)
 }
@@ -60,9 +61,9 @@ func (c *Carrier) breakLock(_ context.Context, dst []byte, args [][]byte) []byte
 	if msg := s.onlyKey(breakName, args); msg != "" {
 		return resp.AppendError(dst, msg)
 	}
-	how, err := s.releaser.Break(c.id(string(args[1])), nil, s.deadline())
+	how, err := s.Releaser.Break(c.id(string(args[1])), nil, s.deadline())
 	if err != nil {
-		return c.replyError(dst, err, msgBreakUnknown)
+		return c.replyError(dst, err, refusal.BreakUnknown)
 	}
 	return resp.AppendInt(dst, int64(how))
 }
@@ -76,7 +77,7 @@ func (s *Service) Break(db int, key string, confirmed []int64) (release.BreakOut
 	if msg := s.keyError(key); msg != "" {
 		return release.WasFree, &BadKeyError{msg}
 	}
-	return s.releaser.Break(script.Lock{DB: db, Key: key}, append([]int64{}, confirmed...), s.deadline())
+	return s.Releaser.Break(script.Lock{DB: db, Key: key}, append([]int64{}, confirmed...), s.deadline())
 }
 
 // ownHold returns this connection's newest hold that the options mean.
@@ -89,15 +90,15 @@ const extendName = "LOCK.EXTEND"
 // extend runs LOCK.EXTEND: it sets how long a lease still lasts, on any connection.
 func (c *Carrier) extend(_ context.Context, dst []byte, args [][]byte) []byte {
 	if len(args) < 3 {
-		return resp.AppendError(dst, msgArity(extendName))
+		return resp.AppendError(dst, refusal.Arity(extendName))
 	}
 	ms, ok := resp.ParseInt(args[2])
 	if !ok {
-		return resp.AppendError(dst, msgNotInteger)
+		return resp.AppendError(dst, refusal.NotInteger)
 	}
 	o, msg := parseOptions(args[3:], ttlWords)
 	if msg == "" && (ms < 1 || ms > script.MaxTTL.Milliseconds()) {
-		msg = msgExpire(extendName)
+		msg = refusal.Expire(extendName)
 	}
 	if msg = cmp.Or(msg, c.service.keyError(string(args[1]))); msg != "" {
 		return resp.AppendError(dst, msg)
@@ -106,18 +107,18 @@ func (c *Carrier) extend(_ context.Context, dst []byte, args [][]byte) []byte {
 	if o.Token == 0 && o.Owner == "" {
 		h := c.ownHold(key, o)
 		if h == nil {
-			return resp.AppendError(dst, msgNotHeld)
+			return resp.AppendError(dst, refusal.NotHeld)
 		}
 		o.Token = h.Token
 	}
-	switch left, err := c.service.releaser.Extend(c.id(key), o.Selector, script.Millis(ms), until); {
+	switch left, err := c.service.Releaser.Extend(c.id(key), o.Selector, script.Millis(ms), until); {
 	case err == nil:
 		return resp.AppendInt(dst, left.Milliseconds())
 	case errors.Is(err, script.ErrAbsent):
 		return c.replyAbsent(dst, key, o, until)
 	case errors.Is(err, restore.ErrIsRenewed):
-		return resp.AppendError(dst, msgIsRenewed)
+		return resp.AppendError(dst, refusal.IsRenewed)
 	default:
-		return c.replyError(dst, err, msgExtendUnknown)
+		return c.replyError(dst, err, refusal.ExtendUnknown)
 	}
 }

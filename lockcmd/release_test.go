@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/redistest"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 )
 
@@ -22,11 +23,11 @@ func TestR30ReleaseFromAnyConnection(t *testing.T) {
 				a, b := connect(t, s), connect(t, where)
 				token := strconv.FormatInt(a.token(key, "OWNER", "me"), 10)
 				proof := map[string]string{"TOKEN": token, "OWNER": "me"}[by]
-				want(t, b.do("LOCK.RELEASE", key, "TOKEN", "5"), "-"+msgNotHeld)
-				want(t, b.do("LOCK.RELEASE", key, "OWNER", "you"), "-"+msgNotHeld)
-				want(t, b.do("LOCK.RELEASE", key), "-"+msgNotHeld)
+				want(t, b.do("LOCK.RELEASE", key, "TOKEN", "5"), "-"+refusal.NotHeld)
+				want(t, b.do("LOCK.RELEASE", key, "OWNER", "you"), "-"+refusal.NotHeld)
+				want(t, b.do("LOCK.RELEASE", key), "-"+refusal.NotHeld)
 				want(t, b.do("LOCK.RELEASE", key, by, proof), ":1")
-				want(t, b.do("LOCK.RELEASE", key, by, proof), "-"+msgNotHeld)
+				want(t, b.do("LOCK.RELEASE", key, by, proof), "-"+refusal.NotHeld)
 				if exists(t, rdb, key) {
 					t.Error("the lock is still there")
 				}
@@ -46,7 +47,7 @@ func TestR30ReleaseFromAnyConnection(t *testing.T) {
 func TestR30TombstoneReplacesALostEvent(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		withoutEvents := func(s *Service) { s.events.Own = "nowhere" }
+		withoutEvents := func(s *Service) { s.Events.Own = "nowhere" }
 		s, other, key := leash(t, rdb, Config{}, withoutEvents),
 			leash(t, rdb, Config{}), newKey()
 		a, b := connect(t, s), connect(t, other)
@@ -54,7 +55,7 @@ func TestR30TombstoneReplacesALostEvent(t *testing.T) {
 		a.token(key, "OWNER", "me")
 		want(t, b.do("LOCK.RELEASE", key, "OWNER", "me"), ":0")
 		want(t, b.do("LOCK.RELEASE", key, "OWNER", "me"), ":1")
-		s.watchdog.CheckAll()
+		s.Watchdog.CheckAll()
 		eventually(t, 3*time.Second, "the carrier forgets", func() bool { return a.carrier.Holds() == 0 })
 		if len(a.losses) != 0 {
 			t.Error("a release was reported as a loss")
@@ -75,7 +76,7 @@ func TestR27ForcedEndIsReportedAsLoss(t *testing.T) {
 		rdb.Del(ctx, gone)
 		rdb.Set(ctx, overwritten, "poison", 0) // R25: does not affect the others
 		rdb.PExpire(ctx, kept, 10*time.Second)
-		s.watchdog.CheckAll()
+		s.Watchdog.CheckAll()
 		want(t, receive(t, a.losses, time.Second), gone+" gone")
 		want(t, receive(t, b.losses, time.Second), overwritten+" gone")
 		eventually(t, time.Second, "the innocent hold is renewed", func() bool {
@@ -87,7 +88,7 @@ func TestR27ForcedEndIsReportedAsLoss(t *testing.T) {
 		if got := s.Stats().Losses["gone"]; got != 2 {
 			t.Errorf("got %d losses counted, want 2", got)
 		}
-		want(t, a.do("LOCK.RELEASE", gone), "-"+msgNotHeld)
+		want(t, a.do("LOCK.RELEASE", gone), "-"+refusal.NotHeld)
 	})
 }
 
@@ -130,14 +131,14 @@ func TestR3LeaseIsNotRenewedAndEndsWithoutALoss(t *testing.T) {
 		began := time.Now()
 		a.token(key, "LEASE", "3000")
 		eventually(t, 2*time.Second, "the lease is over", func() bool {
-			s.watchdog.CheckAll()
+			s.Watchdog.CheckAll()
 			return !exists(t, rdb, key)
 		})
 		if took := time.Since(began); took < 3*time.Second || took > soon {
 			t.Errorf("a lease of 3 s lasted %v", took)
 		}
 		eventually(t, time.Second, "the hold is dropped", func() bool { return a.carrier.Holds() == 0 })
-		want(t, a.do("LOCK.RELEASE", key), "-"+msgNotHeld)
+		want(t, a.do("LOCK.RELEASE", key), "-"+refusal.NotHeld)
 		if len(a.losses) != 0 {
 			t.Error("the end of a lease was reported as a loss")
 		}
@@ -179,7 +180,7 @@ func flushScripts(t *testing.T, rdb redis.UniversalClient) {
 func wantAnotherRenewal(t *testing.T, s *Service) {
 	t.Helper()
 	before := s.Stats().Renewals
-	s.watchdog.CheckAll()
+	s.Watchdog.CheckAll()
 	eventually(t, time.Second, "holds are renewed", func() bool { return s.Stats().Renewals > before })
 }
 
@@ -243,7 +244,7 @@ func TestR26AcquireFindsItsOldHoldLost(t *testing.T) {
 		}
 
 		// a release by the owner through another Leash is no loss
-		s = leash(t, rdb, Config{}, func(s *Service) { s.events.Own = "nowhere" })
+		s = leash(t, rdb, Config{}, func(s *Service) { s.Events.Own = "nowhere" })
 		b, key := connect(t, s), newKey()
 		old := b.token(key, "OWNER", "me")
 		want(t, connect(t, other).do("LOCK.RELEASE", key, "OWNER", "me"), ":1")
@@ -251,7 +252,7 @@ func TestR26AcquireFindsItsOldHoldLost(t *testing.T) {
 			t.Errorf("got token %d after %d, %d losses, %d holds", token, old, len(b.losses), b.carrier.Holds())
 		}
 		want(t, connect(t, other).do("LOCK.RELEASE", key, "OWNER", "me"), ":1")
-		want(t, b.do("LOCK.RELEASE", key), "-"+msgNotHeld)
+		want(t, b.do("LOCK.RELEASE", key), "-"+refusal.NotHeld)
 		if len(b.losses) != 0 {
 			t.Error("a release was reported as a loss")
 		}
@@ -261,7 +262,7 @@ func TestR26AcquireFindsItsOldHoldLost(t *testing.T) {
 func TestR30ReleaseFindsAHoldThatHasMoved(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		withoutEvents := func(s *Service) { s.events.Own = "nowhere" }
+		withoutEvents := func(s *Service) { s.Events.Own = "nowhere" }
 		s, other := leash(t, rdb, Config{}, withoutEvents), leash(t, rdb, Config{})
 		for _, by := range []string{"TOKEN", "OWNER"} {
 			a, b, key := connect(t, s), connect(t, other), newKey()

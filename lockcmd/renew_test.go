@@ -24,7 +24,7 @@ func TestR24OneQueueANode(t *testing.T) {
 		lines := make(map[string]bool)
 		for range 50 {
 			slot := int(slots.Of([]byte(newKey())))
-			node, want := s.releaser.Node(3, slot), asked.Node(3, slot)
+			node, want := s.Releaser.Node(3, slot), asked.Node(3, slot)
 			if node != want || node == "" {
 				t.Fatalf("slot %d: got %q, the client says %q", slot, node, want)
 			}
@@ -42,8 +42,8 @@ func TestRenewalsTakeTheDirectPath(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		var wired atomic.Int64
 		s := leash(t, rdb, Config{}, func(s *Service) {
-			up := s.redis.Links
-			s.redis.Links = linksWith{Links: up, scripts: func(until time.Time, db int, slot slots.Slot, n int,
+			up := s.Redis.Links
+			s.Redis.Links = linksWith{Links: up, scripts: func(until time.Time, db int, slot slots.Slot, n int,
 				commands, dst []byte) ([]byte, bool, error) {
 				reply, sent, err := up.Scripts(until, db, slot, n, commands, dst)
 				if err == nil && !bytes.Contains(reply, []byte("-")) {
@@ -60,7 +60,7 @@ func TestRenewalsTakeTheDirectPath(t *testing.T) {
 		for range 2 {
 			was := wired.Load()
 			eventually(t, soon, "renewals go by the wire", func() bool {
-				s.watchdog.CheckAll()
+				s.Watchdog.CheckAll()
 				return wired.Load() > was+5
 			})
 			flushScripts(t, rdb)
@@ -104,8 +104,8 @@ func TestRenewalsByTheClientReachTheRightNode(t *testing.T) {
 		a.token(newKey())
 	}
 	eventually(t, soon, "the holds are renewed", func() bool {
-		s.watchdog.CheckAll()
-		return s.watchdog.Stats.Renewals.Load() > 50
+		s.Watchdog.CheckAll()
+		return s.Watchdog.Stats.Renewals.Load() > 50
 	})
 	if n := astray.Load(); n > 0 {
 		t.Errorf("%d renewals went to a wrong node first", n)

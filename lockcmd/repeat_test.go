@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/faultproxy"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 )
 
@@ -87,22 +88,22 @@ func TestR26UnansweredRepetitionIsUndone(t *testing.T) {
 				token := a.twice(key)
 				again := append(command, key, "OWNER", "x", "ID", "2")
 				fault := drop(p, ran)(running(script.AcquireScript, key), faultproxy.Always())
-				want(t, a.do(again...), "-"+msgTimeout)
+				want(t, a.do(again...), "-"+refusal.Unanswered)
 				fault.Disarm()
 				eventually(t, 3*time.Second, "the acquire is undone", func() bool {
-					return count(straight.redis.Redis, key, "x") == "1"
+					return count(straight.Redis.Redis, key, "x") == "1"
 				})
 				if got := a.token(key, "OWNER", "x", "ID", "2"); got != token {
 					t.Errorf("got token %d, want %d", got, token)
 				}
 				want(t, a.do("LOCK.RELEASE", key), ":0")
 				fault = drop(p, ran)(running(script.AcquireScript, key), faultproxy.Always())
-				want(t, a.do(again...), "-"+msgTimeout)
+				want(t, a.do(again...), "-"+refusal.Unanswered)
 				fault.Disarm()
 				eventually(t, 3*time.Second, "it was the last one", func() bool {
-					return !exists(t, straight.redis.Redis, key) && a.carrier.Holds() == 0
+					return !exists(t, straight.Redis.Redis, key) && a.carrier.Holds() == 0
 				})
-				wantNothing(t, straight.redis.Redis, key, a)
+				wantNothing(t, straight.Redis.Redis, key, a)
 			}
 		}
 	}
@@ -139,9 +140,9 @@ func TestR26UndoBesideARelease(t *testing.T) {
 		if !h.LockRequests(s.deadline()) {
 			t.Fatal("a request is under way")
 		}
-		want(t, a.do("LOCK.RELEASE", key), "-"+msgRefused)
+		want(t, a.do("LOCK.RELEASE", key), "-"+refusal.Refused)
 		back := make(chan struct{})
-		go func() { defer close(back); s.releaser.PutBack(h, "2") }()
+		go func() { defer close(back); s.Releaser.PutBack(h, "2") }()
 		<-time.After(300 * time.Millisecond) // longer than the release waits for Redis
 		h.UnlockRequests()
 		receive(t, back, 5*time.Second)

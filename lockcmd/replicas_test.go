@@ -16,6 +16,7 @@ import (
 
 	"leash/internal/faultproxy"
 	"leash/internal/redistest"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 	"leash/lockcmd/script/transport"
 	"leash/proxy/slots"
@@ -39,7 +40,7 @@ func TestR32AnUndoWithoutAnAnswer(t *testing.T) {
 		"-NOREPLICAS 0 of 1 replicas confirmed the lock in time, Leash is still releasing it")
 	held.Disarm()
 	held.Release()
-	eventually(t, soon, "the lock is released", func() bool { return !exists(t, s.redis.Redis, key) })
+	eventually(t, soon, "the lock is released", func() bool { return !exists(t, s.Redis.Redis, key) })
 }
 
 // TestR32NoReplicas: A Redis without replicas grants no lock with REPLICAS, and nothing stays
@@ -190,7 +191,7 @@ func TestR32SlowReplicaDelaysNobodyElse(t *testing.T) {
 		switch {
 		case strings.HasPrefix(reply, "-NOREPLICAS 0 of 1 "):
 			refused++
-		case reply != "-"+msgRefused: // no connection was free in time
+		case reply != "-"+refusal.Refused: // no connection was free in time
 			t.Errorf("got %q", reply)
 		}
 	}

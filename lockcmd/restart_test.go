@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/redistest"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 )
 
@@ -51,7 +52,7 @@ func restartEmpty(t *testing.T, rdb redis.UniversalClient, restart func() error)
 	}
 	for _, m := range script.Modes {
 		want(t, receive(t, holders[m].losses, 5*time.Second), keys[m]+" gone")
-		want(t, holders[m].do("LOCK.RELEASE", keys[m], "OWNER", "me"), "-"+msgNotHeld)
+		want(t, holders[m].do("LOCK.RELEASE", keys[m], "OWNER", "me"), "-"+refusal.NotHeld)
 	}
 	want(t, receive(t, holder.losses, 5*time.Second), permits+" gone")
 	for _, m := range script.Modes {
@@ -59,7 +60,7 @@ func restartEmpty(t *testing.T, rdb redis.UniversalClient, restart func() error)
 		holders[m].hold(keys[m], m.Option)
 	}
 	renewals := s.Stats().Renewals
-	s.watchdog.CheckAll()
+	s.Watchdog.CheckAll()
 	eventually(t, 5*time.Second, "they are renewed", func() bool {
 		return s.Stats().Renewals >= renewals+int64(len(script.Modes))
 	})
@@ -101,7 +102,7 @@ func TestDeadRedisIsReportedInTime(t *testing.T) {
 		}
 	}
 	runParallel(t, tests)
-	want(t, holder.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
+	want(t, holder.do("LOCK.RELEASE", key), "-"+refusal.ReleaseLater)
 }
 
 // TestBlockIsKeptWhileRedisIsSilent: The first attempt takes no longer than BLOCK plus the time for

@@ -19,10 +19,10 @@ func TestR2ReleaseAfterAMoveWithoutAnEvent(t *testing.T) {
 	s := leash(t, dialCluster(t, cluster.Addrs()...), cfg, graceful)
 	a, key := connect(t, s), newKey()
 	a.token(key)
-	h := s.holds.Find(lockOf(key), func(*hold.Hold) bool { return true })
+	h := s.Holds.Find(lockOf(key), func(*hold.Hold) bool { return true })
 	end := beginGrace(t, s, key)
 	defer end()
-	forget(t, s.redis.Redis, key)
+	forget(t, s.Redis.Redis, key)
 	from := cluster.MasterOf(int(slots.Of([]byte(key))))
 	for _, to := range cluster.Masters() {
 		if to != from {

@@ -15,25 +15,26 @@ import (
 	"leash/lockcmd/event"
 	"leash/lockcmd/failover"
 	"leash/lockcmd/hold"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 	"leash/renewal"
 )
 
 // graceful makes a Service treat every master as out of its grace period, however young it is.
-func graceful(s *Service) { failover.Rehearsal{Masters: s.graces}.Never() }
+func graceful(s *Service) { failover.Rehearsal{Masters: s.Graces}.Never() }
 
 func graceConfig() Config { return Config{FailoverGrace: time.Hour} }
 
 // beginGrace makes a Leash treat the master of key as new until end is called.
 func beginGrace(t testing.TB, s *Service, key string) (end func()) {
 	t.Helper()
-	over := failover.Rehearsal{Masters: s.graces}.Begin(key, time.Now().Add(soon))
+	over := failover.Rehearsal{Masters: s.Graces}.Begin(key, time.Now().Add(soon))
 	if over == nil {
 		t.Fatal("nobody serves the key")
 	}
 	return func() {
 		over()
-		s.waits.WakeAll()
+		s.Waits.WakeAll()
 	}
 }
 
@@ -151,7 +152,7 @@ func TestR2RestoreOfEachMode(t *testing.T) {
 				before, restored := stateOf(t, rdb, key), s.Stats().Restored
 				end := beginGrace(t, s, key)
 				forget(t, rdb, key)
-				s.watchdog.CheckAll()
+				s.Watchdog.CheckAll()
 				eventually(t, soon, "the hold is restored", func() bool {
 					return s.Stats().Restored == restored+c.holds
 				})
@@ -191,7 +192,7 @@ func TestR2RestoreOfPermits(t *testing.T) {
 		rdb.Del(t.Context(), script.RecordsKey(key))
 		rdb.Set(t.Context(), key, 3, 0)
 		want(t, b.do("SEM.ACQUIRE", key), "$-1")
-		s.watchdog.CheckAll()
+		s.Watchdog.CheckAll()
 		eventually(t, soon, "they are restored", func() bool { return s.Stats().Restored == 2 })
 		if after := stateOf(t, rdb, key); !slices.Equal(before, after) {
 			t.Errorf("before:\n%s\nafter:\n%s", strings.Join(before, "\n"), strings.Join(after, "\n"))
@@ -199,7 +200,7 @@ func TestR2RestoreOfPermits(t *testing.T) {
 		want(t, a.do("SEM.RELEASE", key), ":1")
 		want(t, b.do("SEM.ACQUIRE", key), "$-1")
 		forget(t, rdb, key)
-		s.watchdog.CheckAll()
+		s.Watchdog.CheckAll()
 		want(t, receive(t, a.losses, soon), key+" "+renewal.ReasonGone)
 		end()
 	})
@@ -213,7 +214,7 @@ func TestR2RestoreIsNotWaitedFor(t *testing.T) {
 		cfg := graceConfig()
 		cfg.WatchdogTimeout = 10 * time.Minute
 		// otherwise the watchdog could restore the hold before the command
-		hasty := func(s *Service) { s.releaser.MaxSeeks = 1 }
+		hasty := func(s *Service) { s.Releaser.MaxSeeks = 1 }
 		s := leash(t, rdb, cfg, graceful, hasty)
 		for _, mode := range []string{"", "FAIR", "READ", "WRITE"} {
 			t.Run("mode "+mode, func(t *testing.T) {
@@ -240,7 +241,7 @@ func TestR2RestoreIsNotWaitedFor(t *testing.T) {
 		a.token(key, "LEASE", "600000")
 		defer beginGrace(t, s, key)()
 		forget(t, rdb, key)
-		want(t, a.do("LOCK.EXTEND", key, "900000"), "-"+msgRefused)
+		want(t, a.do("LOCK.EXTEND", key, "900000"), "-"+refusal.Refused)
 		want(t, a.do("LOCK.EXTEND", key, "900000"), ":900000")
 	})
 }
@@ -278,7 +279,7 @@ func TestR2RestoreYields(t *testing.T) {
 					defer end()
 					restored := s.Stats().Restored
 					forget(t, rdb, key, func(p redis.Cmdable) { c.put(p, h) })
-					s.watchdog.CheckAll()
+					s.Watchdog.CheckAll()
 					if c.lost != "" {
 						want(t, receive(t, a.losses, soon), key+" "+c.lost)
 						return
@@ -323,7 +324,7 @@ func TestR2NothingIsRestoredOutOfGrace(t *testing.T) {
 		a.token(key)
 		h := a.carrier.last(func(*hold.Hold) bool { return true })
 		end := beginGrace(t, s, key)
-		m, ok := s.graces.MasterOf(key, time.Time{}, time.Now().Add(soon))
+		m, ok := s.Graces.MasterOf(key, time.Time{}, time.Now().Add(soon))
 		if !ok || !m.InGrace() {
 			t.Fatal("the master is in no grace")
 		}
@@ -333,12 +334,12 @@ func TestR2NothingIsRestoredOutOfGrace(t *testing.T) {
 			script.RestoreGraceOver:   {ReplID: m.ReplID, ClockGraceEnd: now - 1},
 			script.RestoreOtherMaster: {ReplID: "another", ClockGraceEnd: now + 60_000}} {
 			forget(t, rdb, key)
-			results, err := s.redis.Restore(restoreArgs(late, h), s.deadline())
+			results, err := s.Redis.Restore(restoreArgs(late, h), s.deadline())
 			if err != nil || results[0].Outcome != want || exists(t, rdb, key) {
 				t.Errorf("a late copy was answered %v %v", results, err)
 			}
 		}
-		s.watchdog.CheckAll()
+		s.Watchdog.CheckAll()
 		want(t, receive(t, a.losses, soon), key+" "+renewal.ReasonGone)
 	})
 }
@@ -354,20 +355,20 @@ func TestR2RestoreIsNotGuessed(t *testing.T) {
 		a, key := connect(t, s), newKey()
 		lease := "{" + key + "}lease"
 		a.token(key)
-		h := s.holds.Find(lockOf(key), func(*hold.Hold) bool { return true })
+		h := s.Holds.Find(lockOf(key), func(*hold.Hold) bool { return true })
 		a.token(lease, "LEASE", "600000")
 		defer beginGrace(t, s, key)()
 		forget(t, rdb, key)
-		answers := failover.Rehearsal{Masters: s.graces}.SilenceAll()
-		want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
+		answers := failover.Rehearsal{Masters: s.Graces}.SilenceAll()
+		want(t, a.do("LOCK.RELEASE", key), "-"+refusal.ReleaseLater)
 		answers()
 		eventually(t, soon, "it is restored and released", func() bool { return h.State() == hold.Over })
 		if exists(t, rdb, key) || len(a.losses) > 0 {
 			t.Error("it was not released as it should")
 		}
 		forget(t, rdb, lease)
-		answers = failover.Rehearsal{Masters: s.graces}.SilenceAll()
-		want(t, a.do("LOCK.EXTEND", lease, "900000"), "-"+msgRefused)
+		answers = failover.Rehearsal{Masters: s.Graces}.SilenceAll()
+		want(t, a.do("LOCK.EXTEND", lease, "900000"), "-"+refusal.Refused)
 		answers()
 		if len(a.losses) > 0 {
 			t.Errorf("lost %s", <-a.losses)

@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"leash/internal/faultproxy"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 )
 
 func TestR7LostRepliesOfReadAndWrite(t *testing.T) {
 	t.Parallel()
 	s, straight, p := faulty(t, Config{})
-	rdb := straight.redis.Redis
+	rdb := straight.Redis.Redis
 	for _, m := range []*script.Mode{script.Read, script.Write} {
 		for _, before := range []bool{false, true} {
 			key, other := newKey(), newKey()
@@ -53,7 +54,7 @@ func TestR7LostRepliesOfReadAndWrite(t *testing.T) {
 func TestR7LateCopiesOfReadAndWriteDoNothing(t *testing.T) {
 	t.Parallel()
 	s, straight, _ := faulty(t, Config{})
-	rdb, until := straight.redis.Redis, time.Now().Add(5*time.Second)
+	rdb, until := straight.Redis.Redis, time.Now().Add(5*time.Second)
 	for _, m := range []*script.Mode{script.Read, script.Write} {
 		a, key, field := connect(t, s), newKey(), map[*script.Mode]string{script.Read: "me",
 			script.Write: "me:write"}[m]
@@ -77,7 +78,7 @@ func TestR7LateCopiesOfReadAndWriteDoNothing(t *testing.T) {
 			{release(token, a.carrier.Requests.Load()), script.CountsRemain, "1"},
 			{release(token, a.carrier.Requests.Load()), script.CountsRemain, "1"},
 		} {
-			answer, err := s.redis.Release(row.request, until)
+			answer, err := s.Redis.Release(row.request, until)
 			if err != nil || answer != row.code || count(rdb, key, field) != row.left {
 				t.Errorf("%+v: got %v %v and count %s, want %d and %s", row.request.End, answer, err,
 					count(rdb, key, field), row.code, row.left)
@@ -96,14 +97,14 @@ func TestR26UnknownReadAndWriteAreUndone(t *testing.T) {
 		p.DropAfter(running(m.Acquire, key), faultproxy.Always())
 		c.token(key, "READ") // another reader continues
 		want(t, c.do("LOCK.RELEASE", key), ":1")
-		want(t, a.do("LOCK.ACQUIRE", key, m.Option, "TTL", "60000"), "-"+msgTimeout)
+		want(t, a.do("LOCK.ACQUIRE", key, m.Option, "TTL", "60000"), "-"+refusal.Unanswered)
 		began := time.Now()
 		b.token(key, "WRITE", "BLOCK", "0")
 		if took := time.Since(began); took > soon {
 			t.Errorf("the lock was free only after %v", took)
 		}
 		want(t, b.do("LOCK.RELEASE", key), ":1")
-		wantNothing(t, straight.redis.Redis, key, a, b, c)
+		wantNothing(t, straight.Redis.Redis, key, a, b, c)
 	}
 }
 
@@ -116,27 +117,27 @@ func TestR26UndoneReaderLeavesTheOthers(t *testing.T) {
 	other := b.token(key, "READ", "OWNER", "other")
 	token := a.token(key, "READ", "OWNER", "me")
 	fault := p.DropAfter(running(script.Read.Acquire, key), faultproxy.Always())
-	want(t, a.do("LOCK.ACQUIRE", key, "READ", "OWNER", "me"), "-"+msgTimeout)
-	want(t, a.do("LOCK.ACQUIRE", key, "READ", "OWNER", "you"), "-"+msgTimeout)
+	want(t, a.do("LOCK.ACQUIRE", key, "READ", "OWNER", "me"), "-"+refusal.Unanswered)
+	want(t, a.do("LOCK.ACQUIRE", key, "READ", "OWNER", "you"), "-"+refusal.Unanswered)
 	fault.Disarm()
 	eventually(t, 2*time.Second, "they are undone", func() bool {
-		got := inRedis(t, straight.redis.Redis, key)
+		got := inRedis(t, straight.Redis.Redis, key)
 		return got["me"] == "1" && got["you"] == "" && got["other"] == "1"
 	})
 	for owner, n := range map[string]int64{"me": token, "other": other} {
-		if r, _ := script.ParseRecord(inRedis(t, straight.redis.Redis, script.RecordsKey(key))[owner]); r.Token != n {
+		if r, _ := script.ParseRecord(inRedis(t, straight.Redis.Redis, script.RecordsKey(key))[owner]); r.Token != n {
 			t.Errorf("%s has token %d, want %d", owner, r.Token, n)
 		}
-		if left := readTimeout(straight.redis.Redis, key, owner, 1); left < 5*time.Minute {
+		if left := readTimeout(straight.Redis.Redis, key, owner, 1); left < 5*time.Minute {
 			t.Errorf("%s has %v left", owner, left)
 		}
 	}
-	if left := readTimeout(straight.redis.Redis, key, "me", 2); left > 0 {
+	if left := readTimeout(straight.Redis.Redis, key, "me", 2); left > 0 {
 		t.Errorf("what was undone has %v left", left)
 	}
 	want(t, a.do("LOCK.RELEASE", key), ":1")
 	want(t, b.do("LOCK.RELEASE", key), ":1")
-	wantNothing(t, straight.redis.Redis, key, a, b)
+	wantNothing(t, straight.Redis.Redis, key, a, b)
 }
 
 func TestR26UnansweredReleaseOfReadAndWrite(t *testing.T) {
@@ -148,18 +149,18 @@ func TestR26UnansweredReleaseOfReadAndWrite(t *testing.T) {
 		a.token(key, m.Option, "OWNER", "me")
 		for range 2 {
 			fault := p.DropBefore(running(m.Release, key), faultproxy.Always())
-			want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
+			want(t, a.do("LOCK.RELEASE", key), "-"+refusal.ReleaseLater)
 			want(t, b.do("LOCK.ACQUIRE", key, "WRITE"), "$-1")
 			fault.Disarm()
 			eventually(t, time.Second, "the release is repeated", func() bool {
-				return inRedis(t, straight.redis.Redis, key)["me"] != "2" &&
-					inRedis(t, straight.redis.Redis, key)["me:write"] != "2"
+				return inRedis(t, straight.Redis.Redis, key)["me"] != "2" &&
+					inRedis(t, straight.Redis.Redis, key)["me:write"] != "2"
 			})
 		}
 		eventually(t, 2*time.Second, "the hold is over", func() bool {
-			return !exists(t, straight.redis.Redis, key) && a.carrier.Holds() == 0
+			return !exists(t, straight.Redis.Redis, key) && a.carrier.Holds() == 0
 		})
-		wantNothing(t, straight.redis.Redis, key, a)
+		wantNothing(t, straight.Redis.Redis, key, a)
 	}
 }
 
@@ -171,7 +172,7 @@ func TestR27LossOfReadAndWrite(t *testing.T) {
 		a, key := connect(t, s), newKey()
 		a.token(key, m.Option)
 		rdb.Del(t.Context(), key) // deleted without Leash, as by Java's forceUnlock
-		s.watchdog.CheckAll()
+		s.Watchdog.CheckAll()
 		want(t, receive(t, a.losses, 3*time.Second), key+" gone")
 	}
 }
@@ -184,13 +185,13 @@ func TestR30ReadAndWriteAreReleasedFromAnotherLeash(t *testing.T) {
 		token := strconv.FormatInt(a.token(key, m.Option, "OWNER", "me"), 10)
 		a.token(key, m.Option, "OWNER", "me")
 		p.DropAfter(running(m.Revoke, key))
-		want(t, b.do("LOCK.RELEASE", key, "TOKEN", "5"), "-"+msgNotHeld)
-		want(t, b.do("LOCK.RELEASE", key, "OWNER", "you"), "-"+msgNotHeld)
+		want(t, b.do("LOCK.RELEASE", key, "TOKEN", "5"), "-"+refusal.NotHeld)
+		want(t, b.do("LOCK.RELEASE", key, "OWNER", "you"), "-"+refusal.NotHeld)
 		want(t, b.do("LOCK.RELEASE", key, "TOKEN", token), ":0")
 		want(t, a.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "1"), ":1") // its reply is lost
 		want(t, b.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "1"), ":1")
 		eventually(t, 3*time.Second, "the carrier forgets", func() bool { return a.carrier.Holds() == 0 })
-		wantNothing(t, other.redis.Redis, key, a, b)
+		wantNothing(t, other.Redis.Redis, key, a, b)
 	}
 }
 
@@ -225,6 +226,6 @@ func lostReadWriteHandOver(t *testing.T, options [2]string, before bool) bool {
 		t.Errorf("got token %d after %d, %d faults", token, old, fault.Count())
 	}
 	want(t, b.do("LOCK.RELEASE", key), ":1")
-	wantNothing(t, straight.redis.Redis, key, a, b)
+	wantNothing(t, straight.Redis.Redis, key, a, b)
 	return fault.Count() == 1
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 )
 
@@ -119,7 +120,7 @@ func TestR14ReadWriteHoldsWaitForTheirKeys(t *testing.T) {
 			replies[i] = connect(t, other).start(strings.Fields(filled(i, a.command))...)
 		}
 		began := time.Now()
-		want(t, connect(t, hasty).do("LOCK.CHECK", key(0), "TOKEN", tokens[0]), "-"+msgRefused)
+		want(t, connect(t, hasty).do("LOCK.CHECK", key(0), "TOKEN", tokens[0]), "-"+refusal.Refused)
 		if took := time.Since(began); took < 200*time.Millisecond {
 			t.Errorf("refused after %v", took)
 		}

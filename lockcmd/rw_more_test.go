@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/redistest"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 )
 
@@ -26,7 +27,7 @@ func TestReadWriteEmbedded(t *testing.T) {
 	want(t, a.do("LOCK.ACQUIRE", key), "$-1")
 	want(t, a.do("LOCK.RELEASE", key, "WRITE"), ":1")
 	tokenOf(t, receive(t, reply, 3*time.Second))
-	want(t, a.do("LOCK.ACQUIRE", key, "WRITE", "OWNER", "me"), "-"+msgKind)
+	want(t, a.do("LOCK.ACQUIRE", key, "WRITE", "OWNER", "me"), "-"+refusal.OtherMode)
 	s.RenewAll(context.Background())
 	if info := fields(t, b.do("LOCK.INFO", key)); info["mode"] != "read" || info["holds"] != "3" {
 		t.Errorf("got %v", info)
@@ -89,7 +90,7 @@ func readWriteReleasePassesAtMaxmemory(t *testing.T, mode string) {
 	want(t, a.do("LOCK.ACQUIRE", key, mode, "OWNER", "me"), "-OOM command not allowed when used memory > 'maxmemory'.")
 	want(t, count(rdb, key, map[string]string{"READ": "me", "WRITE": "me:write"}[mode]), "4")
 	rdb.PExpire(ctx, key, 10*time.Second)
-	s.watchdog.CheckAll()
+	s.Watchdog.CheckAll()
 	eventually(t, time.Second, "renewals continue", func() bool { return rdb.PTTL(ctx, key).Val() > 15*time.Second })
 	want(t, a.do("LOCK.RELEASE", key), ":0")
 	want(t, a.do("LOCK.RELEASE", key, "OWNER", "me", "ID", "r"), ":0")
@@ -114,7 +115,7 @@ func TestR8ReadWriteLocksLiveInTheirDatabase(t *testing.T) {
 	a.token(key, "READ")
 	b.token(key, "WRITE")
 	reply := c.start("LOCK.ACQUIRE", key, "READ", "BLOCK", "0")
-	eventually(t, 5*time.Second, "it waits", func() bool { return s.waiters(script.Lock{DB: 3, Key: key}) == 1 })
+	eventually(t, 5*time.Second, "it waits", func() bool { return s.Waiting(script.Lock{DB: 3, Key: key}) == 1 })
 	want(t, a.do("LOCK.RELEASE", key), ":1")
 	<-time.After(6500 * time.Millisecond)
 	if len(reply) != 0 || len(b.losses) != 0 {
@@ -181,7 +182,7 @@ func TestAttachExtendAndCheckReadAndWrite(t *testing.T) {
 				})
 				wantNothing(t, rdb, key, b, c)
 				c.token(key, mode, "OWNER", "me")
-				want(t, c.do("LOCK.EXTEND", key, "1000"), "-"+msgIsRenewed)
+				want(t, c.do("LOCK.EXTEND", key, "1000"), "-"+refusal.IsRenewed)
 				want(t, c.do("LOCK.RELEASE", key), ":1")
 			}
 		}

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"leash/lockcmd/refusal"
+
 	"github.com/redis/go-redis/v9"
 )
 
@@ -170,7 +172,7 @@ func testWriteLock(t *testing.T, sc *readWriteScene) {
 	sc.a.token(sc.key, "READ", "OWNER", "me")
 	want(t, sc.a.do("LOCK.RELEASE", sc.key, "WRITE"), ":0")
 	want(t, sc.a.do("LOCK.RELEASE", sc.key, "WRITE"), ":1")
-	want(t, sc.a.do("LOCK.ACQUIRE", sc.key, "WRITE", "OWNER", "me"), "-"+msgKind)
+	want(t, sc.a.do("LOCK.ACQUIRE", sc.key, "WRITE", "OWNER", "me"), "-"+refusal.OtherMode)
 	want(t, sc.c.do("LOCK.ACQUIRE", sc.key, "WRITE", "BLOCK", "100"), "$-1")
 	want(t, sc.a.do("LOCK.RELEASE", sc.key), ":1")
 	sc.c.token(sc.key, "WRITE")
@@ -195,7 +197,7 @@ func testExpireRead(t *testing.T, sc *readWriteScene) {
 	began := time.Now()
 	sc.a.token(sc.key, "READ", "OWNER", "me", "LEASE", "4000")
 	sc.gets(t, sc.c, "WRITE", began, 3900*time.Millisecond)
-	want(t, sc.a.do("LOCK.RELEASE", sc.key, "OWNER", "me"), "-"+msgNotHeld)
+	want(t, sc.a.do("LOCK.RELEASE", sc.key, "OWNER", "me"), "-"+refusal.NotHeld)
 	want(t, sc.c.do("LOCK.RELEASE", sc.key), ":1")
 }
 
@@ -203,7 +205,7 @@ func testExpireWrite(t *testing.T, sc *readWriteScene) {
 	began := time.Now()
 	sc.a.token(sc.key, "WRITE", "OWNER", "me", "LEASE", "4000")
 	sc.gets(t, sc.c, "WRITE", began, 3900*time.Millisecond)
-	want(t, sc.a.do("LOCK.RELEASE", sc.key, "OWNER", "me"), "-"+msgNotHeld)
+	want(t, sc.a.do("LOCK.RELEASE", sc.key, "OWNER", "me"), "-"+refusal.NotHeld)
 	want(t, sc.c.do("LOCK.RELEASE", sc.key), ":1")
 }
 
@@ -251,12 +253,12 @@ func testUnlockFail(t *testing.T, sc *readWriteScene) {
 	for _, option := range []string{"READ", "WRITE"} {
 		other := map[string]string{"READ": "WRITE", "WRITE": "READ"}[option]
 		sc.a.token(sc.key, option, "OWNER", "me")
-		want(t, sc.b.do("LOCK.RELEASE", sc.key), "-"+msgNotHeld)
-		want(t, sc.c.do("LOCK.RELEASE", sc.key, "OWNER", "you"), "-"+msgNotHeld)
-		want(t, sc.c.do("LOCK.RELEASE", sc.key, "OWNER", "me", other), "-"+msgNotHeld)
-		want(t, sc.a.do("LOCK.RELEASE", sc.key, other), "-"+msgNotHeld)
+		want(t, sc.b.do("LOCK.RELEASE", sc.key), "-"+refusal.NotHeld)
+		want(t, sc.c.do("LOCK.RELEASE", sc.key, "OWNER", "you"), "-"+refusal.NotHeld)
+		want(t, sc.c.do("LOCK.RELEASE", sc.key, "OWNER", "me", other), "-"+refusal.NotHeld)
+		want(t, sc.a.do("LOCK.RELEASE", sc.key, other), "-"+refusal.NotHeld)
 		want(t, sc.a.do("LOCK.RELEASE", sc.key), ":1")
-		want(t, sc.a.do("LOCK.RELEASE", sc.key), "-"+msgNotHeld)
+		want(t, sc.a.do("LOCK.RELEASE", sc.key), "-"+refusal.NotHeld)
 	}
 }
 

@@ -31,7 +31,7 @@ func TestR12ReadAndWriteHoldsAreRenewed(t *testing.T) {
 				rdb.PExpire(ctx, k, 10*time.Second)
 			}
 			eventually(t, time.Second, "all keys are renewed", func() bool {
-				s.watchdog.CheckAll()
+				s.Watchdog.CheckAll()
 				late := func(k string) bool { return rdb.PTTL(ctx, k).Val() < 15*time.Second }
 				return !slices.ContainsFunc(keys, late)
 			})

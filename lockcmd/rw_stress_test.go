@@ -47,7 +47,7 @@ func TestReadersAndWritersUnderLoad(t *testing.T) {
 		}
 		eventually(t, 5*time.Second, "nothing is left", func() bool {
 			for _, s := range l.services {
-				if s.Stats().Holds != 0 || s.Stats().Waiters != 0 || s.waiters(lockOf(l.key)) != 0 {
+				if s.Stats().Holds != 0 || s.Stats().Waiters != 0 || s.Waiting(lockOf(l.key)) != 0 {
 					return false
 				}
 			}

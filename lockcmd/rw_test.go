@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 )
 
@@ -38,7 +39,7 @@ func TestReadersShareAndWritersDoNot(t *testing.T) {
 		want(t, b.do("LOCK.ACQUIRE", key, "READ"), "$-1")
 		want(t, b.do("LOCK.ACQUIRE", key, "WRITE"), "$-1")
 		want(t, b.do("LOCK.ACQUIRE", key), "$-1")
-		want(t, a.do("LOCK.RELEASE", key, "READ"), "-"+msgNotHeld)
+		want(t, a.do("LOCK.RELEASE", key, "READ"), "-"+refusal.NotHeld)
 		want(t, a.do("LOCK.RELEASE", key, "WRITE"), ":1")
 		eventually(t, 3*time.Second, "all is forgotten", func() bool {
 			return s.Stats().Holds+other.Stats().Holds == 0
@@ -145,9 +146,9 @@ func TestR4ReadAndWriteHoldsAreEnteredAgain(t *testing.T) {
 				}
 			}
 			for _, elsewhere := range []*conn{b, c} {
-				want(t, elsewhere.do("LOCK.ACQUIRE", key, mode, "OWNER", "me"), "-"+msgElsewhere)
+				want(t, elsewhere.do("LOCK.ACQUIRE", key, mode, "OWNER", "me"), "-"+refusal.Elsewhere)
 				want(t, elsewhere.do("LOCK.ACQUIRE", key, mode, "OWNER", "me", "BLOCK", "0", "ID", "r2"),
-					"-"+msgElsewhere)
+					"-"+refusal.Elsewhere)
 			}
 			// within one Leash
 			if again := b.token(key, mode, "OWNER", "me", "ID", "r3"); again != token {
@@ -178,9 +179,9 @@ func TestR5ReadWriteDeadlocks(t *testing.T) {
 		a.token(key, "READ", "OWNER", "x")
 		a.token(key, "READ", "OWNER", "y", "BLOCK", "0") // no deadlock, because both read
 		a.token(key, "READ", "BLOCK", "0")
-		want(t, a.do("LOCK.ACQUIRE", key, "WRITE", "BLOCK", "0"), "-"+msgDeadlock)
-		want(t, a.do("LOCK.ACQUIRE", key, "WRITE", "OWNER", "z", "BLOCK", "0"), "-"+msgDeadlock)
-		want(t, a.do("LOCK.ACQUIRE", key, "BLOCK", "0"), "-"+msgDeadlock)
+		want(t, a.do("LOCK.ACQUIRE", key, "WRITE", "BLOCK", "0"), "-"+refusal.Deadlock)
+		want(t, a.do("LOCK.ACQUIRE", key, "WRITE", "OWNER", "z", "BLOCK", "0"), "-"+refusal.Deadlock)
+		want(t, a.do("LOCK.ACQUIRE", key, "BLOCK", "0"), "-"+refusal.Deadlock)
 
 		// A reader may overtake a waiting writer only if otherwise each would wait for the other.
 		reply := b.await(s, 1, key, "WRITE", "BLOCK", "0")
@@ -190,9 +191,9 @@ func TestR5ReadWriteDeadlocks(t *testing.T) {
 			want(t, a.do("LOCK.RELEASE", key, "ALL"), ":1")
 		}
 		tokenOf(t, receive(t, reply, 3*time.Second))
-		want(t, b.do("LOCK.ACQUIRE", key, "READ", "BLOCK", "0"), "-"+msgDeadlock)
+		want(t, b.do("LOCK.ACQUIRE", key, "READ", "BLOCK", "0"), "-"+refusal.Deadlock)
 		want(t, b.do("LOCK.ACQUIRE", key, "READ"), "$-1")
-		want(t, b.do("LOCK.ACQUIRE", key, "BLOCK", "0"), "-"+msgDeadlock)
+		want(t, b.do("LOCK.ACQUIRE", key, "BLOCK", "0"), "-"+refusal.Deadlock)
 		want(t, b.do("LOCK.RELEASE", key), ":1")
 		wantNothing(t, rdb, key, a, b)
 	})
@@ -226,9 +227,9 @@ func TestR9UpgradeIsRefusedAtOnce(t *testing.T) {
 		a, b := connect(t, s), connect(t, other)
 		token := a.token(key, "READ", "OWNER", "me")
 		for _, c := range []*conn{a, b} {
-			want(t, c.do("LOCK.ACQUIRE", key, "WRITE", "OWNER", "me"), "-"+msgKind)
-			want(t, c.do("LOCK.ACQUIRE", key, "WRITE", "OWNER", "me", "BLOCK", "0"), "-"+msgKind)
-			want(t, c.do("LOCK.ACQUIRE", key, "OWNER", "me", "BLOCK", "0"), "-"+msgKind)
+			want(t, c.do("LOCK.ACQUIRE", key, "WRITE", "OWNER", "me"), "-"+refusal.OtherMode)
+			want(t, c.do("LOCK.ACQUIRE", key, "WRITE", "OWNER", "me", "BLOCK", "0"), "-"+refusal.OtherMode)
+			want(t, c.do("LOCK.ACQUIRE", key, "OWNER", "me", "BLOCK", "0"), "-"+refusal.OtherMode)
 		}
 		if r, _ := script.ParseRecord(inRedis(t, rdb, script.RecordsKey(key))["me"]); r.Token != token {
 			t.Errorf("got record %+v", r)
@@ -248,14 +249,14 @@ func TestR9KindsDoNotMix(t *testing.T) {
 			want(t, b.do("LOCK.ACQUIRE", key, mode), "$-1")
 			want(t, b.do("LOCK.ACQUIRE", key, mode, "BLOCK", "50"), "$-1")
 			want(t, b.do("LOCK.ACQUIRE", key, mode, "OWNER", "you"), "$-1")
-			want(t, a.do("LOCK.ACQUIRE", key, mode, "OWNER", "me", "BLOCK", "0"), "-"+msgKind)
+			want(t, a.do("LOCK.ACQUIRE", key, mode, "OWNER", "me", "BLOCK", "0"), "-"+refusal.OtherMode)
 		}
 		want(t, a.do("LOCK.RELEASE", key), ":1")
 		for _, mode := range []string{"READ", "WRITE"} {
 			a.token(key, mode, "OWNER", "me")
 			want(t, b.do("LOCK.ACQUIRE", key), "$-1")
 			want(t, b.do("LOCK.ACQUIRE", key, "BLOCK", "50"), "$-1")
-			want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "me"), "-"+msgKind)
+			want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "me"), "-"+refusal.OtherMode)
 			want(t, a.do("LOCK.RELEASE", key), ":1")
 		}
 		wantNothing(t, rdb, key, a, b)
@@ -280,7 +281,7 @@ func TestDowngrade(t *testing.T) {
 		a, b, c, d := connect(t, s), connect(t, s), connect(t, other), connect(t, other)
 		receiveEvents(t, rdb, s, other)
 		wrote := a.token(key, "WRITE", "OWNER", "me")
-		want(t, b.do("LOCK.ACQUIRE", key, "READ", "OWNER", "me"), "-"+msgElsewhere)
+		want(t, b.do("LOCK.ACQUIRE", key, "READ", "OWNER", "me"), "-"+refusal.Elsewhere)
 		near := b.await(s, 1, key, "READ", "BLOCK", "0")
 		far := c.await(other, 1, key, "READ", "BLOCK", "0")
 		reads := a.token(key, "READ", "OWNER", "me")
@@ -298,7 +299,7 @@ func TestDowngrade(t *testing.T) {
 		tokenOf(t, woken(t, near))
 		tokenOf(t, woken(t, far))
 		want(t, d.do("LOCK.ACQUIRE", key, "WRITE"), "$-1")
-		want(t, a.do("LOCK.ACQUIRE", key, "WRITE", "OWNER", "me"), "-"+msgKind)
+		want(t, a.do("LOCK.ACQUIRE", key, "WRITE", "OWNER", "me"), "-"+refusal.OtherMode)
 		for _, reader := range []*conn{a, b, c} {
 			want(t, reader.do("LOCK.RELEASE", key), ":1")
 		}
@@ -342,7 +343,7 @@ func TestInfoOfReadersAndWriters(t *testing.T) {
 		first := strconv.FormatInt(a.token(key, "READ", "OWNER", "z"), 10)
 		a.token(key, "READ", "OWNER", "z")
 		c.token(key, "READ", "OWNER", "a")
-		info(map[string]string{"mode": "read", "owner": "z", "token": first, "holds": "4", "leash": s.holds.Leash,
+		info(map[string]string{"mode": "read", "owner": "z", "token": first, "holds": "4", "leash": s.Holds.Leash,
 			"client": "127.0.0.1:5000 test"})
 		if left, _ := strconv.Atoi(fields(t, a.do("LOCK.INFO", key))["ttl-ms"]); left < 35_000 || left > 40_000 {
 			t.Errorf("got %d ms left, want as long as java's lasts", left)

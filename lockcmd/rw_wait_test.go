@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/lockcmd/hold"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 	"leash/lockcmd/script/transport"
 )
@@ -221,7 +222,7 @@ func TestDeadReaders(t *testing.T) {
 			t.Errorf("got %v", info)
 		}
 		eventually(t, 2*time.Second, "the lease is dropped", func() bool { return a.carrier.Holds() == 0 })
-		want(t, a.do("LOCK.RELEASE", key, "OWNER", "dead"), "-"+msgNotHeld)
+		want(t, a.do("LOCK.RELEASE", key, "OWNER", "dead"), "-"+refusal.NotHeld)
 		b.token(key, "READ", "OWNER", "dead") // the same owner may acquire again, beside a hold of its connection
 		want(t, count(rdb, key, "dead"), "1")
 		want(t, b.do("LOCK.RELEASE", key), ":1")

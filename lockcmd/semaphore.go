@@ -8,6 +8,7 @@ import (
 
 	"leash/lockcmd/acquire"
 	"leash/lockcmd/hold"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 	"leash/lockcmd/wait"
 	"leash/proxy/resp"
@@ -26,7 +27,7 @@ const (
 func parseTotal(name string, most int64) func(s *Service, args [][]byte) (n int64, msg string) {
 	return func(s *Service, args [][]byte) (n int64, msg string) {
 		if len(args) != 3 {
-			return 0, msgArity(name)
+			return 0, refusal.Arity(name)
 		}
 		n, msg = parseCount(args[2], most)
 		return n, cmp.Or(msg, s.keyError(string(args[1])))
@@ -40,13 +41,13 @@ func (c *Carrier) semaphoreInfo(_ context.Context, dst []byte, args [][]byte) []
 		return resp.AppendError(dst, msg)
 	}
 	lock := c.id(string(args[1]))
-	available, held, err := s.redis.SemaphoreInfo(lock, s.deadline())
+	available, held, err := s.Redis.SemaphoreInfo(lock, s.deadline())
 	if err != nil {
 		return c.replyNumber(dst, 0, err)
 	}
 	dst = resp.AppendArray(dst, 8)
 	for i, number := range []int64{available + held, available, held,
-		int64(s.waits.InQueue(wait.QueueOf(lock, script.Permit)))} {
+		int64(s.Waits.InQueue(wait.QueueOf(lock, script.Permit)))} {
 		dst = resp.AppendBulk(dst, [...]string{"total", "available", "held", "waiters"}[i])
 		dst = resp.AppendInt(dst, number)
 	}
@@ -69,7 +70,7 @@ func (c *Carrier) acquirePermits(ctx context.Context, dst []byte, args [][]byte)
 	case msg != "":
 		return resp.AppendError(dst, msg)
 	case c.grantsNothing():
-		return resp.AppendError(dst, msgDraining)
+		return resp.AppendError(dst, refusal.Draining)
 	}
 	permits, r := c.AcquirePermits(ctx, opts, max(count, 1))
 	if !r.Took() {
@@ -98,14 +99,14 @@ func (s *Service) parsePermitOptions(args [][]byte) (opts acquire.Options, count
 func (c *Carrier) releasePermits(_ context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
 	if len(args) < 2 {
-		return resp.AppendError(dst, msgArity(semReleaseName))
+		return resp.AppendError(dst, refusal.Arity(semReleaseName))
 	}
 	lock := c.id(string(args[1]))
 	var permits []string
 	for _, arg := range args[2:] {
 		p, ok := parsePermit(arg)
 		if !ok {
-			return resp.AppendError(dst, msgPermit)
+			return resp.AppendError(dst, refusal.Permit)
 		}
 		permits = append(permits, p)
 	}
@@ -115,7 +116,7 @@ func (c *Carrier) releasePermits(_ context.Context, dst []byte, args [][]byte) [
 	if len(permits) == 0 {
 		h := c.NewestReported(lock, hold.PermitSelector("").Means)
 		if h == nil {
-			return resp.AppendError(dst, msgNoPermit)
+			return resp.AppendError(dst, refusal.NoPermit)
 		}
 		permits = []string{h.Owner()}
 	}
@@ -123,7 +124,7 @@ func (c *Carrier) releasePermits(_ context.Context, dst []byte, args [][]byte) [
 	for _, p := range permits {
 		switch ok, lost, err := c.releasePermit(lock, p, until); {
 		case err != nil:
-			return c.replyError(dst, err, msgReleaseLater)
+			return c.replyError(dst, err, refusal.ReleaseLater)
 		case lost != "":
 			return resp.AppendError(dst, lost)
 		case ok:
@@ -131,7 +132,7 @@ func (c *Carrier) releasePermits(_ context.Context, dst []byte, args [][]byte) [
 		}
 	}
 	if given == 0 {
-		return resp.AppendError(dst, msgNoPermit)
+		return resp.AppendError(dst, refusal.NoPermit)
 	}
 	return resp.AppendInt(dst, given)
 }
@@ -140,12 +141,12 @@ func (c *Carrier) releasePermits(_ context.Context, dst []byte, args [][]byte) [
 // the error to answer.
 func (c *Carrier) releasePermit(lock script.Lock, id string, until time.Time) (given bool, lost string, err error) {
 	s := c.service
-	h := s.holds.Find(lock, hold.PermitSelector(id).Means)
+	h := s.Holds.Find(lock, hold.PermitSelector(id).Means)
 	if h == nil {
-		given, err = s.releaser.ReleasePermit(lock, id, until)
+		given, err = s.Releaser.ReleasePermit(lock, id, until)
 		return given, "", err
 	}
-	code, lost, err := s.releaser.Release(h, true, until)
+	code, lost, err := s.Releaser.Release(h, true, until)
 	if lost != "" && h.Carrier == &c.Carrier.Carrier {
 		return false, string(c.ReportLoss(h, lost)), err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 )
 
@@ -164,7 +165,7 @@ func TestSemaphoreOfZeroAndOfTheMaximum(t *testing.T) {
 
 		const all = math.MaxInt32
 		most := semaphore(t, leashes[0], all)
-		want(t, a.do("SEM.ACQUIRE", most, "COUNT", "1001"), "-"+msgCount)
+		want(t, a.do("SEM.ACQUIRE", most, "COUNT", "1001"), "-"+refusal.Count)
 		var clients sync.WaitGroup
 		for i := range 4 {
 			clients.Go(func() {

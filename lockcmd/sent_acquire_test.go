@@ -14,10 +14,10 @@ import (
 func (c *conn) acquireOf(m *script.Mode, key, owner string) *script.AcquireArgs {
 	s, terms := c.carrier.service, script.Terms{Flags: script.Flags{Fair: m.Fair}}
 	if owner == "" {
-		owner = s.holds.NewID()
+		owner = s.Holds.NewID()
 	}
 	return &script.AcquireArgs{
-		Lock: lockOf(key), Mode: m, Turn: s.waits.Entry(m), TurnEvent: wait.TurnEvent(lockOf(key), m),
+		Lock: lockOf(key), Mode: m, Turn: s.Waits.Entry(m), TurnEvent: wait.TurnEvent(lockOf(key), m),
 		Grant: script.GrantTerms{
 			Owner: owner, Carrier: c.carrier.Name, Request: c.carrier.Requests.Add(1), TTL: time.Minute,
 			Options: terms.OptionLetters(), Ext: terms.Ext(), Client: c.carrier.Client().Name,
@@ -28,7 +28,7 @@ func (c *conn) acquireOf(m *script.Mode, key, owner string) *script.AcquireArgs 
 // fairWaiter is the acquire of a FAIR waiter.
 func (c *conn) fairWaiter(key, owner string) *script.AcquireArgs {
 	args := c.acquireOf(script.Fair, key, owner)
-	args.FairFor = c.carrier.service.waits.FairTimeout
+	args.FairFor = c.carrier.service.Waits.FairTimeout
 	return args
 }
 
@@ -36,7 +36,7 @@ func (c *conn) fairWaiter(key, owner string) *script.AcquireArgs {
 func (c *conn) send(args *script.AcquireArgs) script.AcquireResult {
 	c.t.Helper()
 	s := c.carrier.service
-	r, _, err := s.redis.Acquire(&script.Acquisition{}, args, s.deadline())
+	r, _, err := s.Redis.Acquire(&script.Acquisition{}, args, s.deadline())
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func (c *conn) send(args *script.AcquireArgs) script.AcquireResult {
 func (c *Carrier) holdAs(t testing.TB, g hold.Grant, until time.Time) *hold.Hold {
 	t.Helper()
 	if g.Owner == "" {
-		g.Number = c.service.holds.NewOwners(1)
+		g.Number = c.service.Holds.NewOwners(1)
 	}
 	h := hold.New(&c.Carrier.Carrier, &g)
 	if !c.Attach(t.Context(), []*hold.Hold{h}, "", []time.Time{until}) {

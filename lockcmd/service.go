@@ -30,19 +30,21 @@ import (
 type Service struct {
 	*view.Viewer
 
+	// What it consists of, for tests that look inside or set times before Run. Immutable after New.
+	Redis    *script.Client
+	Watchdog *renewal.Watchdog
+	Graces   *failover.Masters // nil without Config.FailoverGrace
+	Events   leashEvents
+	Waits    *acquire.Waiters
+	Releaser *release.Releaser
+	Holds    *hold.Registry
+
 	// Immutable after New.
 	cfg      Config
-	redis    *script.Client
-	releaser *release.Releaser
 	log      *slog.Logger
-	watchdog *renewal.Watchdog
-	graces   *failover.Masters // nil without Config.FailoverGrace
-	events   leashEvents
-	waits    *acquire.Waiters
 	acquirer *acquire.Acquirer
 	recorder *view.Recorder
 
-	holds *hold.Registry
 	tasks guard.Tasks // that outlive their command; when they have ended, holds expire
 
 	maxHold atomic.Int64 // Config.MaxHold as Change has set it
@@ -53,41 +55,41 @@ type Service struct {
 // New does no I/O.
 func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log *slog.Logger) *Service {
 	cfg = cfg.withDefaults()
-	s := &Service{cfg: cfg, redis: script.New(rdb), log: log, recorder: view.NewRecorder(log)}
-	s.redis.Databases, s.redis.Timeout, s.redis.Log = cfg.Database, cfg.UpstreamTimeout, log
-	s.redis.Publish, s.redis.Links = publishModes[cfg.Publish], cfg.Links
-	restorer := &restore.Restorer{Redis: s.redis, TokenTTL: cfg.TokenTTL, MaxSeeks: restore.MaxSeeks}
-	s.watchdog = renewal.New(restorer)
-	s.watchdog.Log = log
-	s.holds = hold.NewRegistry(hold.Config{
-		Leash: newUUID(), TTL: cfg.WatchdogTimeout, Cluster: s.redis.IsCluster, Watchdog: s.watchdog,
-		Service: afterwards{s}, Log: log, Stopped: s.redis.Stopped,
+	s := &Service{cfg: cfg, Redis: script.New(rdb), log: log, recorder: view.NewRecorder(log)}
+	s.Redis.Databases, s.Redis.Timeout, s.Redis.Log = cfg.Database, cfg.UpstreamTimeout, log
+	s.Redis.Publish, s.Redis.Links = publishModes[cfg.Publish], cfg.Links
+	restorer := &restore.Restorer{Redis: s.Redis, TokenTTL: cfg.TokenTTL, MaxSeeks: restore.MaxSeeks}
+	s.Watchdog = renewal.New(restorer)
+	s.Watchdog.Log = log
+	s.Holds = hold.NewRegistry(hold.Config{
+		Leash: newUUID(), TTL: cfg.WatchdogTimeout, Cluster: s.Redis.IsCluster, Watchdog: s.Watchdog,
+		Service: afterwards{s}, Log: log, Stopped: s.Redis.Stopped,
 	})
 	if cfg.NameHolds != nil {
-		s.holds.Count = cfg.NameHolds.Add
+		s.Holds.Count = cfg.NameHolds.Add
 	}
-	restorer.Holds = s.holds
+	restorer.Holds = s.Holds
 	if cfg.FailoverGrace != 0 {
-		s.graces = failover.New(failover.Config{
-			Grace: cfg.FailoverGrace, Lease: cfg.WatchdogTimeout, Owners: cfg.Owners, Redis: s.redis,
-			Watchdog: s.watchdog, Log: log,
+		s.Graces = failover.New(failover.Config{
+			Grace: cfg.FailoverGrace, Lease: cfg.WatchdogTimeout, Owners: cfg.Owners, Redis: s.Redis,
+			Watchdog: s.Watchdog, Log: log,
 		})
 	}
-	restorer.Masters = s.graces
+	restorer.Masters = s.Graces
 	s.tasks.Log, s.tasks.What = log, "lock task"
-	s.waits = &acquire.Waiters{Machine: wait.New[acquire.Result](wait.Config{
-		Leash: s.holds.Leash, Redis: s.redis, Channels: &s.events.Subscriptions, Tasks: &s.tasks,
+	s.Waits = &acquire.Waiters{Machine: wait.New[acquire.Result](wait.Config{
+		Leash: s.Holds.Leash, Redis: s.Redis, Channels: &s.Events.Subscriptions, Tasks: &s.tasks,
 		Interval: wait.Interval, Timeout: cfg.UpstreamTimeout, Max: cfg.MaxWaiters, FairTimeout: wait.FairTimeout,
 	})}
-	s.releaser = &release.Releaser{
-		Restorer: restorer, Waiters: s.waits, Tasks: &s.tasks, BreakTimeout: release.BreakTimeout,
+	s.Releaser = &release.Releaser{
+		Restorer: restorer, Waiters: s.Waits, Tasks: &s.tasks, BreakTimeout: release.BreakTimeout,
 	}
 	s.acquirer = &acquire.Acquirer{
-		Releaser: s.releaser, Waiters: s.waits, Granted: s.granted, Names: cfg.NameHolds,
+		Releaser: s.Releaser, Waiters: s.Waits, Granted: s.granted, Names: cfg.NameHolds,
 	}
 	s.Viewer = view.New(s.acquirer, s.recorder)
 	s.Change(cfg)
-	s.events.listen(s, subscriber)
+	s.Events.listen(s, subscriber)
 	return s
 }
 
@@ -102,12 +104,12 @@ func (s *Service) Run(ctx context.Context) error {
 	loop := func(what string, run func(context.Context)) {
 		wg.Go(func() { guard.Repeat(ctx, s.log, what, func() { run(ctx) }) })
 	}
-	loop("watchdog", func(ctx context.Context) { s.watchdog.Run(ctx) })
-	loop("lock subscriptions", s.events.Run)
+	loop("watchdog", func(ctx context.Context) { s.Watchdog.Run(ctx) })
+	loop("lock subscriptions", s.Events.Run)
 	loop("eviction warning", s.warnOfEviction)
 	loop("question for commands", s.learnCommands)
-	if s.graces != nil {
-		loop("grace periods", s.graces.Run)
+	if s.Graces != nil {
+		loop("grace periods", s.Graces.Run)
 	}
 	logged := make(chan struct{})
 	go func() {
@@ -116,10 +118,10 @@ func (s *Service) Run(ctx context.Context) error {
 	}()
 	<-ctx.Done()
 	s.tasks.End()
-	s.redis.Stop(time.Now().Add(stopTimeout))
+	s.Redis.Stop(time.Now().Add(stopTimeout))
 	wg.Wait()
 	s.tasks.Wait()
-	s.redis.Close()
+	s.Redis.Close()
 	s.recorder.EndLog()
 	select {
 	case <-logged:
@@ -131,26 +133,26 @@ func (s *Service) Run(ctx context.Context) error {
 // learnCommands makes the cluster client ask for COMMAND now. Otherwise it does so before its first
 // command, for up to 5 s, and all other commands wait for that.
 func (s *Service) learnCommands(ctx context.Context) {
-	if c, ok := s.redis.Redis.(*redis.ClusterClient); ok {
+	if c, ok := s.Redis.Redis.(*redis.ClusterClient); ok {
 		c.Ping(ctx)
 	}
 }
 
 // Drain stops the granting of locks. ACQUIRE, also one that waits, answers an error. Everything
 // else goes on.
-func (s *Service) Drain() { s.waits.Drain() }
+func (s *Service) Drain() { s.Waits.Drain() }
 
 // EndLossWaits ends all waits of LOCK.AWAITLOSS, which go on during Drain, because their
 // connections are about to be closed.
-func (s *Service) EndLossWaits() { s.events.endLossWaits() }
+func (s *Service) EndLossWaits() { s.Events.endLossWaits() }
 
 // CheckAll checks every hold in Redis soon, because a new server may lack some. A hold that is
 // missing is then reported as lost without waiting for its renewal. It does not block.
-func (s *Service) CheckAll() { s.watchdog.CheckAll() }
+func (s *Service) CheckAll() { s.Watchdog.CheckAll() }
 
 // RenewAll renews every hold to its full TTL a last time (R31). It returns when Redis was asked for
 // each, or when ctx ends. Run must be running.
-func (s *Service) RenewAll(ctx context.Context) { s.watchdog.RenewAll(ctx) }
+func (s *Service) RenewAll(ctx context.Context) { s.Watchdog.RenewAll(ctx) }
 
 const (
 	stopTimeout = time.Second // how long requests may still be sent and answered at the end
@@ -162,7 +164,7 @@ const (
 func (s *Service) AddObserver(o view.Observer) { s.recorder.AddObserver(o) }
 
 // deadline is when an outcome that is still not known counts as unknown.
-func (s *Service) deadline() time.Time { return s.redis.Deadline() }
+func (s *Service) deadline() time.Time { return s.Redis.Deadline() }
 
 // newUUID returns a random UUID, like that of a Redisson client.
 func newUUID() string {
@@ -192,7 +194,7 @@ func (s *Service) warnOfEviction(ctx context.Context) {
 		return nil
 	}
 	var err error
-	switch c := s.redis.Redis.(type) {
+	switch c := s.Redis.Redis.(type) {
 	case *redis.ClusterClient:
 		err = c.ForEachMaster(ctx, ask)
 	case *redis.Client:

@@ -7,6 +7,7 @@ import (
 
 	"leash/internal/guard"
 	"leash/lockcmd/acquire"
+	"leash/lockcmd/refusal"
 	"leash/proxy/resp"
 )
 
@@ -27,7 +28,7 @@ const (
 // parseKeys reads "numkeys key …" and returns the rest.
 func (s *Service) parseKeys(command string, args [][]byte) (keys []string, rest [][]byte, msg string) {
 	if len(args) < 3 {
-		return nil, nil, msgArity(command)
+		return nil, nil, refusal.Arity(command)
 	}
 	n, ok := resp.ParseInt(args[1])
 	switch {
@@ -69,7 +70,7 @@ func (c *Carrier) macquire(ctx context.Context, dst []byte, args [][]byte) []byt
 	case o.quorum != nil && (*o.quorum < 1 || *o.quorum > int64(len(keys))):
 		return resp.AppendError(dst, msgQuorum)
 	case c.grantsNothing():
-		return resp.AppendError(dst, msgDraining)
+		return resp.AppendError(dst, refusal.Draining)
 	}
 	quorum := 0
 	if o.quorum != nil {
@@ -104,7 +105,7 @@ func (c *Carrier) mrelease(_ context.Context, dst []byte, args [][]byte) []byte 
 	}
 	key, reason, lost := c.takeUnreportedLoss([]byte(mreleaseName), args[1:])
 	replies := make([]string, len(keys))
-	c.service.releaser.InParallel(len(keys), func(i int) { replies[i] = c.unlockGuarded(keys[i], each[i]) })
+	c.service.Releaser.InParallel(len(keys), func(i int) { replies[i] = c.unlockGuarded(keys[i], each[i]) })
 	if lost {
 		return resp.AppendError(dst, string(acquire.Loss(key, reason)))
 	}
@@ -115,7 +116,7 @@ func (c *Carrier) mrelease(_ context.Context, dst []byte, args [][]byte) []byte 
 func (c *Carrier) unlockGuarded(key string, o options) (reply string) {
 	s := c.service
 	if guard.Do(s.log, "release", func() { reply = string(c.unlock(nil, key, o)) }) != nil {
-		return string(c.timeout(nil, msgRefused))
+		return string(c.timeout(nil, refusal.Refused))
 	}
 	return reply
 }
@@ -130,7 +131,7 @@ func parseMrelease(n int, rest [][]byte) (each []options, msg string) {
 	case word == "OWNER" && len(rest) == 2:
 		owner := string(rest[1])
 		if !validOwner(owner) {
-			return nil, msgOwner
+			return nil, refusal.Owner
 		}
 		for i := range each {
 			each[i].Owner = owner
@@ -140,13 +141,13 @@ func parseMrelease(n int, rest [][]byte) (each []options, msg string) {
 		for i := range each {
 			token, ok := resp.ParseInt(rest[1+i])
 			if !ok || token < 1 {
-				return nil, msgNotInteger
+				return nil, refusal.NotInteger
 			}
 			each[i].Token = token
 		}
 		return each, ""
 	}
-	return nil, msgSyntax
+	return nil, refusal.Syntax
 }
 
 // appendReleased answers how many releases ended a hold, or one error. An error of a loss goes

@@ -46,7 +46,7 @@ func TestSeveralLocksOfAFaultyRedis(t *testing.T) {
 	t.Parallel()
 	takesLong(t)
 	s, straight, p := faulty(t, Config{WatchdogTimeout: 6 * time.Second, UpstreamTimeout: time.Second})
-	rdb, keys := straight.redis.Redis, newKeys(5)
+	rdb, keys := straight.Redis.Redis, newKeys(5)
 	believed := &beliefs{t: t, holder: make(map[string]*conn)}
 	end := time.Now().Add(6 * time.Second)
 	const enough = 20

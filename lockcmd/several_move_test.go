@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/faultproxy"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 )
 
@@ -35,7 +36,7 @@ func TestR27LossOfAMovedHoldIsReported(t *testing.T) {
 		want(t, b.do(several("LOCK.MACQUIRE", keys, "OWNER", "x", "ID", "2")...), null)
 		eventually(t, 5*time.Second, "the acquire is undone", func() bool { return count(rdb, keys[0], "x") == "1" })
 		rdb.Del(t.Context(), keys[0])
-		s.watchdog.CheckAll()
+		s.Watchdog.CheckAll()
 		want(t, receive(t, b.losses, 5*time.Second), keys[0]+" gone")
 
 		// the same while the MACQUIRE waits
@@ -43,9 +44,9 @@ func TestR27LossOfAMovedHoldIsReported(t *testing.T) {
 		a.twice(keys[0])
 		c.token(keys[1])
 		b.start(several("LOCK.MACQUIRE", keys, "OWNER", "x", "ID", "2", "BLOCK", "0")...)
-		eventually(t, 5*time.Second, "b waits", func() bool { return s.waiters(lockOf(keys[1])) == 1 })
+		eventually(t, 5*time.Second, "b waits", func() bool { return s.Waiting(lockOf(keys[1])) == 1 })
 		rdb.Del(t.Context(), keys[0])
-		s.watchdog.CheckAll()
+		s.Watchdog.CheckAll()
 		want(t, receive(t, b.losses, 5*time.Second), keys[0]+" gone")
 		b.gone()
 	})
@@ -62,17 +63,17 @@ func TestR28MovedHoldKeepsItsTerms(t *testing.T) {
 		c.token(keys[1])
 		acquire := several("LOCK.MACQUIRE", keys, "OWNER", "x", "ID", "2", "BLOCK", "0", "LEASE", "60000")
 		reply := b.start(acquire...)
-		eventually(t, 5*time.Second, "b waits", func() bool { return s.waiters(lockOf(keys[1])) == 1 })
+		eventually(t, 5*time.Second, "b waits", func() bool { return s.Waiting(lockOf(keys[1])) == 1 })
 		b.carrier.End(Release)
 		b.gone()
 		wantPrefix(t, receive(t, reply, 5*time.Second), "-LOCKTIMEOUT ")
 		want(t, count(rdb, keys[0], "x"), "2")
 
 		reply = d.start(acquire...)
-		eventually(t, 5*time.Second, "d waits", func() bool { return s.waiters(lockOf(keys[1])) == 1 })
+		eventually(t, 5*time.Second, "d waits", func() bool { return s.Waiting(lockOf(keys[1])) == 1 })
 		want(t, c.do("LOCK.RELEASE", keys[1]), ":1")
 		tokensOf(t, receive(t, reply, 5*time.Second), 2)
-		want(t, d.do("LOCK.EXTEND", keys[0], "50000"), "-"+msgIsRenewed)
+		want(t, d.do("LOCK.EXTEND", keys[0], "50000"), "-"+refusal.IsRenewed)
 		want(t, d.do("LOCK.EXTEND", keys[1], "50000"), ":50000")
 		want(t, d.do("LOCK.RELEASE", keys[0]), ":0")
 		want(t, d.do("LOCK.RELEASE", keys[0]), ":1")
@@ -98,13 +99,13 @@ func TestR7QuorumMovesAsOne(t *testing.T) {
 			return true
 		})
 		rdb.Del(t.Context(), keys[0])
-		s.watchdog.CheckAll()
+		s.Watchdog.CheckAll()
 		eventually(t, 5*time.Second, "the watchdog sees it", func() bool { return b.carrier.Holds() == 2 })
 		if len(b.losses) != 0 {
 			t.Errorf("told of %q, and the others are enough", <-b.losses)
 		}
 		rdb.Del(t.Context(), keys[1])
-		s.watchdog.CheckAll()
+		s.Watchdog.CheckAll()
 		want(t, receive(t, b.losses, 5*time.Second), keys[1]+" gone")
 		eventually(t, 5*time.Second, "the third is ended", func() bool { return !exists(t, rdb, keys[2]) })
 	})
@@ -156,11 +157,11 @@ func TestR7UndoOfEachMode(t *testing.T) {
 			}
 			acquire("1")
 			acquire("2")
-			s.releaser.PutBack(a.carrier.oldest(), "1") // "1" is not the last ID
+			s.Releaser.PutBack(a.carrier.oldest(), "1") // "1" is not the last ID
 			acquire("2")
 			want(t, count(rdb, key, field), "1")
 			acquire("3")
-			s.releaser.PutBack(a.carrier.oldest(), "3")
+			s.Releaser.PutBack(a.carrier.oldest(), "3")
 			acquire("3")
 			want(t, count(rdb, key, field), "2")
 			if n := a.carrier.oldest().Details().Count; n != 2 {
@@ -191,16 +192,16 @@ func TestR26UnansweredMoveIsFinished(t *testing.T) {
 						}
 						token := a.token(key, "OWNER", "x", "ID", "2")
 						fault := drop(p, ran)(running(script.MoveScript, key), faultproxy.Always())
-						want(t, b.do(append(command, key, "OWNER", "x", "ID", "2")...), "-"+msgTimeout)
+						want(t, b.do(append(command, key, "OWNER", "x", "ID", "2")...), "-"+refusal.Unanswered)
 						fault.Disarm()
 						if before == 0 {
 							eventually(t, 3*time.Second, "the acquire is undone", func() bool {
-								return !exists(t, straight.redis.Redis, key)
+								return !exists(t, straight.Redis.Redis, key)
 							})
 							return
 						}
 						eventually(t, 3*time.Second, "the acquire is undone", func() bool {
-							return count(straight.redis.Redis, key, "x") == "1"
+							return count(straight.Redis.Redis, key, "x") == "1"
 						})
 						eventually(t, 3*time.Second, "the hold has moved", func() bool {
 							return a.carrier.Holds() == 0 && b.carrier.Holds() == 1

@@ -22,7 +22,7 @@ func TestMacquireLeaseBeginsWithTheLastKey(t *testing.T) {
 		a, b := connect(t, s), connect(t, s)
 		a.token(keys[2])
 		reply := b.start(several("LOCK.MACQUIRE", keys, "BLOCK", "0", "LEASE", "6000")...)
-		eventually(t, 5*time.Second, "b waits", func() bool { return s.waiters(lockOf(keys[2])) == 1 })
+		eventually(t, 5*time.Second, "b waits", func() bool { return s.Waiting(lockOf(keys[2])) == 1 })
 		for began := time.Now(); time.Since(began) < 7*time.Second; <-time.After(20 * time.Millisecond) {
 			if !exists(t, rdb, keys[0]) || !exists(t, rdb, keys[1]) {
 				t.Fatal("what was in hand has run out")
@@ -60,7 +60,7 @@ func TestMacquireMaxHoldBeginsWithTheLastKey(t *testing.T) {
 		a, b := connect(t, s), connect(t, s)
 		a.token(keys[1])
 		reply := b.start(several("LOCK.MACQUIRE", keys, "BLOCK", "0", "MAXHOLD", "4000")...)
-		eventually(t, 5*time.Second, "b waits", func() bool { return s.waiters(lockOf(keys[1])) == 1 })
+		eventually(t, 5*time.Second, "b waits", func() bool { return s.Waiting(lockOf(keys[1])) == 1 })
 		for began := time.Now(); time.Since(began) < 4200*time.Millisecond; <-time.After(20 * time.Millisecond) {
 			if !exists(t, rdb, keys[0]) {
 				t.Fatal("what was in hand was taken away")

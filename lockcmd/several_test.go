@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"leash/lockcmd/refusal"
+
 	"github.com/redis/go-redis/v9"
 )
 
@@ -124,7 +126,7 @@ func TestMacquireRefusesBadArguments(t *testing.T) {
 			"LOCK.MRELEASE 2 " + k + " TOKENS 1":          "-ERR syntax error",
 			"LOCK.MRELEASE 2 " + k + " TOKENS 1 2 3":      "-ERR syntax error",
 			"LOCK.MRELEASE 2 " + k + " TOKENS 1 x":        "-ERR value is not an integer or out of range",
-			"LOCK.MRELEASE 2 " + k + " OWNER mode":        "-" + msgOwner,
+			"LOCK.MRELEASE 2 " + k + " OWNER mode":        "-" + refusal.Owner,
 			"LOCK.MRELEASE 2 " + k + " ALL":               "-ERR syntax error",
 			"LOCK.MRELEASE 3 " + k + " " + keys[1]:        "-ERR a key is given twice",
 			"LOCK.MRELEASE x " + k:                        "-ERR numkeys should be greater than 0",
@@ -155,10 +157,10 @@ func TestMacquireEntersAgain(t *testing.T) {
 		if tokens := tokensOf(t, a.do(several("LOCK.MACQUIRE", keys, "OWNER", "x")...), 3); tokens[0] != first {
 			t.Errorf("got token %d, want the hold's %d", tokens[0], first)
 		}
-		want(t, b.do(several("LOCK.MACQUIRE", keys, "OWNER", "x")...), "-"+msgElsewhere)
+		want(t, b.do(several("LOCK.MACQUIRE", keys, "OWNER", "x")...), "-"+refusal.Elsewhere)
 		want(t, a.do(several("LOCK.MRELEASE", keys, "OWNER", "x")...), ":2")
 		want(t, a.do("LOCK.RELEASE", keys[0]), ":1")
-		want(t, a.do("LOCK.RELEASE", keys[0]), "-"+msgNotHeld)
+		want(t, a.do("LOCK.RELEASE", keys[0]), "-"+refusal.NotHeld)
 	})
 }
 

@@ -21,7 +21,7 @@ func TestMacquireWaitsWithTheKeysBefore(t *testing.T) {
 		a, b := connect(t, s), connect(t, s)
 		a.token(keys[1])
 		reply := b.start(several("LOCK.MACQUIRE", keys, "BLOCK", "0")...)
-		eventually(t, 5*time.Second, "b waits", func() bool { return s.waiters(lockOf(keys[1])) == 1 })
+		eventually(t, 5*time.Second, "b waits", func() bool { return s.Waiting(lockOf(keys[1])) == 1 })
 		if !exists(t, rdb, keys[0]) || exists(t, rdb, keys[2]) {
 			t.Errorf("in hand are %v and %v, want the first alone", exists(t, rdb, keys[0]), exists(t, rdb, keys[2]))
 		}
@@ -52,7 +52,7 @@ func TestMacquireLeavesNothingToADisconnectedClient(t *testing.T) {
 		a, b := connect(t, s), connect(t, s)
 		a.token(keys[2])
 		reply := b.start(several("LOCK.MACQUIRE", keys, "BLOCK", "0", "ONCLOSE", "EXPIRE", "OWNER", "b")...)
-		eventually(t, 5*time.Second, "b waits", func() bool { return s.waiters(lockOf(keys[2])) == 1 })
+		eventually(t, 5*time.Second, "b waits", func() bool { return s.Waiting(lockOf(keys[2])) == 1 })
 		b.gone()
 		wantPrefix(t, receive(t, reply, 5*time.Second), "-LOCKTIMEOUT ")
 		b.carrier.End(Expire)
@@ -138,7 +138,7 @@ func TestMacquireReportsNoLossBeforeTheGrant(t *testing.T) {
 		a, b := connect(t, s), connect(t, s)
 		a.token(keys[1])
 		reply := b.start(several("LOCK.MACQUIRE", keys, "BLOCK", "0")...)
-		eventually(t, 5*time.Second, "b waits", func() bool { return s.waiters(lockOf(keys[1])) == 1 })
+		eventually(t, 5*time.Second, "b waits", func() bool { return s.Waiting(lockOf(keys[1])) == 1 })
 		if err := rdb.Del(t.Context(), keys[0]).Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +147,7 @@ func TestMacquireReportsNoLossBeforeTheGrant(t *testing.T) {
 		c.token(keys[0])
 		want(t, a.do("LOCK.RELEASE", keys[1]), ":1")
 		eventually(t, 5*time.Second, "b waits for the first", func() bool {
-			return s.waiters(lockOf(keys[0])) == 1
+			return s.Waiting(lockOf(keys[0])) == 1
 		})
 		want(t, c.do("LOCK.RELEASE", keys[0]), ":1")
 		tokensOf(t, receive(t, reply, 5*time.Second), 2)
@@ -171,7 +171,7 @@ func TestMacquireEndsWithItsConnection(t *testing.T) {
 		a, b := connect(t, s), connect(t, s)
 		a.token(keys[1])
 		reply := b.start(several("LOCK.MACQUIRE", keys, "BLOCK", "0")...)
-		eventually(t, 5*time.Second, "b waits", func() bool { return s.waiters(lockOf(keys[1])) == 1 })
+		eventually(t, 5*time.Second, "b waits", func() bool { return s.Waiting(lockOf(keys[1])) == 1 })
 		b.carrier.End(Expire)
 		if exists(t, rdb, keys[0]) {
 			t.Error("what was in hand stayed taken")
@@ -192,8 +192,8 @@ func TestMacquireDuringAReleaseOfACount(t *testing.T) {
 		token := a.token(keys[0], "OWNER", "me")
 		holder.token(keys[1])
 		reply := a.start(several("LOCK.MACQUIRE", keys, "OWNER", "me", "BLOCK", "0")...)
-		eventually(t, soon, "it waits", func() bool { return s.waiters(lockOf(keys[1])) == 1 })
-		h := s.holds.Find(lockOf(keys[0]), func(*hold.Hold) bool { return true })
+		eventually(t, soon, "it waits", func() bool { return s.Waiting(lockOf(keys[1])) == 1 })
+		h := s.Holds.Find(lockOf(keys[0]), func(*hold.Hold) bool { return true })
 		if !h.LockRequests(s.deadline()) {
 			t.Fatal("a request about the hold is under way")
 		}

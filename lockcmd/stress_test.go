@@ -83,7 +83,7 @@ func TestR19ManyClientsOneLock(t *testing.T) {
 		}
 		eventually(t, 5*time.Second, "nothing is left", func() bool {
 			for _, s := range services {
-				if s.Stats().Holds != 0 || s.Stats().Waiters != 0 || s.waiters(lockOf(key)) != 0 {
+				if s.Stats().Holds != 0 || s.Stats().Waiters != 0 || s.Waiting(lockOf(key)) != 0 {
 					return false
 				}
 			}

@@ -29,7 +29,7 @@ func turnsOf(t testing.TB, rdb redis.UniversalClient, key string) (names []strin
 func receiveEvents(t testing.TB, rdb redis.UniversalClient, leashes ...*Service) {
 	t.Helper()
 	for _, s := range leashes {
-		eventually(t, 5*time.Second, "it receives events", func() bool { return listeners(t, rdb, s.events.Own) > 0 })
+		eventually(t, 5*time.Second, "it receives events", func() bool { return listeners(t, rdb, s.Events.Own) > 0 })
 	}
 }
 
@@ -123,7 +123,7 @@ func TestR21ALeashInTheListComesFirst(t *testing.T) {
 		far := b.await(other, 1, key, "BLOCK", "0")
 		eventually(t, time.Second, "it is in the list", func() bool { return len(turnsOf(t, rdb, key)) == 1 })
 		// The other Leash does not hear of its turn, as if it were dead.
-		rdb.Set(t.Context(), script.TurnsKey(key), "0 dead/250 "+other.holds.Leash+"/250", time.Minute)
+		rdb.Set(t.Context(), script.TurnsKey(key), "0 dead/250 "+other.Holds.Leash+"/250", time.Minute)
 		want(t, a.do("LOCK.RELEASE", key), ":1")
 		want(t, c.do("LOCK.ACQUIRE", key), "$-1")
 		began := time.Now()
@@ -152,7 +152,7 @@ func TestR21ALeashWithoutWaitersLeavesTheList(t *testing.T) {
 			want(t, b.do(append([]string{"LOCK.ACQUIRE", key, "BLOCK", "100"}, mode...)...), "$-1")
 			eventually(t, 5*time.Second, "the list is empty", func() bool { return len(turnsOf(t, rdb, key)) == 0 })
 			// It is named nevertheless.
-			rdb.Set(t.Context(), script.TurnsKey(key), "0 "+other.holds.Leash+"/5000", time.Minute)
+			rdb.Set(t.Context(), script.TurnsKey(key), "0 "+other.Holds.Leash+"/5000", time.Minute)
 			want(t, a.do(append([]string{"LOCK.RELEASE", key}, mode...)...), ":1")
 			a.token(append([]string{key, "BLOCK", "0"}, mode...)...)
 			if turns := turnsOf(t, rdb, key); len(turns) != 0 {
@@ -175,8 +175,8 @@ func TestR21AWaiterThatComesWhileItsLeashLeaves(t *testing.T) {
 		inList := func() bool { return len(turnsOf(t, rdb, key)) == 1 }
 		eventually(t, 5*time.Second, "the Leash is in the list", inList)
 		lock := lockOf(key)
-		s.redis.LeaveTurns(lock, script.Plain, s.waits.Entry(script.Plain), "", s.deadline())
-		s.events.WakeChannel(script.Plain.Channel(key))
+		s.Redis.LeaveTurns(lock, script.Plain, s.Waits.Entry(script.Plain), "", s.deadline())
+		s.Events.WakeChannel(script.Plain.Channel(key))
 		// Without that, it would attempt again only when the TTL of 30 s is over.
 		eventually(t, time.Second, "it is in the list again", inList)
 		want(t, a.do("LOCK.RELEASE", key), ":1")

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/faultproxy"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 )
 
@@ -23,7 +24,7 @@ func TestR27UnansweredReleaseOfACountIsALoss(t *testing.T) {
 	a.token(key, "OWNER", "me")
 	p.Freeze()
 	defer p.Thaw()
-	want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
+	want(t, a.do("LOCK.RELEASE", key), "-"+refusal.ReleaseLater)
 	want(t, receive(t, a.losses, 12*time.Second), key+" silence")
 }
 
@@ -34,15 +35,15 @@ func TestR26UnansweredReleaseOfACountKeepsTheRest(t *testing.T) {
 	a.token(key, "OWNER", "me")
 	a.token(key, "OWNER", "me")
 	fault := p.DropBefore(running(script.ReleaseScript, key), faultproxy.Always())
-	want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
-	straight.redis.Redis.PExpire(t.Context(), key, 10*time.Second)
-	s.watchdog.CheckAll()
+	want(t, a.do("LOCK.RELEASE", key), "-"+refusal.ReleaseLater)
+	straight.Redis.Redis.PExpire(t.Context(), key, 10*time.Second)
+	s.Watchdog.CheckAll()
 	eventually(t, time.Second, "the rest is renewed", func() bool {
-		return straight.redis.Redis.PTTL(t.Context(), key).Val() > 15*time.Second
+		return straight.Redis.Redis.PTTL(t.Context(), key).Val() > 15*time.Second
 	})
 	fault.Disarm()
 	eventually(t, time.Second, "the release is repeated", func() bool {
-		return count(straight.redis.Redis, key, "me") == "1"
+		return count(straight.Redis.Redis, key, "me") == "1"
 	})
 	want(t, a.do("LOCK.RELEASE", key), ":1")
 
@@ -50,8 +51,8 @@ func TestR26UnansweredReleaseOfACountKeepsTheRest(t *testing.T) {
 	a.token(key, "OWNER", "me")
 	fault = p.DropBefore(running(script.ReleaseScript, key), faultproxy.Always())
 	renewals := p.DropBefore(running(script.RenewScript, key), faultproxy.Always())
-	want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
-	straight.redis.Redis.Del(t.Context(), key) // deleted without Leash
+	want(t, a.do("LOCK.RELEASE", key), "-"+refusal.ReleaseLater)
+	straight.Redis.Redis.Del(t.Context(), key) // deleted without Leash
 	fault.Disarm()
 	want(t, receive(t, a.losses, time.Second), key+" gone")
 	renewals.Disarm()
@@ -65,10 +66,10 @@ func TestR28EndWhileTheReleaseOfACountIsUnanswered(t *testing.T) {
 		a.token(key, "OWNER", "me")
 		a.token(key, "OWNER", "me")
 		fault := p.DropBefore(running(script.ReleaseScript, key), faultproxy.Always())
-		want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
+		want(t, a.do("LOCK.RELEASE", key), "-"+refusal.ReleaseLater)
 		a.carrier.End(how)
 		fault.Disarm()
-		eventually(t, 2*time.Second, "the hold ends", func() bool { return !exists(t, straight.redis.Redis, key) })
+		eventually(t, 2*time.Second, "the hold ends", func() bool { return !exists(t, straight.Redis.Redis, key) })
 		eventually(t, time.Second, "the hold is dropped", func() bool {
 			return s.Stats().Holds == 0 && !a.guarded.Load()
 		})
@@ -86,15 +87,15 @@ func TestR26ReleaseBehindAnUndo(t *testing.T) {
 	a, key := connect(t, s), newKey()
 	a.token(key, "OWNER", "me")
 	p.Freeze()
-	want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "me"), "-"+msgTimeout)
-	want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "me"), "-"+msgRefused)
-	want(t, a.do("LOCK.RELEASE", key), "-"+msgRefused)
+	want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "me"), "-"+refusal.Unanswered)
+	want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "me"), "-"+refusal.Refused)
+	want(t, a.do("LOCK.RELEASE", key), "-"+refusal.Refused)
 	p.Thaw()
 	eventually(t, 4*time.Second, "the undo and the release are done", func() bool {
 		reply := a.do("LOCK.RELEASE", key)
-		return reply == ":1" || reply == "-"+msgNotHeld
+		return reply == ":1" || reply == "-"+refusal.NotHeld
 	})
-	eventually(t, 3*time.Second, "the hold ends", func() bool { return !exists(t, straight.redis.Redis, key) })
+	eventually(t, 3*time.Second, "the hold ends", func() bool { return !exists(t, straight.Redis.Redis, key) })
 	eventually(t, time.Second, "the hold is dropped", func() bool { return a.carrier.Holds() == 0 })
 	if len(a.losses) != 0 {
 		t.Error("a release was reported as a loss")
@@ -108,10 +109,10 @@ func TestR7ReleaseIsNumberedAboveAPendingUndo(t *testing.T) {
 		a, key := connect(t, s), newKey()
 		a.token(key, "OWNER", "me")
 		fault := p.DropBefore(running(script.AcquireScript, key), faultproxy.Always())
-		want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "me"), "-"+msgTimeout)
+		want(t, a.do("LOCK.ACQUIRE", key, "OWNER", "me"), "-"+refusal.Unanswered)
 		fault.Disarm()
 		a.carrier.End(Release)
-		eventually(t, 2*time.Second, "the hold ends", func() bool { return !exists(t, straight.redis.Redis, key) })
+		eventually(t, 2*time.Second, "the hold ends", func() bool { return !exists(t, straight.Redis.Redis, key) })
 	}
 }
 
@@ -127,12 +128,12 @@ func TestR7LateReleaseIsSentAgain(t *testing.T) {
 		Lock: script.Lock{Key: key}, Mode: script.Plain, Owner: "me", Carrier: a.carrier.Name, Acquire: 1000,
 		Number: a.carrier.Requests.Add(1),
 	}
-	if !straight.redis.Undo(undo) {
+	if !straight.Redis.Undo(undo) {
 		t.Fatal("the undo has no answer")
 	}
 	late.Release()
 	want(t, receive(t, reply, time.Second), ":1")
-	if exists(t, straight.redis.Redis, key) {
+	if exists(t, straight.Redis.Redis, key) {
 		t.Error("the lock is still there")
 	}
 }
@@ -145,7 +146,7 @@ func TestR25ReleaseElsewhereIsNoLossWhileTheTombstoneIsUnreadable(t *testing.T) 
 	look := p.DropBefore(running(script.RenewScript, key), faultproxy.Always())
 	get := p.DropBefore(faultproxy.Named("GET"), faultproxy.Always())
 	want(t, b.do("LOCK.RELEASE", key, "TOKEN", strconv.FormatInt(token, 10)), ":1")
-	want(t, a.do("LOCK.RELEASE", key), "-"+msgRefused)
+	want(t, a.do("LOCK.RELEASE", key), "-"+refusal.Refused)
 	look.Disarm()
 	get.Disarm()
 	s.RenewAll(t.Context())
@@ -161,7 +162,7 @@ func TestR5HoldBeingReleasedIsNoDeadlock(t *testing.T) {
 	a, key := connect(t, s), newKey()
 	a.token(key)
 	fault := p.DropBefore(running(script.ReleaseScript, key), faultproxy.Always())
-	want(t, a.do("LOCK.RELEASE", key), "-"+msgReleaseLater)
+	want(t, a.do("LOCK.RELEASE", key), "-"+refusal.ReleaseLater)
 	reply := a.await(s, 1, key, "BLOCK", "0")
 	fault.Disarm()
 	tokenOf(t, receive(t, reply, 5*time.Second))
@@ -173,7 +174,7 @@ func TestR3LeaseOverBeforeTheAnswer(t *testing.T) {
 	a := connect(t, s)
 	a.token(newKey())
 	p.Delay(10 * time.Millisecond)
-	want(t, a.do("LOCK.ACQUIRE", newKey(), "LEASE", "5"), "-"+msgShort)
+	want(t, a.do("LOCK.ACQUIRE", newKey(), "LEASE", "5"), "-"+refusal.TooLate)
 }
 
 // TestR26LateCopyOfAReleasedGrantIsReleased: A client disconnects before it learns of its grant,
@@ -187,14 +188,14 @@ func TestR26LateCopyOfAReleasedGrantIsReleased(t *testing.T) {
 	reply := a.start("LOCK.ACQUIRE", key, "LEASE", "8000")
 	<-late.Triggered()
 	a.gone()
-	want(t, receive(t, reply, soon), "-"+msgGone)
+	want(t, receive(t, reply, soon), "-"+refusal.Gone)
 	given := time.Now()
-	exists := func() bool { return straight.redis.Redis.Exists(t.Context(), key).Val() == 1 }
+	exists := func() bool { return straight.Redis.Redis.Exists(t.Context(), key).Val() == 1 }
 	eventually(t, soon, "it is released", func() bool { return !exists() })
 	time.Sleep(time.Until(given.Add(6 * time.Second)))
 	late.Release()
 	eventually(t, soon, "the copy has come", exists)
-	ends := time.Now().Add(straight.redis.Redis.PTTL(t.Context(), key).Val())
+	ends := time.Now().Add(straight.Redis.Redis.PTTL(t.Context(), key).Val())
 	eventually(t, soon, "it is released", func() bool { return !exists() })
 	if left := time.Until(ends); left < time.Second {
 		t.Errorf("the copy ran out by itself")
@@ -216,7 +217,7 @@ func TestR28HoldMovedToADisconnectedClientStays(t *testing.T) {
 			if ended {
 				b.carrier.End(Expire)
 			}
-			want(t, b.do("LOCK.ACQUIRE", key, "OWNER", "me", "LEASE", "60000", "ID", "x"), "-"+msgGone)
+			want(t, b.do("LOCK.ACQUIRE", key, "OWNER", "me", "LEASE", "60000", "ID", "x"), "-"+refusal.Gone)
 			if !ended {
 				eventually(t, soon, "the one acquire is undone", func() bool {
 					return inRedis(t, rdb, key)["me"] == "1"
@@ -224,7 +225,7 @@ func TestR28HoldMovedToADisconnectedClientStays(t *testing.T) {
 				b.carrier.End(Expire)
 			}
 			eventually(t, soon, "its first connection knows", func() bool { return s.Stats().Holds == 0 })
-			info, err := other.redis.Inspect(script.Lock{DB: 0, Key: key}, other.deadline())
+			info, err := other.Redis.Inspect(script.Lock{DB: 0, Key: key}, other.deadline())
 			if f, ok := info.Find(token); err != nil || !ok || info.Left < 50*time.Second {
 				t.Errorf("ended: %v, got %+v, %v", ended, f, err)
 			}

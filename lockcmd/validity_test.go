@@ -39,5 +39,5 @@ func TestR27OverdueWhileALossIsTold(t *testing.T) {
 	for range 3 {
 		want(t, receive(t, host.losses, soon), h.Key()+" "+renewal.ReasonSilence)
 	}
-	eventually(t, soon, "no hold is left", func() bool { return s.holds.Stats.Holds.Load() == 0 })
+	eventually(t, soon, "no hold is left", func() bool { return s.Holds.Stats.Holds.Load() == 0 })
 }

@@ -146,7 +146,7 @@ func TestViewLock(t *testing.T) {
 		token = far.token(key+":far", "READ")
 		v = show(key + ":far")
 		if len(v.Holds) != 1 || v.Holds[0].Token != token || v.Holds[0].ClientID != 0 ||
-			v.Holds[0].Leash != elsewhere.holds.Leash {
+			v.Holds[0].Leash != elsewhere.Holds.Leash {
 			t.Errorf("a lock of another Leash: got %+v", v)
 		}
 		far.do("SEM.INIT", key+":sem", "2")

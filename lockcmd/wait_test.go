@@ -11,6 +11,7 @@ import (
 
 	"leash/internal/faultproxy"
 	"leash/lockcmd/hold"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 	"leash/lockcmd/wait"
 )
@@ -21,7 +22,7 @@ func (c *conn) await(s *Service, n int, key string, options ...string) <-chan st
 	c.t.Helper()
 	reply := c.start(append([]string{"LOCK.ACQUIRE", key}, options...)...)
 	eventually(c.t, 5*time.Second, "the waiter is in the queue", func() bool {
-		return s.waiters(lockOf(key)) == n
+		return s.Waiting(lockOf(key)) == n
 	})
 	return reply
 }
@@ -169,7 +170,7 @@ func TestR18FirstComeFirstServed(t *testing.T) {
 			last, holder = token, conns[i]
 		}
 		want(t, holder.do("LOCK.RELEASE", key), ":1")
-		if exists(t, rdb, key) || s.waiters(lockOf(key)) != 0 {
+		if exists(t, rdb, key) || s.Waiting(lockOf(key)) != 0 {
 			t.Error("something is left behind")
 		}
 	})
@@ -209,7 +210,7 @@ func TestR19DisconnectedWaiterIsNeverGranted(t *testing.T) {
 			eventually(t, 2*time.Second, "no holds and waiters are counted", func() bool {
 				return s.Stats().Holds == 0 && s.Stats().Waiters == 0 && !b.guarded.Load()
 			})
-			if s.holds.Find(lockOf(key), func(*hold.Hold) bool { return true }) != nil {
+			if s.Holds.Find(lockOf(key), func(*hold.Hold) bool { return true }) != nil {
 				t.Fatal("a hold is left in the index")
 			}
 		}
@@ -311,9 +312,9 @@ func TestR31DrainGrantsNothingMore(t *testing.T) {
 	a.token(key, "TTL", "20000")
 	first, second := b.await(s, 1, key, "BLOCK", "0"), c.await(s, 2, key, "BLOCK", "0")
 	s.Drain()
-	want(t, woken(t, first), "-"+msgDraining)
-	want(t, woken(t, second), "-"+msgDraining)
-	want(t, b.do("LOCK.ACQUIRE", newKey()), "-"+msgDraining)
+	want(t, woken(t, first), "-"+refusal.Draining)
+	want(t, woken(t, second), "-"+refusal.Draining)
+	want(t, b.do("LOCK.ACQUIRE", newKey()), "-"+refusal.Draining)
 	rdb.PExpire(context.Background(), key, 10*time.Second)
 	s.RenewAll(context.Background()) // R31
 	if left := rdb.PTTL(context.Background(), key).Val(); left < 15*time.Second {
@@ -355,7 +356,7 @@ func TestR21BlockEndsThoughAHandOverIsUnanswered(t *testing.T) {
 	reply := b.await(s, 1, key, "BLOCK", "6000")
 	eventually(t, time.Second, "b has tried at its start and after its subscription", func() bool {
 		id := wait.QueueID{Lock: lockOf(key), Channel: script.LockChannel(key)}
-		return results.Load() == 2 && s.waits.InQueue(id) == 1 && s.waits.Rests(id)
+		return results.Load() == 2 && s.Waits.InQueue(id) == 1 && s.Waits.Rests(id)
 	})
 	late := p.HoldBefore(running(script.HandoverScript, key), faultproxy.Always())
 	began := time.Now()
@@ -367,7 +368,7 @@ func TestR21BlockEndsThoughAHandOverIsUnanswered(t *testing.T) {
 	late.Disarm()
 	late.Release()
 	want(t, receive(t, released, 5*time.Second), ":1")
-	eventually(t, 2*time.Second, "the grant is released", func() bool { return !exists(t, straight.redis.Redis, key) })
+	eventually(t, 2*time.Second, "the grant is released", func() bool { return !exists(t, straight.Redis.Redis, key) })
 	if b.carrier.Holds() != 0 {
 		t.Error("the waiter has a hold")
 	}

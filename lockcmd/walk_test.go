@@ -290,7 +290,7 @@ func (w *walk) compare() {
 // inRedis says how Redis differs from the model. "" means no difference.
 func (w *walk) inRedis() string {
 	s := w.leashes[0]
-	info, err := s.redis.Inspect(script.Lock{Key: w.key}, s.deadline())
+	info, err := s.Redis.Inspect(script.Lock{Key: w.key}, s.deadline())
 	if err != nil || len(info.Holds) != len(w.model.holds) || len(info.Others) != 0 {
 		return fmt.Sprintf("Redis has %d holds, want %d (%v)", len(info.Holds), len(w.model.holds), err)
 	}

@@ -19,8 +19,8 @@ func TestNothingIsWrittenForAnEndedHold(t *testing.T) {
 	both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		var limits []*time.Time // of the calls of one command
 		s := leash(t, rdb, Config{}, func(s *Service) {
-			up := s.redis.Links
-			s.redis.Links = linksWith{Links: up, script: func(until time.Time, writeBy *time.Time, db int,
+			up := s.Redis.Links
+			s.Redis.Links = linksWith{Links: up, script: func(until time.Time, writeBy *time.Time, db int,
 				slot slots.Slot, command, dst []byte) ([]byte, bool, error) {
 				for _, name := range []string{"set_counter", "count_down", "semaphore_resize", "give"} {
 					if !strings.Contains(string(command), script.ByName(name).SHA) {

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/lockcmd/hold"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 	"leash/lockcmd/script/transport"
 	"leash/lockcmd/wait"
@@ -85,19 +86,17 @@ func (r Refusal) Error() string { return string(r) }
 
 // The refusals without details.
 const (
-	// What Redis may have granted is undone.
-	Unanswered  Refusal = "LOCKTIMEOUT Redis did not answer in time, Leash undoes the request if Redis executed it"
-	NotAccepted Refusal = "LOCKTIMEOUT Redis did not accept the request in time, nothing was done"
-	TooLate     Refusal = "LOCKTIMEOUT the lease expired before the answer of Redis arrived"
-	Gone        Refusal = "LOCKTIMEOUT the connection has ended, Leash released the lock"
-	Draining    Refusal = "ERR this Leash is shutting down and grants no locks"
-	TooMany     Refusal = "LOCKLIMIT too many commands wait on this Leash, see --max-waiters"
-	Unblocked   Refusal = "UNBLOCKED client unblocked via CLIENT UNBLOCK"
-	NotHeld     Refusal = "LOCKNOTHELD there is no such hold"
-	Deadlock    Refusal = "LOCKDEADLOCK this connection holds the key under another owner and would wait for itself"
-	Elsewhere   Refusal = "LOCKELSEWHERE this owner's hold belongs to another connection, " +
-		"use LOCK.ATTACH to move it here"
-	OtherMode Refusal = "LOCKKIND this owner holds the key in another mode and would wait for itself"
+	Unanswered  Refusal = refusal.Unanswered
+	NotAccepted Refusal = refusal.Refused
+	TooLate     Refusal = refusal.TooLate
+	Gone        Refusal = refusal.Gone
+	Draining    Refusal = refusal.Draining
+	TooMany     Refusal = refusal.Limit
+	Unblocked   Refusal = refusal.Unblocked
+	NotHeld     Refusal = refusal.NotHeld
+	Deadlock    Refusal = refusal.Deadlock
+	Elsewhere   Refusal = refusal.Elsewhere
+	OtherMode   Refusal = refusal.OtherMode
 )
 
 // Loss is the refusal for a hold of that key, which was lost.
