@@ -1,4 +1,4 @@
-package lockcmd
+package lockcmd_test
 
 import (
 	"context"
@@ -12,13 +12,16 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/faultproxy"
+	"leash/internal/locktest"
+	"leash/internal/redistest"
+	"leash/lockcmd"
 )
 
 // TestOneRoundTripEach: An uncontended lock costs one command to Redis to acquire it and one to
 // release it.
 func TestOneRoundTripEach(t *testing.T) {
 	t.Parallel()
-	p, err := faultproxy.New(sharedServer(t).Addr)
+	p, err := faultproxy.New(redistest.SharedServer(t).Addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,18 +31,18 @@ func TestOneRoundTripEach(t *testing.T) {
 	t.Cleanup(func() { rdb.Close() })
 	var scripts atomic.Int64
 	rdb.AddHook(recorder{&scripts})
-	s := leash(t, rdb, Config{Links: noDirectPath{}})
+	s := locktest.Start(t, rdb, lockcmd.Config{Links: locktest.NoDirectPath{}})
 	for _, mode := range [][]string{nil, {"READ"}, {"WRITE"}} {
-		a, key := connect(t, s), newKey()
-		take := func(options ...string) { a.token(slices.Concat([]string{key}, mode, options)...) }
+		a, key := locktest.Connect(t, s), locktest.NewKey()
+		take := func(options ...string) { a.Token(slices.Concat([]string{key}, mode, options)...) }
 		take()
-		want(t, a.do("LOCK.RELEASE", key), ":1")
+		locktest.Want(t, a.Do("LOCK.RELEASE", key), ":1")
 		before := scripts.Load()
 		take("OWNER", "me", "ID", "1")
 		take("OWNER", "me", "ID", "2")
-		want(t, a.do("LOCK.TTL", key)[:1], ":") // answered from memory
-		want(t, a.do("LOCK.RELEASE", key), ":0")
-		want(t, a.do("LOCK.RELEASE", key), ":1")
+		locktest.Want(t, a.Do("LOCK.TTL", key)[:1], ":") // answered from memory
+		locktest.Want(t, a.Do("LOCK.RELEASE", key), ":0")
+		locktest.Want(t, a.Do("LOCK.RELEASE", key), ":1")
 		if n := scripts.Load() - before; n != 4 {
 			t.Errorf("%v: got %d scripts, want one for each", mode, n)
 		}
@@ -68,38 +71,38 @@ func (r recorder) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 func TestEmbedded(t *testing.T) {
 	t.Parallel()
 	m := miniredis.RunT(t)
-	s := leash(t, dialServer(t, m.Addr()), Config{})
-	a, b, key := connect(t, s), connect(t, s), "k"
-	a.token(key, "OWNER", "me")
-	a.token(key, "OWNER", "me")
-	reply := b.await(s, 1, key, "BLOCK", "0")
-	want(t, a.do("LOCK.RELEASE", key), ":0")
-	want(t, a.do("LOCK.RELEASE", key), ":1")
-	tokenOf(t, receive(t, reply, 3*time.Second))
-	wantPrefix(t, b.do("LOCK.INFO", key), "*22")
+	s := locktest.Start(t, locktest.DialServer(t, m.Addr()), lockcmd.Config{})
+	a, b, key := locktest.Connect(t, s), locktest.Connect(t, s), "k"
+	a.Token(key, "OWNER", "me")
+	a.Token(key, "OWNER", "me")
+	reply := b.Await(s, 1, key, "BLOCK", "0")
+	locktest.Want(t, a.Do("LOCK.RELEASE", key), ":0")
+	locktest.Want(t, a.Do("LOCK.RELEASE", key), ":1")
+	locktest.TokenOf(t, locktest.Receive(t, reply, 3*time.Second))
+	locktest.WantPrefix(t, b.Do("LOCK.INFO", key), "*22")
 	s.RenewAll(context.Background())
-	if len(b.losses) != 0 || s.Stats().Renewals == 0 {
+	if len(b.Losses) != 0 || s.Stats().Renewals == 0 {
 		t.Error("the hold was not renewed")
 	}
-	want(t, b.do("LOCK.RELEASE", key), ":1")
+	locktest.Want(t, b.Do("LOCK.RELEASE", key), ":1")
 }
 
 func BenchmarkAcquireRelease(b *testing.B) {
 	for _, where := range []string{"single", "cluster"} {
 		b.Run(where, func(b *testing.B) {
-			var rdb redis.UniversalClient = dialServer(b, sharedServer(b).Addr)
+			var rdb redis.UniversalClient = locktest.DialServer(b, redistest.SharedServer(b).Addr)
 			if where == "cluster" {
-				rdb = dialCluster(b, sharedCluster(b).Addrs()...)
+				rdb = locktest.DialCluster(b, redistest.SharedCluster(b).Addrs()...)
 			}
-			s, key := leash(b, rdb, Config{}), newKey()
-			c := connect(b, s)
+			s, key := locktest.Start(b, rdb, lockcmd.Config{}), locktest.NewKey()
+			c := locktest.Connect(b, s)
 			acquire, release := [][]byte{[]byte("LOCK.ACQUIRE"), []byte(key)},
 				[][]byte{[]byte("LOCK.RELEASE"), []byte(key)}
 			buf := make([]byte, 0, 64)
 			b.ReportAllocs()
 			for b.Loop() {
-				buf = c.carrier.Do(c.ctx, buf[:0], acquire)
-				buf = c.carrier.Do(c.ctx, buf[:0], release)
+				buf = c.Carrier.Do(c.Ctx, buf[:0], acquire)
+				buf = c.Carrier.Do(c.Ctx, buf[:0], release)
 			}
 			if string(buf) != ":1\r\n" {
 				b.Fatalf("got %q", buf)
@@ -113,16 +116,16 @@ func BenchmarkRenewal(b *testing.B) {
 	const holds = 10_000
 	for _, where := range []string{"single", "cluster"} {
 		b.Run(where, func(b *testing.B) {
-			var rdb redis.UniversalClient = dialServer(b, sharedServer(b).Addr)
+			var rdb redis.UniversalClient = locktest.DialServer(b, redistest.SharedServer(b).Addr)
 			if where == "cluster" {
-				rdb = dialCluster(b, sharedCluster(b).Addrs()...)
+				rdb = locktest.DialCluster(b, redistest.SharedCluster(b).Addrs()...)
 			}
-			s := leash(b, rdb, Config{WatchdogTimeout: time.Hour})
-			c := connect(b, s)
+			s := locktest.Start(b, rdb, lockcmd.Config{WatchdogTimeout: time.Hour})
+			c := locktest.Connect(b, s)
 			for range holds {
-				c.token(newKey())
+				c.Token(locktest.NewKey())
 			}
-			defer c.carrier.End(Release)
+			defer c.Carrier.End(lockcmd.Release)
 			for b.Loop() {
 				s.RenewAll(b.Context())
 			}

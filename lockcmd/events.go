@@ -107,8 +107,8 @@ func (v *leashEvents) Watch(lock script.Lock, token int64) (seen script.Hold, en
 // GraceLeft implements event.Holds.
 func (v *leashEvents) GraceLeft(key string) time.Duration { return v.service.Graces.Left(key) }
 
-// lossWait is a wait for the loss of the hold with that token.
-func (v *leashEvents) lossWait(lock script.Lock, token int64) *event.LossWait {
+// LossWait is a wait for the loss of the hold with that token.
+func (v *leashEvents) LossWait(lock script.Lock, token int64) *event.LossWait {
 	s := v.service
 	return &event.LossWait{
 		Redis: s.Redis, Subscriptions: &v.Subscriptions, Holds: v, Lock: lock, Token: token,
@@ -163,7 +163,7 @@ func (c *Carrier) awaitLoss(ctx context.Context, dst []byte, args [][]byte) []by
 	defer cancel()
 	c.OnUnblock(cancel)
 	defer context.AfterFunc(c.service.Events.lossWaitsEnd, guard.Func(c.service.log, "end of a wait", cancel))()
-	reason, err := c.service.Events.lossWait(c.id(key), o.Token).Run(ctx)
+	reason, err := c.service.Events.LossWait(c.id(key), o.Token).Run(ctx)
 	fails := c.EndWait()
 	switch {
 	case fails && reason == "":

@@ -1,4 +1,4 @@
-package lockcmd
+package lockcmd_test
 
 import (
 	"bytes"
@@ -11,7 +11,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/internal/locktest"
 	"leash/internal/redistest"
+	"leash/lockcmd"
 )
 
 // logBuffer is a log that can be read while it is written.
@@ -40,11 +42,11 @@ func TestR2EvictionIsWarnedOf(t *testing.T) {
 	server := redistest.Start(t)
 	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
 	for name, rdb := range map[string]redis.UniversalClient{
-		"single": dialServer(t, server.Addr), "cluster": dialCluster(t, cluster.Addrs()...),
+		"single": locktest.DialServer(t, server.Addr), "cluster": locktest.DialCluster(t, cluster.Addrs()...),
 	} {
 		log := &logBuffer{}
-		s := New(Config{}, rdb, silentSubscriber{}, slog.New(slog.NewTextHandler(log, nil)))
-		s.warnOfEviction(context.Background())
+		s := lockcmd.New(lockcmd.Config{}, rdb, locktest.SilentSubscriber{}, slog.New(slog.NewTextHandler(log, nil)))
+		s.WarnOfEviction(context.Background())
 		if n := log.count(warning); n != 0 {
 			t.Errorf("%s: %d warnings with noeviction", name, n)
 		}
@@ -61,16 +63,9 @@ func TestR2EvictionIsWarnedOf(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		stop := runService(s)
+		stop := locktest.RunService(s)
 		t.Cleanup(stop)
-		eventually(t, 30*time.Second, "the warnings", func() bool { return log.count(warning) == want })
+		locktest.Eventually(t, 30*time.Second, "the warnings", func() bool { return log.count(warning) == want })
 		stop()
 	}
-}
-
-// silentSubscriber is a Subscriber that receives nothing.
-type silentSubscriber struct{}
-
-func (silentSubscriber) Subscribe(string, bool, bool, func([]byte)) (<-chan struct{}, func()) {
-	return make(chan struct{}), func() {}
 }

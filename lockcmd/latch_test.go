@@ -1,4 +1,4 @@
-package lockcmd
+package lockcmd_test
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/internal/locktest"
+	"leash/lockcmd"
 	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 	"leash/lockcmd/wait"
@@ -15,68 +17,69 @@ import (
 
 func TestLatchIsRedissonsCountDownLatch(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, key, ctx := leash(t, rdb, Config{}), newKey(), context.Background()
-		a, heard := connect(t, s), listenTo(t, rdb, "redisson_countdownlatch__channel__{"+key+"}")
-		want(t, a.do("LATCH.GET", key), ":0")
-		want(t, a.do("LATCH.DOWN", key), ":0") // a latch that does not exist is at zero and stays there
-		want(t, a.do("LATCH.AWAIT", key), ":1")
-		if exists(t, rdb, key) {
+	locktest.Both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key, ctx := locktest.Start(t, rdb, lockcmd.Config{}), locktest.NewKey(), context.Background()
+		a, heard := locktest.Connect(t, s), locktest.ListenTo(t, rdb, "redisson_countdownlatch__channel__{"+key+"}")
+		locktest.Want(t, a.Do("LATCH.GET", key), ":0")
+		locktest.Want(t, a.Do("LATCH.DOWN", key), ":0") // a latch that does not exist is at zero and stays there
+		locktest.Want(t, a.Do("LATCH.AWAIT", key), ":1")
+		if locktest.Exists(t, rdb, key) {
 			t.Error("counting down made a latch")
 		}
-		want(t, a.do("LATCH.SET", key, "2"), ":1")
-		wantMessage(t, heard, "1")
-		want(t, a.do("LATCH.SET", key, "3"), ":0")
-		want(t, rdb.Get(ctx, key).Val(), "2")
-		want(t, a.do("LATCH.GET", key), ":2")
-		want(t, a.do("LATCH.AWAIT", key), ":0")
-		want(t, a.do("LATCH.DOWN", key), ":1")
-		want(t, a.do("LATCH.DOWN", key), ":0")
-		wantMessage(t, heard, "0")
-		if exists(t, rdb, key) {
+		locktest.Want(t, a.Do("LATCH.SET", key, "2"), ":1")
+		locktest.WantMessage(t, heard, "1")
+		locktest.Want(t, a.Do("LATCH.SET", key, "3"), ":0")
+		locktest.Want(t, rdb.Get(ctx, key).Val(), "2")
+		locktest.Want(t, a.Do("LATCH.GET", key), ":2")
+		locktest.Want(t, a.Do("LATCH.AWAIT", key), ":0")
+		locktest.Want(t, a.Do("LATCH.DOWN", key), ":1")
+		locktest.Want(t, a.Do("LATCH.DOWN", key), ":0")
+		locktest.WantMessage(t, heard, "0")
+		if locktest.Exists(t, rdb, key) {
 			t.Error("the latch is at zero, and still there")
 		}
 		rdb.Set(ctx, key, "-1", 0) // Redisson never writes this value, but it would count on from it
-		want(t, a.do("LATCH.DOWN", key), ":0")
-		want(t, a.do("LATCH.SET", key, "0"), ":1")
-		wantMessage(t, heard, "1")
-		want(t, a.do("LATCH.AWAIT", key), ":1")
-		want(t, a.do("LATCH.SET", key, "1"), ":0")
+		locktest.Want(t, a.Do("LATCH.DOWN", key), ":0")
+		locktest.Want(t, a.Do("LATCH.SET", key, "0"), ":1")
+		locktest.WantMessage(t, heard, "1")
+		locktest.Want(t, a.Do("LATCH.AWAIT", key), ":1")
+		locktest.Want(t, a.Do("LATCH.SET", key, "1"), ":0")
 		rdb.Set(ctx, key, "text", 0)
-		want(t, a.do("LATCH.GET", key), "-"+refusal.NotInteger)
-		want(t, a.do("LATCH.DOWN", key), "-"+refusal.NotInteger)
-		want(t, a.do("LATCH.SET", key, "1"), ":0")
-		wantNoMessage(t, heard)
+		locktest.Want(t, a.Do("LATCH.GET", key), "-"+refusal.NotInteger)
+		locktest.Want(t, a.Do("LATCH.DOWN", key), "-"+refusal.NotInteger)
+		locktest.Want(t, a.Do("LATCH.SET", key, "1"), ":0")
+		locktest.WantNoMessage(t, heard)
 	})
 }
 
 func TestLatchOpensForAllWaiters(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		leashes, key := []*Service{leash(t, rdb, Config{}, slowRetries), leash(t, rdb, Config{}, slowRetries)}, newKey()
-		a := connect(t, leashes[0])
-		want(t, a.do("LATCH.SET", key, "2"), ":1")
+	locktest.Both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		leashes, key := []*lockcmd.Service{locktest.Start(t, rdb, lockcmd.Config{}, locktest.SlowRetries),
+			locktest.Start(t, rdb, lockcmd.Config{}, locktest.SlowRetries)}, locktest.NewKey()
+		a := locktest.Connect(t, leashes[0])
+		locktest.Want(t, a.Do("LATCH.SET", key, "2"), ":1")
 		const each = 20
 		var replies []<-chan string
 		for _, s := range leashes {
 			for i := range each {
-				replies = append(replies, connect(t, s).startInQueue(s, i+1, latchOf(key), "LATCH.AWAIT", key,
+				replies = append(replies, locktest.Connect(t, s).StartInQueue(s, i+1, latchOf(key), "LATCH.AWAIT", key,
 					"BLOCK", "0"))
 			}
 		}
-		eventually(t, 5*time.Second, "both listen", func() bool {
-			return listeners(t, rdb, script.LatchChannel(key)) == 2
+		locktest.Eventually(t, 5*time.Second, "both listen", func() bool {
+			return locktest.Listeners(t, rdb, script.LatchChannel(key)) == 2
 		})
-		want(t, a.do("LATCH.DOWN", key), ":1")
+		locktest.Want(t, a.Do("LATCH.DOWN", key), ":1")
 		<-time.After(50 * time.Millisecond)
 		for _, r := range replies {
 			if len(r) != 0 {
 				t.Fatal("a latch at 1 is open")
 			}
 		}
-		want(t, a.do("LATCH.DOWN", key), ":0")
+		locktest.Want(t, a.Do("LATCH.DOWN", key), ":0")
 		for _, r := range replies {
-			want(t, woken(t, r), ":1")
+			locktest.Want(t, locktest.Woken(t, r), ":1")
 		}
 		for _, s := range leashes {
 			if s.Waits.InQueue(latchOf(key)) != 0 || s.Stats().Waiters != 0 {
@@ -88,13 +91,13 @@ func TestLatchOpensForAllWaiters(t *testing.T) {
 
 func TestLatchBlockEndsInTime(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, key := leash(t, rdb, Config{}, slowRetries), newKey()
-		a := connect(t, s)
-		a.do("LATCH.SET", key, "1")
+	locktest.Both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, key := locktest.Start(t, rdb, lockcmd.Config{}, locktest.SlowRetries), locktest.NewKey()
+		a := locktest.Connect(t, s)
+		a.Do("LATCH.SET", key, "1")
 		began := time.Now()
-		want(t, a.do("LATCH.AWAIT", key, "BLOCK", "300"), ":0")
-		if took := time.Since(began); took < 300*time.Millisecond || took > soon {
+		locktest.Want(t, a.Do("LATCH.AWAIT", key, "BLOCK", "300"), ":0")
+		if took := time.Since(began); took < 300*time.Millisecond || took > locktest.Soon {
 			t.Errorf("BLOCK 300 took %v", took)
 		}
 	})
@@ -104,18 +107,18 @@ func TestLatchBlockEndsInTime(t *testing.T) {
 // down.
 func TestLatchWokenByRedisson(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, ctx := leash(t, rdb, Config{}, slowRetries), context.Background()
+	locktest.Both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, ctx := locktest.Start(t, rdb, lockcmd.Config{}, locktest.SlowRetries), context.Background()
 		for _, publish := range []func(context.Context, string, any) *redis.IntCmd{rdb.Publish, rdb.SPublish} {
-			key := newKey()
+			key := locktest.NewKey()
 			rdb.Set(ctx, key, "1", 0)
-			reply := connect(t, s).startInQueue(s, 1, latchOf(key), "LATCH.AWAIT", key, "BLOCK", "0")
-			eventually(t, 5*time.Second, "it listens", func() bool {
-				return listeners(t, rdb, script.LatchChannel(key)) == 1
+			reply := locktest.Connect(t, s).StartInQueue(s, 1, latchOf(key), "LATCH.AWAIT", key, "BLOCK", "0")
+			locktest.Eventually(t, 5*time.Second, "it listens", func() bool {
+				return locktest.Listeners(t, rdb, script.LatchChannel(key)) == 1
 			})
 			rdb.Del(ctx, key)
 			publish(ctx, script.LatchChannel(key), "0")
-			want(t, woken(t, reply), ":1")
+			locktest.Want(t, locktest.Woken(t, reply), ":1")
 		}
 	})
 }
@@ -124,31 +127,32 @@ func TestLatchWokenByRedisson(t *testing.T) {
 // than the latch. Waiters are still woken.
 func TestLatchOfANameWithBraces(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s, other, key := leash(t, rdb, Config{}, slowRetries), leash(t, rdb, Config{}, slowRetries),
-			"{"+newKey()+"}:latch"
-		a := connect(t, s)
-		want(t, a.do("LATCH.SET", key, "1"), ":1")
-		reply := connect(t, other).startInQueue(other, 1, latchOf(key), "LATCH.AWAIT", key, "BLOCK", "0")
-		eventually(t, 5*time.Second, "it listens", func() bool {
-			return listeners(t, rdb, script.LatchChannel(key)) == 1
+	locktest.Both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, other, key := locktest.Start(t, rdb, lockcmd.Config{}, locktest.SlowRetries),
+			locktest.Start(t, rdb, lockcmd.Config{}, locktest.SlowRetries),
+			"{"+locktest.NewKey()+"}:latch"
+		a := locktest.Connect(t, s)
+		locktest.Want(t, a.Do("LATCH.SET", key, "1"), ":1")
+		reply := locktest.Connect(t, other).StartInQueue(other, 1, latchOf(key), "LATCH.AWAIT", key, "BLOCK", "0")
+		locktest.Eventually(t, 5*time.Second, "it listens", func() bool {
+			return locktest.Listeners(t, rdb, script.LatchChannel(key)) == 1
 		})
-		want(t, a.do("LATCH.DOWN", key), ":0")
-		want(t, woken(t, reply), ":1")
+		locktest.Want(t, a.Do("LATCH.DOWN", key), ":0")
+		locktest.Want(t, locktest.Woken(t, reply), ":1")
 	})
 }
 
 func TestR10PermitQueuesHaveKeysOfOneSlot(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s := leash(t, rdb, Config{})
-		a := connect(t, s)
+	locktest.Both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s := locktest.Start(t, rdb, lockcmd.Config{})
+		a := locktest.Connect(t, s)
 		for i, key := range []string{"a}b", "a{b", "{}a", ""} {
 			for _, args := range [][]string{
 				{"SEM.TAKE", key}, {"SEM.GIVE", key, "0"}, {"LATCH.SET", key, strconv.Itoa(i)}, {"LATCH.DOWN", key},
 				{"LATCH.GET", key}, {"LATCH.AWAIT", key},
 			} {
-				if got := a.do(args...); (got == "-"+refusal.Slots) != s.Redis.IsCluster {
+				if got := a.Do(args...); (got == "-"+refusal.Slots) != s.Redis.IsCluster {
 					t.Errorf("%q: got %q", args, got)
 				}
 			}
@@ -159,37 +163,38 @@ func TestR10PermitQueuesHaveKeysOfOneSlot(t *testing.T) {
 
 func TestR8CountersLieInTheirDatabase(t *testing.T) {
 	t.Parallel()
-	in, key := databases(t), newKey()
-	s := leash(t, in(0), Config{Database: in})
-	a, b := connectTo(t, s, 0), connectTo(t, s, 3)
-	want(t, a.do("SEM.GIVE", key), ":1")
-	want(t, b.do("SEM.TAKE", key), ":0")
-	want(t, b.do("LATCH.SET", "latch"+key, "1"), ":1")
-	want(t, a.do("LATCH.GET", "latch"+key), ":0")
+	in, key := locktest.Databases(t), locktest.NewKey()
+	s := locktest.Start(t, in(0), lockcmd.Config{Database: in})
+	a, b := locktest.ConnectTo(t, s, 0), locktest.ConnectTo(t, s, 3)
+	locktest.Want(t, a.Do("SEM.GIVE", key), ":1")
+	locktest.Want(t, b.Do("SEM.TAKE", key), ":0")
+	locktest.Want(t, b.Do("LATCH.SET", "latch"+key, "1"), ":1")
+	locktest.Want(t, a.Do("LATCH.GET", "latch"+key), ":0")
 	id := wait.QueueID{Lock: script.Lock{DB: 3, Key: key}, Channel: script.PermitChannel(key)}
-	reply := b.startInQueue(s, 1, id, "SEM.TAKE", key, "BLOCK", "0")
-	want(t, a.do("SEM.GIVE", key), ":2") // published on the same channel
-	want(t, connectTo(t, s, 3).do("SEM.GIVE", key), ":1")
-	want(t, receive(t, reply, 5*time.Second), ":1")
+	reply := b.StartInQueue(s, 1, id, "SEM.TAKE", key, "BLOCK", "0")
+	locktest.Want(t, a.Do("SEM.GIVE", key), ":2") // published on the same channel
+	locktest.Want(t, locktest.ConnectTo(t, s, 3).Do("SEM.GIVE", key), ":1")
+	locktest.Want(t, locktest.Receive(t, reply, 5*time.Second), ":1")
 }
 
 // TestLatchOfManyCounters: On two Leashes, as many clients count down as wait, all at once. Exactly
 // one of them opens the latch. (Redisson: RedissonCountDownLatchConcurrentTest.)
 func TestLatchOfManyCounters(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		leashes, key := []*Service{leash(t, rdb, Config{}), leash(t, rdb, Config{})}, newKey()
+	locktest.Both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		leashes, key := []*lockcmd.Service{locktest.Start(t, rdb, lockcmd.Config{}),
+			locktest.Start(t, rdb, lockcmd.Config{})}, locktest.NewKey()
 		const n = 24
-		want(t, connect(t, leashes[0]).do("LATCH.SET", key, strconv.Itoa(n)), ":1")
+		locktest.Want(t, locktest.Connect(t, leashes[0]).Do("LATCH.SET", key, strconv.Itoa(n)), ":1")
 		replies, opened := make(chan string, n), make(chan string, n)
 		for i := range n {
-			c, counter := connect(t, leashes[i%2]), connect(t, leashes[i/2%2])
-			go func() { opened <- c.do("LATCH.AWAIT", key, "BLOCK", "50000") }()
-			go func() { replies <- counter.do("LATCH.DOWN", key) }()
+			c, counter := locktest.Connect(t, leashes[i%2]), locktest.Connect(t, leashes[i/2%2])
+			go func() { opened <- c.Do("LATCH.AWAIT", key, "BLOCK", "50000") }()
+			go func() { replies <- counter.Do("LATCH.DOWN", key) }()
 		}
 		counts := make(map[string]int)
 		for range n {
-			counts[receive(t, replies, 5*time.Second)]++
+			counts[locktest.Receive(t, replies, 5*time.Second)]++
 		}
 		for i := range n {
 			if counts[":"+strconv.Itoa(i)] != 1 {
@@ -197,9 +202,9 @@ func TestLatchOfManyCounters(t *testing.T) {
 			}
 		}
 		for range n {
-			want(t, receive(t, opened, 5*time.Second), ":1")
+			locktest.Want(t, locktest.Receive(t, opened, 5*time.Second), ":1")
 		}
-		if exists(t, rdb, key) {
+		if locktest.Exists(t, rdb, key) {
 			t.Error("the latch is still there")
 		}
 	})

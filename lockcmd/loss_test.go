@@ -1,4 +1,4 @@
-package lockcmd
+package lockcmd_test
 
 import (
 	"context"
@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"leash/internal/locktest"
+	"leash/internal/redistest"
+	"leash/lockcmd"
 	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 )
@@ -27,22 +30,22 @@ func TestR27SlowLogDoesNotDelayALoss(t *testing.T) {
 	t.Parallel()
 	free := make(chan struct{})
 	t.Cleanup(func() { close(free) })
-	rdb, log := dialServer(t, sharedServer(t).Addr), slog.New(stuckLog{slog.DiscardHandler, free})
-	s := New(Config{WatchdogTimeout: 9 * time.Second}, rdb, proxySubscriber(t, rdb, log), log)
-	t.Cleanup(runService(s))
-	waitUntilSubscribed(t, s)
-	lost := hold.New(&connect(t, s).carrier.Carrier.Carrier, &hold.Grant{Mode: script.Plain, Number: 1})
+	rdb, log := locktest.DialServer(t, redistest.SharedServer(t).Addr), slog.New(stuckLog{slog.DiscardHandler, free})
+	s := lockcmd.New(lockcmd.Config{WatchdogTimeout: 9 * time.Second}, rdb, locktest.ProxySubscriber(t, rdb, log), log)
+	t.Cleanup(locktest.RunService(s))
+	locktest.WaitUntilSubscribed(t, s)
+	lost := hold.New(&locktest.Connect(t, s).Carrier.Carrier.Carrier, &hold.Grant{Mode: script.Plain, Number: 1})
 	for s.Stats().Unlogged == 0 {
-		afterwards{s}.Lost(lost, "gone")
+		s.Lost(lost, "gone")
 	}
-	first, second, kept := connect(t, s), connect(t, s), connect(t, s)
-	key1, key2, key3 := newKey(), newKey(), newKey()
-	first.token(key1)
-	second.token(key2)
-	kept.token(key3)
+	first, second, kept := locktest.Connect(t, s), locktest.Connect(t, s), locktest.Connect(t, s)
+	key1, key2, key3 := locktest.NewKey(), locktest.NewKey(), locktest.NewKey()
+	first.Token(key1)
+	second.Token(key2)
+	kept.Token(key3)
 	rdb.Del(t.Context(), key1, key2)
-	want(t, receive(t, first.losses, time.Second), key1+" gone")
-	want(t, receive(t, second.losses, time.Second), key2+" gone")
+	locktest.Want(t, locktest.Receive(t, first.Losses, time.Second), key1+" gone")
+	locktest.Want(t, locktest.Receive(t, second.Losses, time.Second), key2+" gone")
 	renewals := s.Stats().Renewals
-	eventually(t, time.Second, "renewal goes on", func() bool { return s.Stats().Renewals > renewals+1 })
+	locktest.Eventually(t, time.Second, "renewal goes on", func() bool { return s.Stats().Renewals > renewals+1 })
 }

@@ -1,9 +1,10 @@
-package lockcmd
+package lockcmd_test
 
 import (
 	"slices"
 	"strconv"
 
+	"leash/lockcmd"
 	"leash/lockcmd/refusal"
 )
 
@@ -206,9 +207,9 @@ func (m *model) extend(q question, ms int64) string {
 }
 
 // closed ends a connection.
-func (m *model) closed(w *walker, how Ending) {
+func (m *model) closed(w *walker, how lockcmd.Ending) {
 	for _, h := range slices.Clone(m.holds) {
-		if h.at == w && how == Release && !h.leased && !h.stays {
+		if h.at == w && how == lockcmd.Release && !h.leased && !h.stays {
 			m.end(h)
 		}
 	}

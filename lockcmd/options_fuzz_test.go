@@ -22,7 +22,8 @@ var allowedWords = []string{acquireWords, macquireWords, attachWords, releaseWor
 // another order and another case. What an ACQUIRE then asks for is within the limits.
 func FuzzOptions(f *testing.F) {
 	for _, line := range []string{
-		"", "BLOCK 0", "block 5 LEASE 100 OWNER me ID 1", "TTL 99", "LEASE -1 TTL 5000", "READ", "READ WRITE", "FAIR BLOCK",
+		"", "BLOCK 0", "block 5 LEASE 100 OWNER me ID 1", "TTL 99", "LEASE -1 TTL 5000", "READ", "READ WRITE",
+		"FAIR BLOCK",
 		"OWNER leash:x", "OWNER a ONCLOSE EXPIRE ONLOSS error", "TOKEN 1 OWNER x", "ALL TOKEN 9007199254740993",
 		"MAXHOLD 9223372036854775807", "IDLE 1 MAXHOLD 1 LEASE 2", "QUORUM -5", "REPLICAS 2147483648",
 		"COUNT 0", "OWNER me LEA\u017fE 5000", "COUNT 2 ID x", "BLOCK 9223372036854775808", "BLOCK BLOCK BLOCK 1",

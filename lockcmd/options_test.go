@@ -1,18 +1,21 @@
-package lockcmd
+package lockcmd_test
 
 import (
 	"strings"
 	"testing"
 
+	"leash/internal/locktest"
+	"leash/internal/redistest"
+	"leash/lockcmd"
 	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 )
 
 func TestArgumentsAreCheckedBeforeAnyEffect(t *testing.T) {
 	t.Parallel()
-	rdb := dialServer(t, sharedServer(t).Addr)
-	s, key := leash(t, rdb, Config{}), newKey()
-	a := connect(t, s)
+	rdb := locktest.DialServer(t, redistest.SharedServer(t).Addr)
+	s, key := locktest.Start(t, rdb, lockcmd.Config{}), locktest.NewKey()
+	a := locktest.Connect(t, s)
 	long := strings.Repeat("x", 129)
 	for _, row := range []struct{ command, want string }{
 		{"LOCK.ACQUIRE", "ERR wrong number of arguments for 'lock.acquire' command"},
@@ -93,13 +96,13 @@ func TestArgumentsAreCheckedBeforeAnyEffect(t *testing.T) {
 	} {
 		args := strings.Fields(strings.ReplaceAll(row.command, "%", key))
 		args[0] = strings.Fields(row.command)[0]
-		got := a.do(args...)
+		got := a.Do(args...)
 		if got != "-"+row.want {
 			t.Errorf("%s: got %q, want %q", row.command, got, "-"+row.want)
 		}
 	}
-	if exists(t, rdb, key) || exists(t, rdb, script.TokenKey(key)) || a.carrier.Holds() != 0 {
+	if locktest.Exists(t, rdb, key) || locktest.Exists(t, rdb, script.TokenKey(key)) || a.Carrier.Holds() != 0 {
 		t.Error("a refused command had an effect")
 	}
-	a.token(key, "lease", "-1", "Ttl", "500") // as in Redisson, -1 means no lease
+	a.Token(key, "lease", "-1", "Ttl", "500") // as in Redisson, -1 means no lease
 }

@@ -1,4 +1,4 @@
-package lockcmd
+package lockcmd_test
 
 import (
 	"testing"
@@ -7,6 +7,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/histogram"
+	"leash/internal/locktest"
+	"leash/lockcmd"
 )
 
 func observed(s histogram.Snapshot) (n uint64) {
@@ -20,15 +22,16 @@ func observed(s histogram.Snapshot) (n uint64) {
 // the lock taken, and of the times of waits, holds and hand-overs.
 func TestStatsOfHoldsAndWaits(t *testing.T) {
 	t.Parallel()
-	both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s := leash(t, rdb, Config{})
-		a, b := connect(t, s), connect(t, s)
-		plain, rw, fair, other, sem := newKey(), newKey(), newKey(), newKey(), newKey()
+	locktest.Both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s := locktest.Start(t, rdb, lockcmd.Config{})
+		a, b := locktest.Connect(t, s), locktest.Connect(t, s)
+		plain, rw, fair, other, sem := locktest.NewKey(), locktest.NewKey(), locktest.NewKey(), locktest.NewKey(),
+			locktest.NewKey()
 		for _, args := range [][]string{
 			{"LOCK.ACQUIRE", plain}, {"LOCK.ACQUIRE", rw, "READ"}, {"LOCK.ACQUIRE", other, "WRITE"},
 			{"LOCK.ACQUIRE", fair, "FAIR"}, {"SEM.INIT", sem, "2"}, {"SEM.ACQUIRE", sem, "COUNT", "2"},
 		} {
-			if reply := a.do(args...); reply[0] == '-' {
+			if reply := a.Do(args...); reply[0] == '-' {
 				t.Fatalf("%q: got %s", args, reply)
 			}
 		}
@@ -42,16 +45,16 @@ func TestStatsOfHoldsAndWaits(t *testing.T) {
 			t.Errorf("got %+v", got)
 		}
 
-		b.do("LOCK.ACQUIRE", plain)
-		b.do("SEM.ACQUIRE", sem)
-		b.do("LOCK.MACQUIRE", "1", plain)
+		b.Do("LOCK.ACQUIRE", plain)
+		b.Do("SEM.ACQUIRE", sem)
+		b.Do("LOCK.MACQUIRE", "1", plain)
 		if got := s.Stats().Taken; got != 3 {
 			t.Errorf("taken: got %d, want 3", got)
 		}
-		waiting := b.start("LOCK.ACQUIRE", plain, "BLOCK", "0")
-		eventually(t, soon, "it waits", func() bool { return s.Stats().Waiters == 1 })
+		waiting := b.Start("LOCK.ACQUIRE", plain, "BLOCK", "0")
+		locktest.Eventually(t, locktest.Soon, "it waits", func() bool { return s.Stats().Waiters == 1 })
 		<-time.After(2 * time.Millisecond) // so that the hold lasts longer than the first bucket
-		want(t, a.do("LOCK.RELEASE", plain), ":1")
+		locktest.Want(t, a.Do("LOCK.RELEASE", plain), ":1")
 		<-waiting
 		got = s.Stats()
 		if observed(got.WaitTimes) != 1 || observed(got.HoldTimes) != 1 ||

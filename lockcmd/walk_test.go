@@ -1,4 +1,4 @@
-package lockcmd
+package lockcmd_test
 
 import (
 	"fmt"
@@ -10,15 +10,17 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/internal/locktest"
+	"leash/lockcmd"
 	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 )
 
 // walker is a connection on a random walk.
 type walker struct {
-	*conn
+	*locktest.Client
 	name    string
-	service *Service
+	service *lockcmd.Service
 	alive   bool
 }
 
@@ -30,7 +32,7 @@ type walk struct {
 	rdb     redis.UniversalClient
 	key     string
 	model   *model
-	leashes []*Service
+	leashes []*lockcmd.Service
 	walkers []*walker
 	trace   []string
 	tokens  []int64
@@ -40,12 +42,12 @@ type walk struct {
 // ends of connections.
 func TestR4R7R11RandomWalks(t *testing.T) {
 	t.Parallel()
-	everyRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
-		cfg := Config{WatchdogTimeout: time.Hour, UpstreamTimeout: time.Minute}
-		leashes := []*Service{leash(t, rdb, cfg), leash(t, rdb, cfg)}
+	locktest.EveryRedis(t, func(t *testing.T, rdb redis.UniversalClient) {
+		cfg := lockcmd.Config{WatchdogTimeout: time.Hour, UpstreamTimeout: time.Minute}
+		leashes := []*lockcmd.Service{locktest.Start(t, rdb, cfg), locktest.Start(t, rdb, cfg)}
 		for _, seed := range []uint64{1, 2, 3, rand.Uint64()} {
 			w := &walk{
-				Rand: rand.New(rand.NewPCG(seed, 0)), t: t, rdb: rdb, key: newKey(),
+				Rand: rand.New(rand.NewPCG(seed, 0)), t: t, rdb: rdb, key: locktest.NewKey(),
 				model: &model{answers: make(map[string]string)}, leashes: leashes,
 			}
 			for i := range 4 {
@@ -58,7 +60,7 @@ func TestR4R7R11RandomWalks(t *testing.T) {
 				}
 			}
 			for _, c := range w.walkers {
-				w.close(c, Expire)
+				w.close(c, lockcmd.Expire)
 			}
 		}
 	})
@@ -66,7 +68,8 @@ func TestR4R7R11RandomWalks(t *testing.T) {
 
 func (w *walk) connect(i int) *walker {
 	s := w.leashes[i%2]
-	return &walker{conn: connect(w.t, s), name: fmt.Sprintf("%c%d", 'a'+i, len(w.trace)), service: s, alive: true}
+	return &walker{Client: locktest.Connect(w.t, s), name: fmt.Sprintf("%c%d", 'a'+i, len(w.trace)), service: s,
+		alive: true}
 }
 
 func (w *walk) chance(percent int) bool { return w.IntN(100) < percent }
@@ -97,7 +100,7 @@ func (w *walk) step() {
 		w.do(q.from, map[bool]string{true: ":1", false: ":0"}[present], "LOCK.CHECK", w.key, "TOKEN",
 			strconv.FormatInt(q.token, 10))
 	default:
-		w.close(q.from, Ending(w.IntN(2)))
+		w.close(q.from, lockcmd.Ending(w.IntN(2)))
 	}
 	if !w.t.Failed() {
 		w.compare()
@@ -119,7 +122,7 @@ func (w *walk) token() int64 {
 // do sends a command and returns the reply. It checks the reply, unless want is newToken.
 func (w *walk) do(c *walker, want string, args ...string) (reply string) {
 	w.t.Helper()
-	reply = c.do(args...)
+	reply = c.Do(args...)
 	w.trace = append(w.trace, fmt.Sprintf("%s> %s: %s", c.name, strings.Join(args, " "), reply))
 	if want != newToken && reply != want {
 		w.t.Errorf("got reply %q, want %q", reply, want)
@@ -167,7 +170,7 @@ func (w *walk) acquire(q question) {
 		case ':':
 			want = "*1\r\n" + want
 		case '$':
-			want = null
+			want = locktest.Null
 		}
 	}
 	reply := strings.TrimPrefix(w.do(q.from, want, args...), "*1\r\n")
@@ -228,10 +231,10 @@ func (w *walk) attach(q question) {
 	want, closed := w.model.attach(q)
 	w.do(q.from, want, args...)
 	if closed != nil && closed.alive && !w.t.Failed() {
-		if key := receive(w.t, closed.moved, 5*time.Second); key != w.key {
+		if key := locktest.Receive(w.t, closed.Moved, 5*time.Second); key != w.key {
 			w.t.Errorf("%s was told of %s", closed.name, key)
 		}
-		w.close(closed, Expire)
+		w.close(closed, lockcmd.Expire)
 	}
 }
 
@@ -254,14 +257,14 @@ func (w *walk) extend(q question) {
 }
 
 // close ends a connection and opens another one in its place.
-func (w *walk) close(c *walker, how Ending) {
+func (w *walk) close(c *walker, how lockcmd.Ending) {
 	for i, other := range w.walkers {
 		if other != c {
 			continue
 		}
 		w.trace = append(w.trace, fmt.Sprintf("%s ends: %v", c.name, how))
-		c.carrier.End(how)
-		c.gone()
+		c.Carrier.End(how)
+		c.Gone()
 		c.alive = false
 		w.model.closed(c, how)
 		w.walkers[i] = w.connect(i)
@@ -272,7 +275,7 @@ func (w *walk) close(c *walker, how Ending) {
 // a hold, may take a moment.
 func (w *walk) compare() {
 	w.t.Helper()
-	for end := time.Now().Add(soon); ; <-time.After(time.Millisecond) {
+	for end := time.Now().Add(locktest.Soon); ; <-time.After(time.Millisecond) {
 		wrong := w.inRedis()
 		if wrong == "" {
 			wrong = w.difference()
@@ -290,14 +293,14 @@ func (w *walk) compare() {
 // inRedis says how Redis differs from the model. "" means no difference.
 func (w *walk) inRedis() string {
 	s := w.leashes[0]
-	info, err := s.Redis.Inspect(script.Lock{Key: w.key}, s.deadline())
+	info, err := s.Redis.Inspect(script.Lock{Key: w.key}, s.Redis.Deadline())
 	if err != nil || len(info.Holds) != len(w.model.holds) || len(info.Others) != 0 {
 		return fmt.Sprintf("Redis has %d holds, want %d (%v)", len(info.Holds), len(w.model.holds), err)
 	}
 	for _, h := range w.model.holds {
 		f, ok := info.Find(h.token)
 		terms := f.Record.Terms()
-		if !ok || f.Count != int64(h.count) || f.Record.Carrier != h.at.carrier.Name ||
+		if !ok || f.Count != int64(h.count) || f.Record.Carrier != h.at.Carrier.Name ||
 			f.Record.ID != script.RecordID(h.last) || terms.Lease != h.leased {
 			return fmt.Sprintf("Redis has %+v, want %+v at %s", f, h, h.at.name)
 		}
@@ -308,7 +311,7 @@ func (w *walk) inRedis() string {
 // difference says how the Leashes differ from the model. "" means no difference.
 func (w *walk) difference() string {
 	for _, c := range w.walkers {
-		if len(c.losses)+len(c.moved) != 0 {
+		if len(c.Losses)+len(c.Moved) != 0 {
 			return c.name + " was told of a loss"
 		}
 		n := 0
@@ -317,7 +320,7 @@ func (w *walk) difference() string {
 				continue
 			}
 			n++
-			own := c.carrier.last(func(own *hold.Hold) bool { return own.Token == h.token })
+			own := c.Last(func(own *hold.Hold) bool { return own.Token == h.token })
 			if own == nil {
 				return fmt.Sprintf("%s does not know of its hold %d", c.name, h.token)
 			}
@@ -327,7 +330,7 @@ func (w *walk) difference() string {
 				return fmt.Sprintf("%s has %d counts in state %d, leased %v, of %+v", c.name, count, state, leased, h)
 			}
 		}
-		if got := c.carrier.Holds(); got != n {
+		if got := c.Carrier.Holds(); got != n {
 			return fmt.Sprintf("%s has %d holds, want %d", c.name, got, n)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"leash/internal/redistest"
 	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 	"leash/lockcmd/wait"
@@ -13,6 +14,11 @@ import (
 // One connection has a lock, and another one waits for it. The release of the lock grants it to the
 // waiter. A third connection does not wait.
 func Example() {
+	server, err := redistest.Launch(redistest.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer server.Close()
 	l := newLeash(server.Addr, 20*time.Second)
 	defer l.close()
 	a, b, c := l.connect(), l.connect(), l.connect()

@@ -2,9 +2,7 @@ package acquire
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"os"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -25,20 +23,10 @@ import (
 )
 
 var (
-	server *redistest.Server // the tests share it, and each has its own keys
-	number atomic.Int64      // of the last key and of the last Leash
+	number atomic.Int64 // of the last key and of the last Leash
 )
 
-func TestMain(m *testing.M) {
-	var err error
-	if server, err = redistest.Launch(redistest.Options{}); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	server.Close()
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { redistest.Main(m) }
 
 func newLock() script.Lock { return script.Lock{Key: "k" + strconv.FormatInt(number.Add(1), 10)} }
 
@@ -86,7 +74,7 @@ func (l *leash) close() {
 }
 
 func leashOf(t *testing.T) *leash {
-	l := newLeash(server.Addr, 20*time.Second)
+	l := newLeash(redistest.SharedServer(t).Addr, 20*time.Second)
 	t.Cleanup(l.close)
 	return l
 }
@@ -102,7 +90,7 @@ var (
 
 // faultyLeashOf is a Leash with a proxy before Redis, which it waits for at most 3 s.
 func faultyLeashOf(t *testing.T) (*leash, *faultproxy.Proxy) {
-	p, err := faultproxy.New(server.Addr)
+	p, err := faultproxy.New(redistest.SharedServer(t).Addr)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,9 +37,10 @@ func TestAcquireAllTakesAllOrNone(t *testing.T) {
 		{"the owner has the second", owned, func(t *testing.T, l *leash, c *Carrier, keys []string) {
 			c.take(t, owned, keys[1])
 		}, Granted, nil, []bool{true, true, true}, 3},
-		{"another connection of the owner has the second", owned, func(t *testing.T, l *leash, _ *Carrier, keys []string) {
-			l.connect().take(t, owned, keys[1])
-		}, Failed, Elsewhere, []bool{false, true, false}, 0},
+		{"another connection of the owner has the second", owned,
+			func(t *testing.T, l *leash, _ *Carrier, keys []string) {
+				l.connect().take(t, owned, keys[1])
+			}, Failed, Elsewhere, []bool{false, true, false}, 0},
 		{"this connection has the second", plain, func(t *testing.T, _ *leash, c *Carrier, keys []string) {
 			c.take(t, plain, keys[1])
 		}, Taken, nil, []bool{false, true, false}, 1},

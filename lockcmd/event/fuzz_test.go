@@ -35,7 +35,8 @@ func FuzzParse(f *testing.F) {
 func FuzzTombstone(f *testing.F) {
 	for _, text := range []string{
 		Released, "released 3,4", Left, "moved u:1.1", "repeated u:2.1", Broken, Forced,
-		"lost gone", "lost " + renewal.ReasonBroken, "extended 500", "extended x", "releasedx", " released", "", "Broken",
+		"lost gone", "lost " + renewal.ReasonBroken, "extended 500", "extended x", "releasedx", " released", "",
+		"Broken",
 	} {
 		f.Add(text)
 	}

@@ -2,7 +2,6 @@ package release
 
 import (
 	"log/slog"
-	"os"
 	"sync"
 	"testing"
 	"time"
@@ -17,33 +16,17 @@ import (
 	"leash/renewal"
 )
 
-var shared struct {
-	once    sync.Once
-	cluster *redistest.Cluster
-}
-
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if shared.cluster != nil {
-		shared.cluster.Close()
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { redistest.Main(m) }
 
 // clusterOf returns a cluster that all tests share, and a client as package upstream makes it.
 func clusterOf(t *testing.T) (*redistest.Cluster, *redis.ClusterClient) {
 	t.Helper()
-	redistest.NeedsCluster(t)
-	var err error
-	shared.once.Do(func() { shared.cluster, err = redistest.LaunchCluster(redistest.ClusterOptions{}) })
-	if err != nil || shared.cluster == nil {
-		t.Fatalf("cluster: %v", err)
-	}
+	cluster := redistest.SharedCluster(t)
 	rdb := redis.NewClusterClient(&redis.ClusterOptions{
-		Addrs: shared.cluster.Addrs(), Protocol: 2, MaxRetries: -1, ContextTimeoutEnabled: true,
+		Addrs: cluster.Addrs(), Protocol: 2, MaxRetries: -1, ContextTimeoutEnabled: true,
 	})
 	t.Cleanup(func() { rdb.Close() })
-	return shared.cluster, rdb
+	return cluster, rdb
 }
 
 // leash is a Leash whose holds Redis alone knows, and on which nobody waits. It implements

@@ -62,7 +62,8 @@ func TestRepliesOfPermits(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	tests := map[string]replyCase{
-		"acquire without a semaphore": {func(s *stage) string { return s.take(s.request("u:1", 7, permits...)) }, "taken 0s"},
+		"acquire without a semaphore": {func(s *stage) string { return s.take(s.request("u:1", 7, permits...)) },
+			"taken 0s"},
 		"acquire two and repeat it": {func(s *stage) string {
 			s.do("SET", s.lock.Key, 3)
 			return s.take(s.request("u:1", 7, permits...)) + ", " + s.take(s.request("u:1", 9, permits...))

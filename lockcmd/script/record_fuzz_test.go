@@ -63,7 +63,8 @@ func FuzzRecordClient(f *testing.F) {
 		if strings.ContainsAny(id, " ") { // LOCK.ACQUIRE refuses it
 			return
 		}
-		want := Record{Token: 5, Carrier: "u:1.1", Request: "1", Since: 2, TTL: 3, Options: "w", Ext: "-", ID: RecordID(id),
+		want := Record{Token: 5, Carrier: "u:1.1", Request: "1", Since: 2, TTL: 3, Options: "w", Ext: "-",
+			ID:     RecordID(id),
 			Client: recordClient(client)}
 		text := recordText(want)
 		got, ok := ParseRecord(text)

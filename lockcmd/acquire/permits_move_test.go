@@ -1,0 +1,78 @@
+package acquire_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"leash/internal/faultproxy"
+	"leash/internal/locktest"
+	"leash/internal/redistest"
+	"leash/lockcmd"
+	"leash/lockcmd/refusal"
+	"leash/lockcmd/script"
+)
+
+// These tests repeat an ACQUIRE of permits with its ID on another connection.
+
+// TestR26UnansweredMoveOfPermitsIsUndone: The repeated ACQUIRE gets no answer. It is undone,
+// whatever it has moved or will move.
+func TestR26UnansweredMoveOfPermitsIsUndone(t *testing.T) {
+	t.Parallel() // mostly waiting
+	tests := make(map[string]func(*testing.T))
+	for _, ran := range []bool{true, false} {
+		for _, away := range []bool{false, true} {
+			tests[fmt.Sprint(ran, away)] = func(t *testing.T) {
+				s, straight, p := locktest.StartFaulty(t, lockcmd.Config{UpstreamTimeout: locktest.ShortTimeout})
+				from := s
+				if away {
+					from = straight
+				}
+				a, b, key := locktest.Connect(t, from), locktest.Connect(t, s), locktest.NewKey()
+				locktest.Want(t, b.Do("SEM.INIT", key, "3"), ":1")
+				acquire := []string{"SEM.ACQUIRE", key, "ID", "1", "COUNT", "2"}
+				permits := a.Do(acquire...)
+				fault := locktest.Drop(p, ran)(locktest.Running(script.PermitMoveScript, key), faultproxy.Always())
+				locktest.Want(t, b.Do(acquire...), "-"+refusal.Unanswered)
+				locktest.Want(t, b.Do(acquire...), "-"+refusal.Refused)
+				fault.Disarm()
+				locktest.Eventually(t, 3*time.Second, "it is undone", func() bool {
+					return straight.Redis.Redis.ZCard(t.Context(), script.PermitsKey(key)).Val() <= 1 &&
+						b.Carrier.Holds() == 0
+				})
+				locktest.Want(t, b.AskUntilAnswered(acquire...), permits)
+				locktest.Eventually(t, 3*time.Second, "they have moved", func() bool {
+					return a.Carrier.Holds() == 0 && b.Carrier.Holds() == 2
+				})
+				locktest.Want(t, straight.Redis.Redis.Get(t.Context(), key).Val(), "1")
+				b.Carrier.End(lockcmd.Release)
+				locktest.Want(t, straight.Redis.Redis.Get(t.Context(), key).Val(), "3")
+				if len(a.Losses)+len(b.Losses)+len(a.Moved)+len(b.Moved) != 0 {
+					t.Error("reported as a loss")
+				}
+			}
+		}
+	}
+	locktest.RunParallel(t, tests)
+}
+
+// TestR7PermitsOfAFailedMoveAreReleased: The repeated ACQUIRE cannot get all of its permits. It
+// keeps none.
+func TestR7PermitsOfAFailedMoveAreReleased(t *testing.T) {
+	t.Parallel()
+	s := locktest.Start(t, locktest.DialServer(t, redistest.SharedServer(t).Addr), lockcmd.Config{})
+	a, b, c, key := locktest.Connect(t, s), locktest.Connect(t, s), locktest.Connect(t, s), locktest.NewKey()
+	locktest.Want(t, a.Do("SEM.INIT", key, "2"), ":1")
+	acquire := []string{"SEM.ACQUIRE", key, "ID", "1", "COUNT", "2"}
+	permits := a.Permits(2, acquire[1:]...)
+	locktest.Want(t, a.Do("SEM.RELEASE", key, permits[1]), ":1")
+	locktest.WantPrefix(t, c.Do("SEM.ACQUIRE", key), "$32")
+	for range 3 {
+		locktest.Want(t, b.Do(acquire...), "$-1")
+	}
+	locktest.Eventually(t, 3*time.Second, "the other permit is released", func() bool {
+		return s.Redis.Redis.Get(t.Context(), key).Val() == "1" && a.Carrier.Holds()+b.Carrier.Holds() == 0
+	})
+	locktest.Want(t, c.Do("SEM.RELEASE", key), ":1")
+	locktest.WantPrefix(t, b.Do(acquire...), "*2")
+}

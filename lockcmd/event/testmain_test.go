@@ -1,0 +1,9 @@
+package event_test
+
+import (
+	"testing"
+
+	"leash/internal/redistest"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }

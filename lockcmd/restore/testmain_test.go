@@ -1,0 +1,9 @@
+package restore_test
+
+import (
+	"testing"
+
+	"leash/internal/redistest"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
