@@ -13,7 +13,7 @@ import (
 func MsgLost(key, reason string) string { return string(acquire.Loss(key, reason)) }
 
 // Soon is an upper limit for operations that nothing delays, on a busy machine. It is much shorter
-// than the retry interval of a slowRetries Service, and shorter than the lease of a dead holder.
+// than the retry interval of SlowRetries, and shorter than the lease of a dead holder.
 const Soon = 20 * time.Second
 
 // Want fails the test if a reply is another one.
@@ -68,8 +68,8 @@ func OnTime(t testing.TB, test func() error) {
 	}
 }
 
-// Receive returns the next value of c. An idle machine delivers it within the given time. $ waits
-// for much longer.
+// Receive returns the next value of c. An idle machine delivers it within the given time. A busy
+// one gets much longer.
 func Receive[T any](t testing.TB, c <-chan T, within time.Duration) T {
 	t.Helper()
 	select {

@@ -40,7 +40,7 @@ func TestR2ReleaseAfterAMoveWithoutAnEvent(t *testing.T) {
 			break
 		}
 	}
-	// eventually and receive wait ten times as long as they are told
+	// Eventually and Receive wait ten times as long as they are told
 	begun := time.Now()
 	reply := a.Start("LOCK.RELEASE", key)
 	locktest.Eventually(t, 15*time.Second, "the release has ended", func() bool { return h.State() == hold.Over })
