@@ -139,12 +139,12 @@ func (c *Carrier) replyAbsent(dst []byte, key string, o options, until time.Time
 		return resp.AppendError(dst, refusal.NotHeld)
 	}
 	if !h.LockRequests(until) {
-		return c.timeout(dst, refusal.Refused)
+		return c.timeout(dst, refusal.NotAccepted)
 	}
 	defer h.UnlockRequests()
 	switch lost, err := c.service.Releaser.SettleMissing(h, until); {
 	case err != nil:
-		return c.timeout(dst, refusal.Refused)
+		return c.timeout(dst, refusal.NotAccepted)
 	case lost != "":
 		return resp.AppendError(dst, string(c.ReportLoss(h, lost)))
 	}

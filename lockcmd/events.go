@@ -153,7 +153,7 @@ func (c *Carrier) awaitLoss(ctx context.Context, dst []byte, args [][]byte) []by
 		return resp.AppendError(dst, msg)
 	}
 	if !c.BeginWait() {
-		return resp.AppendError(dst, refusal.Limit)
+		return resp.AppendError(dst, refusal.TooMany)
 	}
 	defer c.EndWait()
 	if block == 0 {
@@ -171,7 +171,7 @@ func (c *Carrier) awaitLoss(ctx context.Context, dst []byte, args [][]byte) []by
 	case reason == "" && c.service.Events.lossWaitsEnd.Err() != nil:
 		return resp.AppendError(dst, refusal.Draining)
 	case err != nil:
-		return c.replyError(dst, err, refusal.Refused)
+		return c.replyError(dst, err, refusal.NotAccepted)
 	case reason == "":
 		return append(dst, resp.NilBulk...)
 	}

@@ -161,7 +161,7 @@ func TestR26UnknownReleaseIsRepeated(t *testing.T) {
 	}
 	fault := p.DropBefore(locktest.Running(script.ReleaseScript, key), faultproxy.Always())
 	locktest.Want(t, a.Do("LOCK.RELEASE", key), "-"+refusal.ReleaseLater)
-	locktest.Want(t, a.Do("LOCK.RELEASE", key), "-"+refusal.Refused) // one request at a time
+	locktest.Want(t, a.Do("LOCK.RELEASE", key), "-"+refusal.NotAccepted) // one request at a time
 	fault.Disarm()
 	locktest.Eventually(t, 2*time.Second, "the release is repeated", func() bool {
 		return locktest.Count(straight.Redis.Redis, key, "me") == "1"

@@ -45,7 +45,7 @@ func (c *Carrier) check(_ context.Context, dst []byte, args [][]byte) []byte {
 	}
 	switch _, _, ok, err := c.service.Releaser.Seek(c.id(key), o.Selector, c.service.deadline()); {
 	case err != nil:
-		return c.replyError(dst, err, refusal.Refused)
+		return c.replyError(dst, err, refusal.NotAccepted)
 	case !ok:
 		return resp.AppendInt(dst, 0)
 	}
@@ -61,7 +61,7 @@ func (c *Carrier) info(_ context.Context, dst []byte, args [][]byte) []byte {
 	key := string(args[1])
 	info, err := s.Redis.Inspect(c.id(key), s.deadline())
 	if err != nil {
-		return c.replyError(dst, err, refusal.Refused)
+		return c.replyError(dst, err, refusal.NotAccepted)
 	}
 	shown, held := info.Shown()
 	if !held {

@@ -18,7 +18,7 @@ func (c *Carrier) replyError(dst []byte, err error, unknown string) []byte {
 	case errors.Is(err, transport.ErrUnknown):
 		return c.timeout(dst, unknown)
 	case errors.Is(err, transport.ErrRefused):
-		return c.timeout(dst, refusal.Refused)
+		return c.timeout(dst, refusal.NotAccepted)
 	}
 	return resp.AppendError(dst, transport.ErrorText(err))
 }
@@ -26,6 +26,6 @@ func (c *Carrier) replyError(dst []byte, err error, unknown string) []byte {
 // Whole replies.
 const (
 	notHeldReply = "-" + refusal.NotHeld + "\r\n"
-	refusedReply = "-" + refusal.Refused + "\r\n"
+	refusedReply = "-" + refusal.NotAccepted + "\r\n"
 	goneReply    = "-" + refusal.Gone + "\r\n"
 )

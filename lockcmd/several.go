@@ -116,7 +116,7 @@ func (c *Carrier) mrelease(_ context.Context, dst []byte, args [][]byte) []byte 
 func (c *Carrier) unlockGuarded(key string, o options) (reply string) {
 	s := c.service
 	if guard.Do(s.log, "release", func() { reply = string(c.unlock(nil, key, o)) }) != nil {
-		return string(c.timeout(nil, refusal.Refused))
+		return string(c.timeout(nil, refusal.NotAccepted))
 	}
 	return reply
 }

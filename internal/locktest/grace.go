@@ -73,9 +73,9 @@ func Forget(t testing.TB, rdb redis.UniversalClient, key string, put ...func(red
 func KeysOf(t testing.TB, rdb redis.UniversalClient, key string) (keys []string) {
 	t.Helper()
 	var mu sync.Mutex
-	scan := func(ctx context.Context, c *redis.Client) error {
+	err := Each(rdb, func(c *redis.Client) error {
 		for _, pattern := range []string{key, "*{" + key + "}*"} {
-			found, err := c.Keys(ctx, pattern).Result()
+			found, err := c.Keys(t.Context(), pattern).Result()
 			if err != nil {
 				return err
 			}
@@ -84,14 +84,7 @@ func KeysOf(t testing.TB, rdb redis.UniversalClient, key string) (keys []string)
 			mu.Unlock()
 		}
 		return nil
-	}
-	var err error
-	switch c := rdb.(type) {
-	case *redis.ClusterClient:
-		err = c.ForEachMaster(context.Background(), scan)
-	case *redis.Client:
-		err = scan(context.Background(), c)
-	}
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ type HeldBy struct {
 // Call runs a script and checks its reply.
 func (h *HeldBy) Call(want string, sc *transport.Script, keys []string, args ...any) {
 	h.T.Helper()
-	reply, err := sc.Run(context.Background(), h.Rdb.(transport.Processor), keys, Words(args...))
+	reply, err := sc.Run(context.Background(), h.Rdb.(transport.Processor), keys, transport.Words(args...))
 	if got := fmt.Sprint(reply); err != nil || got != want {
 		h.T.Errorf("%s: got %s, %v, want %s", h.Mode.Name, got, err, want)
 	}

@@ -123,12 +123,3 @@ func (k StoredKey) String() string { return fmt.Sprintf("%q until %v", k.Value, 
 func (k StoredKey) Same(other StoredKey) bool {
 	return k.Value == other.Value && (k.Ends-other.Ends).Abs() < 5*time.Second && (k.Ends < 0) == (other.Ends < 0)
 }
-
-// Words are the arguments of a script.
-func Words(args ...any) []string {
-	list := make([]string, len(args))
-	for i, arg := range args {
-		list[i] = fmt.Sprint(arg)
-	}
-	return list
-}

@@ -20,8 +20,7 @@ import (
 // IdleService returns a Service that does nothing by itself.
 func IdleService(t testing.TB) *lockcmd.Service {
 	rdb, log := DialServer(t, redistest.SharedServer(t).Addr), slog.New(slog.DiscardHandler)
-	s := lockcmd.New(lockcmd.Config{}, rdb, ProxySubscriber(t, rdb, log), log)
-	return s
+	return lockcmd.New(lockcmd.Config{}, rdb, ProxySubscriber(t, rdb, log), log)
 }
 
 // WatchdogTimeout is Config.WatchdogTimeout if it is not set.
@@ -104,11 +103,16 @@ func Deliver(s *lockcmd.Service, text string) {
 
 // RunService runs a Service until stop is called. stop waits for its end.
 func RunService(s *lockcmd.Service) (stop func()) {
+	return inBackground(func(ctx context.Context) { s.Run(ctx) })
+}
+
+// inBackground runs something until stop is called. stop waits for its end.
+func inBackground(run func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		s.Run(ctx)
+		run(ctx)
 	}()
 	return func() {
 		cancel()
@@ -139,16 +143,7 @@ func UpstreamOf(t testing.TB, rdb redis.UniversalClient, log *slog.Logger) *upst
 	if err := up.Connect(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		up.Run(ctx)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-done
-	})
+	t.Cleanup(inBackground(func(ctx context.Context) { up.Run(ctx) }))
 	return up
 }
 

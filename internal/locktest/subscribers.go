@@ -96,16 +96,10 @@ func NumListeners(rdb redis.UniversalClient, channel string,
 	numSub func(*redis.Client, context.Context, ...string) *redis.MapStringIntCmd,
 ) (n int64, err error) {
 	var sum atomic.Int64
-	ask := func(ctx context.Context, c *redis.Client) error {
-		counts, err := numSub(c, ctx, channel).Result()
+	err = Each(rdb, func(c *redis.Client) error {
+		counts, err := numSub(c, context.Background(), channel).Result()
 		sum.Add(counts[channel])
 		return err
-	}
-	switch c := rdb.(type) {
-	case *redis.ClusterClient:
-		err = c.ForEachMaster(context.Background(), ask)
-	case *redis.Client:
-		err = ask(context.Background(), c)
-	}
+	})
 	return sum.Load(), err
 }

@@ -39,8 +39,8 @@ func TestR7AcquireBesideAPendingMove(t *testing.T) {
 					}
 					fault := locktest.Drop(p, ran)(locktest.Running(script.MoveScript, key), faultproxy.Always())
 					locktest.WantPrefix(t, b.Do(move...), "-LOCKTIMEOUT ")
-					locktest.Want(t, b.Do("LOCK.ACQUIRE", key, "OWNER", "x", "ID", "3"), "-"+refusal.Refused)
-					locktest.Want(t, b.Do(move...), "-"+refusal.Refused)
+					locktest.Want(t, b.Do("LOCK.ACQUIRE", key, "OWNER", "x", "ID", "3"), "-"+refusal.NotAccepted)
+					locktest.Want(t, b.Do(move...), "-"+refusal.NotAccepted)
 					fault.Disarm()
 					locktest.Want(t, b.AskUntilAnswered("LOCK.ACQUIRE", key, "OWNER", "x", "ID", "3"),
 						":"+strconv.FormatInt(token, 10))

@@ -34,7 +34,7 @@ func TestR26UnansweredMoveOfPermitsIsUndone(t *testing.T) {
 				permits := a.Do(acquire...)
 				fault := locktest.Drop(p, ran)(locktest.Running(script.PermitMoveScript, key), faultproxy.Always())
 				locktest.Want(t, b.Do(acquire...), "-"+refusal.Unanswered)
-				locktest.Want(t, b.Do(acquire...), "-"+refusal.Refused)
+				locktest.Want(t, b.Do(acquire...), "-"+refusal.NotAccepted)
 				fault.Disarm()
 				locktest.Eventually(t, 3*time.Second, "it is undone", func() bool {
 					return straight.Redis.Redis.ZCard(t.Context(), script.PermitsKey(key)).Val() <= 1 &&

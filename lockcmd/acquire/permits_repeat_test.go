@@ -169,7 +169,7 @@ func TestR26RepeatedIDWaitsForTheUndo(t *testing.T) {
 	locktest.Want(t, a.Do("SEM.ACQUIRE", key, "ID", "r"), "-"+refusal.Unanswered)
 	unheard.Disarm()
 	<-undo.Triggered()
-	locktest.Want(t, a.Do("SEM.ACQUIRE", key, "ID", "r"), "-"+refusal.Refused)
+	locktest.Want(t, a.Do("SEM.ACQUIRE", key, "ID", "r"), "-"+refusal.NotAccepted)
 	undo.Disarm()
 	undo.Release()
 	var reply string

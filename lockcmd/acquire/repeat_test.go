@@ -142,7 +142,7 @@ func TestR26UndoBesideARelease(t *testing.T) {
 		if !h.LockRequests(s.Redis.Deadline()) {
 			t.Fatal("a request is under way")
 		}
-		locktest.Want(t, a.Do("LOCK.RELEASE", key), "-"+refusal.Refused)
+		locktest.Want(t, a.Do("LOCK.RELEASE", key), "-"+refusal.NotAccepted)
 		back := make(chan struct{})
 		go func() { defer close(back); s.Releaser.PutBack(h, "2") }()
 		<-time.After(300 * time.Millisecond) // longer than the release waits for Redis

@@ -197,7 +197,7 @@ func TestR32SlowReplicaDelaysNobodyElse(t *testing.T) {
 		switch {
 		case strings.HasPrefix(reply, "-NOREPLICAS 0 of 1 "):
 			refused++
-		case reply != "-"+refusal.Refused: // no connection was free in time
+		case reply != "-"+refusal.NotAccepted: // no connection was free in time
 			t.Errorf("got %q", reply)
 		}
 	}

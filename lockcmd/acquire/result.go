@@ -87,11 +87,11 @@ func (r Refusal) Error() string { return string(r) }
 // The refusals without details.
 const (
 	Unanswered  Refusal = refusal.Unanswered
-	NotAccepted Refusal = refusal.Refused
+	NotAccepted Refusal = refusal.NotAccepted
 	TooLate     Refusal = refusal.TooLate
 	Gone        Refusal = refusal.Gone
 	Draining    Refusal = refusal.Draining
-	TooMany     Refusal = refusal.Limit
+	TooMany     Refusal = refusal.TooMany
 	Unblocked   Refusal = refusal.Unblocked
 	NotHeld     Refusal = refusal.NotHeld
 	Deadlock    Refusal = refusal.Deadlock

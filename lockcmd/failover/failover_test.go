@@ -12,6 +12,7 @@ import (
 	"leash/lockcmd"
 	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 	"leash/proxy/slots"
 )
 
@@ -50,7 +51,7 @@ func TestMasterDies(t *testing.T) {
 	if reply == "-"+refusal.Unanswered { // it was sent before Leash noticed the end of a connection
 		reply = locktest.Connect(t, impatient).Do("LOCK.ACQUIRE", key)
 	}
-	locktest.Want(t, reply, "-"+refusal.Refused)
+	locktest.Want(t, reply, "-"+refusal.NotAccepted)
 	locktest.Eventually(t, 12*time.Second, "the replica serves", func() bool {
 		return locktest.Connect(t, impatient).Do("LOCK.ACQUIRE", key) == "$-1"
 	})
@@ -85,7 +86,7 @@ func TestSickReplicasHoldUpNoScript(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 		key := redistest.KeyIn(i*2000, "lock")
 		reply, err := script.ReleaseScript.Run(ctx, locktest.DialCluster(t, masters...), script.Plain.EndKeys(key),
-			locktest.Words("me", 1, "nobody", 1, "", script.LockChannel(key), "p"))
+			transport.Words("me", 1, "nobody", 1, "", script.LockChannel(key), "p"))
 		cancel()
 		if err != nil || fmt.Sprint(reply) != "-1" {
 			t.Fatalf("client %d: %v %v", i, reply, err)

@@ -134,7 +134,7 @@ func TestR27ExtendLeavesTheMarkOfABreak(t *testing.T) {
 				rdb.Set(ctx, mark, event.Broken, time.Minute)
 				locktest.Want(t, locktest.Connect(t, s).Do("LOCK.EXTEND", key, "30000", "TOKEN",
 					strconv.FormatInt(token, 10)),
-					"-"+refusal.Refused)
+					"-"+refusal.NotAccepted)
 				if got := rdb.Get(ctx, mark).Val(); got != event.Broken {
 					t.Errorf("the mark says %q", got)
 				}

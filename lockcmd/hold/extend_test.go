@@ -223,9 +223,9 @@ func TestR6SilentRedisChangesNoHold(t *testing.T) {
 	token := strconv.FormatInt(a.Token(key, "OWNER", "me", "LEASE", "60000"), 10)
 	p.Freeze()
 	defer p.Thaw()
-	locktest.Want(t, a.Do("LOCK.CHECK", key, "TOKEN", token), "-"+refusal.Refused)
-	locktest.Want(t, a.Do("LOCK.EXTEND", key, "60000", "TOKEN", token), "-"+refusal.Refused)
-	locktest.Want(t, locktest.Connect(t, s).Do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", token), "-"+refusal.Refused)
+	locktest.Want(t, a.Do("LOCK.CHECK", key, "TOKEN", token), "-"+refusal.NotAccepted)
+	locktest.Want(t, a.Do("LOCK.EXTEND", key, "60000", "TOKEN", token), "-"+refusal.NotAccepted)
+	locktest.Want(t, locktest.Connect(t, s).Do("LOCK.ATTACH", key, "OWNER", "me", "TOKEN", token), "-"+refusal.NotAccepted)
 }
 
 // TestR12ExtendEndsWithMaxHold: EXTEND replies with how long the lock is held. That is less than

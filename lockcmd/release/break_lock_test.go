@@ -250,7 +250,7 @@ func TestR30UnansweredBreak(t *testing.T) {
 		func() bool { return !locktest.Exists(t, straight.Redis.Redis, key) })
 	a.Token(key)
 	p.Freeze()
-	locktest.Want(t, b.Do("LOCK.BREAK", key), "-"+refusal.Refused)
+	locktest.Want(t, b.Do("LOCK.BREAK", key), "-"+refusal.NotAccepted)
 	p.Thaw()
 }
 

@@ -144,7 +144,7 @@ func TestR2RestoreIsNotWaitedFor(t *testing.T) {
 		a.Token(key, "LEASE", "600000")
 		defer locktest.BeginGrace(t, s, key)()
 		locktest.Forget(t, rdb, key)
-		locktest.Want(t, a.Do("LOCK.EXTEND", key, "900000"), "-"+refusal.Refused)
+		locktest.Want(t, a.Do("LOCK.EXTEND", key, "900000"), "-"+refusal.NotAccepted)
 		locktest.Want(t, a.Do("LOCK.EXTEND", key, "900000"), ":900000")
 	})
 }
@@ -255,7 +255,7 @@ func TestR2RestoreIsNotGuessed(t *testing.T) {
 		}
 		locktest.Forget(t, rdb, lease)
 		answers = failover.Rehearsal{Masters: s.Graces}.SilenceAll()
-		locktest.Want(t, a.Do("LOCK.EXTEND", lease, "900000"), "-"+refusal.Refused)
+		locktest.Want(t, a.Do("LOCK.EXTEND", lease, "900000"), "-"+refusal.NotAccepted)
 		answers()
 		if len(a.Losses) > 0 {
 			t.Errorf("lost %s", <-a.Losses)

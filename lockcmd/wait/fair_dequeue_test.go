@@ -61,7 +61,7 @@ func dequeueOwners(t *testing.T, rdb redis.UniversalClient, key string, owners .
 	t.Helper()
 	if _, err := script.ByName("dequeue").Run(context.Background(), rdb.(transport.Processor),
 		script.Fair.EndKeys(key),
-		append(locktest.Words(script.LockChannel(key), "p", 1), owners...)); err != nil {
+		append(transport.Words(script.LockChannel(key), "p", 1), owners...)); err != nil {
 		t.Error(err)
 	}
 }

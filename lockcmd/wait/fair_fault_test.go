@@ -136,7 +136,7 @@ func TestR22PausedRedisLeavesNobodyInTheQueue(t *testing.T) {
 	holder.Token(key)
 	rdb.Do(ctx, "CLIENT", "PAUSE", "60000", "WRITE")
 	if reply := a.Do("LOCK.ACQUIRE", key, "FAIR", "BLOCK", "300"); reply != "-"+refusal.Unanswered &&
-		reply != "-"+refusal.Refused {
+		reply != "-"+refusal.NotAccepted {
 		t.Errorf("got %q", reply)
 	}
 	locktest.Want(t, holder.Do("LOCK.RELEASE", key), "-"+refusal.ReleaseLater)

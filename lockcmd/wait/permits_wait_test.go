@@ -22,8 +22,8 @@ func TestPermitWaitersAreLimited(t *testing.T) {
 	key, a := locktest.Semaphore(t, s, 1), locktest.Connect(t, s)
 	p := a.Permit(key, "BLOCK", "0") // a request that need not wait is not refused
 	reply := locktest.Connect(t, s).StartInQueue(s, 1, locktest.PermitsOf(key), "SEM.ACQUIRE", key, "BLOCK", "0")
-	locktest.Want(t, a.Do("SEM.ACQUIRE", key, "BLOCK", "0"), "-"+refusal.Limit)
-	locktest.Want(t, a.Do("SEM.TAKE", key, "BLOCK", "0"), "-"+refusal.Limit)
+	locktest.Want(t, a.Do("SEM.ACQUIRE", key, "BLOCK", "0"), "-"+refusal.TooMany)
+	locktest.Want(t, a.Do("SEM.TAKE", key, "BLOCK", "0"), "-"+refusal.TooMany)
 	locktest.Want(t, a.Do("SEM.RELEASE", key, p), ":1")
 	locktest.PermitOf(t, locktest.Receive(t, reply, 5*time.Second))
 }

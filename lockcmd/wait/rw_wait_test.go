@@ -338,7 +338,7 @@ func TestR21HandOverToAReaderThatAlreadyHolds(t *testing.T) {
 		h.Call("[1]", script.Read.Handover, keys, hand(second)...)
 		locktest.Want(t, a.Do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(token, 10)), ":0")
 		reply, err := script.Read.Handover.Run(t.Context(), rdb.(transport.Processor), keys,
-			locktest.Words(hand(second)...))
+			transport.Words(hand(second)...))
 		if err != nil || !strings.HasPrefix(fmt.Sprint(reply), fmt.Sprint("[1 ", got.Token, " ")) {
 			t.Errorf("a repetition was answered %v, %v", reply, err)
 		}
