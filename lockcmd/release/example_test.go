@@ -29,6 +29,7 @@ func (nobody) Follow([]hold.Change) (r <-chan struct{}) { return nil }
 func (nobody) Spawn(func()) bool                        { return false }
 func (nobody) Entry(*script.Mode) string                { return "" }
 func (nobody) Waiting(wait.QueueID) bool                { return false }
+func (nobody) LeftTurns(wait.QueueID)                   {}
 
 func (nobody) HandOver(*hold.Hold, script.EndArgs, time.Time) (o release.Handover, ok bool) {
 	return o, false

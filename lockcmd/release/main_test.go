@@ -38,6 +38,7 @@ func (*leash) Follow([]hold.Change) (r <-chan struct{})                         
 func (l *leash) Spawn(f func()) bool                                                { l.tasks.Go(f); return true }
 func (*leash) Entry(*script.Mode) string                                            { return "" }
 func (*leash) Waiting(wait.QueueID) bool                                            { return false }
+func (*leash) LeftTurns(wait.QueueID)                                               {}
 func (*leash) HandOver(*hold.Hold, script.EndArgs, time.Time) (o Handover, ok bool) { return o, false }
 
 // releaserOf returns the Releaser of a Leash without holds.

@@ -30,6 +30,8 @@ type Waiters interface {
 	Entry(m *script.Mode) string
 	// Waiting reports whether a queue has waiters. It does not block.
 	Waiting(id wait.QueueID) bool
+	// LeftTurns follows a release that said that a queue has no waiters. It does not block.
+	LeftTurns(id wait.QueueID)
 	// HandOver ends h and grants its lock to a waiter in one script. It blocks until Redis answers,
 	// at most until that time. ok is false if nobody can take the lock, or without an answer. Then
 	// a release with the same number must follow, which acts only if this script has not.

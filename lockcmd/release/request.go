@@ -68,6 +68,9 @@ func (rel *request) args() script.ReleaseArgs {
 func (rel *request) ask(until time.Time) (code int64, err error) {
 	args := rel.args()
 	code, err = rel.Redis.Release(&args, until)
+	if !args.Waits {
+		rel.Waiters.LeftTurns(wait.QueueOf(rel.hold.Lock(), rel.hold.Mode()))
+	}
 	rel.outcomeUnknown, rel.perKeyCounts = args.Unknown, args.PerKeyCounts
 	return code, err
 }

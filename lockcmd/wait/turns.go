@@ -78,13 +78,18 @@ func (m *Machine[R]) BeginTurn(e event.Event) {
 
 // leaveTurns takes this Leash out of the list of turns, because nobody waits here any more. It does
 // not block; left is closed when it is done. Without an answer the reservation of this Leash runs
-// out. A waiter that has come meanwhile may have been taken out, so it attempts again.
+// out.
 func (m *Machine[R]) leaveTurns(queue QueueID, mode *script.Mode) (left <-chan struct{}) {
 	done, lock := make(chan struct{}), queue.Lock
 	m.Tasks.Spawn(func() {
 		defer close(done)
 		m.Redis.LeaveTurns(lock, mode, m.Entry(mode), TurnEvent(lock, mode), m.Deadline(time.Time{}))
-		m.Channels.WakeChannel(queue.Channel)
+		m.LeftTurns(queue)
 	})
 	return done
 }
+
+// LeftTurns makes the waiters attempt again that have come to a queue while a script took this
+// Leash out of the list of turns: the one that is there, and those that begin to wait with a result
+// from before. It does not block.
+func (m *Machine[R]) LeftTurns(id QueueID) { m.Channels.WakeChannel(id.Channel) }
