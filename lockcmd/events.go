@@ -169,7 +169,7 @@ func (c *Carrier) awaitLoss(ctx context.Context, dst []byte, args [][]byte) []by
 	case fails && reason == "":
 		return resp.AppendError(dst, refusal.Unblocked)
 	case reason == "" && c.service.Events.lossWaitsEnd.Err() != nil:
-		return resp.AppendError(dst, refusal.Draining)
+		return resp.AppendError(dst, refusal.DrainingWatch)
 	case err != nil:
 		return c.replyError(dst, err, refusal.NotAccepted)
 	case reason == "":

@@ -19,6 +19,7 @@ const (
 	Helper        = "ERR invalid key: Leash keeps the records of another lock in it"
 	Slots         = "ERR invalid key: its helper keys would hash to another slot, check its { and }"
 	Draining      = "ERR this Leash is shutting down and grants no locks"
+	DrainingWatch = "ERR this Leash is shutting down and watches no locks"
 	Count         = "ERR value is out of range, value must between 1 and 1000"
 	Permit        = "ERR invalid permit: 32 hex digits"
 	NoPermit      = "SEMNOTHELD there is no such permit"

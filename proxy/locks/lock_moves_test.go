@@ -118,7 +118,7 @@ func TestR31StopAnswersAwaitLoss(t *testing.T) {
 		return strings.Contains(other.Reply(t, "INFO", "leash"), "leash_waiters:1\r\n")
 	})
 	one.Stop()
-	if reply, err := watcher.Read(); err != nil || reply != "-ERR this Leash is shutting down and grants no locks\r\n" {
+	if reply, err := watcher.Read(); err != nil || reply != "-ERR this Leash is shutting down and watches no locks\r\n" {
 		t.Errorf("got %q %v", reply, err)
 	}
 	proxytest.WantClosed(t, watcher)
