@@ -77,8 +77,21 @@ func newSource(files Files, flags Flags, log *slog.Logger, build func(*tls.Certi
 	if err != nil {
 		return nil, err
 	}
-	s.current.Store(made)
+	s.use(made)
 	return s, nil
+}
+
+// use makes new connections use these settings. A certificate whose time is over or has not begun
+// is used all the same: a clock may be wrong, and the other side decides.
+func (s *Source) use(made *settings) {
+	s.current.Store(made)
+	now := time.Now()
+	for _, pair := range made.config.Certificates {
+		if now.Before(pair.Leaf.NotBefore) || now.After(pair.Leaf.NotAfter) {
+			s.log.Warn("this certificate of Leash is not valid now", "cert", s.files.Cert,
+				"begins", pair.Leaf.NotBefore, "expires", pair.Leaf.NotAfter)
+		}
+	}
 }
 
 // Config returns the newest settings. The caller must not change them.
@@ -125,7 +138,6 @@ func (s *Source) Reread() {
 	}
 	switch {
 	case err == nil:
-		s.current.Store(made)
 		s.refused = contents{}
 		var about []any
 		if s.files.Cert != "" {
@@ -135,6 +147,7 @@ func (s *Source) Reread() {
 			about = append(about, "ca", s.files.CA)
 		}
 		s.log.Info("read new certificates", about...)
+		s.use(made)
 	case raw != s.refused:
 		s.refused = raw
 		s.failures.Add(1)

@@ -85,6 +85,37 @@ func TestSourceKeepsTheOldPair(t *testing.T) {
 	}
 }
 
+// TestSourceWarnsOfATimeThatIsNotNow checks a certificate whose time is over, or has not begun. It
+// is used, with one warning at the start and one when it is read anew.
+func TestSourceWarnsOfATimeThatIsNotNow(t *testing.T) {
+	ca := certtest.NewAuthority(t)
+	over := func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Hour) }
+	early := func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Hour) }
+	const warning = `level=WARN msg="this certificate of Leash is not valid now" cert=`
+	pair := ca.Issue(t, over, "leash")
+	s, log := serverOf(t, Files{Cert: pair.Cert, Key: pair.Key})
+	s.Reread()
+	if strings.Count(log.String(), warning+pair.Cert) != 1 || strings.Count(log.String(), "\n") != 1 {
+		t.Errorf("at the start: %s", log)
+	}
+	for _, change := range []func(*x509.Certificate){early, over} {
+		log.Reset()
+		first := serial(s)
+		ca.Issue(t, change, "leash")
+		s.Reread()
+		s.Reread()
+		if serial(s) == first || strings.Count(log.String(), warning) != 1 {
+			t.Errorf("a new one: %s", log)
+		}
+	}
+	log.Reset()
+	ca.Issue(t, nil, "leash")
+	s.Reread()
+	if strings.Contains(log.String(), "WARN") {
+		t.Errorf("a good one: %s", log)
+	}
+}
+
 func TestSourceRefusesToStart(t *testing.T) {
 	ca := certtest.NewAuthority(t)
 	pair, other := ca.Issue(t, nil, "leash"), ca.Issue(t, nil, "other")
