@@ -68,7 +68,7 @@ func (e *execution) end(reply []byte) bool {
 // exec runs the transaction. Commands that were not sent yet go out together with EXEC.
 func (t *Transaction) exec() bool {
 	t.retries = retriesFromNow()
-	if t.answered == len(t.queue) && t.watchEnded() {
+	if t.answered == len(t.queue) && t.cannotExecute() {
 		return t.Calls.Answer(t.discard(t.unexecuted()))
 	}
 	e := &execution{of: t}
@@ -104,6 +104,11 @@ func (t *Transaction) exec() bool {
 		}
 		e.Forget()
 	}
+}
+
+// cannotExecute reports whether EXEC certainly executes nothing.
+func (t *Transaction) cannotExecute() bool {
+	return t.aborted || t.crossedAt > 0 || t.watchEnded()
 }
 
 // watchEnded reports whether keys were watched on a connection that has ended. They may have

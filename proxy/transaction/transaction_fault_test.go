@@ -120,6 +120,29 @@ func TestTransactionOfClosedClient(t *testing.T) {
 	})
 }
 
+// TestDiscardedTransactionWaitsForNothing checks that EXEC does not wait for a dead Redis when the
+// transaction is discarded already.
+func TestDiscardedTransactionWaitsForNothing(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	l := proxytest.Start(t, []string{redis.Addr}, func(o *proxytest.Options) {
+		o.Upstream.RedirectTimeout = time.Minute
+	})
+	c := l.Dial(t)
+	c.Want(t, "+OK\r\n", "MULTI")
+	c.Want(t, "+QUEUED\r\n", "INCR", "k")
+	c.Want(t, "-ERR 'LOCK.ACQUIRE' is not allowed inside MULTI: a lock is not part of a transaction\r\n",
+		"LOCK.ACQUIRE", "k")
+	if err := redis.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	c.Want(t, "-EXECABORT Transaction discarded because of previous errors.\r\n", "EXEC")
+	if took := time.Since(began); took > 30*time.Second {
+		t.Errorf("EXEC took %v", took)
+	}
+}
+
 // TestTransactionOnALostConnection checks that a transaction on a lost connection does not run if
 // it was not sent. With watched keys, EXEC returns nil.
 func TestTransactionOnALostConnection(t *testing.T) {
