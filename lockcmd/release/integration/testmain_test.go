@@ -1,0 +1,9 @@
+package release_test
+
+import (
+	"testing"
+
+	"leash/internal/redistest"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
