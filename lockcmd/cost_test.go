@@ -3,15 +3,12 @@ package lockcmd_test
 import (
 	"context"
 	"slices"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
-	"leash/internal/faultproxy"
 	"leash/internal/locktest"
 	"leash/internal/redistest"
 	"leash/lockcmd"
@@ -21,50 +18,23 @@ import (
 // release it.
 func TestOneRoundTripEach(t *testing.T) {
 	t.Parallel()
-	p, err := faultproxy.New(redistest.SharedServer(t).Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { p.Close() })
-	rdb := redis.NewClient(&redis.Options{Addr: p.Addr(), Protocol: 2, DisableIdentity: true, MaxRetries: -1,
-		ContextTimeoutEnabled: true})
-	t.Cleanup(func() { rdb.Close() })
-	var scripts atomic.Int64
-	rdb.AddHook(recorder{&scripts})
-	s := locktest.Start(t, rdb, lockcmd.Config{Links: locktest.NoDirectPath{}})
+	scripts := &locktest.ScriptCounter{}
+	s := locktest.Start(t, locktest.DialServer(t, redistest.SharedServer(t).Addr), lockcmd.Config{}, scripts.Watch)
 	for _, mode := range [][]string{nil, {"READ"}, {"WRITE"}} {
 		a, key := locktest.Connect(t, s), locktest.NewKey()
 		take := func(options ...string) { a.Token(slices.Concat([]string{key}, mode, options)...) }
 		take()
 		locktest.Want(t, a.Do("LOCK.RELEASE", key), ":1")
-		before := scripts.Load()
+		before := scripts.Calls.Load()
 		take("OWNER", "me", "ID", "1")
 		take("OWNER", "me", "ID", "2")
 		locktest.Want(t, a.Do("LOCK.TTL", key)[:1], ":") // answered from memory
 		locktest.Want(t, a.Do("LOCK.RELEASE", key), ":0")
 		locktest.Want(t, a.Do("LOCK.RELEASE", key), ":1")
-		if n := scripts.Load() - before; n != 4 {
+		if n := scripts.Calls.Load() - before; n != 4 {
 			t.Errorf("%v: got %d scripts, want one for each", mode, n)
 		}
 	}
-}
-
-// recorder counts the scripts that a client sends.
-type recorder struct{ scripts *atomic.Int64 }
-
-func (r recorder) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (r recorder) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if strings.HasPrefix(cmd.Name(), "eval") {
-			r.scripts.Add(1)
-		}
-		return next(ctx, cmd)
-	}
-}
-
-func (r recorder) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
 }
 
 // TestEmbedded: The scripts also run on the embedded Redis, whose Lua supports less.

@@ -6,11 +6,13 @@ import (
 	"testing"
 	"time"
 
+	"leash/internal/linktest"
 	"leash/internal/locktest"
 	"leash/internal/redistest"
 	"leash/lockcmd"
 	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
+	"leash/proxy/pubsub"
 )
 
 // stuckLog is a log handler that blocks at a loss until it is released.
@@ -31,7 +33,8 @@ func TestR27SlowLogDoesNotDelayALoss(t *testing.T) {
 	free := make(chan struct{})
 	t.Cleanup(func() { close(free) })
 	rdb, log := locktest.DialServer(t, redistest.SharedServer(t).Addr), slog.New(stuckLog{slog.DiscardHandler, free})
-	s := lockcmd.New(lockcmd.Config{WatchdogTimeout: 9 * time.Second}, rdb, locktest.ProxySubscriber(t, rdb, log), log)
+	up := linktest.Open(t, rdb, log)
+	s := lockcmd.New(lockcmd.Config{WatchdogTimeout: 9 * time.Second, Links: up}, rdb, pubsub.New(up, log), log)
 	t.Cleanup(locktest.RunService(s))
 	locktest.WaitUntilSubscribed(t, s)
 	lost := hold.New(&locktest.Connect(t, s).Carrier.Carrier.Carrier, &hold.Grant{Mode: script.Plain, Number: 1})

@@ -55,9 +55,9 @@ type Service struct {
 // New does no I/O.
 func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log *slog.Logger) *Service {
 	cfg = cfg.withDefaults()
-	s := &Service{cfg: cfg, Redis: script.New(rdb), log: log, recorder: view.NewRecorder(log)}
+	s := &Service{cfg: cfg, Redis: script.New(rdb, cfg.Links), log: log, recorder: view.NewRecorder(log)}
 	s.Redis.Databases, s.Redis.Timeout, s.Redis.Log = cfg.Database, cfg.UpstreamTimeout, log
-	s.Redis.Publish, s.Redis.Links = publishModes[cfg.Publish], cfg.Links
+	s.Redis.Publish = publishModes[cfg.Publish]
 	restorer := &restore.Restorer{Redis: s.Redis, TokenTTL: cfg.TokenTTL, MaxSeeks: restore.MaxSeeks}
 	s.Watchdog = renewal.New(restorer)
 	s.Watchdog.Log = log
@@ -121,7 +121,6 @@ func (s *Service) Run(ctx context.Context) error {
 	s.Redis.Stop(time.Now().Add(stopTimeout))
 	wg.Wait()
 	s.tasks.Wait()
-	s.Redis.Close()
 	s.recorder.EndLog()
 	select {
 	case <-logged:

@@ -7,10 +7,12 @@ import (
 	"time"
 
 	"leash/internal/faultproxy"
+	"leash/internal/linktest"
 	"leash/internal/locktest"
 	"leash/internal/redistest"
 	"leash/lockcmd"
 	"leash/lockcmd/script/transport"
+	"leash/proxy/pubsub"
 )
 
 func TestR31StopWhileRedisIsSilent(t *testing.T) {
@@ -21,7 +23,8 @@ func TestR31StopWhileRedisIsSilent(t *testing.T) {
 	}
 	t.Cleanup(func() { p.Close() })
 	rdb, log := locktest.DialServer(t, p.Addr()), slog.New(slog.DiscardHandler)
-	s := lockcmd.New(lockcmd.Config{}, rdb, locktest.ProxySubscriber(t, rdb, log), log)
+	up := linktest.Open(t, rdb, log)
+	s := lockcmd.New(lockcmd.Config{Links: up}, rdb, pubsub.New(up, log), log)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -47,7 +50,8 @@ func TestR31StopStillReleases(t *testing.T) {
 	t.Parallel()
 	rdb := locktest.DialServer(t, redistest.SharedServer(t).Addr)
 	log := slog.New(slog.DiscardHandler)
-	s := lockcmd.New(lockcmd.Config{}, rdb, locktest.ProxySubscriber(t, rdb, log), log)
+	up := linktest.Open(t, rdb, log)
+	s := lockcmd.New(lockcmd.Config{Links: up}, rdb, pubsub.New(up, log), log)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {

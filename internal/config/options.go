@@ -176,8 +176,8 @@ func relayOptions(c *Config) []option {
 		{name: "max-pinned", value: count("n", &c.MaxPinned), live: true, defaultIs: "0: three quarters of Redis's maxclients",
 			summary: "How many connections to one Redis node can be reserved for single clients.",
 			details: []string{
-				"`BLPOP`, `MULTI`, `MONITOR` and client-side caching need such a connection. " +
-					"A command that would need one more gets `UPSTREAMDOWN`.",
+				"`BLPOP`, `MULTI`, `MONITOR`, client-side caching and `REPLICAS` need such a connection. A command " +
+					"that would need one more gets `UPSTREAMDOWN`. An acquire with `REPLICAS` gets `NOREPLICAS`.",
 				"0 means three quarters of Redis's `maxclients`. At least 32 of its connections stay free, if possible. " +
 					"If several Leashes share a Redis, give each of them a part of that number.",
 			},

@@ -52,7 +52,7 @@ var internalTexts = map[string]bool{
 	"NOPERM No permissions to access a key":                                   true,
 	// Errors that another text replaces.
 	"upstream: dropped before it was sent":    true,
-	"upstream: no connection for scripts yet": true,
+	"upstream: no connection for scripts":     true,
 	"pubsub: connection not needed any more":  true,
 	"proxy: server is stopping":               true,
 	"lockcmd: outcome unknown":                true,

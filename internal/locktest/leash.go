@@ -8,19 +8,20 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/internal/linktest"
 	"leash/internal/redistest"
 	"leash/lockcmd"
 	"leash/lockcmd/event"
 	"leash/lockcmd/release"
 	"leash/lockcmd/script"
 	"leash/proxy/pubsub"
-	"leash/proxy/upstream"
 )
 
 // IdleService returns a Service that does nothing by itself.
 func IdleService(t testing.TB) *lockcmd.Service {
 	rdb, log := DialServer(t, redistest.SharedServer(t).Addr), slog.New(slog.DiscardHandler)
-	return lockcmd.New(lockcmd.Config{}, rdb, ProxySubscriber(t, rdb, log), log)
+	up := linktest.Open(t, rdb, log)
+	return lockcmd.New(lockcmd.Config{Links: up}, rdb, pubsub.New(up, log), log)
 }
 
 // WatchdogTimeout is Config.WatchdogTimeout if it is not set.
@@ -48,13 +49,8 @@ func NewLeash(t testing.TB, rdb redis.UniversalClient, cfg lockcmd.Config) *lock
 		cfg.UpstreamTimeout = time.Minute // for a busy machine
 	}
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
-	up := UpstreamOf(t, rdb, log)
-	if _, slow := cfg.Links.(NoDirectPath); slow {
-		cfg.Links = NoDirectPath{up}
-	} else {
-		cfg.Links = up
-	}
-	cfg.Owners = up.Owners
+	up := linktest.Open(t, rdb, log)
+	cfg.Links, cfg.Owners = up, up.Owners
 	s := lockcmd.New(cfg, rdb, pubsub.New(up, log), log)
 	LongBreakTimeout(s)
 	return s
@@ -87,7 +83,9 @@ func WaitUntilSubscribed(t testing.TB, s *lockcmd.Service) {
 func StartKillable(t testing.TB, rdb redis.UniversalClient, cfg lockcmd.Config) (s *lockcmd.Service, kill func()) {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	s = lockcmd.New(cfg, rdb, ProxySubscriber(t, rdb, log), log)
+	up := linktest.Open(t, rdb, log)
+	cfg.Links = up
+	s = lockcmd.New(cfg, rdb, pubsub.New(up, log), log)
 	kill = RunService(s)
 	t.Cleanup(kill)
 	WaitUntilSubscribed(t, s)
@@ -118,33 +116,6 @@ func inBackground(run func(context.Context)) (stop func()) {
 		cancel()
 		<-done
 	}
-}
-
-// ProxySubscriber returns the proxy's own subscriber for the Redis of rdb.
-func ProxySubscriber(t testing.TB, rdb redis.UniversalClient, log *slog.Logger) event.Subscriber {
-	t.Helper()
-	return pubsub.New(UpstreamOf(t, rdb, log), log)
-}
-
-// UpstreamOf returns the proxy's upstream for the Redis of rdb.
-func UpstreamOf(t testing.TB, rdb redis.UniversalClient, log *slog.Logger) *upstream.Upstream {
-	t.Helper()
-	cfg := upstream.Config{Wait: Soon}
-	switch c := rdb.(type) {
-	case *redis.ClusterClient:
-		cfg.Addrs = c.Options().Addrs
-	case *redis.Client:
-		cfg.Addrs = []string{c.Options().Addr}
-	}
-	up, err := upstream.New(cfg, log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := up.Connect(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(inBackground(func(ctx context.Context) { up.Run(ctx) }))
-	return up
 }
 
 // SubscribeFirst subscribes s to a lock's channel. A waiter then does not need a second attempt

@@ -2,27 +2,17 @@ package locktest
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/internal/faultproxy"
+	"leash/lockcmd"
 	"leash/lockcmd/script/transport"
 	"leash/proxy/slots"
 )
-
-// NoDirectPath are links that send nothing, so scripts go through the client library.
-type NoDirectPath struct{ transport.Links }
-
-func (NoDirectPath) Script(_ time.Time, _ *time.Time, _ int, _ slots.Slot, _, dst []byte) ([]byte, bool, error) {
-	return dst, false, errors.New("no link")
-}
-
-func (NoDirectPath) Scripts(_ time.Time, _ int, _ slots.Slot, _ int, _, dst []byte) ([]byte, bool, error) {
-	return dst, false, errors.New("no link")
-}
 
 // LinksWith are links with another Script or Scripts. A nil one is that of Links.
 type LinksWith struct {
@@ -56,33 +46,32 @@ func Each(rdb redis.UniversalClient, f func(*redis.Client) error) error {
 	return f(rdb.(*redis.Client))
 }
 
-// ScriptCounter counts the calls of a script. It delays them until gate is closed, if there is a
-// gate.
+// ScriptCounter counts the calls of a script, or of all scripts if it names none. It delays them
+// until Gate is closed, if there is a gate.
 type ScriptCounter struct {
-	Script *transport.Script
-	Calls  atomic.Int64
-	Gate   chan struct{}
+	transport.Links
+	Counted *transport.Script
+	Calls   atomic.Int64
+	Gate    chan struct{}
 }
 
-func (c *ScriptCounter) DialHook(next redis.DialHook) redis.DialHook { return next }
+// Watch makes a Service that does not run yet use the counter.
+func (c *ScriptCounter) Watch(s *lockcmd.Service) { c.Links, s.Redis.Links = s.Redis.Links, c }
 
-func (c *ScriptCounter) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if len(cmd.Args()) > 1 && cmd.Args()[1] == c.Script.SHA {
-			c.Calls.Add(1)
-			if c.Gate != nil {
-				select {
-				case <-c.Gate:
-				case <-ctx.Done():
-				}
+// Script implements transport.Links.
+func (c *ScriptCounter) Script(until time.Time, writeBy *time.Time, db int, slot slots.Slot, command,
+	dst []byte) ([]byte, bool, error) {
+	args := faultproxy.Args(command)
+	if c.Counted == nil || string(args[1]) == c.Counted.SHA {
+		c.Calls.Add(1)
+		if c.Gate != nil {
+			select {
+			case <-c.Gate:
+			case <-time.After(time.Until(until)):
 			}
 		}
-		return next(ctx, cmd)
 	}
-}
-
-func (c *ScriptCounter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
+	return c.Links.Script(until, writeBy, db, slot, command, dst)
 }
 
 // FlushScripts makes every master forget its scripts.

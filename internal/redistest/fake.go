@@ -91,8 +91,8 @@ func (f *Fake) reply(args []string) string {
 		return "+PONG\r\n"
 	}
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.seen = append(f.seen, strings.Join(args, " "))
+	f.mu.Unlock()
 	return f.answer(args)
 }
 

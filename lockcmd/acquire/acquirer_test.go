@@ -18,7 +18,8 @@ import (
 func TestR24RenewalsGoBeforeAcquires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		holds := hold.NewRegistry(hold.Config{Watchdog: renewal.New(nil)})
-		a := &Acquirer{Releaser: &release.Releaser{Restorer: &restore.Restorer{Redis: script.New(nil), Holds: holds}}}
+		a := &Acquirer{Releaser: &release.Releaser{Restorer: &restore.Restorer{Redis: script.New(nil, nil),
+			Holds: holds}}}
 		gone, leave := context.WithCancel(t.Context())
 		leave()
 		for _, row := range []struct {

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/faultproxy"
+	"leash/internal/linktest"
 	"leash/internal/redistest"
 	"leash/lockcmd/event"
 	"leash/lockcmd/hold"
@@ -43,14 +44,19 @@ func newKeys(n int) (keys []string) {
 type leash struct {
 	*Acquirer
 	rdb     *redis.Client
+	end     func() // of its links
 	running sync.WaitGroup
 }
 
 func newLeash(addr string, timeout time.Duration) *leash {
-	l := &leash{rdb: redis.NewClient(&redis.Options{
+	links, end, err := linktest.Dial(addr)
+	if err != nil {
+		panic(err)
+	}
+	l := &leash{end: end, rdb: redis.NewClient(&redis.Options{
 		Addr: addr, Protocol: 2, MaxRetries: -1, ContextTimeoutEnabled: true,
 	})}
-	s, name := script.New(l.rdb), "leash"+strconv.FormatInt(number.Add(1), 10)
+	s, name := script.New(l.rdb, links), "leash"+strconv.FormatInt(number.Add(1), 10)
 	s.Timeout, s.Log = timeout, slog.New(slog.DiscardHandler)
 	r := &restore.Restorer{Redis: s}
 	r.Holds = hold.NewRegistry(hold.Config{
@@ -71,6 +77,7 @@ func (l *leash) close() {
 	l.Redis.Stop(time.Now())
 	l.running.Wait()
 	l.rdb.Close()
+	l.end()
 }
 
 func leashOf(t *testing.T) *leash {

@@ -103,7 +103,7 @@ func TestMacquireOfUnknownOutcome(t *testing.T) {
 	if err := stopped.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	for _, options := range [][]string{nil, {"BLOCK", "0"}, {"LEASE", "60000", "BLOCK", "500"}} {
+	for _, options := range [][]string{nil, {"BLOCK", "500"}, {"LEASE", "60000", "BLOCK", "500"}} {
 		locktest.WantPrefix(t, a.Do(locktest.Several("LOCK.MACQUIRE", keys, options...)...), "-LOCKTIMEOUT ")
 		locktest.Eventually(t, 10*time.Second, "nothing is taken", func() bool {
 			return !locktest.Exists(t, rdb, keys[0]) && !locktest.Exists(t, rdb, keys[2])

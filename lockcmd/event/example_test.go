@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/embedded"
+	"leash/internal/linktest"
 	"leash/lockcmd/event"
 	"leash/lockcmd/script"
 )
@@ -32,9 +33,14 @@ func ExampleLossWait() {
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), Protocol: 2, MaxRetries: -1,
 		ContextTimeoutEnabled: true})
 	defer rdb.Close()
-	c := script.New(rdb)
+	links, end, err := linktest.Dial(server.Addr())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer end()
+	c := script.New(rdb, links)
 	c.Timeout, c.Publish = 10*time.Second, "ps"
-	defer c.Close()
 
 	lock := script.Lock{Key: "order:42"}
 	seen := script.Hold{Mode: script.Plain, Owner: "me", Record: script.Record{Token: 7, Carrier: "another-leash:1.1"}}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/internal/linktest"
 	"leash/internal/redistest"
 	"leash/lockcmd/failover"
 	"leash/lockcmd/script"
@@ -23,9 +24,15 @@ func ExampleMasters() {
 	defer server.Close()
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr, Protocol: 2, MaxRetries: -1, ContextTimeoutEnabled: true})
 	defer rdb.Close()
+	links, end, err := linktest.Dial(server.Addr)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer end()
 
 	m := failover.New(failover.Config{
-		Grace: time.Hour, Redis: script.New(rdb), Watchdog: renewal.New(nil), Log: slog.New(slog.DiscardHandler),
+		Grace: time.Hour, Redis: script.New(rdb, links), Watchdog: renewal.New(nil), Log: slog.New(slog.DiscardHandler),
 	})
 	m.ProbeAll(time.Now(), time.Now().Add(10*time.Second))
 	masters, left := m.Active()

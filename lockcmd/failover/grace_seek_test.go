@@ -38,15 +38,14 @@ func TestR2GraceWaitsForARestore(t *testing.T) {
 	} {
 		tests[name] = func(t *testing.T) {
 			locktest.Both(t, func(t *testing.T, rdb redis.UniversalClient) {
-				results := &locktest.ScriptCounter{Script: script.ByName("inspect")}
-				rdb.(interface{ AddHook(redis.Hook) }).AddHook(results)
+				results := &locktest.ScriptCounter{Counted: script.ByName("inspect")}
 				cfg := locktest.GraceConfig()
 				cfg.WatchdogTimeout = 10 * time.Minute // no renewal during the test
 				s := locktest.Start(t, rdb, cfg, locktest.Graceful)
-				cfg.Links = locktest.NoDirectPath{}
 				// a busy machine restores the hold late
 				manySeeks := func(s *lockcmd.Service) { s.Releaser.MaxSeeks = 1000 }
-				other, key := locktest.Start(t, rdb, cfg, locktest.Graceful, manySeeks, locktest.PatientBreak),
+				other, key := locktest.Start(t, rdb, cfg, locktest.Graceful, manySeeks, locktest.PatientBreak,
+					results.Watch),
 					locktest.NewKey()
 				a, b := locktest.Connect(t, s), locktest.Connect(t, other)
 				token := strconv.FormatInt(a.Token(append([]string{key, "OWNER", "me"}, c.take...)...), 10)
@@ -75,10 +74,8 @@ func TestR2GraceWaitsForARestore(t *testing.T) {
 func TestR2GraceDoesNotWaitForAnEndedHold(t *testing.T) {
 	t.Parallel()
 	locktest.Both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		results, cfg := &locktest.ScriptCounter{Script: script.ByName("inspect")}, locktest.GraceConfig()
-		rdb.(interface{ AddHook(redis.Hook) }).AddHook(results)
-		cfg.Links = locktest.NoDirectPath{}
-		s, key := locktest.Start(t, rdb, cfg, locktest.Graceful), locktest.NewKey()
+		results, cfg := &locktest.ScriptCounter{Counted: script.ByName("inspect")}, locktest.GraceConfig()
+		s, key := locktest.Start(t, rdb, cfg, locktest.Graceful, results.Watch), locktest.NewKey()
 		a, b := locktest.Connect(t, s), locktest.Connect(t, s)
 		stale := strconv.FormatInt(a.Token(key), 10)
 		locktest.Want(t, a.Do("LOCK.RELEASE", key), ":1")

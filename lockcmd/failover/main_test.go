@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/internal/linktest"
 	"leash/lockcmd/script"
 	"leash/proxy/slots"
 	"leash/renewal"
@@ -38,8 +39,9 @@ func dialCluster(t testing.TB, addrs []string) *redis.ClusterClient {
 // mastersOf returns what a Leash knows of the masters of rdb, before the first probe.
 func mastersOf(t testing.TB, rdb redis.UniversalClient, grace time.Duration, log *logBuffer) *Masters {
 	cfg := Config{
-		Grace: grace, Lease: time.Minute, Redis: script.New(rdb), Watchdog: renewal.New(nil),
-		Log: slog.New(slog.NewTextHandler(log, nil)),
+		Grace: grace, Lease: time.Minute, Redis: script.New(rdb, linktest.Open(t, rdb, nil)),
+		Watchdog: renewal.New(nil),
+		Log:      slog.New(slog.NewTextHandler(log, nil)),
 	}
 	if c, ok := rdb.(*redis.ClusterClient); ok {
 		cfg.Owners = func() []int { return owners(t, c) }

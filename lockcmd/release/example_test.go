@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/internal/linktest"
 	"leash/internal/redistest"
 	"leash/lockcmd/hold"
 	"leash/lockcmd/release"
@@ -46,8 +47,15 @@ func Example() {
 	defer server.Close()
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr, Protocol: 2, MaxRetries: -1, ContextTimeoutEnabled: true})
 	defer rdb.Close()
+	links, end, err := linktest.Dial(server.Addr)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer end()
 	leash := func(name string) *release.Releaser {
-		r := &release.Releaser{Restorer: &restore.Restorer{Redis: script.New(rdb)}, Waiters: nobody{}, Tasks: nobody{}}
+		r := &release.Releaser{Restorer: &restore.Restorer{Redis: script.New(rdb, links)}, Waiters: nobody{},
+			Tasks: nobody{}}
 		r.Redis.Timeout = 10 * time.Second
 		r.Holds = hold.NewRegistry(hold.Config{
 			Leash: name, TTL: 30 * time.Second, Watchdog: renewal.New(r), Service: nobody{},

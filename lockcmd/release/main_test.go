@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/internal/linktest"
 	"leash/internal/redistest"
 	"leash/lockcmd/hold"
 	"leash/lockcmd/restore"
@@ -45,7 +46,8 @@ func (*leash) HandOver(*hold.Hold, script.EndArgs, time.Time) (o Handover, ok bo
 func releaserOf(t *testing.T, rdb redis.UniversalClient, name string) *Releaser {
 	l := &leash{}
 	t.Cleanup(l.tasks.Wait)
-	r := &Releaser{Restorer: &restore.Restorer{Redis: script.New(rdb)}, Waiters: l, Tasks: l}
+	r := &Releaser{Restorer: &restore.Restorer{Redis: script.New(rdb, linktest.Open(t, rdb, nil))}, Waiters: l,
+		Tasks: l}
 	r.Redis.Timeout, r.Redis.Log = 20*time.Second, slog.New(slog.DiscardHandler)
 	r.Holds = hold.NewRegistry(hold.Config{
 		Leash: name, TTL: time.Minute, Watchdog: renewal.New(r), Service: l, Log: r.Redis.Log,

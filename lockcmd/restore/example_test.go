@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/internal/linktest"
 	"leash/internal/redistest"
 	"leash/lockcmd/hold"
 	"leash/lockcmd/restore"
@@ -37,7 +38,13 @@ func ExampleRestorer_NewMove() {
 	defer server.Close()
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr, Protocol: 2, MaxRetries: -1, ContextTimeoutEnabled: true})
 	defer rdb.Close()
-	r := &restore.Restorer{Redis: script.New(rdb)}
+	links, end, err := linktest.Dial(server.Addr)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer end()
+	r := &restore.Restorer{Redis: script.New(rdb, links)}
 	r.Redis.Timeout = 10 * time.Second
 	r.Holds = hold.NewRegistry(hold.Config{
 		Leash: "fdbefea6", TTL: 30 * time.Second, Watchdog: renewal.New(r), Service: nobody{},

@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
 	"leash/proxy/slots"
@@ -16,21 +14,10 @@ import (
 // Node implements renewal.Store. Each database has its own node name, because a connection is for
 // one database.
 func (r *Restorer) Node(db, slot int) string {
-	c, ok := r.Redis.Redis.(*redis.ClusterClient)
-	switch {
-	case !ok:
+	if !r.Redis.IsCluster {
 		return strconv.Itoa(db)
-	case r.Redis.Links != nil:
-		return r.Redis.Links.NodeAddr(slots.Slot(slot))
 	}
-	// No I/O, because the topology is known.
-	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-	defer cancel()
-	node, err := c.MasterForKey(ctx, slots.Key(slots.Slot(slot)))
-	if err != nil {
-		return ""
-	}
-	return node.Options().Addr
+	return r.Redis.Links.NodeAddr(slots.Slot(slot))
 }
 
 // Renew implements renewal.Store with one script call a batch.

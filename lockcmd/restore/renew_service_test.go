@@ -2,15 +2,14 @@ package restore_test
 
 import (
 	"bytes"
-	"context"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/internal/linktest"
 	"leash/internal/locktest"
-	"leash/internal/redistest"
 	"leash/lockcmd"
 	"leash/lockcmd/restore"
 	"leash/lockcmd/script"
@@ -23,7 +22,7 @@ func TestR24OneQueueANode(t *testing.T) {
 	t.Parallel()
 	locktest.Both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := locktest.Start(t, rdb, lockcmd.Config{})
-		asked := &restore.Restorer{Redis: script.New(rdb)}
+		asked := &restore.Restorer{Redis: script.New(rdb, linktest.Open(t, rdb, nil))}
 		lines := make(map[string]bool)
 		for range 50 {
 			slot := int(slots.Of([]byte(locktest.NewKey())))
@@ -73,45 +72,4 @@ func TestRenewalsTakeTheDirectPath(t *testing.T) {
 			locktest.Want(t, a.Do("LOCK.RELEASE", key), ":1")
 		}
 	})
-}
-
-// misroutedCounter counts pipelined commands that reach a node without their slot.
-type misroutedCounter struct{ atomic.Int64 }
-
-func (*misroutedCounter) DialHook(next redis.DialHook) redis.DialHook          { return next }
-func (*misroutedCounter) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
-
-func (n *misroutedCounter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		err := next(ctx, cmds)
-		for _, cmd := range cmds {
-			if redis.HasErrorPrefix(cmd.Err(), "MOVED") {
-				n.Add(1)
-			}
-		}
-		return err
-	}
-}
-
-// TestRenewalsByTheClientReachTheRightNode: Without a direct path, go-redis sends the renewals. It
-// must find the right node from the command itself. Otherwise it sends them to any node, and all
-// holds are lost when one node is silent.
-func TestRenewalsByTheClientReachTheRightNode(t *testing.T) {
-	t.Parallel()
-	rdb, astray := locktest.DialCluster(t, redistest.SharedCluster(t).Addrs()...), &misroutedCounter{}
-	if err := locktest.Each(rdb, func(c *redis.Client) error { c.AddHook(astray); return nil }); err != nil {
-		t.Fatal(err)
-	}
-	s := locktest.Start(t, rdb, lockcmd.Config{Links: locktest.NoDirectPath{}})
-	a := locktest.Connect(t, s)
-	for range 9 {
-		a.Token(locktest.NewKey())
-	}
-	locktest.Eventually(t, locktest.Soon, "the holds are renewed", func() bool {
-		s.Watchdog.CheckAll()
-		return s.Watchdog.Stats.Renewals.Load() > 50
-	})
-	if n := astray.Load(); n > 0 {
-		t.Errorf("%d renewals went to a wrong node first", n)
-	}
 }

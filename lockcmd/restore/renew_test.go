@@ -30,6 +30,11 @@ func (f answering) Script(_ time.Time, _ *time.Time, _ int, _ slots.Slot, comman
 	return f(command, dst), true, nil
 }
 
+// Alone implements transport.Links.
+func (f answering) Alone(_ time.Time, _ int, _ slots.Slot, _ int, commands, dst []byte) ([]byte, bool, error) {
+	return f(commands, dst), true, nil
+}
+
 func (answering) NodeAddr(slots.Slot) string            { return "" }
 func (answering) Refresh()                              {}
 func (answering) DropScriptConnections(int, slots.Slot) {}

@@ -18,8 +18,10 @@ type Client struct {
 	Publish string // the ways to publish: "p" for PUBLISH, "s" for SPUBLISH, "ps" for both
 }
 
-// New makes a client for rdb.
-func New(rdb redis.UniversalClient) *Client { return &Client{Client: transport.New(rdb)} }
+// New makes a client for rdb, which has these links.
+func New(rdb redis.UniversalClient, links transport.Links) *Client {
+	return &Client{Client: transport.New(rdb, links)}
+}
 
 // Lock names a lock, a semaphore, a counter or a latch. The same key in two databases is two locks
 // (R8). They share one channel, because Redis's channels have no databases. A message about one of

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"leash/internal/embedded"
+	"leash/internal/linktest"
 	"leash/lockcmd/script"
 	"leash/lockcmd/script/transport"
 )
@@ -23,9 +24,14 @@ func ExampleClient() {
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), Protocol: 2, MaxRetries: -1,
 		ContextTimeoutEnabled: true})
 	defer rdb.Close()
-	c := script.New(rdb)
+	links, end, err := linktest.Dial(server.Addr())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer end()
+	c := script.New(rdb, links)
 	c.Timeout, c.Publish = 10*time.Second, "ps"
-	defer c.Close()
 
 	latch, until := script.Lock{Key: "started"}, time.Now().Add(c.Timeout)
 	set, err := c.SetLatch(transport.Connection{}, latch, 2, until)

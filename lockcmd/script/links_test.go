@@ -1,6 +1,7 @@
 package script
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -10,6 +11,8 @@ import (
 // fakeLinks are Links to a Redis that gives one reply to everything.
 type fakeLinks struct {
 	reply    string
+	alone    string // the reply to a command of Script, if it is another one
+	scripts  int    // calls of Script
 	sent     bool
 	err      error
 	commands int      // of the last call of Scripts
@@ -17,6 +20,11 @@ type fakeLinks struct {
 }
 
 func (l *fakeLinks) Script(_ time.Time, _ *time.Time, _ int, _ slots.Slot, _, dst []byte) ([]byte, bool, error) {
+	l.scripts++
+	return append(dst, cmp.Or(l.alone, l.reply)...), l.sent, l.err
+}
+
+func (l *fakeLinks) Alone(_ time.Time, _ int, _ slots.Slot, _ int, _, dst []byte) ([]byte, bool, error) {
 	return append(dst, l.reply...), l.sent, l.err
 }
 

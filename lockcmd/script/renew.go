@@ -73,89 +73,75 @@ type RenewResult struct {
 // slot migration splits the keys of holds, it renews one key a call (R14). It returns when ctx ends
 // at the latest.
 func (c *Client) RenewBatches(ctx context.Context, batches []RenewBatch, each func(i int, r RenewResult)) {
-	left := c.renewDirect(ctx, batches, each)
-	left = c.renewByClient(ctx, "EVALSHA", batches, left, each)
-	c.renewByClient(ctx, "EVAL", batches, left, each)
+	some := make([]int, len(batches))
+	for i := range some {
+		some[i] = i
+	}
+	for len(some) > 0 {
+		unknown, moved := c.renewTogether(ctx, batches, some, each)
+		for _, i := range moved {
+			c.renewAlone(ctx, &batches[i], i, each)
+		}
+		if len(unknown) == 0 {
+			return
+		}
+		c.renewAlone(ctx, &batches[unknown[0]], unknown[0], each) // Redis knows the script then
+		some = unknown[1:]
+	}
 }
 
-// renewDirect renews batches by Links. It returns the indexes of those that Redis certainly did
-// not renew, for go-redis.
-func (c *Client) renewDirect(ctx context.Context, batches []RenewBatch, each func(int, RenewResult)) (left []int) {
-	all := make([]int, len(batches))
-	for i := range all {
-		all[i] = i
-	}
-	until, ok := ctx.Deadline()
-	if c.Links == nil || !ok {
-		return all
-	}
+// renewTogether renews some of the batches in one write. It returns those that Redis did not renew
+// because it does not know the script, and those whose slot has moved.
+func (c *Client) renewTogether(ctx context.Context, batches []RenewBatch, some []int,
+	each func(int, RenewResult)) (unknown, moved []int) {
 	buf := newRenewBuffer()
 	defer buf.free()
-	for i := range batches {
+	for _, i := range some {
 		buf.appendCall(&batches[i])
 	}
-	sent := time.Now()
-	text, written, err := c.Links.Scripts(until, batches[0].DB, batches[0].Slot, len(batches), buf.commands, buf.text)
+	sent, first := time.Now(), &batches[some[0]]
+	text, _, err := c.Links.Scripts(c.limit(ctx), first.DB, first.Slot, len(some), buf.commands, buf.text)
 	buf.text = text
-	if err != nil && !written && ctx.Err() == nil {
-		return all
-	}
-	for i := range batches {
+	for _, i := range some {
 		var replies []RenewReply
 		b, failed := &batches[i], err
 		if err == nil {
 			replies, text, failed = buf.next(text)
 		}
-		if failed != nil && notRunHere(failed) {
-			left = append(left, i)
+		switch {
+		case transport.HasCode(failed, "NOSCRIPT"):
+			unknown = append(unknown, i)
 			continue
-		}
-		if errors.Is(failed, transport.ErrShape) || failed == nil && len(replies) != b.Holds.Len() {
+		case transport.HasCode(failed, "MOVED"), transport.HasCode(failed, "ASK"):
+			moved = append(moved, i)
+			continue
+		case errors.Is(failed, transport.ErrShape), failed == nil && len(replies) != b.Holds.Len():
 			c.Links.DropScriptConnections(b.DB, b.Slot)
 		}
 		each(i, c.renewResult(ctx, b, replies, failed, sent))
 	}
-	return left
+	return unknown, moved
 }
 
-// notRunHere reports whether a script did not run but may run on another node or with its text.
-func notRunHere(err error) bool {
-	return redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK") ||
-		redis.HasErrorPrefix(err, "NOSCRIPT")
-}
-
-// renewByClient renews some of the batches by go-redis. It returns those whose script Redis does
-// not know.
-func (c *Client) renewByClient(ctx context.Context, verb string, batches []RenewBatch, some []int,
-	each func(int, RenewResult)) (left []int) {
-	if len(some) == 0 {
-		return nil
+// limit is when a call for ctx must be answered.
+func (c *Client) limit(ctx context.Context) time.Time {
+	if until, ok := ctx.Deadline(); ok {
+		return until
 	}
+	return c.Deadline()
+}
+
+// renewAlone renews one batch.
+func (c *Client) renewAlone(ctx context.Context, b *RenewBatch, i int, each func(int, RenewResult)) {
 	sent := time.Now()
-	pipe := c.Database(batches[0].DB).Pipeline()
-	cmds := make([]transport.Once, len(some))
-	for k, i := range some {
-		call := batches[i].call()
-		cmds[k] = call.Script.Command(ctx, verb, call.Keys, call.Args)
-		pipe.Process(ctx, cmds[k])
-	}
-	pipe.Exec(ctx) // each command has its own error
-	for k, i := range some {
-		b := &batches[i]
-		reply, err := cmds[k].Reply()
-		if redis.HasErrorPrefix(err, "NOSCRIPT") {
-			left = append(left, i)
-			continue
+	reply, err := c.Once(b.call(), c.limit(ctx))
+	var replies []RenewReply
+	if n, kinds := transport.Items(reply); kinds == transport.Ints(len(n)) { // not another script's
+		for i := range n {
+			replies = append(replies, RenewReply(n[i]))
 		}
-		var replies []RenewReply
-		if n, kinds := transport.Items(reply); kinds == transport.Ints(len(n)) { // not another script's
-			for i := range n {
-				replies = append(replies, RenewReply(n[i]))
-			}
-		}
-		each(i, c.renewResult(ctx, b, replies, err, sent))
 	}
-	return left
+	each(i, c.renewResult(ctx, b, replies, err, sent))
 }
 
 // call is the call that renews b.

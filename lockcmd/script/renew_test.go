@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"leash/lockcmd/script/transport"
+	"leash/proxy/resp"
 )
 
 // heldKeys are the keys of holds.
@@ -54,9 +55,9 @@ func TestR24RenewalsLeaveLittleGarbage(t *testing.T) {
 	}
 }
 
-// TestRenewBufferEqualsTheClientsCommands: The buffer contains the same commands, byte for byte, as
-// go-redis would send.
-func TestRenewBufferEqualsTheClientsCommands(t *testing.T) {
+// TestRenewBufferEqualsCalls: The buffer contains the same commands, byte for byte, as a call of
+// one batch.
+func TestRenewBufferEqualsCalls(t *testing.T) {
 	t.Parallel()
 	for _, m := range append(Modes[:], Permit) {
 		var want []byte
@@ -67,7 +68,9 @@ func TestRenewBufferEqualsTheClientsCommands(t *testing.T) {
 				b.Lasts = 0
 			}
 			buf.appendCall(&b)
-			want = b.call().Append(want)
+			call := b.call()
+			want = resp.AppendCommand(want, slices.Concat([]string{"EVALSHA", call.Script.SHA,
+				strconv.Itoa(len(call.Keys))}, call.Keys, call.Args)...)
 		}
 		if string(buf.commands) != string(want) {
 			t.Errorf("%s: got %q, want %q", m.Name, buf.commands, want)
@@ -127,7 +130,7 @@ func FuzzRenewReplies(f *testing.F) {
 // now, the outcome is unknown. If one hold may be the cause, the batch counts as refused.
 func TestR25RefusedBatchesAreNotSplit(t *testing.T) {
 	t.Parallel()
-	c, b := New(nil), batchOf(Plain, 1)
+	c, b := New(nil, &fakeLinks{}), batchOf(Plain, 1)
 	for _, row := range []struct {
 		err     error
 		refused bool
@@ -148,41 +151,40 @@ func TestR25RefusedBatchesAreNotSplit(t *testing.T) {
 	}
 }
 
-// TestRenewalsOnTheDirectPath: Batches that Redis certainly has not run are left for go-redis. When
-// Redis may have run a batch, its outcome is unknown.
-func TestRenewalsOnTheDirectPath(t *testing.T) {
+// TestRenewalsTogether: Batches that Redis has not run, because their slot has moved or it does not
+// know the script, are sent alone. When Redis may have run a batch, its outcome is unknown.
+func TestRenewalsTogether(t *testing.T) {
 	yes, broken := "*1\r\n:1\r\n", errors.New("broken")
 	for _, row := range []struct {
 		name, reply string
 		sent        bool
 		err         error
-		left        []int
-		want        string // the replies of each batch that is not left
+		alone       int
+		want        string // the replies of each batch
 		dropped     int
 	}{
-		{"answered", yes + "*1\r\n:0\r\n", true, nil, nil, "map[0:[1] 1:[0]]", 0},
-		{"one has moved", "-MOVED 7 127.0.0.1:1\r\n" + yes, true, nil, []int{0}, "map[1:[1]]", 0},
-		{"one is on its way", yes + "-ASK 7 127.0.0.1:1\r\n", true, nil, []int{1}, "map[0:[1]]", 0},
-		{"no such script", strings.Repeat("-NOSCRIPT no\r\n", 2), true, nil, []int{0, 1}, "map[]", 0},
-		{"not served", "-CLUSTERDOWN no\r\n" + yes, true, nil, nil, "map[0:[] 1:[1]]", 0},
-		{"not sent", "", false, broken, []int{0, 1}, "map[]", 0},
-		{"sent and lost", "", true, broken, nil, "map[0:[] 1:[]]", 0},
-		{"a reply too few", yes, true, nil, nil, "map[0:[1] 1:[]]", 1},
-		{"a hold too many", yes + "*2\r\n:1\r\n:1\r\n", true, nil, nil, "map[0:[1] 1:[]]", 1},
-		{"no replies of Redis", "what\r\n" + yes, true, nil, nil, "map[0:[] 1:[]]", 2},
+		{"answered", yes + "*1\r\n:0\r\n", true, nil, 0, "map[0:[1] 1:[0]]", 0},
+		{"one has moved", "-MOVED 7 127.0.0.1:1\r\n" + yes, true, nil, 1, "map[0:[7] 1:[1]]", 0},
+		{"one is on its way", yes + "-ASK 7 127.0.0.1:1\r\n", true, nil, 1, "map[0:[1] 1:[7]]", 0},
+		{"no such script", strings.Repeat("-NOSCRIPT no\r\n", 2), true, nil, 2, "map[0:[7] 1:[7]]", 0},
+		{"not served", "-CLUSTERDOWN no\r\n" + yes, true, nil, 0, "map[0:[] 1:[1]]", 0},
+		{"not sent", "", false, broken, 0, "map[0:[] 1:[]]", 0},
+		{"sent and lost", "", true, broken, 0, "map[0:[] 1:[]]", 0},
+		{"a reply too few", yes, true, nil, 0, "map[0:[1] 1:[]]", 1},
+		{"a hold too many", yes + "*2\r\n:1\r\n:1\r\n", true, nil, 0, "map[0:[1] 1:[]]", 1},
+		{"no replies of Redis", "what\r\n" + yes, true, nil, 0, "map[0:[] 1:[]]", 2},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			links, got := &fakeLinks{reply: row.reply, sent: row.sent, err: row.err}, make(map[int][]RenewReply)
-			c := &Client{Client: &transport.Client{Links: links}}
+			links := &fakeLinks{reply: row.reply, alone: "*1\r\n:7\r\n", sent: row.sent, err: row.err}
+			c, got := New(nil, links), make(map[int][]RenewReply)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			left := c.renewDirect(ctx, []RenewBatch{batchOf(Plain, 1), batchOf(Plain, 1)}, func(i int, r RenewResult) {
+			c.RenewBatches(ctx, []RenewBatch{batchOf(Plain, 1), batchOf(Plain, 1)}, func(i int, r RenewResult) {
 				got[i] = slices.Clone(r.Replies)
 			})
-			if !slices.Equal(left, row.left) || fmt.Sprint(got) != row.want ||
-				len(links.dropped) != row.dropped || links.commands != 2 {
-				t.Errorf("got %v, %v is left, %d dropped of %d commands, want %s, %v, %d of 2", got, left,
-					len(links.dropped), links.commands, row.want, row.left, row.dropped)
+			if fmt.Sprint(got) != row.want || links.scripts != row.alone || len(links.dropped) != row.dropped {
+				t.Errorf("got %v, %d alone, %d dropped, want %s, %d, %d", got, links.scripts, len(links.dropped),
+					row.want, row.alone, row.dropped)
 			}
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"leash/internal/linktest"
 	"leash/internal/redistest"
 	"leash/lockcmd/script"
 	"leash/lockcmd/script/transport"
@@ -18,6 +19,12 @@ type stage struct {
 	*script.Client
 	lock  script.Lock
 	until time.Time
+}
+
+// newClient returns a client for a server.
+func newClient(t *testing.T, server *redistest.Server) *script.Client {
+	rdb := server.Client()
+	return script.New(rdb, linktest.Open(t, rdb, nil))
 }
 
 // hold makes a hold of the owner "me" with the carrier "u:1".
@@ -58,7 +65,7 @@ func play(t *testing.T, server *redistest.Server, tests map[string]replyCase) {
 	t.Helper()
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			c := script.New(server.Client())
+			c := newClient(t, server)
 			c.Timeout, c.Publish = 10*time.Second, "ps"
 			s := &stage{T: t, Client: c, lock: script.Lock{Key: strings.ReplaceAll(name, " ", "-")},
 				until: time.Now().Add(10 * time.Second)}

@@ -48,7 +48,7 @@ func TestRepliesOfRestores(t *testing.T) {
 	server := redistest.Start(t)
 	for _, m := range []*script.Mode{script.Plain, script.Fair, script.Read, script.Write, script.Permit} {
 		t.Run(m.Name, func(t *testing.T) {
-			c := script.New(server.Client())
+			c := newClient(t, server)
 			c.Timeout, c.Publish = 10*time.Second, "ps"
 			s := &stage{T: t, Client: c, lock: script.Lock{Key: "restore-" + m.Name},
 				until: time.Now().Add(10 * time.Second)}
@@ -83,7 +83,7 @@ func TestRepliesOfRestores(t *testing.T) {
 // TestRestoredRecord: the record of a restored hold says all that its Leash knows of it.
 func TestRestoredRecord(t *testing.T) {
 	t.Parallel()
-	s := &stage{T: t, Client: script.New(redistest.Start(t).Client()), lock: script.Lock{Key: "k"},
+	s := &stage{T: t, Client: newClient(t, redistest.Start(t)), lock: script.Lock{Key: "k"},
 		until: time.Now().Add(10 * time.Second)}
 	s.Timeout = 10 * time.Second
 	s.restore(script.Plain, func(a *script.RestoreArgs) { a.Holds[0].Token = 1_000_000 })

@@ -148,9 +148,8 @@ func TestR22ManyDisconnectedWaitersAreDequeuedInFewCalls(t *testing.T) {
 	t.Parallel()
 	locktest.Both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		const n = 300
-		calls := &locktest.ScriptCounter{Script: script.ByName("dequeue"), Gate: make(chan struct{})}
-		rdb.(interface{ AddHook(redis.Hook) }).AddHook(calls)
-		s, key := locktest.Start(t, rdb, lockcmd.Config{Links: locktest.NoDirectPath{}}), locktest.NewKey()
+		calls := &locktest.ScriptCounter{Counted: script.ByName("dequeue"), Gate: make(chan struct{})}
+		s, key := locktest.Start(t, rdb, lockcmd.Config{}, calls.Watch), locktest.NewKey()
 		holder, last := locktest.Connect(t, s), locktest.Connect(t, s)
 		holder.Token(key)
 		replies := make([]<-chan string, n)
@@ -242,9 +241,8 @@ func TestR22DeadWaitersAreReapedInBatches(t *testing.T) {
 	t.Parallel()
 	locktest.Both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		const n = 2500 // one call reaps 1000 of them
-		calls := &locktest.ScriptCounter{Script: script.AcquireFairScript}
-		rdb.(interface{ AddHook(redis.Hook) }).AddHook(calls)
-		s, ctx, now := locktest.Start(t, rdb, lockcmd.Config{Links: locktest.NoDirectPath{}}), context.Background(),
+		calls := &locktest.ScriptCounter{Counted: script.AcquireFairScript}
+		s, ctx, now := locktest.Start(t, rdb, lockcmd.Config{}, calls.Watch), context.Background(),
 			float64(time.Now().UnixMilli())
 		for _, waits := range [][]string{nil, {"BLOCK", "0"}} {
 			key, a, before := locktest.NewKey(), locktest.Connect(t, s), calls.Calls.Load()

@@ -65,7 +65,7 @@ func (l *Link) mayBeRefused() bool {
 
 // backOff waits before the next dial. Once the node has been unreachable for the redirect time-out,
 // calls are lost at once instead of waiting. Reads from a replica are always lost at once, because
-// the master can serve them.
+// the master can serve them. So are scripts, because the topology may name another node soon.
 func (l *Link) backOff(ctx context.Context, downSince time.Time, d time.Duration, err error) {
 	cause := error(ErrUnreachable)
 	switch {
@@ -78,7 +78,7 @@ func (l *Link) backOff(ctx context.Context, downSince time.Time, d time.Duration
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	for {
-		overdue := l.lane.Replica || time.Since(downSince) >= l.node.nodes.Dialer.RedirectTimeout()
+		overdue := l.lane.Replica || l.lane.Scripts || time.Since(downSince) >= l.node.nodes.Dialer.RedirectTimeout()
 		if overdue {
 			l.losePending(cause)
 		}

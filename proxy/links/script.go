@@ -10,49 +10,75 @@ import (
 	"leash/proxy/dial"
 )
 
-// ErrNoLink means that a script's link has no connection now.
-var ErrNoLink = errors.New("upstream: no connection for scripts yet")
+// ErrNoLink means that a script has no connection that may bring a reply.
+var ErrNoLink = errors.New("upstream: no connection for scripts")
 
 // Script sends a lock script to the node, as Leash's own user, on a link that many scripts share.
-// It waits for the reply until the given time and appends it to dst. It does not keep the command.
-// It follows no redirect and does not dial. Without a connection it fails at once and starts a
-// dial. It also fails at once if the scripts in flight have got no reply for scriptSilence, because
-// later ones would wait too.
+// It waits for a connection and for the reply until the given time, and appends the reply to dst.
+// It does not keep the command. With asking it sends ASKING before it. It follows no redirect. It
+// fails at once when the node cannot be reached, or when the scripts in flight have got no reply
+// for scriptSilence, because later ones would wait too.
 //
 // If sent is false, Redis has not received the command and will not. If writeBy is not nil, the
 // command is not written from that time on.
-func (n *Node) Script(until time.Time, writeBy *time.Time, db int, command, dst []byte) (reply []byte, sent bool,
-	err error) {
-	return n.script(until, writeBy, dial.Lane{DB: db, Scripts: true}, 1, command, dst)
+func (n *Node) Script(until time.Time, writeBy *time.Time, db int, asking bool, command,
+	dst []byte) (reply []byte, sent bool, err error) {
+	l := n.scriptLink(dial.Lane{DB: db, Scripts: true})
+	if l == nil {
+		return dst, false, ErrNoLink
+	}
+	return l.script(until, writeBy, asking, 1, command, dst)
 }
 
 // Scripts is Script for count commands at once. commands has them one after the other, and replies
 // has their replies. They use a link of their own, so that single scripts do not wait for them. On
-// that link, a long wait for a reply is normal. Only after a call was given up, later calls fail at
-// once.
+// that link, a long wait for a reply is normal.
 func (n *Node) Scripts(until time.Time, db, count int, commands, dst []byte) (replies []byte, sent bool, err error) {
-	return n.script(until, nil, dial.Lane{DB: db, Scripts: true, Bulk: true}, count, commands, dst)
+	l := n.scriptLink(dial.Lane{DB: db, Scripts: true, Bulk: true})
+	if l == nil {
+		return dst, false, ErrNoLink
+	}
+	return l.script(until, nil, false, count, commands, dst)
 }
 
-func (n *Node) script(until time.Time, writeBy *time.Time, lane dial.Lane, count int, commands,
-	dst []byte) (replies []byte, sent bool, err error) {
+// Alone is Scripts on a connection that no other caller has meanwhile. So the commands may block
+// it, as WAIT does.
+func (n *Node) Alone(until time.Time, db, count int, commands, dst []byte) (replies []byte, sent bool, err error) {
+	l := n.Pin(n.scriptLane(dial.Lane{DB: db, Scripts: true}), nil)
+	replies, sent, err = l.script(until, nil, false, count, commands, dst)
+	l.Unpin(err == nil)
+	return replies, sent, err
+}
+
+// scriptLane is the lane for Leash's own user.
+func (n *Node) scriptLane(lane dial.Lane) dial.Lane {
+	return lane.As(n.nodes.Dialer.ServiceLane().User)
+}
+
+// scriptLink is the link of a lane for scripts. It is nil when it brings no replies now.
+func (n *Node) scriptLink(lane dial.Lane) *Link {
 	if n.Unresponsive() {
-		return dst, false, ErrNoLink
+		return nil
 	}
-	l := n.Link(lane.As(n.nodes.Dialer.ServiceLane().User))
-	if !l.acceptsScripts() {
-		l.Open()
-		return dst, false, ErrNoLink
+	l := n.Link(n.scriptLane(lane))
+	if l.silent() {
+		l.breakIfDead()
+		return nil
 	}
+	return l
+}
+
+func (l *Link) script(until time.Time, writeBy *time.Time, asking bool, count int, commands,
+	dst []byte) (replies []byte, sent bool, err error) {
 	c := newScriptCall(l, count, commands)
-	c.writeBy = writeBy
+	c.writeBy, c.Asking = writeBy, asking
 	l.scripts.begun()
 	l.Submit(&c.Call)
 	c.timer.Reset(time.Until(until))
 	select {
 	case <-c.ended:
 	case <-c.timer.C: // the link still uses c
-		l.scripts.overdue.Store(true)
+		l.breakIfDead()
 		c.state.CompareAndSwap(waiting, abandoned)
 		return dst, c.state.Load() == taken, os.ErrDeadlineExceeded
 	}
@@ -64,9 +90,8 @@ func (n *Node) script(until time.Time, writeBy *time.Time, lane dial.Lane, count
 // DropScripts ends the connections for scripts in a database. Call it after a reply that no script
 // can give.
 func (n *Node) DropScripts(db int) {
-	user := n.nodes.Dialer.ServiceLane().User
 	n.eachLink(func(l *Link) {
-		if l.lane.As(user) == l.lane && l.lane.Scripts && l.lane.DB == db {
+		if n.scriptLane(l.lane) == l.lane && l.lane.Scripts && l.lane.DB == db {
 			l.breakConn(errScriptReply)
 		}
 	})
@@ -75,15 +100,23 @@ func (n *Node) DropScripts(db int) {
 // errScriptReply means that a script's reply had the wrong form.
 var errScriptReply = errors.New("upstream: a reply that no script gives")
 
-// scriptSilence is how long the scripts on a link may wait without any reply.
-const scriptSilence = 200 * time.Millisecond
+// errScriptSilence means that scripts got no reply in time. The connection may be dead, because a
+// firewall has forgotten it.
+var errScriptSilence = errors.New("upstream: no reply to lock scripts")
+
+const (
+	// scriptSilence is how long the scripts on a link may wait without any reply.
+	scriptSilence = 200 * time.Millisecond
+	// deadSilence is the silence after which a connection is given up. It is as long as the longest
+	// attempt of a lock script.
+	deadSilence = 2 * time.Second
+)
 
 // scripts is the state of the scripts on a link. Safe for concurrent use.
 type scripts struct {
 	number atomic.Int64 // scripts in flight
 	// when the last one ended, or the first of them began; in nanoseconds of Now
-	heard   atomic.Int64
-	overdue atomic.Bool // a call was given up and no script has ended since
+	heard atomic.Int64
 }
 
 func (s *scripts) begun() {
@@ -94,28 +127,29 @@ func (s *scripts) begun() {
 
 func (s *scripts) ended() {
 	s.heard.Store(int64(Now()))
-	s.overdue.Store(false)
 	s.number.Add(-1)
 }
 
-// silent reports whether the scripts in flight have waited too long. The limit for single scripts
-// is scriptSilence. On a bulk link, a long wait counts only after a call was given up. The result
-// may be wrong while a script begins. That does no harm.
-func (s *scripts) silent(bulk bool) bool {
-	switch {
-	case s.number.Load() == 0:
-		return false
-	case bulk:
-		return s.overdue.Load()
+// silentFor is how long scripts have waited on the link without any reply. The result may be wrong
+// while a script begins. That does no harm.
+func (l *Link) silentFor() time.Duration {
+	if l.scripts.number.Load() == 0 {
+		return 0
 	}
-	return Now()-time.Duration(s.heard.Load()) > scriptSilence
+	return Now() - time.Duration(l.scripts.heard.Load())
 }
 
-// acceptsScripts reports whether the link has a connection that scripts may use.
-func (l *Link) acceptsScripts() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.conn != nil && l.broken == nil && !l.scripts.silent(l.lane.Bulk)
+// breakIfDead ends the connection if it has brought no reply for deadSilence, see errScriptSilence.
+func (l *Link) breakIfDead() {
+	if l.silentFor() > deadSilence {
+		l.breakConn(errScriptSilence)
+	}
+}
+
+// silent reports whether the scripts on a link have waited too long, more if the node is far away.
+// On a bulk link, a long wait is normal.
+func (l *Link) silent() bool {
+	return !l.lane.Bulk && l.silentFor() > max(scriptSilence, 4*time.Duration(l.node.roundTrip.Load()))
 }
 
 type scriptCall struct {
@@ -181,7 +215,7 @@ func newScriptCall(l *Link, n int, commands []byte) *scriptCall {
 func (c *scriptCall) free() {
 	c.timer.Stop()
 	c.state.Store(waiting)
-	c.link, c.writeBy, c.reply, c.written, c.err = nil, nil, c.reply[:0], false, nil
+	c.link, c.writeBy, c.reply, c.written, c.err, c.Asking = nil, nil, c.reply[:0], false, nil, false
 	c.pool.put(c)
 }
 

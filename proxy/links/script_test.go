@@ -3,6 +3,7 @@ package links
 import (
 	"errors"
 	"leash/internal/redistest"
+	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -14,27 +15,22 @@ import (
 	"leash/proxy/resp"
 )
 
-// startScripts starts the nodes and connects its link for scripts of database 0.
+// startScripts starts a node.
 func startScripts(t *testing.T, answer func(args []string) string) (*Node, *redistest.Fake) {
 	t.Helper()
 	f := redistest.StartFake(t, answer)
-	n := start(t, f.Addr, 10*time.Second)
-	if _, sent, err := n.Script(soon(), nil, 0, resp.AppendCommand(nil, "ECHO", "first"), nil); sent ||
-		!errors.Is(err, ErrNoLink) {
-		t.Fatalf("without a connection: got sent %v, %v", sent, err)
-	}
-	awaitScriptLink(t, n.Link(dial.Lane{Scripts: true}))
-	return n, f
+	return start(t, f.Addr, 10*time.Second), f
 }
 
 // soon is the time by which a script must have its reply.
 func soon() time.Time { return time.Now().Add(time.Minute) }
 
-func awaitScriptLink(t *testing.T, l *Link) {
+// awaitAnswers waits until no script on a link waits for a reply.
+func awaitAnswers(t *testing.T, l *Link) {
 	t.Helper()
-	for until := time.Now().Add(time.Minute); !l.acceptsScripts(); time.Sleep(time.Millisecond) {
+	for until := time.Now().Add(time.Minute); l.scripts.number.Load() > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(until) {
-			t.Fatal("no connection that scripts may use")
+			t.Fatal("scripts still wait")
 		}
 	}
 }
@@ -42,7 +38,7 @@ func awaitScriptLink(t *testing.T, l *Link) {
 func TestScript(t *testing.T) {
 	n, f := startScripts(t, redistest.Echo)
 	for _, word := range []string{"a", "b"} {
-		reply, sent, err := n.Script(soon(), nil, 0, resp.AppendCommand(nil, "ECHO", word), nil)
+		reply, sent, err := n.Script(soon(), nil, 0, false, resp.AppendCommand(nil, "ECHO", word), nil)
 		if string(reply) != string(resp.AppendBulk(nil, word)) || !sent || err != nil {
 			t.Errorf("got %q, sent %v, %v", reply, sent, err)
 		}
@@ -52,11 +48,11 @@ func TestScript(t *testing.T) {
 	}
 }
 
-// TestLostScript checks that the caller learns whether Redis may have run a lost script, and that
-// the next script finds no connection.
+// TestLostScript checks that the caller learns whether Redis may have run a lost script.
 func TestLostScript(t *testing.T) {
 	n, f := startScripts(t, func([]string) string { return "" })
-	if _, sent, err := n.Script(soon(), nil, 0, resp.AppendCommand(nil, "ECHO", "die"), nil); !sent || err == nil {
+	if _, sent, err := n.Script(soon(), nil, 0, false, resp.AppendCommand(nil, "ECHO", "die"), nil); !sent ||
+		err == nil {
 		t.Errorf("got sent %v, %v", sent, err)
 	}
 	if got := f.Commands(); got != "ECHO die" {
@@ -64,24 +60,51 @@ func TestLostScript(t *testing.T) {
 	}
 }
 
+// TestSilentScripts checks that scripts fail at once while those in flight get no reply. When one
+// of these is given up after a long silence, the next one gets a new connection.
+func TestSilentScripts(t *testing.T) {
+	t.Parallel() // it waits most of the time
+	hold := make(chan struct{})
+	defer close(hold)
+	n, f := startScripts(t, func(args []string) string {
+		if args[1] == "silent" {
+			<-hold
+		}
+		return redistest.Echo(args)
+	})
+	ask := func(until time.Time, word string) (sent bool, err error) {
+		_, sent, err = n.Script(until, nil, 0, false, resp.AppendCommand(nil, "ECHO", word), nil)
+		return sent, err
+	}
+	silent := make(chan error)
+	go func() {
+		_, err := ask(time.Now().Add(5*time.Second), "silent")
+		silent <- err
+	}()
+	l := n.Link(dial.Lane{Scripts: true})
+	for until := time.Now().Add(time.Minute); !l.silent() && time.Now().Before(until); {
+		time.Sleep(time.Millisecond)
+	}
+	if sent, err := ask(soon(), "behind"); sent || !errors.Is(err, ErrNoLink) {
+		t.Errorf("meanwhile: got sent %v, %v", sent, err)
+	}
+	if err := <-silent; !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("without a reply: got %v", err)
+	}
+	awaitAnswers(t, l)
+	if sent, err := ask(soon(), "a"); !sent || err != nil {
+		t.Errorf("after that: got sent %v, %v", sent, err)
+	}
+	if got := f.Commands(); got != "ECHO silent|ECHO a" {
+		t.Errorf("sent %q", got)
+	}
+}
+
 // TestAbandonedScript checks that an abandoned script is never written if it was not written yet.
 // Otherwise the caller learns that it may have run.
 func TestAbandonedScript(t *testing.T) {
-	t.Parallel() // it waits most of the time
-	hold := make(chan struct{})
-	n, f := startScripts(t, func(args []string) string { <-hold; return redistest.Echo(args) })
-	until := time.Now().Add(scriptSilence + 4*time.Second)
-	if _, sent, err := n.Script(until, nil, 0, resp.AppendCommand(nil, "ECHO", "a"), nil); !sent ||
-		!errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("written: got sent %v, %v", sent, err)
-	}
-	if _, sent, err := n.Script(soon(), nil, 0, resp.AppendCommand(nil, "ECHO", "b"), nil); sent ||
-		!errors.Is(err, ErrNoLink) {
-		t.Errorf("behind it: got sent %v, %v", sent, err)
-	}
-	close(hold)
+	n, _ := startScripts(t, redistest.Echo)
 	l := n.Link(dial.Lane{Scripts: true})
-	awaitScriptLink(t, l)
 	c := newScriptCall(l, 1, nil)
 	if !c.state.CompareAndSwap(waiting, abandoned) || !c.Dropped() {
 		t.Error("an abandoned call is written")
@@ -92,8 +115,52 @@ func TestAbandonedScript(t *testing.T) {
 			t.Error("a written call is called unsent")
 		}
 	}
-	if got := f.Commands(); got != "ECHO a" {
-		t.Errorf("sent %q", got)
+}
+
+// TestScriptFailsAtOnceWithoutNode: A script does not wait for a node that cannot be reached.
+func TestScriptFailsAtOnceWithoutNode(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln.Close()
+	n := start(t, ln.Addr().String(), time.Hour)
+	if _, sent, err := n.Script(soon(), nil, 0, false, resp.AppendCommand(nil, "ECHO", "a"), nil); sent ||
+		!errors.Is(err, ErrUnreachable) {
+		t.Errorf("got sent %v, %v", sent, err)
+	}
+}
+
+// TestScriptsAlone: Commands have a connection to themselves, which the next caller gets.
+func TestScriptsAlone(t *testing.T) {
+	release := make(chan struct{})
+	n, _ := startScripts(t, func(args []string) string {
+		switch args[1] {
+		case "ID": // of the connection
+			return ":7\r\n"
+		case "blocks":
+			<-release
+		}
+		return redistest.Echo(args)
+	})
+	done := make(chan error, 1)
+	go func() {
+		_, _, err := n.Alone(soon(), 0, 1, resp.AppendCommand(nil, "ECHO", "blocks"), nil)
+		done <- err
+	}()
+	for range 2 {
+		two := resp.AppendCommand(resp.AppendCommand(nil, "ECHO", "a"), "ECHO", "b")
+		replies, sent, err := n.Alone(soon(), 0, 2, two, nil)
+		if string(replies) != "$1\r\na\r\n$1\r\nb\r\n" || !sent || err != nil {
+			t.Errorf("got %q, sent %v, %v", replies, sent, err)
+		}
+	}
+	close(release)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if n.Pins().Used != 0 {
+		t.Errorf("got %+v", n.Pins())
 	}
 }
 
@@ -106,7 +173,7 @@ func TestScriptIsNotWrittenTooLate(t *testing.T) {
 		word    string
 		writeBy *time.Time
 	}{{"late", &past}, {"in-time", &later}, {"at-any-time", nil}} {
-		reply, sent, err := n.Script(soon(), c.writeBy, 0, resp.AppendCommand(nil, "ECHO", c.word), nil)
+		reply, sent, err := n.Script(soon(), c.writeBy, 0, false, resp.AppendCommand(nil, "ECHO", c.word), nil)
 		if want := c.writeBy != &past; sent != want || (err == nil) != want || errors.Is(err, ErrDropped) == want {
 			t.Errorf("%s: got %q, sent %v, %v", c.word, reply, sent, err)
 		}
@@ -138,17 +205,13 @@ func TestScriptsAtOnce(t *testing.T) {
 	for _, word := range []string{"a", "no", "b"} {
 		commands = resp.AppendCommand(commands, "ECHO", word)
 	}
-	if _, sent, err := n.Scripts(soon(), 0, 3, commands, nil); sent || !errors.Is(err, ErrNoLink) {
-		t.Fatalf("without a connection: got sent %v, %v", sent, err)
-	}
-	awaitScriptLink(t, n.Link(dial.Lane{Scripts: true, Bulk: true}))
 	for range 2 {
 		replies, sent, err := n.Scripts(soon(), 0, 3, commands, []byte("before "))
 		if want := "before *2\r\n$1\r\na\r\n:1\r\n-ERR no\r\n*2\r\n$1\r\nb\r\n:1\r\n"; string(replies) != want ||
 			!sent || err != nil {
 			t.Errorf("got %q, sent %v, %v, want %q", replies, sent, err, want)
 		}
-		reply, _, err := n.Script(soon(), nil, 0, resp.AppendCommand(nil, "ECHO", "c"), nil)
+		reply, _, err := n.Script(soon(), nil, 0, false, resp.AppendCommand(nil, "ECHO", "c"), nil)
 		if want := "*2\r\n$1\r\nc\r\n:1\r\n"; string(reply) != want || err != nil {
 			t.Errorf("got %q, %v, want %q", reply, err, want)
 		}
@@ -162,11 +225,6 @@ func TestScriptsAtOnce(t *testing.T) {
 // buffers can be used again.
 func TestScriptBuffersAreReused(t *testing.T) {
 	n, _ := startScripts(t, redistest.Echo)
-	if _, sent, err := n.Scripts(soon(), 0, 1, resp.AppendCommand(nil, "ECHO", "first"), nil); sent ||
-		!errors.Is(err, ErrNoLink) {
-		t.Fatalf("without a connection: got sent %v, %v", sent, err)
-	}
-	awaitScriptLink(t, n.Link(dial.Lane{Scripts: true, Bulk: true}))
 	var all sync.WaitGroup
 	for i := range 4 {
 		all.Go(func() {
@@ -191,16 +249,13 @@ func TestLostScripts(t *testing.T) {
 		}
 		return redistest.Echo(args)
 	})
-	n.Scripts(soon(), 0, 1, resp.AppendCommand(nil, "ECHO", "a"), nil)
-	awaitScriptLink(t, n.Link(dial.Lane{Scripts: true, Bulk: true}))
 	commands := resp.AppendCommand(resp.AppendCommand(nil, "ECHO", "a"), "ECHO", "die")
 	if _, sent, err := n.Scripts(soon(), 0, 2, commands, nil); !sent || err == nil {
 		t.Errorf("got sent %v, %v", sent, err)
 	}
 }
 
-// TestSlowScriptsAtOnce checks that other scripts are sent behind a slow group. They are not
-// if one of the group was abandoned and nothing has arrived since.
+// TestSlowScriptsAtOnce checks that other scripts are sent behind a slow group.
 func TestSlowScriptsAtOnce(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	hold := make(chan struct{})
@@ -210,39 +265,28 @@ func TestSlowScriptsAtOnce(t *testing.T) {
 		}
 		return redistest.Echo(args)
 	})
-	ask := func(until time.Time, word string) (sent bool, err error) {
-		_, sent, err = n.Scripts(until, 0, 1, resp.AppendCommand(nil, "ECHO", word), nil)
-		return sent, err
+	l, replies := n.Link(dial.Lane{Scripts: true, Bulk: true}), make(chan error)
+	ask := func(word string) {
+		_, _, err := n.Scripts(soon(), 0, 1, resp.AppendCommand(nil, "ECHO", word), nil)
+		replies <- err
 	}
-	ask(soon(), "first")
-	l := n.Link(dial.Lane{Scripts: true, Bulk: true})
-	awaitScriptLink(t, l)
-	behind := make(chan error)
-	if sent, err := ask(time.Now().Add(scriptSilence+4*time.Second), "slow"); !sent ||
-		!errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("one that takes too long: got sent %v, %v", sent, err)
+	inFlight := func(number int64) {
+		for until := time.Now().Add(time.Minute); l.scripts.number.Load() < number && time.Now().Before(until); {
+			time.Sleep(time.Millisecond)
+		}
 	}
-	if sent, err := ask(soon(), "after that"); sent || !errors.Is(err, ErrNoLink) {
-		t.Errorf("behind it: got sent %v, %v", sent, err)
-	}
-	hold <- struct{}{}
-	awaitScriptLink(t, l)
-	go func() { _, err := ask(soon(), "slow"); behind <- err }()
-	for until := time.Now().Add(time.Minute); l.scripts.number.Load() == 0 && time.Now().Before(until); {
-		time.Sleep(time.Millisecond)
-	}
+	go ask("slow")
+	inFlight(1)
 	time.Sleep(scriptSilence + 50*time.Millisecond) // of silence, that is
-	go func() { _, err := ask(soon(), "behind"); behind <- err }()
-	for until := time.Now().Add(time.Minute); l.scripts.number.Load() < 2 && time.Now().Before(until); {
-		time.Sleep(time.Millisecond)
-	}
+	go ask("behind")
+	inFlight(2)
 	close(hold)
 	for range 2 {
-		if err := <-behind; err != nil {
+		if err := <-replies; err != nil {
 			t.Error(err)
 		}
 	}
-	if got := f.Commands(); got != "ECHO slow|ECHO slow|ECHO behind" {
+	if got := f.Commands(); got != "ECHO slow|ECHO behind" {
 		t.Errorf("sent %q", got)
 	}
 }

@@ -37,7 +37,11 @@ func (ns *Nodes) Leave(lane dial.Lane) {
 	}
 }
 
+// unused reports whether nobody needs a lane any more.
 func (ns *Nodes) unused(lane dial.Lane) bool {
+	if lane.Scripts {
+		return false
+	}
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
 	return ns.sessions[lane] == 0

@@ -7,30 +7,58 @@ import (
 	"leash/proxy/slots"
 )
 
-// Script sends a lock script to the node of a slot: links.Node.Script.
+// maxRedirects is how many redirects a lock script follows. Then it waits for a newer topology.
+const maxRedirects = 5
+
+// Script sends a lock script to the node of a slot, see links.Node.Script, and follows redirects.
 func (u *Upstream) Script(until time.Time, writeBy *time.Time, db int, slot slots.Slot, command,
 	dst []byte) (reply []byte, sent bool, err error) {
-	n := u.Topology().Node(slot)
-	if n == nil {
-		return dst, false, links.ErrNoLink
+	n, asking := u.NodeOf(slot), false
+	for i := 0; ; i++ {
+		if n == nil {
+			return dst, false, links.ErrNoLink
+		}
+		reply, sent, err = n.Script(until, writeBy, db, asking, command, dst)
+		if own := reply[len(dst):]; err != nil || own[0] != '-' || i == maxRedirects {
+			return reply, sent, err
+		}
+		r, ok := slots.ParseRedirect(reply[len(dst):])
+		if !ok {
+			return reply, sent, nil
+		}
+		n, asking = u.Target(r.Addr, n, true), r.Ask
+		if !r.Ask {
+			u.Moved(slot, n)
+			u.Refresh()
+		}
 	}
-	return n.Script(until, writeBy, db, command, dst)
 }
 
-// Scripts sends n lock scripts to the node of a slot at once: links.Node.Scripts.
+// Scripts sends n lock scripts to the node of a slot at once, see links.Node.Scripts. It follows no
+// redirects.
 func (u *Upstream) Scripts(until time.Time, db int, slot slots.Slot, n int, commands,
 	dst []byte) (replies []byte, sent bool, err error) {
-	node := u.Topology().Node(slot)
+	node := u.NodeOf(slot)
 	if node == nil {
 		return dst, false, links.ErrNoLink
 	}
 	return node.Scripts(until, db, n, commands, dst)
 }
 
+// Alone sends n commands to the node of a slot on a connection of their own: links.Node.Alone.
+func (u *Upstream) Alone(until time.Time, db int, slot slots.Slot, n int, commands,
+	dst []byte) (replies []byte, sent bool, err error) {
+	node := u.NodeOf(slot)
+	if node == nil {
+		return dst, false, links.ErrNoLink
+	}
+	return node.Alone(until, db, n, commands, dst)
+}
+
 // DropScriptConnections ends the connections for scripts to the node of a slot:
 // links.Node.DropScripts.
 func (u *Upstream) DropScriptConnections(db int, slot slots.Slot) {
-	if n := u.Topology().Node(slot); n != nil {
+	if n := u.NodeOf(slot); n != nil {
 		n.DropScripts(db)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/internal/linktest"
 	"leash/internal/locktest"
 	"leash/internal/redistest"
 	"leash/lockcmd"
@@ -20,8 +21,8 @@ import (
 func TestR5ReleaseThroughAnotherLeashLeavesNoDeadlock(t *testing.T) {
 	t.Parallel()
 	locktest.Both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		s := lockcmd.New(lockcmd.Config{WatchdogTimeout: 10 * time.Minute}, rdb, locktest.SilentSubscriber{},
-			slog.New(slog.DiscardHandler))
+		cfg := lockcmd.Config{WatchdogTimeout: 10 * time.Minute, Links: linktest.Open(t, rdb, nil)}
+		s := lockcmd.New(cfg, rdb, locktest.SilentSubscriber{}, slog.New(slog.DiscardHandler))
 		t.Cleanup(locktest.RunService(s))
 		a, key := locktest.Connect(t, s), locktest.NewKey()
 		token := strconv.FormatInt(a.Token(key), 10)

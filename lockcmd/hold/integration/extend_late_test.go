@@ -95,14 +95,17 @@ func TestR24LateReplyOfALeaseExtension(t *testing.T) {
 // whether an EXTEND with an unknown outcome was done.
 func TestR24UnknownExtendOfALeaseThatIsOver(t *testing.T) {
 	t.Parallel() // mostly waiting
-	s, straight, p := locktest.StartFaulty(t, lockcmd.Config{UpstreamTimeout: shortLease + 200*time.Millisecond})
 	tests := make(map[string]func(*testing.T))
-	for name, arm := range map[string]func(faultproxy.Match,
-		...faultproxy.Option) *faultproxy.Fault{"done": p.HoldAfter, "not done": p.HoldBefore} {
+	for name, arm := range map[string]func(*faultproxy.Proxy, faultproxy.Match,
+		...faultproxy.Option) *faultproxy.Fault{
+		"done": (*faultproxy.Proxy).HoldAfter, "not done": (*faultproxy.Proxy).HoldBefore,
+	} {
 		tests[name] = func(t *testing.T) {
+			s, straight, p := locktest.StartFaulty(t,
+				lockcmd.Config{UpstreamTimeout: shortLease + 200*time.Millisecond})
 			key := locktest.NewKey()
 			a, _, results := delayedLease(t, s, p, key)
-			fault := arm(locktest.Running(script.ExtendScript, key), faultproxy.Always())
+			fault := arm(p, locktest.Running(script.ExtendScript, key), faultproxy.Always())
 			locktest.Want(t, a.Do("LOCK.EXTEND", key, "60000"), "-"+refusal.ExtendUnknown)
 			locktest.Want(t, a.Do("LOCK.TTL", key), ":-2") // the outcome is unknown
 			fault.Disarm()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"time"
@@ -92,6 +93,7 @@ func (c *Client) judge(call *Call, err error, until time.Time, pause time.Durati
 			return errors.Join(ErrRefused, err)
 		}
 	}
+	pause = pause/2 + rand.N(pause)
 	switch {
 	case !call.cutOff() && !c.StoppedWithin(pause) && time.Now().Add(pause).Before(until):
 		return nil
@@ -104,9 +106,7 @@ func (c *Client) judge(call *Call, err error, until time.Time, pause time.Durati
 // badShape is the error for a reply that the script of a call cannot give. It closes the
 // connections to that node, because the replies after it may belong to other commands.
 func (c *Client) badShape(call *Call) error {
-	if c.Links != nil {
-		c.Links.DropScriptConnections(call.DB, slots.Of([]byte(call.Keys[0])))
-	}
+	c.Links.DropScriptConnections(call.DB, slots.Of([]byte(call.Keys[0])))
 	return errors.Join(ErrUnknown, ErrShape)
 }
 
@@ -158,22 +158,11 @@ func (c *Client) attempt(call *Call, until time.Time) (any, error) {
 		return nil, ErrRefused // it was not sent
 	}
 	call.Sent = now
-	if c.Links != nil && !call.OutcomeUnknown && call.WantReplicas == 0 {
-		if reply, err, done := c.runDirect(limit, safe, call); done {
-			return reply, err
-		}
+	reply, err := c.run(limit, safe, call)
+	if n, _ := Items(reply); call.WantReplicas > 0 && err == nil && len(n) > 0 && n[0] == 1 {
+		c.waitForReplicas(call, limit)
 	}
-	if safe != nil && safe.Before(limit) {
-		if limit = *safe; !time.Now().Before(limit) {
-			return nil, ErrRefused
-		}
-	}
-	ctx, cancel := context.WithDeadline(context.Background(), limit)
-	defer cancel()
-	if call.WantReplicas > 0 {
-		return c.runReplicated(ctx, call, limit)
-	}
-	return call.Script.Run(ctx, c.Database(call.DB), call.Keys, call.Args)
+	return reply, err
 }
 
 // safeUntil is the time from which the call must not be written. It is nil if there is none.

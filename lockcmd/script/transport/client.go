@@ -22,19 +22,18 @@ type Client struct {
 	Databases func(db int) redis.UniversalClient // of other databases than 0; nil for none
 	Timeout   time.Duration                      // an attempt takes at most half of it
 	Log       *slog.Logger
-	Links     Links // nil for none
+	Links     Links
 
-	roundTrip   roundTrip
-	refusals    refusals
-	waitClients waitClients
-	Stopped     chan struct{} // closed by stop
-	lastTime    time.Time     // set before stopped is closed; no request lasts longer
+	roundTrip roundTrip
+	refusals  refusals
+	Stopped   chan struct{} // closed by stop
+	lastTime  time.Time     // set before stopped is closed; no request lasts longer
 }
 
-// New makes a client for rdb.
-func New(rdb redis.UniversalClient) *Client {
+// New makes a client for rdb, which has these links.
+func New(rdb redis.UniversalClient, links Links) *Client {
 	_, isCluster := rdb.(*redis.ClusterClient)
-	return &Client{Redis: rdb, IsCluster: isCluster, Stopped: make(chan struct{})}
+	return &Client{Redis: rdb, IsCluster: isCluster, Links: links, Stopped: make(chan struct{})}
 }
 
 // Stop ends all waits for Redis. Requests may still be sent and answered until the given time.
@@ -42,9 +41,6 @@ func (c *Client) Stop(last time.Time) {
 	c.lastTime = last
 	close(c.Stopped)
 }
-
-// Close closes the connections that the client made. The caller owns all others.
-func (c *Client) Close() { c.waitClients.close() }
 
 // CapAtStop returns until, or an earlier time when the client is stopped.
 func (c *Client) CapAtStop(until time.Time) time.Time {
@@ -93,9 +89,7 @@ func (c *Client) RefreshTopologyAfter(v Verdict) {
 		// It runs in the background, at most every 200 ms.
 		cluster.ReloadState(context.Background())
 	}
-	if c.Links != nil {
-		c.Links.Refresh()
-	}
+	c.Links.Refresh()
 }
 
 // Database is the client of a database.
@@ -133,9 +127,6 @@ func (c *Client) get(db int, key string, until time.Time) (string, error) {
 
 // nodeOf is the address of the node of a key, for logs.
 func (c *Client) nodeOf(key string) string {
-	if c.Links == nil {
-		return "redis"
-	}
 	return c.Links.NodeAddr(slots.Of([]byte(key)))
 }
 

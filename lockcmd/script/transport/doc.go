@@ -8,22 +8,17 @@
 //	refusal.go   why nodes refused calls recently
 //	errors.go    what an error of a call means: did Redis run the script? which right is missing?
 //	reply.go     what Redis answered
-//	script.go    a script, and how go-redis runs it
+//	script.go    a script
 //	source.go    leaves out functions that a script does not call
 //
 // # Paths to Redis
 //
-// Calls reach Redis in four ways:
+// All scripts go by Links, which are the proxy's own. Links.Script sends one script on a link that
+// many callers share. Links.Scripts sends many renewals in one write, on another link, so that
+// scripts do not wait behind them. Links.Alone is for WAIT, which blocks its connection. Links
+// repeat nothing after an unknown outcome; only Ask does.
 //
-//   - A call of one script goes by Links.Script, on a link that many callers share. It is the usual
-//     way, because it is fast.
-//   - Renewals go by Links.Scripts, many scripts in one write. They use other links than calls, so
-//     that they do not wait behind them.
-//   - Go-redis takes the call if there is no link, if the slot has moved, or if the node does not
-//     know the script. It dials, follows redirects and sends the text of the script.
-//   - A call that needs replicas has a connection of go-redis to itself, because WAIT blocks it.
-//
-// A call goes by a link only once. After an unknown outcome, go-redis takes the next attempt.
+// Plain reads and the probes of masters still use go-redis (Client.Database).
 //
 // # Concurrency
 //

@@ -33,6 +33,12 @@ func ErrorOfRead(err error) error {
 	return err
 }
 
+// HasCode reports whether err is an error of Redis that begins with that word.
+func HasCode(err error, code string) bool {
+	var reply redis.Error
+	return errors.As(err, &reply) && redis.HasErrorPrefix(reply, code)
+}
+
 // Verdict says what an error means for the script.
 type Verdict int
 

@@ -2,28 +2,30 @@ package transport
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"leash/proxy/resp"
 	"leash/proxy/slots"
 )
 
-// Links are connections of Leash's own to Redis, which are faster than those of a client library.
-// Methods but Script and Scripts do not block. They are safe for concurrent use.
+// Links are Leash's own connections to Redis, as its own user, in RESP2. Methods but the first
+// three do not block. They are safe for concurrent use.
 type Links interface {
-	// Script sends one command, in RESP2, to the node that owns a slot, on a connection that many
-	// callers share. It appends Redis's reply to dst. It does not look for another node or wait for
-	// a connection. If sent is false, Redis did not and will not get the command. It blocks until
-	// the given time at most. If writeBy is not nil, the command is not written from that time on,
-	// even if this process stood still. It does not keep the command.
+	// Script sends one command to the node that owns a slot, on a connection that many callers
+	// share, and follows redirects. It appends Redis's reply to dst. If sent is false, Redis did
+	// not and will not get the command. It blocks until the given time at most. If writeBy is not
+	// nil, the command is not written from that time on, even if this process stood still. It does
+	// not keep the command.
 	Script(until time.Time, writeBy *time.Time, db int, slot slots.Slot, command, dst []byte) (reply []byte,
 		sent bool, err error)
 	// Scripts is Script for n commands at once, which are concatenated in commands. All keys should
-	// be of one node. It appends the n replies to dst. It may use other connections than Script.
+	// be of one node. It appends the n replies to dst. It follows no redirects.
 	Scripts(until time.Time, db int, slot slots.Slot, n int, commands, dst []byte) (replies []byte, sent bool,
+		err error)
+	// Alone is Scripts on a connection that no other caller has meanwhile.
+	Alone(until time.Time, db int, slot slots.Slot, n int, commands, dst []byte) (replies []byte, sent bool,
 		err error)
 	// NodeAddr is the address of the node to which Scripts sends commands for a slot, "" for none.
 	NodeAddr(slot slots.Slot) string
@@ -49,36 +51,44 @@ func (buf *scriptBuffer) free() {
 	}
 }
 
-// runDirect sends the call by Links. done is false only if Redis certainly did not run the
-// script. Then the caller uses the client, which dials, follows redirects and sends the text of
-// unknown scripts.
-func (c *Client) runDirect(until time.Time, writeBy *time.Time, call *Call) (reply any, err error, done bool) {
+// Once sends a call that reads, or that may run several times. The error is as for Judge.
+func (c *Client) Once(call *Call, until time.Time) (reply any, err error) {
+	return c.run(until, nil, call)
+}
+
+// run sends the call by the script's hash, or by its text if Redis does not know it.
+func (c *Client) run(until time.Time, writeBy *time.Time, call *Call) (reply any, err error) {
+	reply, err = c.send(until, writeBy, call, "EVALSHA", call.Script.SHA)
+	if HasCode(err, "NOSCRIPT") {
+		reply, err = c.send(until, writeBy, call, "EVAL", call.Script.Source)
+	}
+	return reply, err
+}
+
+// send sends the call once. The error is ErrRefused if Redis certainly did not get it.
+func (c *Client) send(until time.Time, writeBy *time.Time, call *Call, verb, body string) (reply any, err error) {
 	buf := scriptBuffers.Get().(*scriptBuffer)
 	defer buf.free()
-	buf.command = call.Append(buf.command[:0])
+	buf.command = call.append(buf.command[:0], verb, body)
 	slot := slots.Of([]byte(call.Keys[0]))
 	text, sent, err := c.Links.Script(until, writeBy, call.DB, slot, buf.command, buf.reply[:0])
 	buf.reply = text
 	switch {
-	case err != nil && !sent && !time.Now().Before(until):
-		return nil, ErrRefused, true // no time is left
+	case err != nil && !sent:
+		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	case err != nil:
-		return nil, err, sent
+		return nil, err
 	}
-	reply, err = decode(text)
-	switch {
-	case errors.Is(err, ErrShape):
-		return nil, c.badShape(call), true
-	case err != nil:
-		return nil, err, Judge(err) == Answered && !redis.HasErrorPrefix(err, "NOSCRIPT")
+	if reply, err = decode(text); errors.Is(err, ErrShape) {
+		return nil, c.badShape(call)
 	}
-	return reply, nil, true
+	return reply, err
 }
 
-// Append writes the call as EVALSHA.
-func (call *Call) Append(dst []byte) []byte {
+// append writes the call as EVALSHA with the hash of the script, or as EVAL with its text.
+func (call *Call) append(dst []byte, verb, body string) []byte {
 	dst = resp.AppendArray(dst, 3+len(call.Keys)+len(call.Args))
-	dst = resp.AppendBulk(resp.AppendBulk(dst, "EVALSHA"), call.Script.SHA)
+	dst = resp.AppendBulk(resp.AppendBulk(dst, verb), body)
 	dst = resp.AppendBulk(dst, Decimal(len(call.Keys)))
 	for _, key := range call.Keys {
 		dst = resp.AppendBulk(dst, key)

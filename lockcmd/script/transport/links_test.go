@@ -1,16 +1,12 @@
 package transport
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"os"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"leash/proxy/resp"
 	"leash/proxy/slots"
@@ -90,94 +86,72 @@ func TestEncode(t *testing.T) {
 	t.Parallel()
 	call := &Call{Script: &Script{SHA: "abc"}, Keys: []string{"k", "{k}:x"}, Args: Words("me", int64(-5), 7)}
 	want := "*8\r\n$7\r\nEVALSHA\r\n$3\r\nabc\r\n$1\r\n2\r\n$1\r\nk\r\n$5\r\n{k}:x\r\n$2\r\nme\r\n$2\r\n-5\r\n$1\r\n7\r\n"
-	if got := call.Append([]byte("+OK\r\n")); string(got) != "+OK\r\n"+want {
+	if got := call.append([]byte("+OK\r\n"), "EVALSHA", call.Script.SHA); string(got) != "+OK\r\n"+want {
 		t.Errorf("got %q, want %q behind what was there", got, want)
 	}
 }
 
-// TestR7WhenTheDirectPathFallsBack: A script is sent again through the client library only when
-// Redis certainly did not run it.
-func TestR7WhenTheDirectPathFallsBack(t *testing.T) {
+// TestR7OutcomesOfACall: A call counts as refused only if Redis certainly did not run it.
+func TestR7OutcomesOfACall(t *testing.T) {
 	broken := errors.New("broken")
-	soon, over := time.Now().Add(time.Minute), time.Now()
 	for _, c := range []struct {
-		name  string
-		until time.Time
-		reply string
-		sent  bool
-		err   error
-		done  bool
-		want  error // the error of runDirect; nil for none
+		name    string
+		replies []string
+		sent    bool
+		err     error
+		want    error // nil for none
+		verdict Verdict
 	}{
-		{"answered", soon, ":1\r\n", true, nil, true, nil},
-		{"an error of the script", soon, "-WRONGTYPE no\r\n", true, nil, true, ReplyError("WRONGTYPE no")},
-		{"out of memory", soon, "-OOM no\r\n", true, nil, true, ReplyError("OOM no")},
-		{"no such script", soon, "-NOSCRIPT no\r\n", true, nil, false, nil},
-		{"moved", soon, "-MOVED 1 127.0.0.1:1\r\n", true, nil, false, nil},
-		{"on its way", soon, "-ASK 1 127.0.0.1:1\r\n", true, nil, false, nil},
-		{"loading", soon, "-LOADING no\r\n", true, nil, false, nil},
-		{"not sent", soon, "", false, broken, false, nil},
-		{"not sent, and no time left", over, "", false, os.ErrDeadlineExceeded, true, ErrRefused},
-		{"sent and lost", soon, "", true, broken, true, broken},
-		{"no reply of Redis", soon, "what\r\n", true, nil, true, ErrUnknown},
-		{"more than a reply", soon, ":1\r\n:2\r\n", true, nil, true, ErrUnknown},
+		{"answered", []string{":1\r\n"}, true, nil, nil, Answered},
+		{"an error of the script", []string{"-WRONGTYPE no\r\n"}, true, nil, ReplyError("WRONGTYPE no"), Answered},
+		{"out of memory", []string{"-OOM no\r\n"}, true, nil, ReplyError("OOM no"), Answered},
+		{"no such script", []string{"-NOSCRIPT no\r\n", ":1\r\n"}, true, nil, nil, Answered},
+		{"moved", []string{"-MOVED 1 127.0.0.1:1\r\n"}, true, nil, ReplyError("MOVED 1 127.0.0.1:1"), Refused},
+		{"loading", []string{"-LOADING no\r\n"}, true, nil, ReplyError("LOADING no"), Refused},
+		{"not sent", nil, false, broken, ErrRefused, Unsent},
+		{"sent and lost", nil, true, broken, broken, Ambiguous},
+		{"no reply of Redis", []string{"what\r\n"}, true, nil, ErrUnknown, Ambiguous},
+		{"more than a reply", []string{":1\r\n:2\r\n"}, true, nil, ErrUnknown, Ambiguous},
+		{"a null", []string{"$-1\r\n"}, true, nil, ErrUnknown, Ambiguous},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			client := &Client{Links: &fakeLinks{reply: c.reply, sent: c.sent, err: c.err}}
-			_, err, done := client.runDirect(c.until, nil, &Call{Script: new(Script), Keys: []string{"k"}})
-			if done != c.done || done && !errors.Is(err, c.want) {
-				t.Errorf("got %v, done %v, want %v, %v", err, done, c.want, c.done)
-			}
-			if c.done && c.sent && c.err == broken && Judge(err) != Ambiguous {
-				t.Errorf("judged %v", Judge(err))
+			client := &Client{Links: &fakeLinks{replies: c.replies, sent: c.sent, err: c.err}}
+			_, err := client.run(time.Now().Add(time.Minute), nil, &Call{Script: new(Script), Keys: []string{"k"}})
+			if !errors.Is(err, c.want) || err != nil && Judge(err) != c.verdict {
+				t.Errorf("got %v, want %v and verdict %v", err, c.want, c.verdict)
 			}
 		})
 	}
 }
 
-// TestNullIsNoScriptReply: Go-redis reports a null reply as an error. It is not an error reply of
-// Redis.
-func TestNullIsNoScriptReply(t *testing.T) {
-	reply, err := new(Script).Run(t.Context(), nullRedis{}, []string{"k"}, nil)
-	if reply != nil || !errors.Is(err, ErrShape) || Judge(err) != Ambiguous {
-		t.Errorf("%v, %v, want an outcome that is unknown", reply, err)
-	}
-}
-
-// nullRedis answers every command with a null.
-type nullRedis struct{}
-
-func (nullRedis) Process(_ context.Context, cmd redis.Cmder) error {
-	cmd.SetErr(redis.Nil)
-	return redis.Nil
-}
-
 // TestReplyOfAnotherShapeClosesItsConnection: After such a reply, later replies on the connection
 // may belong to other commands. The connection is closed.
 func TestReplyOfAnotherShapeClosesItsConnection(t *testing.T) {
-	links := &fakeLinks{reply: "+QUEUED\r\n", sent: true}
+	links := &fakeLinks{replies: []string{"+QUEUED\r\n"}, sent: true}
 	c := &Client{Links: links}
-	_, err, done := c.runDirect(time.Now().Add(time.Minute), nil,
-		&Call{Script: new(Script), DB: 3, Keys: []string{"k"}})
-	if !errors.Is(err, ErrShape) || !done {
-		t.Errorf("error %v, done %v: want ErrShape, and that it is not sent again on the way", err, done)
+	_, err := c.run(time.Now().Add(time.Minute), nil, &Call{Script: new(Script), DB: 3, Keys: []string{"k"}})
+	if !errors.Is(err, ErrShape) {
+		t.Errorf("error %v: want ErrShape", err)
 	}
 	if want := fmt.Sprint("[3 ", slots.Of([]byte("k")), "]"); fmt.Sprint(links.dropped) != want {
 		t.Errorf("told %v, want %v", links.dropped, want)
 	}
 }
 
-// fakeLinks are Links to a Redis that gives one reply to every script.
+// fakeLinks are Links to a Redis that gives these replies, one after the other.
 type fakeLinks struct {
 	Links
-	reply   string
+	replies []string
 	sent    bool
 	err     error
 	dropped []string // "db slot"
 }
 
 func (l *fakeLinks) Script(_ time.Time, _ *time.Time, _ int, _ slots.Slot, _, dst []byte) ([]byte, bool, error) {
-	return append(dst, l.reply...), l.sent, l.err
+	if len(l.replies) > 0 {
+		dst, l.replies = append(dst, l.replies[0]...), l.replies[1:]
+	}
+	return dst, l.sent, l.err
 }
 
 func (l *fakeLinks) DropScriptConnections(db int, slot slots.Slot) {
