@@ -171,6 +171,7 @@ func (l *Link) run(ctx context.Context) {
 		}, "node", l.node.Addr)
 		if err == nil {
 			downSince, backoff = time.Time{}, minBackoff
+			l.node.accepted()
 			l.serve(conn, login)
 			if l.pinned {
 				if l.mayBeRefused() {
@@ -202,7 +203,9 @@ func (l *Link) run(ctx context.Context) {
 		}
 		if downSince.IsZero() {
 			downSince = start
-			l.logRefusal(err)
+			if l.node.refusedAnew(err.Error()) { // else the log has it, from another link
+				l.logRefusal(err)
+			}
 		}
 		l.node.nodes.hooks.Refresh()
 		if l.lane.Replica {

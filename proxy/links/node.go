@@ -51,6 +51,7 @@ type Node struct {
 	links       map[dial.Lane]*Link
 	secondLinks map[dial.Lane]*Link // see detour
 	pins        pinned
+	refusal     string    // why the last connection was refused; empty: it was not
 	retired     time.Time // when it left the topology; zero: it is a part of it
 }
 
