@@ -56,8 +56,7 @@ type Config struct {
 	// Database returns the client of a database other than 0, always the same one, made like that
 	// of New. It does not block. If nil, all locks are in the database of New's client.
 	Database func(db int) redis.UniversalClient
-	// Links sends lock scripts on Leash's own connections, which is fast. If nil, they go by the
-	// clients of New and Database.
+	// Links sends lock scripts on Leash's own connections. It must be set.
 	Links transport.Links
 }
 

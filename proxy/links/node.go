@@ -219,7 +219,9 @@ func (n *Node) listen(conn net.Conn) error {
 		ended <- guard.Call(n.nodes.log, "liveness reader", func() error { return readAll(conn, n.answered) })
 	}()
 
-	next, due := time.NewTimer(pingInterval), Now()+pingInterval
+	timeout := n.nodes.Dialer.Timeout() // a call waits at most so long
+	interval := min(pingInterval, timeout/3)
+	next, due := time.NewTimer(interval), Now()+interval
 	defer next.Stop()
 	for {
 		conn.SetWriteDeadline(time.Now().Add(pingInterval))
@@ -231,16 +233,16 @@ func (n *Node) listen(conn net.Conn) error {
 		case <-next.C:
 		case <-n.wanted:
 		}
-		if Now() > due+pingInterval { // this process did not run, so it could not hear an answer
+		if Now() > due+interval { // this process did not run, so it could not hear an answer
 			start = Now()
 		}
 		n.sweepIdle(time.Now())
 		n.sweepSecondLinks(time.Now())
 		heard := time.Duration(n.heard.Load())
 		silence := Now() - max(start, heard)
-		left := n.nodes.Dialer.Timeout() - silence // a call waits at most UpstreamTimeout
-		next.Reset(min(pingInterval, left))
-		due = Now() + min(pingInterval, left)
+		left := timeout - silence
+		next.Reset(min(interval, left))
+		due = Now() + min(interval, left)
 		switch {
 		case left <= 0:
 			conn.Close()
