@@ -15,7 +15,7 @@ func FuzzOddReplies(f *testing.F) {
 		"+OK\r\n", "-ERR no\r\n", ":1\r\n", "$-1\r\n", "*-1\r\n", "*0\r\n", "$3\r\nabc\r\n", "*2\r\n:1\r\n:0\r\n",
 		"*1\r\n$1\r\na\r\n", "*2\r\n$1\r\n0\r\n*1\r\n$1\r\na\r\n",
 		"%1\r\n+a\r\n:1\r\n", "~1\r\n:1\r\n", "_\r\n", ":9223372036854775807\r\n", "$0\r\n\r\n", "+\r\n", "-\r\n",
-		"-MOVED 99999 x\r\n", "-MOVED -1 x\r\n", "-MOVED\r\n",
+		"-MOVED 99999 x\r\n", "-MOVED -1 x\r\n", "-MOVED\r\n", "-MOVED 9  x\r\n",
 	} {
 		f.Add([]byte(frame))
 	}

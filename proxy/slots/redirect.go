@@ -22,7 +22,7 @@ func ParseRedirect(reply []byte) (r Redirect, ok bool) {
 		}
 	}
 	fields := strings.SplitN(strings.TrimSpace(text), " ", 3) // later versions may add more words
-	if len(fields) < 2 {
+	if len(fields) < 2 || fields[1] == "" {
 		return Redirect{}, false
 	}
 	if r.Slot, ok = Parse(fields[0]); !ok {
