@@ -35,6 +35,9 @@ func ErrorOfRead(err error) error {
 
 // HasCode reports whether err is an error of Redis that begins with that word.
 func HasCode(err error, code string) bool {
+	if err == nil { // the usual case, which must cost nothing
+		return false
+	}
 	var reply redis.Error
 	return errors.As(err, &reply) && redis.HasErrorPrefix(reply, code)
 }
