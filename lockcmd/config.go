@@ -53,8 +53,9 @@ type Config struct {
 	// Owners returns for each slot of a cluster the index of its master, -1 for none. FailoverGrace
 	// needs it. It does not block.
 	Owners func() []int
-	// Database returns the client of a database other than 0, always the same one, made like that
-	// of New. It does not block. If nil, all locks are in the database of New's client.
+	// Database returns the client for plain reads in a database other than 0, always the same one,
+	// made like that of New. It does not block. If nil, all reads are in the database of New's
+	// client.
 	Database func(db int) redis.UniversalClient
 	// Links sends lock scripts on Leash's own connections. It must be set.
 	Links transport.Links

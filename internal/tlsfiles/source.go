@@ -81,8 +81,8 @@ func newSource(files Files, flags Flags, log *slog.Logger, build func(*tls.Certi
 	return s, nil
 }
 
-// use makes new connections use these settings. A certificate whose time is over or has not begun
-// is used all the same: a clock may be wrong, and the other side decides.
+// use makes new connections use these settings. A certificate that has expired or is not valid yet
+// is used too, because the clock may be wrong. The other side decides.
 func (s *Source) use(made *settings) {
 	s.current.Store(made)
 	now := time.Now()

@@ -134,7 +134,7 @@ func (c *Client) limit(ctx context.Context) time.Time {
 // renewAlone renews one batch.
 func (c *Client) renewAlone(ctx context.Context, b *RenewBatch, i int, each func(int, RenewResult)) {
 	sent := time.Now()
-	reply, err := c.Once(b.call(), c.limit(ctx))
+	reply, err := c.Run(c.limit(ctx), nil, b.call())
 	var replies []RenewReply
 	if n, kinds := transport.Items(reply); kinds == transport.Ints(len(n)) { // not another script's
 		for i := range n {

@@ -7,7 +7,7 @@ import (
 	"leash/proxy/slots"
 )
 
-// maxRedirects is how many redirects a lock script follows. Then it waits for a newer topology.
+// maxRedirects is how many redirects a lock script follows. The next one is its reply.
 const maxRedirects = 5
 
 // Script sends a lock script to the node of a slot, see links.Node.Script, and follows redirects.
@@ -19,10 +19,11 @@ func (u *Upstream) Script(until time.Time, writeBy *time.Time, db int, slot slot
 			return dst, false, links.ErrNoLink
 		}
 		reply, sent, err = n.Script(until, writeBy, db, asking, command, dst)
-		if own := reply[len(dst):]; err != nil || own[0] != '-' || i == maxRedirects {
+		own := reply[len(dst):]
+		if err != nil || own[0] != '-' || i == maxRedirects {
 			return reply, sent, err
 		}
-		r, ok := slots.ParseRedirect(reply[len(dst):])
+		r, ok := slots.ParseRedirect(own)
 		if !ok {
 			return reply, sent, nil
 		}

@@ -158,7 +158,7 @@ func (c *Client) attempt(call *Call, until time.Time) (any, error) {
 		return nil, ErrRefused // it was not sent
 	}
 	call.Sent = now
-	reply, err := c.run(limit, safe, call)
+	reply, err := c.Run(limit, safe, call)
 	if n, _ := Items(reply); call.WantReplicas > 0 && err == nil && len(n) > 0 && n[0] == 1 {
 		c.waitForReplicas(call, limit)
 	}

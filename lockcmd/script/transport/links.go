@@ -51,13 +51,10 @@ func (buf *scriptBuffer) free() {
 	}
 }
 
-// Once sends a call that reads, or that may run several times. The error is as for Judge.
-func (c *Client) Once(call *Call, until time.Time) (reply any, err error) {
-	return c.run(until, nil, call)
-}
-
-// run sends the call by the script's hash, or by its text if Redis does not know it.
-func (c *Client) run(until time.Time, writeBy *time.Time, call *Call) (reply any, err error) {
+// Run sends the call by the script's hash, and by its text if Redis does not know it. It does not
+// repeat a call that may have run. Judge says what its error means. It blocks until the given time
+// at most; writeBy is as of Links.Script.
+func (c *Client) Run(until time.Time, writeBy *time.Time, call *Call) (reply any, err error) {
 	reply, err = c.send(until, writeBy, call, "EVALSHA", call.Script.SHA)
 	if HasCode(err, "NOSCRIPT") {
 		reply, err = c.send(until, writeBy, call, "EVAL", call.Script.Source)

@@ -116,7 +116,7 @@ func TestR7OutcomesOfACall(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			client := &Client{Links: &fakeLinks{replies: c.replies, sent: c.sent, err: c.err}}
-			_, err := client.run(time.Now().Add(time.Minute), nil, &Call{Script: new(Script), Keys: []string{"k"}})
+			_, err := client.Run(time.Now().Add(time.Minute), nil, &Call{Script: new(Script), Keys: []string{"k"}})
 			if !errors.Is(err, c.want) || err != nil && Judge(err) != c.verdict {
 				t.Errorf("got %v, want %v and verdict %v", err, c.want, c.verdict)
 			}
@@ -129,7 +129,7 @@ func TestR7OutcomesOfACall(t *testing.T) {
 func TestReplyOfAnotherShapeClosesItsConnection(t *testing.T) {
 	links := &fakeLinks{replies: []string{"+QUEUED\r\n"}, sent: true}
 	c := &Client{Links: links}
-	_, err := c.run(time.Now().Add(time.Minute), nil, &Call{Script: new(Script), DB: 3, Keys: []string{"k"}})
+	_, err := c.Run(time.Now().Add(time.Minute), nil, &Call{Script: new(Script), DB: 3, Keys: []string{"k"}})
 	if !errors.Is(err, ErrShape) {
 		t.Errorf("error %v: want ErrShape", err)
 	}

@@ -27,8 +27,8 @@ func (c *Client) waitForReplicas(call *Call, limit time.Time) {
 		return
 	}
 	if replies, ok := resp.Elements(append([]byte("*2\r\n"), text...)); ok {
-		touched, _ := resp.Int(replies[0])
-		replicas, _ := resp.Int(replies[1])
-		call.GotReplicas = touched * replicas // touched is 1, or 0 for a missing key
+		if touched, _ := resp.Int(replies[0]); touched == 1 {
+			call.GotReplicas, _ = resp.Int(replies[1])
+		}
 	}
 }
