@@ -77,8 +77,11 @@ func (l *Link) backOff(ctx context.Context, downSince time.Time, d time.Duration
 	d = d/2 + rand.N(d)
 	timer := time.NewTimer(d)
 	defer timer.Stop()
+	until := downSince.Add(l.node.nodes.Dialer.RedirectTimeout())
+	late := time.NewTimer(time.Until(until)) // calls must not wait for the rest of the back-off
+	defer late.Stop()
 	for {
-		overdue := l.lane.Replica || l.lane.Scripts || time.Since(downSince) >= l.node.nodes.Dialer.RedirectTimeout()
+		overdue := l.lane.Replica || l.lane.Scripts || !time.Now().Before(until)
 		if overdue {
 			l.losePending(cause)
 		}
@@ -94,6 +97,7 @@ func (l *Link) backOff(ctx context.Context, downSince time.Time, d time.Duration
 			return
 		case <-ctx.Done():
 			return
+		case <-late.C:
 		case <-l.wake:
 		}
 	}

@@ -2,6 +2,7 @@ package links
 
 import (
 	"errors"
+	"io"
 	"leash/internal/redistest"
 	"log/slog"
 	"net"
@@ -158,6 +159,18 @@ func TestLinkWithoutNodeGivesUp(t *testing.T) {
 		if r := next(t, results); r.name != name || r.written || !errors.Is(r.cause, ErrUnreachable) {
 			t.Errorf("got %+v, want %s unreachable", r, name)
 		}
+	}
+}
+
+// TestBackOffEndsCallsInTime checks that a call does not wait for the end of the back-off.
+func TestBackOffEndsCallsInTime(t *testing.T) {
+	n := start(t, "127.0.0.1:1", 100*time.Millisecond)
+	l := newLink(n, dial.Lane{})
+	results := make(chan result, 1)
+	submit(l, results, "ECHO", "a")
+	go l.backOff(n.ctx, time.Now(), 24*time.Hour, io.EOF)
+	if r := next(t, results); r.written || !errors.Is(r.cause, ErrUnreachable) {
+		t.Errorf("got %+v, want it unreachable", r)
 	}
 }
 
