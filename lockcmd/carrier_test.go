@@ -50,7 +50,7 @@ func TestR11ReleaseOfAnEndedCarrierLeavesTheNextOneAlone(t *testing.T) {
 	locktest.Want(t, a.Do("LOCK.ACQUIRE", key, "OWNER", "x"), "-"+refusal.Elsewhere)
 	late.Disarm()
 	locktest.Eventually(t, time.Second, "the hold ends",
-		func() bool { return !locktest.Exists(t, straight.Redis.Redis, key) })
+		func() bool { return !locktest.Exists(t, locktest.RedisOf(straight), key) })
 	a.Token(key, "OWNER", "x")
 	locktest.Want(t, locktest.Connect(t, straight).Do("LOCK.ACQUIRE", key), "$-1")
 }

@@ -3,11 +3,8 @@ package lockcmd
 import (
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"leash/lockcmd/acquire"
 	"leash/lockcmd/hold"
-	"leash/lockcmd/script/transport"
 )
 
 // Values of Config.Publish: how wake-ups are published and received.
@@ -49,16 +46,6 @@ type Config struct {
 
 	// how long a new master grants nothing; failover.Auto: as long as necessary; if zero, no grace
 	FailoverGrace time.Duration
-
-	// Owners returns for each slot of a cluster the index of its master, -1 for none. FailoverGrace
-	// needs it. It does not block.
-	Owners func() []int
-	// Database returns the client for plain reads in a database other than 0, always the same one,
-	// made like that of New. It does not block. If nil, all reads are in the database of New's
-	// client.
-	Database func(db int) redis.UniversalClient
-	// Links sends lock scripts on Leash's own connections. It must be set.
-	Links transport.Links
 }
 
 // MinTTL is the shortest TTL of a renewed hold.

@@ -206,7 +206,7 @@ func TestR31DrainEndsThePermitQueues(t *testing.T) {
 func TestR7CountersAreNotCountedTwice(t *testing.T) {
 	t.Parallel()
 	s, straight, p := locktest.StartFaulty(t, lockcmd.Config{})
-	a, rdb := locktest.Connect(t, s), straight.Redis.Redis
+	a, rdb := locktest.Connect(t, s), locktest.RedisOf(straight)
 	for _, after := range []bool{true, false} {
 		key, latch := locktest.NewKey(), locktest.NewKey()
 		arm, left := p.DropBefore, "5"

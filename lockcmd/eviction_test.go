@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/internal/linktest"
 	"leash/internal/locktest"
 	"leash/internal/redistest"
 	"leash/lockcmd"
@@ -45,7 +46,8 @@ func TestR2EvictionIsWarnedOf(t *testing.T) {
 		"single": locktest.DialServer(t, server.Addr), "cluster": locktest.DialCluster(t, cluster.Addrs()...),
 	} {
 		log := &logBuffer{}
-		s := lockcmd.New(lockcmd.Config{}, rdb, locktest.SilentSubscriber{}, slog.New(slog.NewTextHandler(log, nil)))
+		s := lockcmd.New(lockcmd.Config{}, linktest.Open(t, rdb, nil), locktest.SilentSubscriber{},
+			slog.New(slog.NewTextHandler(log, nil)))
 		s.WarnOfEviction(context.Background())
 		if n := log.count(warning); n != 0 {
 			t.Errorf("%s: %d warnings with noeviction", name, n)

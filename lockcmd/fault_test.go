@@ -14,13 +14,12 @@ import (
 	"leash/lockcmd"
 	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
-	"leash/lockcmd/script/transport"
 )
 
 func TestR7LostReplyOfAcquire(t *testing.T) {
 	t.Parallel()
 	s, straight, p := locktest.StartFaulty(t, lockcmd.Config{})
-	rdb := straight.Redis.Redis
+	rdb := locktest.RedisOf(straight)
 	for _, before := range []bool{false, true} {
 		key, other := locktest.NewKey(), locktest.NewKey()
 		a := locktest.Connect(t, s)
@@ -48,28 +47,6 @@ func TestR7LostReplyOfAcquire(t *testing.T) {
 		if locktest.Exists(t, rdb, key) || fault.Count()+again.Count() != 2 || len(a.Losses) != 0 {
 			t.Error("the hold has not ended in order")
 		}
-	}
-}
-
-func TestR7ScriptsAreNeverSentTwiceByTheClientLibrary(t *testing.T) {
-	t.Parallel()
-	server := redistest.SharedServer(t)
-	p, err := faultproxy.New(server.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { p.Close() })
-	rdb, ctx := locktest.DialServer(t, p.Addr()), context.Background()
-	counter := locktest.NewKey()
-	incr := &transport.Script{Source: "return redis.call('INCR', KEYS[1])",
-		SHA: "e6ffc5fb7a1c50a5b9ad9ad66e1b2fd1e2b1b0a3"}
-	fault := p.DropAfter(faultproxy.Named("EVAL"), faultproxy.Always())
-	if _, err := incr.Run(ctx, rdb, []string{counter}, nil); err == nil {
-		t.Error("want an error")
-	}
-	fault.Disarm()
-	if n := rdb.Get(ctx, counter).Val(); n != "1" {
-		t.Errorf("the script ran %s times, want once", n)
 	}
 }
 
@@ -105,7 +82,7 @@ func lostHandOver(t *testing.T, before bool) bool {
 		t.Errorf("got token %d after %d, %d faults", token, old, fault.Count())
 	}
 	locktest.Want(t, b.Do("LOCK.RELEASE", key), ":1")
-	if locktest.Exists(t, straight.Redis.Redis, key) {
+	if locktest.Exists(t, locktest.RedisOf(straight), key) {
 		t.Error("something is left behind")
 	}
 	return fault.Count() == 1
@@ -147,7 +124,7 @@ func TestR26UndoLeavesTheHoldItEntered(t *testing.T) {
 	if again := a.Token(key, "OWNER", "me"); again != token {
 		t.Fatalf("got token %d, want %d", again, token)
 	}
-	locktest.Want(t, locktest.Count(straight.Redis.Redis, key, "me"), "2")
+	locktest.Want(t, locktest.Count(locktest.RedisOf(straight), key, "me"), "2")
 	locktest.Want(t, a.Do("LOCK.RELEASE", key), ":0")
 	locktest.Want(t, a.Do("LOCK.RELEASE", key), ":1")
 }
@@ -164,10 +141,10 @@ func TestR26UnknownReleaseIsRepeated(t *testing.T) {
 	locktest.Want(t, a.Do("LOCK.RELEASE", key), "-"+refusal.NotAccepted) // one request at a time
 	fault.Disarm()
 	locktest.Eventually(t, 2*time.Second, "the release is repeated", func() bool {
-		return locktest.Count(straight.Redis.Redis, key, "me") == "1"
+		return locktest.Count(locktest.RedisOf(straight), key, "me") == "1"
 	})
 	locktest.Want(t, a.Do("LOCK.RELEASE", key), ":1")
-	if locktest.Exists(t, straight.Redis.Redis, key) || len(a.Losses) != 0 {
+	if locktest.Exists(t, locktest.RedisOf(straight), key) || len(a.Losses) != 0 {
 		t.Error("the hold has not ended in order")
 	}
 }
@@ -265,7 +242,7 @@ func disconnectAtRandom(t *testing.T, options ...string) {
 	wg.Wait()
 	close(stop)
 	locktest.Eventually(t, 5*time.Second, "nothing is left", func() bool {
-		return straight.Redis.Redis.Exists(context.Background(), append(script.QueueKeys(key), key)...).Val() == 0
+		return locktest.RedisOf(straight).Exists(context.Background(), append(script.QueueKeys(key), key)...).Val() == 0
 	})
 	locktest.Eventually(t, 5*time.Second, "nothing is counted", func() bool {
 		return s.Stats().Holds == 0 && straight.Stats().Holds == 0 && s.Stats().Waiters == 0
@@ -292,7 +269,7 @@ func TestR26UnknownRemoteReleaseIsRepeated(t *testing.T) {
 				locktest.Eventually(t, time.Second, "the hold is settled",
 					func() bool { return a.Carrier.Holds() == count-1 })
 				s.RenewAll(context.Background())
-				if locktest.Exists(t, straight.Redis.Redis, key) != (count == 2) || len(a.Losses) != 0 {
+				if locktest.Exists(t, locktest.RedisOf(straight), key) != (count == 2) || len(a.Losses) != 0 {
 					t.Error("the hold is not as it should be")
 				}
 				if count == 2 {

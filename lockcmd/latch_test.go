@@ -164,7 +164,7 @@ func TestR10PermitQueuesHaveKeysOfOneSlot(t *testing.T) {
 func TestR8CountersLieInTheirDatabase(t *testing.T) {
 	t.Parallel()
 	in, key := locktest.Databases(t), locktest.NewKey()
-	s := locktest.Start(t, in(0), lockcmd.Config{Database: in})
+	s := locktest.Start(t, in(0), lockcmd.Config{})
 	a, b := locktest.ConnectTo(t, s, 0), locktest.ConnectTo(t, s, 3)
 	locktest.Want(t, a.Do("SEM.GIVE", key), ":1")
 	locktest.Want(t, b.Do("SEM.TAKE", key), ":0")

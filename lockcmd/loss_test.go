@@ -12,7 +12,6 @@ import (
 	"leash/lockcmd"
 	"leash/lockcmd/hold"
 	"leash/lockcmd/script"
-	"leash/proxy/pubsub"
 )
 
 // stuckLog is a log handler that blocks at a loss until it is released.
@@ -33,8 +32,7 @@ func TestR27SlowLogDoesNotDelayALoss(t *testing.T) {
 	free := make(chan struct{})
 	t.Cleanup(func() { close(free) })
 	rdb, log := locktest.DialServer(t, redistest.SharedServer(t).Addr), slog.New(stuckLog{slog.DiscardHandler, free})
-	up := linktest.Open(t, rdb, log)
-	s := lockcmd.New(lockcmd.Config{WatchdogTimeout: 9 * time.Second, Links: up}, rdb, pubsub.New(up, log), log)
+	s := locktest.NewService(lockcmd.Config{WatchdogTimeout: 9 * time.Second}, rdb, linktest.Open(t, rdb, log), log)
 	t.Cleanup(locktest.RunService(s))
 	locktest.WaitUntilSubscribed(t, s)
 	lost := hold.New(&locktest.Connect(t, s).Carrier.Carrier.Carrier, &hold.Grant{Mode: script.Plain, Number: 1})

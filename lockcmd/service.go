@@ -5,12 +5,9 @@ import (
 	"crypto/rand"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"leash/internal/guard"
 	"leash/lockcmd/acquire"
@@ -20,8 +17,10 @@ import (
 	"leash/lockcmd/release"
 	"leash/lockcmd/restore"
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 	"leash/lockcmd/view"
 	"leash/lockcmd/wait"
+	"leash/proxy/slots"
 	"leash/renewal"
 )
 
@@ -50,13 +49,12 @@ type Service struct {
 	maxHold atomic.Int64 // Config.MaxHold as Change has set it
 }
 
-// New makes a Service. rdb is a *redis.Client or *redis.ClusterClient that speaks RESP2, does not
-// retry (MaxRetries -1) and obeys deadlines (ContextTimeoutEnabled). subscriber receives messages.
-// New does no I/O.
-func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log *slog.Logger) *Service {
+// New makes a Service for the Redis that has these links. subscriber receives messages. New does no
+// I/O.
+func New(cfg Config, links transport.Links, subscriber event.Subscriber, log *slog.Logger) *Service {
 	cfg = cfg.withDefaults()
-	s := &Service{cfg: cfg, Redis: script.New(rdb, cfg.Links), log: log, recorder: view.NewRecorder(log)}
-	s.Redis.Databases, s.Redis.Timeout, s.Redis.Log = cfg.Database, cfg.UpstreamTimeout, log
+	s := &Service{cfg: cfg, Redis: script.New(links), log: log, recorder: view.NewRecorder(log)}
+	s.Redis.Timeout, s.Redis.Log = cfg.UpstreamTimeout, log
 	s.Redis.Publish = publishModes[cfg.Publish]
 	restorer := &restore.Restorer{Redis: s.Redis, TokenTTL: cfg.TokenTTL, MaxSeeks: restore.MaxSeeks}
 	s.Watchdog = renewal.New(restorer)
@@ -71,7 +69,7 @@ func New(cfg Config, rdb redis.UniversalClient, subscriber event.Subscriber, log
 	restorer.Holds = s.Holds
 	if cfg.FailoverGrace != 0 {
 		s.Graces = failover.New(failover.Config{
-			Grace: cfg.FailoverGrace, Lease: cfg.WatchdogTimeout, Owners: cfg.Owners, Redis: s.Redis,
+			Grace: cfg.FailoverGrace, Lease: cfg.WatchdogTimeout, Redis: s.Redis,
 			Watchdog: s.Watchdog, Log: log,
 		})
 	}
@@ -107,7 +105,6 @@ func (s *Service) Run(ctx context.Context) error {
 	loop("watchdog", func(ctx context.Context) { s.Watchdog.Run(ctx) })
 	loop("lock subscriptions", s.Events.Run)
 	loop("eviction warning", s.warnOfEviction)
-	loop("question for commands", s.learnCommands)
 	if s.Graces != nil {
 		loop("grace periods", s.Graces.Run)
 	}
@@ -127,14 +124,6 @@ func (s *Service) Run(ctx context.Context) error {
 	case <-time.After(logTimeout):
 	}
 	return nil
-}
-
-// learnCommands makes the cluster client ask for COMMAND now. Otherwise it does so before its first
-// command, for up to 5 s, and all other commands wait for that.
-func (s *Service) learnCommands(ctx context.Context) {
-	if c, ok := s.Redis.Redis.(*redis.ClusterClient); ok {
-		c.Ping(ctx)
-	}
 }
 
 // Drain stops the granting of locks. ACQUIRE, also one that waits, answers an error. Everything
@@ -180,36 +169,31 @@ func newUUID() string {
 func (s *Service) warnOfEviction(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.UpstreamTimeout)
 	defer cancel()
-	ask := func(ctx context.Context, node *redis.Client) error {
-		info, err := node.Info(ctx, "memory").Result()
-		if err != nil {
-			s.log.Debug("maxmemory-policy is not known", "node", node.Options().Addr, "err", err)
-			return nil
-		}
-		if policy := infoField(info, "maxmemory_policy"); policy != "" && policy != "noeviction" {
+	until, _ := ctx.Deadline()
+	for _, slot := range s.firstSlots() {
+		node := s.Redis.Links.NodeAddr(slot)
+		policy, err := s.Redis.InfoField(until, slot, "memory", "maxmemory_policy")
+		switch {
+		case err != nil:
+			s.log.Debug("maxmemory-policy is not known", "node", node, "err", err)
+		case policy != "" && policy != "noeviction":
 			s.log.Warn("Redis may evict locks when its memory is full: set maxmemory-policy to noeviction", "node",
-				node.Options().Addr, "policy", policy)
+				node, "policy", policy)
 		}
-		return nil
-	}
-	var err error
-	switch c := s.Redis.Redis.(type) {
-	case *redis.ClusterClient:
-		err = c.ForEachMaster(ctx, ask)
-	case *redis.Client:
-		err = ask(ctx, c)
-	}
-	if err != nil {
-		s.log.Debug("maxmemory-policy is not known", "err", err)
 	}
 }
 
-// infoField is a field of INFO's reply, "" when it is missing.
-func infoField(info, name string) string {
-	for line := range strings.Lines(info) {
-		if field, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), ":"); ok && field == name {
-			return value
+// firstSlots has a slot of each master.
+func (s *Service) firstSlots() (first []slots.Slot) {
+	if !s.Redis.IsCluster {
+		return []slots.Slot{0}
+	}
+	seen := make(map[int]bool)
+	for slot, owner := range s.Redis.Links.Owners() {
+		if owner >= 0 && !seen[owner] {
+			seen[owner] = true
+			first = append(first, slots.Slot(slot))
 		}
 	}
-	return ""
+	return first
 }

@@ -12,7 +12,6 @@ import (
 	"leash/internal/redistest"
 	"leash/lockcmd"
 	"leash/lockcmd/script/transport"
-	"leash/proxy/pubsub"
 )
 
 func TestR31StopWhileRedisIsSilent(t *testing.T) {
@@ -23,8 +22,7 @@ func TestR31StopWhileRedisIsSilent(t *testing.T) {
 	}
 	t.Cleanup(func() { p.Close() })
 	rdb, log := locktest.DialServer(t, p.Addr()), slog.New(slog.DiscardHandler)
-	up := linktest.Open(t, rdb, log)
-	s := lockcmd.New(lockcmd.Config{Links: up}, rdb, pubsub.New(up, log), log)
+	s := locktest.NewService(lockcmd.Config{}, rdb, linktest.Open(t, rdb, log), log)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -50,8 +48,7 @@ func TestR31StopStillReleases(t *testing.T) {
 	t.Parallel()
 	rdb := locktest.DialServer(t, redistest.SharedServer(t).Addr)
 	log := slog.New(slog.DiscardHandler)
-	up := linktest.Open(t, rdb, log)
-	s := lockcmd.New(lockcmd.Config{Links: up}, rdb, pubsub.New(up, log), log)
+	s := locktest.NewService(lockcmd.Config{}, rdb, linktest.Open(t, rdb, log), log)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {

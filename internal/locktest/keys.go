@@ -21,7 +21,7 @@ func Count(rdb redis.UniversalClient, key, owner string) string {
 
 // Get returns the value of a key.
 func Get(t testing.TB, s *lockcmd.Service, key string) string {
-	return s.Redis.Redis.Get(t.Context(), key).Val()
+	return RedisOf(s).Get(t.Context(), key).Val()
 }
 
 // WantNothingLeft checks that nothing of a lock is left in Redis but its token counter.

@@ -3,6 +3,7 @@ package locktest
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,13 +16,31 @@ import (
 	"leash/lockcmd/release"
 	"leash/lockcmd/script"
 	"leash/proxy/pubsub"
+	"leash/proxy/upstream"
 )
 
 // IdleService returns a Service that does nothing by itself.
 func IdleService(t testing.TB) *lockcmd.Service {
 	rdb, log := DialServer(t, redistest.SharedServer(t).Addr), slog.New(slog.DiscardHandler)
 	up := linktest.Open(t, rdb, log)
-	return lockcmd.New(lockcmd.Config{Links: up}, rdb, pubsub.New(up, log), log)
+	return NewService(lockcmd.Config{}, rdb, up, log)
+}
+
+// clients are the clients of the Redis of each Service, for the data of tests.
+var clients sync.Map // *lockcmd.Service to redis.UniversalClient
+
+// RedisOf is the client that a Service was started with. Nothing of the Service goes through it.
+func RedisOf(s *lockcmd.Service) redis.UniversalClient {
+	rdb, _ := clients.Load(s)
+	return rdb.(redis.UniversalClient)
+}
+
+// NewService makes a Service of this Redis, whose links are up, without more.
+func NewService(cfg lockcmd.Config, rdb redis.UniversalClient, up *upstream.Upstream,
+	log *slog.Logger) *lockcmd.Service {
+	s := lockcmd.New(cfg, up, pubsub.New(up, log), log)
+	clients.Store(s, rdb)
+	return s
 }
 
 // WatchdogTimeout is Config.WatchdogTimeout if it is not set.
@@ -50,8 +69,7 @@ func NewLeash(t testing.TB, rdb redis.UniversalClient, cfg lockcmd.Config) *lock
 	}
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
 	up := linktest.Open(t, rdb, log)
-	cfg.Links, cfg.Owners = up, up.Owners
-	s := lockcmd.New(cfg, rdb, pubsub.New(up, log), log)
+	s := NewService(cfg, rdb, up, log)
 	LongBreakTimeout(s)
 	return s
 }
@@ -73,7 +91,7 @@ func DefaultBreakTimeout(s *lockcmd.Service) { s.Releaser.BreakTimeout = release
 func WaitUntilSubscribed(t testing.TB, s *lockcmd.Service) {
 	t.Helper()
 	Eventually(t, Soon, "the Service is subscribed to its channel", func() bool {
-		n, err := NumListeners(s.Redis.Redis, s.Events.Own, (*redis.Client).PubSubNumSub)
+		n, err := NumListeners(RedisOf(s), s.Events.Own, (*redis.Client).PubSubNumSub)
 		return err == nil && n > 0
 	})
 }
@@ -84,8 +102,7 @@ func StartKillable(t testing.TB, rdb redis.UniversalClient, cfg lockcmd.Config) 
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	up := linktest.Open(t, rdb, log)
-	cfg.Links = up
-	s = lockcmd.New(cfg, rdb, pubsub.New(up, log), log)
+	s = NewService(cfg, rdb, up, log)
 	kill = RunService(s)
 	t.Cleanup(kill)
 	WaitUntilSubscribed(t, s)

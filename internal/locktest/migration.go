@@ -40,13 +40,13 @@ func WantRenewed(t *testing.T, s *lockcmd.Service, keys ...string) {
 	t.Helper()
 	const little = 15 * time.Second
 	for _, k := range keys {
-		if !s.Redis.Redis.PExpire(t.Context(), k, little).Val() {
+		if !RedisOf(s).PExpire(t.Context(), k, little).Val() {
 			t.Errorf("%s is not there", k)
 		}
 	}
 	s.RenewAll(t.Context())
 	for _, k := range keys {
-		if left := s.Redis.Redis.PTTL(t.Context(), k).Val(); left <= little {
+		if left := RedisOf(s).PTTL(t.Context(), k).Val(); left <= little {
 			t.Errorf("%s has %v left, it was not renewed", k, left)
 		}
 	}

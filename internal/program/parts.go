@@ -59,7 +59,7 @@ func newUpstream(cfg config.Config, c certificates, p *password.Source, reread <
 // newLocks makes the lock service. records may be nil.
 func newLocks(cfg config.Config, up *upstream.Upstream, exchange *pubsub.Exchange, records *audit.Log,
 	log *slog.Logger) *lockcmd.Service {
-	locks := lockcmd.New(lockConfig(cfg, up), up.Client(), exchange, log)
+	locks := lockcmd.New(lockConfig(cfg), up, exchange, log)
 	if records != nil {
 		locks.AddObserver(records)
 	}
@@ -98,12 +98,11 @@ func upstreamConfig(cfg config.Config, c certificates, password *password.Source
 	return up
 }
 
-func lockConfig(cfg config.Config, up *upstream.Upstream) lockcmd.Config {
+func lockConfig(cfg config.Config) lockcmd.Config {
 	return lockcmd.Config{
 		WatchdogTimeout: cfg.WatchdogTimeout, Publish: cfg.LockPublish,
 		TokenTTL: cfg.TokenTTL, MaxHold: cfg.MaxHold, MaxHoldOf: holdLimits(cfg), NameHolds: nameHolds(cfg), MaxWaiters: cfg.MaxWaiters, UpstreamTimeout: cfg.UpstreamTimeout,
-		FailoverGrace: grace(cfg), Owners: up.Owners,
-		Database: up.Database, Links: up,
+		FailoverGrace: grace(cfg),
 	}
 }
 

@@ -135,7 +135,6 @@ func serve(ctx context.Context, cfg config.Config, live *liveSettings, hangups <
 	if err != nil {
 		return err
 	}
-	defer up.CloseClients()
 	err = connect(ctx, up, listeners, log)
 	if ctx.Err() != nil {
 		log.Info("leash has stopped before it was ready")
@@ -157,7 +156,7 @@ func serve(ctx context.Context, cfg config.Config, live *liveSettings, hangups <
 	}
 	live.use(func(cfg config.Config) {
 		server.Change(proxySettings(cfg))
-		locks.Change(lockConfig(cfg, up))
+		locks.Change(lockConfig(cfg))
 		up.Nodes.SetMaxPinned(cfg.MaxPinned)
 	})
 	admin.show(server, locks)

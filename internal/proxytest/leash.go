@@ -57,9 +57,8 @@ func Start(t testing.TB, addrs []string, opts ...func(*Options)) *Leash {
 	if err := up.Connect(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	o.Locks.Database, o.Locks.Links, o.Locks.Owners = up.Database, up, up.Owners
 	exchange := pubsub.New(up, log)
-	locks := lockcmd.New(o.Locks, up.Client(), exchange, log)
+	locks := lockcmd.New(o.Locks, up, exchange, log)
 	up.OnSwitch(locks.CheckAll)
 	var commands []any
 	if !o.Embedded {
@@ -92,7 +91,6 @@ func Start(t testing.TB, addrs []string, opts ...func(*Options)) *Leash {
 		serving.Wait()
 		stopBelow()
 		running.Wait()
-		up.CloseClients()
 	})
 	t.Cleanup(func() {
 		done := make(chan struct{})

@@ -10,6 +10,7 @@ import (
 	"leash/lockcmd/release"
 	"leash/lockcmd/restore"
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 	"leash/renewal"
 )
 
@@ -18,8 +19,9 @@ import (
 func TestR24RenewalsGoBeforeAcquires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		holds := hold.NewRegistry(hold.Config{Watchdog: renewal.New(nil)})
-		a := &Acquirer{Releaser: &release.Releaser{Restorer: &restore.Restorer{Redis: script.New(nil, nil),
-			Holds: holds}}}
+		a := &Acquirer{Releaser: &release.Releaser{Restorer: &restore.Restorer{
+			Redis: &script.Client{Client: &transport.Client{}}, Holds: holds,
+		}}}
 		gone, leave := context.WithCancel(t.Context())
 		leave()
 		for _, row := range []struct {

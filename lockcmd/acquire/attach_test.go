@@ -140,7 +140,7 @@ func TestR11OldCarrierReleasesNothing(t *testing.T) {
 		token := a.Token(key, "OWNER", "me")
 		b.Attach(key, "me", token)
 		a.Carrier.End(lockcmd.Release)
-		locktest.Want(t, locktest.Count(straight.Redis.Redis, key, "me"), "1")
+		locktest.Want(t, locktest.Count(locktest.RedisOf(straight), key, "me"), "1")
 
 		// The old carrier sent a release and a renewal before ATTACH. They reach Redis after it.
 		c, key := locktest.Connect(t, s), locktest.NewKey()
@@ -159,8 +159,8 @@ func TestR11OldCarrierReleasesNothing(t *testing.T) {
 		if _, err := straight.Redis.Release(release, straight.Redis.Deadline()); err != nil {
 			t.Fatal(err)
 		}
-		locktest.Want(t, locktest.Count(straight.Redis.Redis, key, "me"), "1")
-		if left := straight.Redis.Redis.PTTL(ctx, key).Val(); left > 30*time.Second {
+		locktest.Want(t, locktest.Count(locktest.RedisOf(straight), key, "me"), "1")
+		if left := locktest.RedisOf(straight).PTTL(ctx, key).Val(); left > 30*time.Second {
 			t.Error("a late renewal of the old carrier has taken effect")
 		}
 		locktest.Want(t, d.Do("LOCK.RELEASE", key), ":1")
@@ -177,7 +177,7 @@ func TestR11OldCarrierReleasesNothing(t *testing.T) {
 			f.Attach(key, "me", token)
 			fault.Release()
 			<-ended
-			locktest.Want(t, locktest.Count(straight.Redis.Redis, key, "me"), "1")
+			locktest.Want(t, locktest.Count(locktest.RedisOf(straight), key, "me"), "1")
 			continue
 		}
 		f := locktest.Connect(t, where)
@@ -230,7 +230,7 @@ func TestR26UnansweredAttachIsRepeated(t *testing.T) {
 					locktest.Want(t, locktest.Receive(t, a.Moved, 3*time.Second), key)
 					if end {
 						locktest.Eventually(t, 3*time.Second, "it ends with its connection", func() bool {
-							return !locktest.Exists(t, straight.Redis.Redis, key)
+							return !locktest.Exists(t, locktest.RedisOf(straight), key)
 						})
 						return
 					}

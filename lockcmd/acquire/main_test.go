@@ -56,7 +56,7 @@ func newLeash(addr string, timeout time.Duration) *leash {
 	l := &leash{end: end, rdb: redis.NewClient(&redis.Options{
 		Addr: addr, Protocol: 2, MaxRetries: -1, ContextTimeoutEnabled: true,
 	})}
-	s, name := script.New(l.rdb, links), "leash"+strconv.FormatInt(number.Add(1), 10)
+	s, name := script.New(links), "leash"+strconv.FormatInt(number.Add(1), 10)
 	s.Timeout, s.Log = timeout, slog.New(slog.DiscardHandler)
 	r := &restore.Restorer{Redis: s}
 	r.Holds = hold.NewRegistry(hold.Config{

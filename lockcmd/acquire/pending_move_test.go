@@ -45,12 +45,12 @@ func TestR7AcquireBesideAPendingMove(t *testing.T) {
 					locktest.Want(t, b.AskUntilAnswered("LOCK.ACQUIRE", key, "OWNER", "x", "ID", "3"),
 						":"+strconv.FormatInt(token, 10))
 					locktest.Want(t, b.Do("LOCK.RELEASE", key), ":0")
-					locktest.Want(t, locktest.Count(straight.Redis.Redis, key, "x"), left)
+					locktest.Want(t, locktest.Count(locktest.RedisOf(straight), key, "x"), left)
 					locktest.Want(t, b.Do("LOCK.RELEASE", key, "ALL"), ":1")
 					locktest.Eventually(t, 3*time.Second, "all is forgotten", func() bool {
 						return a.Carrier.Holds()+b.Carrier.Holds() == 0
 					})
-					locktest.WantNothing(t, straight.Redis.Redis, key, a, b)
+					locktest.WantNothing(t, locktest.RedisOf(straight), key, a, b)
 				}
 			}
 		}

@@ -99,7 +99,7 @@ func TestPermitsAreNoLocks(t *testing.T) {
 func TestR8PermitsLieInTheirDatabase(t *testing.T) {
 	t.Parallel()
 	in := locktest.Databases(t)
-	s := locktest.Start(t, in(0), lockcmd.Config{Database: in, WatchdogTimeout: 6 * time.Second})
+	s := locktest.Start(t, in(0), lockcmd.Config{WatchdogTimeout: 6 * time.Second})
 	key, a := locktest.Semaphore(t, s, 1), locktest.ConnectTo(t, s, 0)
 	b := locktest.ConnectTo(t, s, 3)
 	locktest.Want(t, b.Do("SEM.INIT", key, "1"), ":1")
@@ -115,12 +115,12 @@ func wantPermitsRenewed(t *testing.T, s *lockcmd.Service, permits map[string]str
 	t.Helper()
 	before := make(map[string]float64)
 	for key, p := range permits {
-		before[key] = permitScore(t, s.Redis.Redis, key, p)
+		before[key] = permitScore(t, locktest.RedisOf(s), key, p)
 	}
 	<-time.After(2 * time.Millisecond) // scores have a resolution of 1 ms
 	s.RenewAll(t.Context())
 	for key, p := range permits {
-		if permitScore(t, s.Redis.Redis, key, p) <= before[key] {
+		if permitScore(t, locktest.RedisOf(s), key, p) <= before[key] {
 			t.Errorf("the permit of %s was not renewed", key)
 		}
 	}

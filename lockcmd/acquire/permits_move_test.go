@@ -37,16 +37,16 @@ func TestR26UnansweredMoveOfPermitsIsUndone(t *testing.T) {
 				locktest.Want(t, b.Do(acquire...), "-"+refusal.NotAccepted)
 				fault.Disarm()
 				locktest.Eventually(t, 3*time.Second, "it is undone", func() bool {
-					return straight.Redis.Redis.ZCard(t.Context(), script.PermitsKey(key)).Val() <= 1 &&
+					return locktest.RedisOf(straight).ZCard(t.Context(), script.PermitsKey(key)).Val() <= 1 &&
 						b.Carrier.Holds() == 0
 				})
 				locktest.Want(t, b.AskUntilAnswered(acquire...), permits)
 				locktest.Eventually(t, 3*time.Second, "they have moved", func() bool {
 					return a.Carrier.Holds() == 0 && b.Carrier.Holds() == 2
 				})
-				locktest.Want(t, straight.Redis.Redis.Get(t.Context(), key).Val(), "1")
+				locktest.Want(t, locktest.RedisOf(straight).Get(t.Context(), key).Val(), "1")
 				b.Carrier.End(lockcmd.Release)
-				locktest.Want(t, straight.Redis.Redis.Get(t.Context(), key).Val(), "3")
+				locktest.Want(t, locktest.RedisOf(straight).Get(t.Context(), key).Val(), "3")
 				if len(a.Losses)+len(b.Losses)+len(a.Moved)+len(b.Moved) != 0 {
 					t.Error("reported as a loss")
 				}
@@ -71,7 +71,7 @@ func TestR7PermitsOfAFailedMoveAreReleased(t *testing.T) {
 		locktest.Want(t, b.Do(acquire...), "$-1")
 	}
 	locktest.Eventually(t, 3*time.Second, "the other permit is released", func() bool {
-		return s.Redis.Redis.Get(t.Context(), key).Val() == "1" && a.Carrier.Holds()+b.Carrier.Holds() == 0
+		return locktest.RedisOf(s).Get(t.Context(), key).Val() == "1" && a.Carrier.Holds()+b.Carrier.Holds() == 0
 	})
 	locktest.Want(t, c.Do("SEM.RELEASE", key), ":1")
 	locktest.WantPrefix(t, b.Do(acquire...), "*2")

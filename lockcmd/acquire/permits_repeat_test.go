@@ -106,7 +106,7 @@ func TestR26ReleaseThroughAnotherLeashIsNoLoss(t *testing.T) {
 func TestR7LostRepliesOfPermits(t *testing.T) {
 	t.Parallel()
 	s, straight, p := locktest.StartFaulty(t, lockcmd.Config{})
-	rdb := straight.Redis.Redis
+	rdb := locktest.RedisOf(straight)
 	for _, before := range []bool{false, true} {
 		key, a := locktest.Semaphore(t, straight, 5), locktest.Connect(t, s)
 		locktest.Want(t, a.Do("SEM.RELEASE", key, a.Permit(key)), ":1") // Redis knows the scripts

@@ -93,7 +93,7 @@ func TestR26UnansweredRepetitionIsUndone(t *testing.T) {
 				locktest.Want(t, a.Do(again...), "-"+refusal.Unanswered)
 				fault.Disarm()
 				locktest.Eventually(t, 3*time.Second, "the acquire is undone", func() bool {
-					return locktest.Count(straight.Redis.Redis, key, "x") == "1"
+					return locktest.Count(locktest.RedisOf(straight), key, "x") == "1"
 				})
 				if got := a.Token(key, "OWNER", "x", "ID", "2"); got != token {
 					t.Errorf("got token %d, want %d", got, token)
@@ -103,9 +103,9 @@ func TestR26UnansweredRepetitionIsUndone(t *testing.T) {
 				locktest.Want(t, a.Do(again...), "-"+refusal.Unanswered)
 				fault.Disarm()
 				locktest.Eventually(t, 3*time.Second, "it was the last one", func() bool {
-					return !locktest.Exists(t, straight.Redis.Redis, key) && a.Carrier.Holds() == 0
+					return !locktest.Exists(t, locktest.RedisOf(straight), key) && a.Carrier.Holds() == 0
 				})
-				locktest.WantNothing(t, straight.Redis.Redis, key, a)
+				locktest.WantNothing(t, locktest.RedisOf(straight), key, a)
 			}
 		}
 	}

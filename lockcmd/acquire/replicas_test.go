@@ -19,7 +19,6 @@ import (
 	"leash/internal/redistest"
 	"leash/lockcmd"
 	"leash/lockcmd/script"
-	"leash/lockcmd/script/transport"
 	"leash/proxy/slots"
 )
 
@@ -42,7 +41,7 @@ func TestR32AnUndoWithoutAnAnswer(t *testing.T) {
 	held.Disarm()
 	held.Release()
 	locktest.Eventually(t, locktest.Soon, "the lock is released",
-		func() bool { return !locktest.Exists(t, s.Redis.Redis, key) })
+		func() bool { return !locktest.Exists(t, locktest.RedisOf(s), key) })
 }
 
 // TestR32NoReplicas: A Redis without replicas grants no lock with REPLICAS, and nothing stays
@@ -301,8 +300,8 @@ func TestR32TouchWritesAndChangesNothing(t *testing.T) {
 					rdb.Persist(t.Context(), key)
 				}
 				left, written := rdb.PTTL(t.Context(), key).Val(), writes(t, rdb)
-				if reply, err := script.TouchScript.Run(t.Context(), rdb.(transport.Processor), []string{key},
-					nil); err != nil || fmt.Sprint(reply) != "1" {
+				if reply, err := locktest.RunScript(t.Context(), rdb, script.TouchScript,
+					[]string{key}); err != nil || fmt.Sprint(reply) != "1" {
 					t.Errorf("%s: answered %v %v", mode, reply, err)
 				}
 				if writes(t, rdb) == written {
@@ -317,8 +316,8 @@ func TestR32TouchWritesAndChangesNothing(t *testing.T) {
 			}
 			locktest.Want(t, a.Do("LOCK.RELEASE", key), ":1")
 		}
-		if reply, err := script.TouchScript.Run(t.Context(), rdb.(transport.Processor), []string{locktest.NewKey()},
-			nil); err != nil || fmt.Sprint(reply) != "0" {
+		if reply, err := locktest.RunScript(t.Context(), rdb, script.TouchScript,
+			[]string{locktest.NewKey()}); err != nil || fmt.Sprint(reply) != "0" {
 			t.Errorf("of none: answered %v %v", reply, err)
 		}
 	})

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"leash/lockcmd/hold"
 	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
@@ -125,7 +123,6 @@ func (c *Carrier) ReportLoss(h *hold.Hold, reason string) Refusal {
 // lock that cannot be granted now counts as taken (R14). Redis's own words stay, unless clients
 // would retry blindly because of them.
 func Failure(err error) Result {
-	var reply redis.Error
 	switch {
 	case errors.Is(err, transport.ErrUnknown):
 		return Result{Kind: Unknown}
@@ -133,7 +130,8 @@ func Failure(err error) Result {
 		return Result{Kind: Failed, Err: err}
 	case transport.KeysSplit(err):
 		return Result{Kind: Busy}
-	case errors.As(err, &reply) && redis.HasErrorPrefix(reply, "NOREPLICAS"):
+	case transport.HasCode(err, "NOREPLICAS"):
+		reply, _ := errors.AsType[transport.ReplyError](err)
 		return Result{Kind: Busy, Err: reply}
 	}
 	return Result{Kind: Busy, Err: NotAccepted}

@@ -49,7 +49,7 @@ func TestSeveralLocksOfAFaultyRedis(t *testing.T) {
 	locktest.TakesLong(t)
 	s, straight, p := locktest.StartFaulty(t, lockcmd.Config{WatchdogTimeout: 6 * time.Second,
 		UpstreamTimeout: time.Second})
-	rdb, keys := straight.Redis.Redis, locktest.NewKeys(5)
+	rdb, keys := locktest.RedisOf(straight), locktest.NewKeys(5)
 	believed := &beliefs{t: t, holder: make(map[string]*locktest.Client)}
 	end := time.Now().Add(6 * time.Second)
 	const enoughGrants, enoughFaults = 8, 20 // each fault stops all that share the connection

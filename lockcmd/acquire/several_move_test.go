@@ -199,12 +199,12 @@ func TestR26UnansweredMoveIsFinished(t *testing.T) {
 						fault.Disarm()
 						if before == 0 {
 							locktest.Eventually(t, 3*time.Second, "the acquire is undone", func() bool {
-								return !locktest.Exists(t, straight.Redis.Redis, key)
+								return !locktest.Exists(t, locktest.RedisOf(straight), key)
 							})
 							return
 						}
 						locktest.Eventually(t, 3*time.Second, "the acquire is undone", func() bool {
-							return locktest.Count(straight.Redis.Redis, key, "x") == "1"
+							return locktest.Count(locktest.RedisOf(straight), key, "x") == "1"
 						})
 						locktest.Eventually(t, 3*time.Second, "the hold has moved", func() bool {
 							return a.Carrier.Holds() == 0 && b.Carrier.Holds() == 1

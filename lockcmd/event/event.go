@@ -46,8 +46,7 @@ func Text(kind string, token int64, carrier, key string) string {
 func Send(redis *script.Client, kind string, r script.Ref, until time.Time) {
 	ctx, cancel := context.WithDeadline(context.Background(), redis.CapAtStop(until))
 	defer cancel()
-	redis.Database(r.Lock.DB).Publish(ctx, script.CarrierChannel(r.Carrier),
-		Text(kind, r.Token, r.Carrier, r.Lock.Key))
+	_ = redis.PublishEvent(ctx, r.Lock, script.CarrierChannel(r.Carrier), Text(kind, r.Token, r.Carrier, r.Lock.Key))
 }
 
 // Parse reads a published event.

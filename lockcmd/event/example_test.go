@@ -39,7 +39,7 @@ func ExampleLossWait() {
 		return
 	}
 	defer end()
-	c := script.New(rdb, links)
+	c := script.New(links)
 	c.Timeout, c.Publish = 10*time.Second, "ps"
 
 	lock := script.Lock{Key: "order:42"}

@@ -2,20 +2,17 @@ package failover
 
 import (
 	"context"
-	"strings"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"leash/lockcmd/script/transport"
 	"leash/proxy/resp"
+	"leash/proxy/slots"
 )
 
 // readGraceConfig updates the length of the grace period by one master: a lease plus the time that
 // an old master may serve on. The longest value of all masters counts. A master that does not tell
 // gets the usual value. An error means that nothing is known yet.
-func (g *Masters) readGraceConfig(ctx context.Context, node *redis.Client) error {
-	addr := node.Options().Addr
+func (g *Masters) readGraceConfig(ctx context.Context, slot slots.Slot, addr string) error {
 	g.mu.Lock()
 	done := g.cfg.Grace != Auto || g.measured[addr]
 	g.mu.Unlock()
@@ -26,12 +23,13 @@ func (g *Masters) readGraceConfig(ctx context.Context, node *redis.Client) error
 	if g.cfg.Redis.IsCluster {
 		name, each, overlap = "cluster-node-timeout", time.Millisecond, 15*time.Second
 	}
-	config, err := node.ConfigGet(ctx, name).Result()
+	until, _ := ctx.Deadline()
+	value, err := g.cfg.Redis.ConfigValue(until, slot, name)
 	if err != nil && transport.Judge(err) != transport.Answered {
 		return err
 	}
-	n, told := resp.ParseInt([]byte(config[name]))
-	if told = told && err == nil; told {
+	n, told := resp.ParseInt([]byte(value))
+	if told {
 		overlap = time.Duration(n) * each
 	}
 	lasts := g.cfg.Lease + overlap
@@ -56,6 +54,6 @@ func (g *Masters) readGraceConfig(ctx context.Context, node *redis.Client) error
 			"node", addr, name, overlap)
 	}
 	g.cfg.Log.Info("after a failover no locks are granted for a while",
-		"for", lasts, "node", addr, name, strings.TrimSpace(config[name]))
+		"for", lasts, "node", addr, name, value)
 	return nil
 }

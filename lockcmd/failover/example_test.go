@@ -32,7 +32,7 @@ func ExampleMasters() {
 	defer end()
 
 	m := failover.New(failover.Config{
-		Grace: time.Hour, Redis: script.New(rdb, links), Watchdog: renewal.New(nil), Log: slog.New(slog.DiscardHandler),
+		Grace: time.Hour, Redis: script.New(links), Watchdog: renewal.New(nil), Log: slog.New(slog.DiscardHandler),
 	})
 	m.ProbeAll(time.Now(), time.Now().Add(10*time.Second))
 	masters, left := m.Active()

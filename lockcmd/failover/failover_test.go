@@ -1,9 +1,6 @@
 package failover_test
 
 import (
-	"context"
-	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -12,7 +9,6 @@ import (
 	"leash/lockcmd"
 	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
-	"leash/lockcmd/script/transport"
 	"leash/proxy/slots"
 )
 
@@ -62,34 +58,5 @@ func TestMasterDies(t *testing.T) {
 	token := locktest.TokenOf(t, locktest.Receive(t, waiting, 5*time.Second))
 	if token == 0 || len(a.Losses)+len(b.Losses) != 0 {
 		t.Error("the waiter did not get the lock as it should")
-	}
-}
-
-// TestSickReplicasHoldUpNoScript: A go-redis cluster client asks some node, for up to 5 s, which
-// commands exist, before its first command. Scripts do not wait for that.
-func TestSickReplicasHoldUpNoScript(t *testing.T) {
-	t.Parallel()
-	cluster := redistest.StartCluster(t, redistest.ClusterOptions{Replicas: 1})
-	var masters []string
-	for _, n := range cluster.Masters() {
-		masters = append(masters, n.Addr)
-	}
-	for _, n := range cluster.Nodes {
-		if slices.Contains(masters, n.Addr) {
-			continue
-		}
-		if err := n.Pause(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for i := range 8 { // each client asks nodes at random
-		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
-		key := redistest.KeyIn(i*2000, "lock")
-		reply, err := script.ReleaseScript.Run(ctx, locktest.DialCluster(t, masters...), script.Plain.EndKeys(key),
-			transport.Words("me", 1, "nobody", 1, "", script.LockChannel(key), "p"))
-		cancel()
-		if err != nil || fmt.Sprint(reply) != "-1" {
-			t.Fatalf("client %d: %v %v", i, reply, err)
-		}
 	}
 }

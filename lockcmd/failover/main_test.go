@@ -12,7 +12,6 @@ import (
 
 	"leash/internal/linktest"
 	"leash/lockcmd/script"
-	"leash/proxy/slots"
 	"leash/renewal"
 )
 
@@ -39,34 +38,11 @@ func dialCluster(t testing.TB, addrs []string) *redis.ClusterClient {
 // mastersOf returns what a Leash knows of the masters of rdb, before the first probe.
 func mastersOf(t testing.TB, rdb redis.UniversalClient, grace time.Duration, log *logBuffer) *Masters {
 	cfg := Config{
-		Grace: grace, Lease: time.Minute, Redis: script.New(rdb, linktest.Open(t, rdb, nil)),
+		Grace: grace, Lease: time.Minute, Redis: script.New(linktest.Open(t, rdb, nil)),
 		Watchdog: renewal.New(nil),
 		Log:      slog.New(slog.NewTextHandler(log, nil)),
 	}
-	if c, ok := rdb.(*redis.ClusterClient); ok {
-		cfg.Owners = func() []int { return owners(t, c) }
-	}
 	return New(cfg)
-}
-
-// owners returns the index of the master for each slot.
-func owners(t testing.TB, rdb *redis.ClusterClient) []int {
-	shards, err := rdb.ClusterShards(t.Context()).Result()
-	if err != nil {
-		t.Error(err)
-	}
-	all := make([]int, slots.Count)
-	for i := range all {
-		all[i] = -1
-	}
-	for i, shard := range shards {
-		for _, r := range shard.Slots {
-			for slot := r.Start; slot <= r.End; slot++ {
-				all[slot] = i
-			}
-		}
-	}
-	return all
 }
 
 // logBuffer is a log that can be read while it is written.

@@ -17,11 +17,8 @@ const Auto = time.Duration(-1)
 
 // Config says what Masters needs.
 type Config struct {
-	Grace time.Duration // length of a grace period; Auto or more than zero
-	Lease time.Duration // the watchdog timeout
-	// Owners returns for each slot of a cluster the index of its master, -1 for none. It does not
-	// block. nil with a single Redis.
-	Owners   func() []int
+	Grace    time.Duration // length of a grace period; Auto or more than zero
+	Lease    time.Duration // the watchdog timeout
 	Redis    *script.Client
 	Watchdog *renewal.Watchdog // is told to check the holds of a new master
 	Log      *slog.Logger

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"leash/internal/guard"
 	"leash/lockcmd/script"
 	"leash/lockcmd/script/transport"
@@ -121,11 +119,11 @@ func (g *Masters) logProbeFailure(err error) {
 
 // slotsByMaster returns the slots of each master.
 func (g *Masters) slotsByMaster() [][]slots.Slot {
-	if len(g.slotOwners) == 1 || g.cfg.Owners == nil {
+	if len(g.slotOwners) == 1 {
 		return [][]slots.Slot{{0}}
 	}
 	var all [][]slots.Slot
-	for slot, owner := range g.cfg.Owners() {
+	for slot, owner := range g.cfg.Redis.Links.Owners() {
 		for owner >= len(all) {
 			all = append(all, nil)
 		}
@@ -139,12 +137,9 @@ func (g *Masters) slotsByMaster() [][]slots.Slot {
 // probeMaster probes the master of these slots. Its mark is in the first of them that does not
 // migrate.
 func (g *Masters) probeMaster(ctx context.Context, own []slots.Slot) error {
-	node, err := g.node(ctx, own[0])
-	if err != nil {
-		return err
-	}
-	if err := g.readGraceConfig(ctx, node); err != nil {
-		return fmt.Errorf("configuration of %s: %w", node.Options().Addr, err)
+	addr := g.cfg.Redis.Links.NodeAddr(own[0])
+	if err := g.readGraceConfig(ctx, own[0], addr); err != nil {
+		return fmt.Errorf("configuration of %s: %w", addr, err)
 	}
 	g.mu.Lock()
 	id, since := "", int64(0)
@@ -157,25 +152,15 @@ func (g *Masters) probeMaster(ctx context.Context, own []slots.Slot) error {
 		args.Marks = append(args.Marks, g.markKey(slot))
 	}
 	sent := time.Now()
-	m, err := script.Probe(ctx, node, args)
+	m, err := g.cfg.Redis.Probe(ctx, own[0], args)
 	switch {
 	case errors.Is(err, script.ErrNoMaster):
-		return fmt.Errorf("%s: %w", node.Options().Addr, err)
+		return fmt.Errorf("%s: %w", addr, err)
 	case err != nil:
-		return fmt.Errorf("look at %s: %w", node.Options().Addr, err)
+		return fmt.Errorf("look at %s: %w", addr, err)
 	}
-	g.noteProbe(node.Options().Addr, m.Identity, m.ReplID, m.Since, m.Now, own, sent)
+	g.noteProbe(addr, m.Identity, m.ReplID, m.Since, m.Now, own, sent)
 	return nil
-}
-
-func (g *Masters) node(ctx context.Context, slot slots.Slot) (*redis.Client, error) {
-	switch c := g.cfg.Redis.Redis.(type) {
-	case *redis.ClusterClient:
-		return c.MasterForKey(ctx, slots.Key(slot))
-	case *redis.Client:
-		return c, nil
-	}
-	return nil, transport.ErrRefused
 }
 
 // markKey is the key of the mark of a master that has this slot.

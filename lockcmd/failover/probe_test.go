@@ -2,12 +2,14 @@ package failover
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"leash/internal/linktest"
 	"leash/internal/redistest"
 	"leash/lockcmd/script"
 	"leash/proxy/resp"
@@ -94,18 +96,22 @@ func TestR2GraceConfigIsReadAgain(t *testing.T) {
 	lasts := func() time.Duration { return time.Duration(g.duration.Load()) }
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := g.readGraceConfig(ctx, nodes[0]); err == nil || lasts() != 0 {
+	if err := g.readGraceConfig(ctx, 0, "a"); err == nil || lasts() != 0 {
 		t.Errorf("error %v, the grace lasts %v", err, lasts())
 	}
+	limited, stop := context.WithTimeout(t.Context(), soon)
+	defer stop()
 	for i, want := range []time.Duration{80 * time.Second, 100 * time.Second, 100 * time.Second} {
-		if err := g.readGraceConfig(t.Context(), nodes[i]); err != nil || lasts() != want {
+		g.cfg.Redis = script.New(linktest.Open(t, nodes[i], nil))
+		if err := g.readGraceConfig(limited, 0, strconv.Itoa(i)); err != nil || lasts() != want {
 			t.Errorf("error %v, the grace lasts %v, want %v", err, lasts(), want)
 		}
 	}
 	silent := dial(t, redistest.Start(t).Addr)
 	silent.Do(t.Context(), "ACL", "SETUSER", "default", "-config")
-	err := g.readGraceConfig(t.Context(), silent)
-	if err != nil || lasts() != 100*time.Second || !g.measured[silent.Options().Addr] {
+	g.cfg.Redis = script.New(linktest.Open(t, silent, nil))
+	err := g.readGraceConfig(limited, 0, "silent")
+	if err != nil || lasts() != 100*time.Second || !g.measured["silent"] {
 		t.Errorf("error %v, the grace lasts %v", err, lasts())
 	}
 }

@@ -54,7 +54,7 @@ func Example() {
 	}
 	defer end()
 	leash := func(name string) *release.Releaser {
-		r := &release.Releaser{Restorer: &restore.Restorer{Redis: script.New(rdb, links)}, Waiters: nobody{},
+		r := &release.Releaser{Restorer: &restore.Restorer{Redis: script.New(links)}, Waiters: nobody{},
 			Tasks: nobody{}}
 		r.Redis.Timeout = 10 * time.Second
 		r.Holds = hold.NewRegistry(hold.Config{

@@ -46,7 +46,7 @@ func (*leash) HandOver(*hold.Hold, script.EndArgs, time.Time) (o Handover, ok bo
 func releaserOf(t *testing.T, rdb redis.UniversalClient, name string) *Releaser {
 	l := &leash{}
 	t.Cleanup(l.tasks.Wait)
-	r := &Releaser{Restorer: &restore.Restorer{Redis: script.New(rdb, linktest.Open(t, rdb, nil))}, Waiters: l,
+	r := &Releaser{Restorer: &restore.Restorer{Redis: script.New(linktest.Open(t, rdb, nil))}, Waiters: l,
 		Tasks: l}
 	r.Redis.Timeout, r.Redis.Log = 20*time.Second, slog.New(slog.DiscardHandler)
 	r.Holds = hold.NewRegistry(hold.Config{

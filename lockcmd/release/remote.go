@@ -166,7 +166,7 @@ func (rr *remote) callScript(until time.Time) (code int64, err error) {
 		how = event.Released
 		rr.Redis.OverwriteTombstone(ctx, ref, how, rr.revoke.Keep)
 	}
-	rr.Redis.Database(rr.lock.DB).Set(ctx, script.AnswerKey(rr.lock.Key, rr.id), code, rr.revoke.Keep)
+	_ = rr.Redis.KeepAnswer(ctx, rr.lock, rr.id, code, rr.revoke.Keep)
 	if rr.local == nil {
 		event.Send(rr.Redis, how, ref, until)
 	}

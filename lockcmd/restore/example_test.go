@@ -44,7 +44,7 @@ func ExampleRestorer_NewMove() {
 		return
 	}
 	defer end()
-	r := &restore.Restorer{Redis: script.New(rdb, links)}
+	r := &restore.Restorer{Redis: script.New(links)}
 	r.Redis.Timeout = 10 * time.Second
 	r.Holds = hold.NewRegistry(hold.Config{
 		Leash: "fdbefea6", TTL: 30 * time.Second, Watchdog: renewal.New(r), Service: nobody{},

@@ -22,7 +22,7 @@ func TestR24OneQueueANode(t *testing.T) {
 	t.Parallel()
 	locktest.Both(t, func(t *testing.T, rdb redis.UniversalClient) {
 		s := locktest.Start(t, rdb, lockcmd.Config{})
-		asked := &restore.Restorer{Redis: script.New(rdb, linktest.Open(t, rdb, nil))}
+		asked := &restore.Restorer{Redis: script.New(linktest.Open(t, rdb, nil))}
 		lines := make(map[string]bool)
 		for range 50 {
 			slot := int(slots.Of([]byte(locktest.NewKey())))

@@ -35,6 +35,7 @@ func (f answering) Alone(_ time.Time, _ int, _ slots.Slot, _ int, commands, dst 
 	return f(commands, dst), true, nil
 }
 
+func (answering) Owners() []int                         { return nil }
 func (answering) NodeAddr(slots.Slot) string            { return "" }
 func (answering) Refresh()                              {}
 func (answering) DropScriptConnections(int, slots.Slot) {}

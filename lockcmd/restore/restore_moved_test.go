@@ -23,7 +23,7 @@ func TestR2ReleaseAfterAMoveWithoutAnEvent(t *testing.T) {
 	h := s.Holds.Find(locktest.LockOf(key), func(*hold.Hold) bool { return true })
 	end := locktest.BeginGrace(t, s, key)
 	defer end()
-	locktest.Forget(t, s.Redis.Redis, key)
+	locktest.Forget(t, locktest.RedisOf(s), key)
 	from := cluster.MasterOf(int(slots.Of([]byte(key))))
 	for _, to := range cluster.Masters() {
 		if to != from {

@@ -3,8 +3,6 @@ package script
 import (
 	"errors"
 
-	"github.com/redis/go-redis/v9"
-
 	"leash/lockcmd/script/transport"
 )
 
@@ -18,10 +16,8 @@ type Client struct {
 	Publish string // the ways to publish: "p" for PUBLISH, "s" for SPUBLISH, "ps" for both
 }
 
-// New makes a client for rdb, which has these links.
-func New(rdb redis.UniversalClient, links transport.Links) *Client {
-	return &Client{Client: transport.New(rdb, links)}
-}
+// New makes a client for the Redis that has these links.
+func New(links transport.Links) *Client { return &Client{Client: transport.New(links)} }
 
 // Lock names a lock, a semaphore, a counter or a latch. The same key in two databases is two locks
 // (R8). They share one channel, because Redis's channels have no databases. A message about one of

@@ -15,8 +15,8 @@ import (
 func TestR8LocksLiveInTheirDatabase(t *testing.T) {
 	t.Parallel()
 	in := locktest.Databases(t)
-	s := locktest.Start(t, in(0), lockcmd.Config{Database: in, WatchdogTimeout: 6 * time.Second})
-	other := locktest.Start(t, in(0), lockcmd.Config{Database: in, WatchdogTimeout: 6 * time.Second})
+	s := locktest.Start(t, in(0), lockcmd.Config{WatchdogTimeout: 6 * time.Second})
+	other := locktest.Start(t, in(0), lockcmd.Config{WatchdogTimeout: 6 * time.Second})
 	key := locktest.NewKey()
 	a, b := locktest.ConnectTo(t, s, 0), locktest.ConnectTo(t, s, 3)
 	a.Token(key)
@@ -70,7 +70,7 @@ func TestR8LocksLiveInTheirDatabase(t *testing.T) {
 func TestR8CarrierThatChangesDatabase(t *testing.T) {
 	t.Parallel()
 	in := locktest.Databases(t)
-	s := locktest.Start(t, in(0), lockcmd.Config{Database: in})
+	s := locktest.Start(t, in(0), lockcmd.Config{})
 	key := locktest.NewKey()
 	c := locktest.Connect(t, s)
 	c.Token(key)

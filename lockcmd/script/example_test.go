@@ -30,7 +30,7 @@ func ExampleClient() {
 		return
 	}
 	defer end()
-	c := script.New(rdb, links)
+	c := script.New(links)
 	c.Timeout, c.Publish = 10*time.Second, "ps"
 
 	latch, until := script.Lock{Key: "started"}, time.Now().Add(c.Timeout)

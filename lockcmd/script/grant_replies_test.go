@@ -105,9 +105,9 @@ func TestRepliesOfGrants(t *testing.T) {
 		"leave the turns": {func(s *stage) string {
 			s.hold(script.Plain, "w")
 			s.acquire(script.Plain, grant("you", "u:2", 1), func(a *script.AcquireArgs) { a.Place = script.PlaceLast })
-			before := s.Redis.Exists(s.Context(), script.TurnsKey(s.lock.Key)).Val()
+			before := s.rdb.Exists(s.Context(), script.TurnsKey(s.lock.Key)).Val()
 			s.LeaveTurns(s.lock, script.Plain, "u/250", "turn", s.until)
-			return say(before, s.Redis.Exists(s.Context(), script.TurnsKey(s.lock.Key)).Val())
+			return say(before, s.rdb.Exists(s.Context(), script.TurnsKey(s.lock.Key)).Val())
 		}, "1 0"},
 		"revoke a permit": {revokePermit, "{false true {{0 revoke-a-permit} 7 u:1} 30s} true false false <nil>"},
 		"acquire WRITE over the own READ": {func(s *stage) string {

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"leash/lockcmd/script/transport"
 )
 
@@ -25,16 +23,14 @@ func (c *Client) Tombstones(ctx context.Context, refs []Ref) (texts []string, er
 	if len(refs) == 0 {
 		return nil, nil
 	}
-	pipe := c.Database(refs[0].Lock.DB).Pipeline()
-	cmds := make([]*redis.StringCmd, len(refs))
+	cmds := make([]transport.Command, len(refs))
 	for i, r := range refs {
-		cmds[i] = pipe.Get(ctx, r.tombstone())
+		cmds[i] = transport.Command{Key: r.tombstone(), Words: []string{"GET", r.tombstone()}}
 	}
-	pipe.Exec(ctx) // each command has its own error
 	texts, errs = make([]string, len(refs)), make([]error, len(refs))
-	for i, cmd := range cmds {
-		if texts[i], errs[i] = cmd.Result(); errs[i] != nil && transport.Judge(errs[i]) == transport.Answered {
-			errs[i] = nil
+	for i, r := range c.DoAll(c.limit(ctx), refs[0].Lock.DB, cmds) {
+		if texts[i] = r.String(); r.Err != nil && transport.Judge(r.Err) != transport.Answered {
+			errs[i] = r.Err
 		}
 	}
 	return texts, errs
@@ -42,12 +38,38 @@ func (c *Client) Tombstones(ctx context.Context, refs []Ref) (texts []string, er
 
 // TombstoneLeft returns how long a hold's tombstone still lasts. It is negative if there is none.
 func (c *Client) TombstoneLeft(ctx context.Context, r Ref) (time.Duration, error) {
-	return c.Database(r.Lock.DB).PTTL(ctx, r.tombstone()).Result()
+	return c.keyLeft(ctx, r.Lock.DB, r.tombstone())
 }
 
 // OverwriteTombstone writes a hold's tombstone for so long, whatever is there.
 func (c *Client) OverwriteTombstone(ctx context.Context, r Ref, text string, lasts time.Duration) error {
-	return c.Database(r.Lock.DB).Set(ctx, r.tombstone(), text, lasts).Err()
+	return c.set(ctx, r.Lock.DB, r.tombstone(), text, lasts)
+}
+
+// keyLeft is how long a key still lasts. It is negative if there is none.
+func (c *Client) keyLeft(ctx context.Context, db int, key string) (time.Duration, error) {
+	reply, err := c.Do(c.limit(ctx), db, transport.Command{Key: key, Words: []string{"PTTL", key}})
+	left, _ := transport.Reply{Text: reply, Err: err}.Int()
+	return Millis(left), err
+}
+
+// set writes a string that lasts so long.
+func (c *Client) set(ctx context.Context, db int, key, value string, lasts time.Duration) error {
+	words := []string{"SET", key, value, "PX", transport.MillisText(lasts)}
+	_, err := c.Do(c.limit(ctx), db, transport.Command{Key: key, Words: words})
+	return err
+}
+
+// KeepAnswer keeps the answer to a request for so long, for its repetition.
+func (c *Client) KeepAnswer(ctx context.Context, lock Lock, id string, code int64, lasts time.Duration) error {
+	return c.set(ctx, lock.DB, AnswerKey(lock.Key, id), transport.Decimal(code), lasts)
+}
+
+// PublishEvent sends a message on a channel by the node of a lock. It may get lost.
+func (c *Client) PublishEvent(ctx context.Context, lock Lock, channel, text string) error {
+	_, err := c.Do(c.limit(ctx), lock.DB,
+		transport.Command{Key: lock.Key, Words: []string{"PUBLISH", channel, text}})
+	return err
 }
 
 // WriteTombstone writes a hold's tombstone for so long. written is false if another tombstone says

@@ -3,13 +3,10 @@ package script
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"leash/lockcmd/script/transport"
 )
@@ -139,24 +136,22 @@ func (c *Client) inspectRW(lock Lock, until time.Time) (Inspection, error) {
 // Locks returns which of these keys show a lock or a semaphore that somebody holds through a Leash,
 // and their names: a plain lock's own key, or {name}:leash.
 func (c *Client) Locks(ctx context.Context, db int, keys []string) (names []string, err error) {
-	pipe := c.Database(db).Pipeline()
-	records, fields := make([]*redis.StringCmd, len(keys)), make([]*redis.IntCmd, len(keys))
-	for i, key := range keys {
-		records[i], fields[i] = pipe.HGet(ctx, key, RecordField), pipe.HLen(ctx, key)
+	var cmds []transport.Command
+	for _, key := range keys {
+		cmds = append(cmds, transport.Command{Key: key, Words: []string{"HGET", key, RecordField}},
+			transport.Command{Key: key, Words: []string{"HLEN", key}})
 	}
-	pipe.Exec(ctx) // each command has its own error
+	replies := c.DoAll(c.limit(ctx), db, cmds)
 	for i, key := range keys {
-		text, err := records[i].Result()
-		switch {
-		case err != nil && !errors.Is(err, redis.Nil) && transport.Judge(err) != transport.Answered:
-			return nil, err
-		case err != nil:
-		default:
-			// Otherwise the field of the owner was deleted (R11).
-			if _, ours := ParseRecord(text); ours && fields[i].Val() > 1 {
-				names = append(names, key)
-				continue
-			}
+		record, fields := replies[2*i], replies[2*i+1]
+		if record.Err != nil && transport.Judge(record.Err) != transport.Answered {
+			return nil, record.Err
+		}
+		// Otherwise the field of the owner was deleted (R11).
+		n, _ := fields.Int()
+		if _, ours := ParseRecord(record.String()); ours && n > 1 {
+			names = append(names, key)
+			continue
 		}
 		name, ok := lockOfRecords(key)
 		if !ok {

@@ -33,6 +33,8 @@ func (l *fakeLinks) Scripts(_ time.Time, _ int, _ slots.Slot, n int, _, dst []by
 	return append(dst, l.reply...), l.sent, l.err
 }
 
+func (*fakeLinks) Owners() []int { return nil }
+
 func (*fakeLinks) NodeAddr(slots.Slot) string { return "redis" }
 
 func (*fakeLinks) Refresh() {}

@@ -2,10 +2,7 @@ package script
 
 import (
 	"context"
-	"errors"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"leash/lockcmd/script/transport"
 )
@@ -40,25 +37,24 @@ func (c *Client) renewKeys(ctx context.Context, b *RenewBatch, replies []RenewRe
 // renewFields renews the key that has the hold, which is the lock or the zset of permits, and the
 // records.
 func (k *keyRenewal) renewFields(ctx context.Context) {
-	cmds := make([][2]transport.Once, len(k.some))
-	pipe := k.client.Database(k.batch.DB).Pipeline()
-	for j, i := range k.some {
+	var cmds []transport.Command
+	for _, i := range k.some {
 		hold, owner := k.batch.Holds.Hold(i), k.owner(i)
 		keys := k.batch.Mode.Keys(hold.Key)
 		lock, records := keys[len(keys)-2], keys[len(keys)-1]
-		cmds[j] = [2]transport.Once{k.send(ctx, pipe, k.batch.Mode.RenewKey, lock, owner, ""),
-			k.send(ctx, pipe, k.batch.Mode.renewRecords, records, owner, RecordPrefix(hold.Token, hold.Carrier))}
+		cmds = append(cmds, k.renewal(k.batch.Mode.RenewKey, lock, owner, ""),
+			k.renewal(k.batch.Mode.renewRecords, records, owner, RecordPrefix(hold.Token, hold.Carrier)))
 	}
-	pipe.Exec(ctx) // each command has its own error
+	replies := k.client.DoAll(k.client.limit(ctx), k.batch.DB, cmds)
 	k.counts = make([]int64, len(k.some))
 	for j, i := range k.some {
-		lock, records := keyReply(cmds[j][0]), keyReply(cmds[j][1])
+		lock, records := keyReply(replies[2*j]), keyReply(replies[2*j+1])
 		switch {
 		case lock == renewGone || records == renewGone:
 			k.replies[i] = renewGone
 		case lock == renewDone && records == renewDone:
 			k.replies[i] = renewDone
-			n, _ := cmds[j][0].Int64() // the command did not fail
+			n, _ := replies[2*j].Int() // the command did not fail
 			k.counts[j] = min(n, maxPerKeyCounts)
 		}
 	}
@@ -70,43 +66,36 @@ const maxPerKeyCounts = 1 << 20
 
 // renewTimeouts renews the timeout keys of the READ holds that are there.
 func (k *keyRenewal) renewTimeouts(ctx context.Context) {
-	cmds := make([][]transport.Once, len(k.some))
-	pipe := k.client.Database(k.batch.DB).Pipeline()
+	var cmds []transport.Command
+	var holds []int // the hold of each command
 	for j, i := range k.some {
 		key := k.batch.Holds.Hold(i).Key
 		for n := range k.counts[j] {
-			cmds[j] = append(cmds[j], k.send(ctx, pipe, Read.RenewKey, timeoutKey(key, k.owner(i), n+1), "", ""))
+			cmds = append(cmds, k.renewal(Read.RenewKey, timeoutKey(key, k.owner(i), n+1), "", ""))
+			holds = append(holds, i)
 		}
 	}
-	pipe.Exec(ctx)
-	for j, i := range k.some {
-		for _, cmd := range cmds[j] {
-			if keyReply(cmd) != renewDone {
-				k.replies[i] = renewUnknown
-			}
+	for j, r := range k.client.DoAll(k.client.limit(ctx), k.batch.DB, cmds) {
+		if keyReply(r) != renewDone {
+			k.replies[holds[j]] = renewUnknown
 		}
 	}
 }
 
 func (k *keyRenewal) owner(i int) string { return string(k.batch.Holds.AppendOwner(i, nil)) }
 
-// send adds the renewal of one key to a pipeline.
-func (k *keyRenewal) send(ctx context.Context, pipe redis.Pipeliner, sc *transport.Script,
-	key, owner, begins string) transport.Once {
-	ms := int64(k.batch.Lasts / time.Millisecond)
-	cmd := sc.Command(ctx, "EVAL", []string{key}, transport.Words(ms, owner, begins))
-	pipe.Process(ctx, cmd)
-	return cmd
+// renewal is the renewal of one key.
+func (k *keyRenewal) renewal(sc *transport.Script, key, owner, begins string) transport.Command {
+	return sc.Command([]string{key}, transport.Words(k.batch.Lasts.Milliseconds(), owner, begins))
 }
 
 // keyReply is what Redis says of one key.
-func keyReply(cmd transport.Once) RenewReply {
-	n, err := cmd.Int64()
-	var answer redis.Error
+func keyReply(r transport.Reply) RenewReply {
+	n, ok := r.Int()
 	switch {
-	case errors.As(err, &answer) && redis.HasErrorPrefix(err, "WRONGTYPE"), err == nil && n == 0:
+	case transport.HasCode(r.Err, "WRONGTYPE"), ok && n == 0:
 		return renewGone
-	case err == nil:
+	case ok:
 		return renewDone
 	}
 	return renewUnknown
@@ -160,17 +149,17 @@ func (c *Client) dropTimeouts(args *ReleaseArgs, all bool, until time.Time) {
 	ctx, cancel := context.WithDeadline(context.Background(), c.CapAtStop(until))
 	defer cancel()
 	lock, owner := args.End.Hold.Lock, args.End.Owner
-	rdb := c.Database(lock.DB)
 	for n := args.PerKeyCounts; n > 0; n-- {
 		last := timeoutKey(lock.Key, owner, n)
 		if !all { // the first key lasts as long as this one would have (R12), or as before
-			if left := rdb.PTTL(ctx, last).Val(); left > 0 {
+			if left, _ := c.keyLeft(ctx, lock.DB, last); left > 0 {
 				first := []string{timeoutKey(lock.Key, owner, 1)}
 				_, _ = c.AskInt(&transport.Call{Script: Read.RenewKey, DB: lock.DB, Keys: first,
 					Args: transport.Words(left.Milliseconds(), "", "")}, until)
 			}
 		}
-		if err := rdb.Del(ctx, last).Err(); err != nil || !all {
+		del := transport.Command{Key: last, Words: []string{"DEL", last}}
+		if _, err := c.Do(c.limit(ctx), lock.DB, del); err != nil || !all {
 			return
 		}
 	}

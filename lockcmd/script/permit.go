@@ -218,5 +218,10 @@ func permitRevokeResult(reply any) (r PermitRevokeResult, ok bool) {
 
 // HasPermit reports whether Redis has a record of the permit.
 func (c *Client) HasPermit(ctx context.Context, lock Lock, permit string) (bool, error) {
-	return c.Database(lock.DB).HExists(ctx, SemaphoreKeys(lock.Key)[2], permit).Result()
+	records := SemaphoreKeys(lock.Key)[2]
+	reply, err := c.Do(c.limit(ctx), lock.DB, transport.Command{
+		Key: records, Words: []string{"HEXISTS", records, permit},
+	})
+	n, _ := transport.Reply{Text: reply, Err: err}.Int()
+	return n == 1, err
 }

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"leash/lockcmd/script/transport"
 	"leash/proxy/resp"
 	"leash/proxy/slots"
@@ -165,12 +163,12 @@ func (c *Client) renewResult(ctx context.Context, b *RenewBatch, replies []Renew
 		c.RefreshTopologyAfter(transport.Judge(err))
 	}
 	several := b.Mode.RenewKey != nil
-	var answer redis.Error
+	answer, answered := errors.AsType[transport.ReplyError](err)
 	switch {
 	case err == nil:
-	case errors.As(err, &answer) && several && transport.Migrates(answer):
+	case answered && several && transport.Migrates(answer):
 		replies = slices.Repeat([]RenewReply{renewUnknown}, b.Holds.Len())
-	case errors.As(err, &answer) && (transport.Judge(err) == transport.Answered || transport.Migrates(answer)):
+	case answered && (transport.Judge(err) == transport.Answered || transport.Migrates(answer)):
 		return RenewResult{Refused: true}
 	default:
 		// Nothing is known. Asking hold by hold would add load that Redis does not take now.

@@ -130,7 +130,7 @@ func FuzzRenewReplies(f *testing.F) {
 // now, the outcome is unknown. If one hold may be the cause, the batch counts as refused.
 func TestR25RefusedBatchesAreNotSplit(t *testing.T) {
 	t.Parallel()
-	c, b := New(nil, &fakeLinks{}), batchOf(Plain, 1)
+	c, b := New(&fakeLinks{}), batchOf(Plain, 1)
 	for _, row := range []struct {
 		err     error
 		refused bool
@@ -176,7 +176,7 @@ func TestRenewalsTogether(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			links := &fakeLinks{reply: row.reply, alone: "*1\r\n:7\r\n", sent: row.sent, err: row.err}
-			c, got := New(nil, links), make(map[int][]RenewReply)
+			c, got := New(links), make(map[int][]RenewReply)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			c.RenewBatches(ctx, []RenewBatch{batchOf(Plain, 1), batchOf(Plain, 1)}, func(i int, r RenewResult) {

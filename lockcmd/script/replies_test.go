@@ -11,20 +11,22 @@ import (
 	"leash/internal/redistest"
 	"leash/lockcmd/script"
 	"leash/lockcmd/script/transport"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // stage is a lock on a real Redis, and a Client.
 type stage struct {
 	*testing.T
 	*script.Client
+	rdb   *redis.Client // for what scripts do not do
 	lock  script.Lock
 	until time.Time
 }
 
 // newClient returns a client for a server.
 func newClient(t *testing.T, server *redistest.Server) *script.Client {
-	rdb := server.Client()
-	return script.New(rdb, linktest.Open(t, rdb, nil))
+	return script.New(linktest.Open(t, server.Client(), nil))
 }
 
 // hold makes a hold of the owner "me" with the carrier "u:1".
@@ -46,7 +48,7 @@ func (s *stage) ref(h script.Hold) script.Ref {
 // do runs a command on Redis.
 func (s *stage) do(args ...any) {
 	s.Helper()
-	if err := s.Redis.Do(s.Context(), args...).Err(); err != nil {
+	if err := s.rdb.Do(s.Context(), args...).Err(); err != nil {
 		s.Fatalf("%v: %v", args, err)
 	}
 }
@@ -67,8 +69,8 @@ func play(t *testing.T, server *redistest.Server, tests map[string]replyCase) {
 		t.Run(name, func(t *testing.T) {
 			c := newClient(t, server)
 			c.Timeout, c.Publish = 10*time.Second, "ps"
-			s := &stage{T: t, Client: c, lock: script.Lock{Key: strings.ReplaceAll(name, " ", "-")},
-				until: time.Now().Add(10 * time.Second)}
+			lock := script.Lock{Key: strings.ReplaceAll(name, " ", "-")}
+			s := &stage{T: t, Client: c, rdb: server.Client(), lock: lock, until: time.Now().Add(10 * time.Second)}
 			if got := test.run(s); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
@@ -157,7 +159,7 @@ func TestReplies(t *testing.T) {
 		"extend no hold": {func(s *stage) string { return extend(s, free, "x:1") }, "false true <nil>"},
 		"probe a master": {func(s *stage) string {
 			args := script.ProbeArgs{Marks: []string{s.lock.Key}, Keep: time.Minute}
-			one, err := script.Probe(s.Context(), server.Client(), args)
+			one, err := s.Probe(s.Context(), 0, args)
 			return say(len(one.ReplID), one.Since > 0, one.Now > 0, err)
 		}, "40 true true <nil>"},
 	}
@@ -194,7 +196,9 @@ func TestProbeOfAReplica(t *testing.T) {
 	if err := replica.ReplicaOf(t.Context(), "127.0.0.1", "1").Err(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := script.Probe(t.Context(), replica, script.ProbeArgs{}); !errors.Is(err, script.ErrNoMaster) {
+	c := script.New(linktest.Open(t, replica, nil))
+	c.Timeout = 10 * time.Second
+	if _, err := c.Probe(t.Context(), 0, script.ProbeArgs{}); !errors.Is(err, script.ErrNoMaster) {
 		t.Errorf("got %v, want %v", err, script.ErrNoMaster)
 	}
 }

@@ -7,9 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"leash/lockcmd/script/transport"
+	"leash/proxy/slots"
 )
 
 // RestoreArgs say which holds to write back on a new master in its grace period. The holds have one
@@ -144,8 +143,8 @@ type ProbeResult struct {
 	Since, Now int64
 }
 
-// Probe asks a node which master it is and since when.
-func Probe(ctx context.Context, node *redis.Client, args ProbeArgs) (ProbeResult, error) {
+// Probe asks the node of a slot which master it is and since when.
+func (c *Client) Probe(ctx context.Context, slot slots.Slot, args ProbeArgs) (ProbeResult, error) {
 	var reply any
 	var err error
 	words := transport.Words(args.Identity, args.Since, args.Keep.Milliseconds())
@@ -154,7 +153,7 @@ func Probe(ctx context.Context, node *redis.Client, args ProbeArgs) (ProbeResult
 		if i < len(args.Marks) {
 			mark = args.Marks[i : i+1]
 		}
-		reply, err = probeScript.Run(ctx, node, mark, words)
+		reply, err = c.RunAlone(c.limit(ctx), slot, probeScript.Command(mark, words))
 		if err == nil || transport.Judge(err) != transport.Refused {
 			break
 		}

@@ -50,7 +50,7 @@ func TestRepliesOfRestores(t *testing.T) {
 		t.Run(m.Name, func(t *testing.T) {
 			c := newClient(t, server)
 			c.Timeout, c.Publish = 10*time.Second, "ps"
-			s := &stage{T: t, Client: c, lock: script.Lock{Key: "restore-" + m.Name},
+			s := &stage{T: t, Client: c, rdb: server.Client(), lock: script.Lock{Key: "restore-" + m.Name},
 				until: time.Now().Add(10 * time.Second)}
 			got := func(want string, change func(*script.RestoreArgs)) {
 				t.Helper()

@@ -439,7 +439,8 @@ func TestAScriptRunDirectlyWithoutARightLeavesNothing(t *testing.T) {
 			p := stage()
 			call := scene.prepare(p)
 			was := locktest.StoredKeys(t, rdb, p.key)
-			reply, err := call.script.Run(t.Context(), rdb, call.keys, transport.Words(call.args...))
+			reply, err := locktest.RunScript(t.Context(), rdb, call.script, call.keys,
+				transport.Words(call.args...)...)
 			if err != nil ||
 				scene.file != "touch.lua" && maps.EqualFunc(was, locktest.StoredKeys(t, rdb, p.key),
 					locktest.StoredKey.Same) {
@@ -451,8 +452,8 @@ func TestAScriptRunDirectlyWithoutARightLeavesNothing(t *testing.T) {
 				p := stage()
 				call := scene.prepare(p)
 				was := locktest.StoredKeys(t, rdb, p.key)
-				reply, err := call.script.Run(context.Background(), without(strings.ToLower(command)), call.keys,
-					transport.Words(call.args...))
+				reply, err := locktest.RunScript(context.Background(), without(strings.ToLower(command)),
+					call.script, call.keys, transport.Words(call.args...)...)
 				names := []string{p.key}
 				if err == nil {
 					names = nil

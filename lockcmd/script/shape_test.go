@@ -137,7 +137,7 @@ func TestRepliesOfAnotherShapeAreUnknown(t *testing.T) {
 		rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1})
 		defer rdb.Close()
 		links := &fakeLinks{reply: row.reply, sent: true}
-		c := New(rdb, links)
+		c := New(links)
 		c.Timeout, c.Log = time.Second, slog.New(slog.DiscardHandler)
 		unknown, err := row.call(c, time.Now().Add(50*time.Millisecond))
 		if !unknown || !errors.Is(err, transport.ErrUnknown) || len(links.dropped) == 0 {

@@ -5,9 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 )
 
 // Lock is a lock as people see it.
@@ -37,7 +36,7 @@ const MaxWaiters = 200
 // time. Of a semaphore it shows the permits of this Leash. The error is one of package transport.
 func (v *Viewer) ViewLock(lock script.Lock, until time.Time) (Lock, error) {
 	info, err := v.acquirer.Redis.Inspect(lock, until)
-	isPermits := err != nil && redis.HasErrorPrefix(err, "WRONGTYPE")
+	isPermits := transport.HasCode(err, "WRONGTYPE")
 	if err != nil && !isPermits {
 		return Lock{}, err
 	}

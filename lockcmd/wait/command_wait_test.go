@@ -189,6 +189,6 @@ func TestR19UnblockWhileAHandOverIsUnanswered(t *testing.T) {
 		fault.Disarm()
 		locktest.Receive(t, release, 30*time.Second)
 		locktest.Eventually(t, 5*time.Second, "the lock is free",
-			func() bool { return !locktest.Exists(t, straight.Redis.Redis, key) })
+			func() bool { return !locktest.Exists(t, locktest.RedisOf(straight), key) })
 	}
 }

@@ -59,9 +59,8 @@ func fillQueue(rdb redis.UniversalClient, key string, n int, alive, first, step 
 // dequeueOwners runs the dequeue script once for all owners.
 func dequeueOwners(t *testing.T, rdb redis.UniversalClient, key string, owners ...string) {
 	t.Helper()
-	if _, err := script.ByName("dequeue").Run(context.Background(), rdb.(transport.Processor),
-		script.Fair.EndKeys(key),
-		append(transport.Words(script.LockChannel(key), "p", 1), owners...)); err != nil {
+	if _, err := locktest.RunScript(context.Background(), rdb, script.ByName("dequeue"), script.Fair.EndKeys(key),
+		append(transport.Words(script.LockChannel(key), "p", 1), owners...)...); err != nil {
 		t.Error(err)
 	}
 }

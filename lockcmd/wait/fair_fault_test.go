@@ -24,14 +24,14 @@ func TestR22UnknownEnqueueIsUndone(t *testing.T) {
 	fault := p.DropAfter(locktest.Running(script.AcquireFairScript, key), faultproxy.Always())
 	reply := a.Start("LOCK.ACQUIRE", key, "FAIR", "BLOCK", "0")
 	locktest.Eventually(t, 2*time.Second, "it is in the queue", func() bool {
-		return len(locktest.FairOrder(straight.Redis.Redis, key)) == 1
+		return len(locktest.FairOrder(locktest.RedisOf(straight), key)) == 1
 	})
 	locktest.Want(t, locktest.Receive(t, reply, 3*time.Second), "-"+refusal.Unanswered)
 	fault.Disarm()
 	locktest.Eventually(t, time.Second, "it has left",
-		func() bool { return len(locktest.FairOrder(straight.Redis.Redis, key)) == 0 })
+		func() bool { return len(locktest.FairOrder(locktest.RedisOf(straight), key)) == 0 })
 	locktest.Want(t, holder.Do("LOCK.RELEASE", key), ":1")
-	locktest.WantNothingLeft(t, straight.Redis.Redis, key)
+	locktest.WantNothingLeft(t, locktest.RedisOf(straight), key)
 	if fault.Count() < 2 {
 		t.Error("the right answer was not checked")
 	}
@@ -44,10 +44,10 @@ func TestR22LostReplyOfEnqueueKeepsItsPlace(t *testing.T) {
 	holder.Token(key)
 	locktest.Connect(t, straight).Token(locktest.NewKey(), "FAIR") // Redis knows the script
 	fault := p.DropAfter(locktest.Running(script.AcquireFairScript, key))
-	reply := a.WaitFair(straight.Redis.Redis, 1, key, "BLOCK", "0")
-	locktest.NewJavaFair(t, straight.Redis.Redis, key, "java:1").Attempt()
+	reply := a.WaitFair(locktest.RedisOf(straight), 1, key, "BLOCK", "0")
+	locktest.NewJavaFair(t, locktest.RedisOf(straight), key, "java:1").Attempt()
 	locktest.Eventually(t, 3*time.Second, "it is asked again", func() bool { return s.Stats().Waiters == 1 })
-	if queue := locktest.FairOrder(straight.Redis.Redis, key); fault.Count() != 1 || len(queue) != 2 ||
+	if queue := locktest.FairOrder(locktest.RedisOf(straight), key); fault.Count() != 1 || len(queue) != 2 ||
 		queue[1] != "java:1" {
 		t.Errorf("got queue %v after %d faults", queue, fault.Count())
 	}
@@ -85,8 +85,8 @@ func TestR22WaitersOfADeadLeashAreReaped(t *testing.T) {
 	holder, a, b, key := locktest.Connect(t, straight), locktest.Connect(t, s), locktest.Connect(t, straight),
 		locktest.NewKey()
 	holder.Token(key)
-	dead := a.WaitFair(straight.Redis.Redis, 1, key, "BLOCK", "0")
-	reply := b.WaitFair(straight.Redis.Redis, 2, key, "BLOCK", "0")
+	dead := a.WaitFair(locktest.RedisOf(straight), 1, key, "BLOCK", "0")
+	reply := b.WaitFair(locktest.RedisOf(straight), 2, key, "BLOCK", "0")
 	p.Freeze()
 	began := time.Now()
 	locktest.Want(t, holder.Do("LOCK.RELEASE", key), ":1")
@@ -98,7 +98,7 @@ func TestR22WaitersOfADeadLeashAreReaped(t *testing.T) {
 	locktest.Want(t, b.Do("LOCK.RELEASE", key), ":1")
 	locktest.TokenOf(t, locktest.Receive(t, dead, 10*time.Second))
 	locktest.Want(t, a.Do("LOCK.RELEASE", key), ":1")
-	locktest.WantNothingLeft(t, straight.Redis.Redis, key)
+	locktest.WantNothingLeft(t, locktest.RedisOf(straight), key)
 }
 
 func TestR22WaitersPassAtMaxmemory(t *testing.T) {

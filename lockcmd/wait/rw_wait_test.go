@@ -337,8 +337,8 @@ func TestR21HandOverToAReaderThatAlreadyHolds(t *testing.T) {
 		h.Call("[0]", script.Read.Handover, keys, hand(first)...)
 		h.Call("[1]", script.Read.Handover, keys, hand(second)...)
 		locktest.Want(t, a.Do("LOCK.CHECK", key, "TOKEN", strconv.FormatInt(token, 10)), ":0")
-		reply, err := script.Read.Handover.Run(t.Context(), rdb.(transport.Processor), keys,
-			transport.Words(hand(second)...))
+		reply, err := locktest.RunScript(t.Context(), rdb, script.Read.Handover, keys,
+			transport.Words(hand(second)...)...)
 		if err != nil || !strings.HasPrefix(fmt.Sprint(reply), fmt.Sprint("[1 ", got.Token, " ")) {
 			t.Errorf("a repetition was answered %v, %v", reply, err)
 		}

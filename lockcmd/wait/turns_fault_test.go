@@ -16,7 +16,7 @@ import (
 func TestR21AWaiterThatComesDuringTheRelease(t *testing.T) {
 	t.Parallel()
 	s, straight, p := locktest.StartFaulty(t, lockcmd.Config{}, locktest.SlowRetries)
-	key, rdb := locktest.NewKey(), straight.Redis.Redis
+	key, rdb := locktest.NewKey(), locktest.RedisOf(straight)
 	holder, far, near := locktest.Connect(t, s), locktest.Connect(t, straight), locktest.Connect(t, s)
 	holder.Token(key)
 	got := far.Await(straight, 1, key, "BLOCK", "0")

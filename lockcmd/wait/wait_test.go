@@ -327,7 +327,7 @@ func TestR21BlockEndsThoughAHandOverIsUnanswered(t *testing.T) {
 	late.Release()
 	locktest.Want(t, locktest.Receive(t, released, 5*time.Second), ":1")
 	locktest.Eventually(t, 2*time.Second, "the grant is released",
-		func() bool { return !locktest.Exists(t, straight.Redis.Redis, key) })
+		func() bool { return !locktest.Exists(t, locktest.RedisOf(straight), key) })
 	if b.Carrier.Holds() != 0 {
 		t.Error("the waiter has a hold")
 	}

@@ -1,16 +1,20 @@
 package pubsub
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
 
 	"leash/internal/guard"
 	"leash/internal/limits"
+	"leash/proxy/links"
+	"leash/proxy/resp"
 )
 
 // The Leashes in front of one Redis find each other on a channel. Each one publishes there once a
@@ -136,12 +140,26 @@ func (x *Exchange) send(ctx context.Context, m fleetMessage) bool {
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, hereEvery)
 		defer cancel()
-		err = x.up.Client().Publish(ctx, fleetChannel, raw).Err()
+		err = x.publish(ctx, raw)
 	}
 	if err != nil && ctx.Err() == nil {
 		x.log.Debug("cannot publish to the other leashes", "channel", fleetChannel, "err", err)
 	}
 	return err == nil
+}
+
+// publish publishes a message of this Leash, as its own user.
+func (x *Exchange) publish(ctx context.Context, raw []byte) error {
+	n := x.up.AnyNode()
+	if n == nil {
+		return links.ErrUnreachable
+	}
+	command := resp.AppendCommand(nil, "PUBLISH", fleetChannel, string(raw))
+	reply, err := n.Link(x.up.Dialer.ServiceLane()).Ask(ctx, command)
+	if err == nil && resp.Code(reply) != nil && reply[0] == '-' {
+		err = errors.New(string(bytes.TrimSpace(reply[1:])))
+	}
+	return err
 }
 
 // handle handles a message of another Leash. It ignores messages that it does not understand,

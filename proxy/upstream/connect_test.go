@@ -34,7 +34,6 @@ func TestConnectWithOneSilentNode(t *testing.T) {
 			if err := u.Connect(t.Context()); err != nil {
 				t.Errorf("after %v: %v", time.Since(began), err)
 			}
-			u.CloseClients()
 		})
 	}
 	tries.Wait()
@@ -51,7 +50,6 @@ func TestConnectGetsNullReply(t *testing.T) {
 		if err := u.Connect(t.Context()); !errors.Is(err, dial.ErrNull) || strings.Contains(err.Error(), "redis: nil") {
 			t.Errorf("%q: %v", null, err)
 		}
-		u.CloseClients()
 	}
 }
 

@@ -107,7 +107,6 @@ func (u *Upstream) adopt(l topology.Layout) {
 	}
 	if old := u.Topology(); !t.Same(old) {
 		u.topology.Store(t)
-		u.reloadLocked()
 		u.logChange(old, t)
 	}
 	now := u.Topology()

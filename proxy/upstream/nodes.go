@@ -120,7 +120,6 @@ func (u *Upstream) Moved(slot slots.Slot, n *links.Node) {
 	defer u.mu.Unlock()
 	if t := u.Topology(); t.Cluster() && slot != slots.Any && n != nil && t.Node(slot) != n {
 		u.topology.Store(t.With(slot, n))
-		u.reloadLocked()
 	}
 }
 

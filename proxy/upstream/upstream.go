@@ -11,8 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"leash/internal/guard"
 	"leash/proxy/dial"
 	"leash/proxy/links"
@@ -62,8 +60,7 @@ type Upstream struct {
 	peers []string // every address that may know the topology
 	// addresses of a cluster's masters and replicas that work
 	members     map[string]bool
-	silentAddrs map[string]bool               // addresses that did not answer the last question
-	clients     map[int]redis.UniversalClient // by database
+	silentAddrs map[string]bool // addresses that did not answer the last question
 }
 
 // New checks cfg. It does no I/O and starts nothing.
@@ -85,7 +82,6 @@ func New(cfg Config, log *slog.Logger) (*Upstream, error) {
 		refreshing:  make(chan struct{}, 1),
 		discovering: make(chan struct{}, 1),
 		silentAddrs: make(map[string]bool),
-		clients:     make(map[int]redis.UniversalClient),
 		peers:       cfg.Addrs,
 	}
 	if u.followsSentinels() {

@@ -198,7 +198,6 @@ func TestUpstreamTLSRefused(t *testing.T) {
 		if err = up.Connect(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
-		up.CloseClients()
 	}
 	right := func(o *proxytest.Options) {
 		config := &tls.Config{RootCAs: ours.Pool, Certificates: client, ServerName: "redis.internal"}

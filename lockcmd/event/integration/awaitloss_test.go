@@ -185,7 +185,7 @@ func TestAwaitLossOfALeftHoldThatIsBroken(t *testing.T) {
 		a.Carrier.End(lockcmd.Release)
 		tombstone := script.TombstoneKey(key, token, a.Carrier.Name)
 		locktest.Eventually(t, 5*time.Second, "the tombstone says that it was left", func() bool {
-			return s.Redis.Redis.Get(t.Context(), tombstone).Val() == event.Left
+			return locktest.RedisOf(s).Get(t.Context(), tombstone).Val() == event.Left
 		})
 		locktest.WantPrefix(t, locktest.Connect(t, other).Do("LOCK.BREAK", key), ":")
 		locktest.Want(t, locktest.Receive(t, reply, 20*time.Second), "$6\r\nbroken")

@@ -21,8 +21,8 @@ import (
 func TestR5ReleaseThroughAnotherLeashLeavesNoDeadlock(t *testing.T) {
 	t.Parallel()
 	locktest.Both(t, func(t *testing.T, rdb redis.UniversalClient) {
-		cfg := lockcmd.Config{WatchdogTimeout: 10 * time.Minute, Links: linktest.Open(t, rdb, nil)}
-		s := lockcmd.New(cfg, rdb, locktest.SilentSubscriber{}, slog.New(slog.DiscardHandler))
+		s := lockcmd.New(lockcmd.Config{WatchdogTimeout: 10 * time.Minute}, linktest.Open(t, rdb, nil),
+			locktest.SilentSubscriber{}, slog.New(slog.DiscardHandler))
 		t.Cleanup(locktest.RunService(s))
 		a, key := locktest.Connect(t, s), locktest.NewKey()
 		token := strconv.FormatInt(a.Token(key), 10)

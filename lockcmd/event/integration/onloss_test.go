@@ -172,7 +172,7 @@ func TestR28MaxHoldOfTheLeash(t *testing.T) {
 			t.Errorf("after the change to %v the limit is %v", limit, got)
 		}
 	}
-	s = locktest.Start(t, s.Redis.Redis, lockcmd.Config{MaxHold: time.Hour})
+	s = locktest.Start(t, locktest.RedisOf(s), lockcmd.Config{MaxHold: time.Hour})
 	a, key := locktest.Connect(t, s), locktest.NewKey()
 	a.Token(key, "MAXHOLD", "4000")
 	locktest.Want(t, locktest.Receive(t, a.Losses, 2*time.Second), key+" maxhold")
@@ -234,12 +234,12 @@ func maxHoldWhileARequestIsUnanswered(t *testing.T, what *transport.Script, ran 
 		locktest.Want(t, a.Do("LOCK.ACQUIRE", key, "OWNER", "me"), "-"+refusal.Unanswered)
 	}
 	locktest.Want(t, locktest.Receive(t, a.Losses, 5*time.Second), key+" maxhold")
-	if !locktest.Exists(t, straight.Redis.Redis, key) && what == script.ReleaseScript {
+	if !locktest.Exists(t, locktest.RedisOf(straight), key) && what == script.ReleaseScript {
 		t.Error("released before the loss was reported")
 	}
 	fault.Disarm()
 	locktest.Eventually(t, 3*time.Second, "it is ended",
-		func() bool { return !locktest.Exists(t, straight.Redis.Redis, key) })
+		func() bool { return !locktest.Exists(t, locktest.RedisOf(straight), key) })
 	locktest.Eventually(t, 3*time.Second, "the hold is dropped", func() bool {
 		return a.Carrier.Holds() == 0 && s.Stats().Holds == 0
 	})

@@ -70,7 +70,7 @@ func TestR24LateReplyOfALeaseExtension(t *testing.T) {
 				reply := a.Start(args...)
 				<-late.Triggered()
 				time.Sleep(time.Until(sent.Add(shortLease + 100*time.Millisecond)))
-				if left := straight.Redis.Redis.PTTL(t.Context(), key).Val(); left < 15*time.Second {
+				if left := locktest.RedisOf(straight).PTTL(t.Context(), key).Val(); left < 15*time.Second {
 					t.Fatalf("Redis has not done it: %v left", left)
 				}
 				late.Release()
@@ -82,7 +82,7 @@ func TestR24LateReplyOfALeaseExtension(t *testing.T) {
 					t.Errorf("the connection has %d holds", n)
 				}
 				locktest.Want(t, a.Do("LOCK.RELEASE", key, "ALL"), ":1")
-				if n := straight.Redis.Redis.Exists(t.Context(), key).Val(); n != 0 {
+				if n := locktest.RedisOf(straight).Exists(t.Context(), key).Val(); n != 0 {
 					t.Error("the lock was not released")
 				}
 			}
@@ -114,7 +114,7 @@ func TestR24UnknownExtendOfALeaseThatIsOver(t *testing.T) {
 				locktest.Eventually(t, locktest.Soon, "Redis is believed",
 					func() bool { return a.Do("LOCK.TTL", key) > ":15000" })
 				locktest.Want(t, a.Do("LOCK.RELEASE", key), ":1")
-				if n := straight.Redis.Redis.Exists(t.Context(), key).Val(); n != 0 {
+				if n := locktest.RedisOf(straight).Exists(t.Context(), key).Val(); n != 0 {
 					t.Error("the lock was not released")
 				}
 			}

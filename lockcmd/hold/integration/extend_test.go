@@ -148,7 +148,7 @@ func TestR7LateExtendDoesNothing(t *testing.T) {
 		locktest.WantPrefix(t, a.Do(between...), ":")
 		late.Release()
 		<-time.After(100 * time.Millisecond)
-		if left := straight.Redis.Redis.PTTL(t.Context(), key).Val(); left < 55*time.Second {
+		if left := locktest.RedisOf(straight).PTTL(t.Context(), key).Val(); left < 55*time.Second {
 			t.Errorf("%s: a late EXTEND left %v", between[0], left)
 		}
 	}
@@ -173,7 +173,7 @@ func TestR24UnknownExtendIsNotBelievedForLonger(t *testing.T) {
 		}
 		fault.Disarm()
 		results.Disarm()
-		left := straight.Redis.Redis.PTTL(t.Context(), key).Val()
+		left := locktest.RedisOf(straight).PTTL(t.Context(), key).Val()
 		locktest.Eventually(t, 2*time.Second, "Redis is believed", func() bool {
 			s.Watchdog.CheckAll()
 			ms, _ := strconv.Atoi(a.Do("LOCK.TTL", key)[1:])

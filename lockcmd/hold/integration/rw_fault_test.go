@@ -16,7 +16,7 @@ import (
 func TestR7LostRepliesOfReadAndWrite(t *testing.T) {
 	t.Parallel()
 	s, straight, p := locktest.StartFaulty(t, lockcmd.Config{})
-	rdb := straight.Redis.Redis
+	rdb := locktest.RedisOf(straight)
 	for _, m := range []*script.Mode{script.Read, script.Write} {
 		for _, before := range []bool{false, true} {
 			key, other := locktest.NewKey(), locktest.NewKey()
@@ -57,7 +57,7 @@ func TestR7LostRepliesOfReadAndWrite(t *testing.T) {
 func TestR7LateCopiesOfReadAndWriteDoNothing(t *testing.T) {
 	t.Parallel()
 	s, straight, _ := locktest.StartFaulty(t, lockcmd.Config{})
-	rdb, until := straight.Redis.Redis, time.Now().Add(5*time.Second)
+	rdb, until := locktest.RedisOf(straight), time.Now().Add(5*time.Second)
 	for _, m := range []*script.Mode{script.Read, script.Write} {
 		a, key, field := locktest.Connect(t, s), locktest.NewKey(), map[*script.Mode]string{script.Read: "me",
 			script.Write: "me:write"}[m]
@@ -109,7 +109,7 @@ func TestR26UnknownReadAndWriteAreUndone(t *testing.T) {
 			t.Errorf("the lock was free only after %v", took)
 		}
 		locktest.Want(t, b.Do("LOCK.RELEASE", key), ":1")
-		locktest.WantNothing(t, straight.Redis.Redis, key, a, b, c)
+		locktest.WantNothing(t, locktest.RedisOf(straight), key, a, b, c)
 	}
 }
 
@@ -127,24 +127,24 @@ func TestR26UndoneReaderLeavesTheOthers(t *testing.T) {
 	locktest.Want(t, a.Do("LOCK.ACQUIRE", key, "READ", "OWNER", "you"), "-"+refusal.Unanswered)
 	fault.Disarm()
 	locktest.Eventually(t, 2*time.Second, "they are undone", func() bool {
-		got := locktest.InRedis(t, straight.Redis.Redis, key)
+		got := locktest.InRedis(t, locktest.RedisOf(straight), key)
 		return got["me"] == "1" && got["you"] == "" && got["other"] == "1"
 	})
 	for owner, n := range map[string]int64{"me": token, "other": other} {
-		if r, _ := script.ParseRecord(locktest.InRedis(t, straight.Redis.Redis,
+		if r, _ := script.ParseRecord(locktest.InRedis(t, locktest.RedisOf(straight),
 			script.RecordsKey(key))[owner]); r.Token != n {
 			t.Errorf("%s has token %d, want %d", owner, r.Token, n)
 		}
-		if left := locktest.ReadTimeout(straight.Redis.Redis, key, owner, 1); left < 5*time.Minute {
+		if left := locktest.ReadTimeout(locktest.RedisOf(straight), key, owner, 1); left < 5*time.Minute {
 			t.Errorf("%s has %v left", owner, left)
 		}
 	}
-	if left := locktest.ReadTimeout(straight.Redis.Redis, key, "me", 2); left > 0 {
+	if left := locktest.ReadTimeout(locktest.RedisOf(straight), key, "me", 2); left > 0 {
 		t.Errorf("what was undone has %v left", left)
 	}
 	locktest.Want(t, a.Do("LOCK.RELEASE", key), ":1")
 	locktest.Want(t, b.Do("LOCK.RELEASE", key), ":1")
-	locktest.WantNothing(t, straight.Redis.Redis, key, a, b)
+	locktest.WantNothing(t, locktest.RedisOf(straight), key, a, b)
 }
 
 func TestR26UnansweredReleaseOfReadAndWrite(t *testing.T) {
@@ -160,14 +160,14 @@ func TestR26UnansweredReleaseOfReadAndWrite(t *testing.T) {
 			locktest.Want(t, b.Do("LOCK.ACQUIRE", key, "WRITE"), "$-1")
 			fault.Disarm()
 			locktest.Eventually(t, time.Second, "the release is repeated", func() bool {
-				return locktest.InRedis(t, straight.Redis.Redis, key)["me"] != "2" &&
-					locktest.InRedis(t, straight.Redis.Redis, key)["me:write"] != "2"
+				return locktest.InRedis(t, locktest.RedisOf(straight), key)["me"] != "2" &&
+					locktest.InRedis(t, locktest.RedisOf(straight), key)["me:write"] != "2"
 			})
 		}
 		locktest.Eventually(t, 2*time.Second, "the hold is over", func() bool {
-			return !locktest.Exists(t, straight.Redis.Redis, key) && a.Carrier.Holds() == 0
+			return !locktest.Exists(t, locktest.RedisOf(straight), key) && a.Carrier.Holds() == 0
 		})
-		locktest.WantNothing(t, straight.Redis.Redis, key, a)
+		locktest.WantNothing(t, locktest.RedisOf(straight), key, a)
 	}
 }
 
@@ -198,7 +198,7 @@ func TestR30ReadAndWriteAreReleasedFromAnotherLeash(t *testing.T) {
 		locktest.Want(t, a.Do("LOCK.RELEASE", key, "OWNER", "me", "ID", "1"), ":1") // its reply is lost
 		locktest.Want(t, b.Do("LOCK.RELEASE", key, "OWNER", "me", "ID", "1"), ":1")
 		locktest.Eventually(t, 3*time.Second, "the carrier forgets", func() bool { return a.Carrier.Holds() == 0 })
-		locktest.WantNothing(t, other.Redis.Redis, key, a, b)
+		locktest.WantNothing(t, locktest.RedisOf(other), key, a, b)
 	}
 }
 
@@ -233,6 +233,6 @@ func lostReadWriteHandOver(t *testing.T, options [2]string, before bool) bool {
 		t.Errorf("got token %d after %d, %d faults", token, old, fault.Count())
 	}
 	locktest.Want(t, b.Do("LOCK.RELEASE", key), ":1")
-	locktest.WantNothing(t, straight.Redis.Redis, key, a, b)
+	locktest.WantNothing(t, locktest.RedisOf(straight), key, a, b)
 	return fault.Count() == 1
 }

@@ -114,7 +114,7 @@ func readWriteReleasePassesAtMaxmemory(t *testing.T, mode string) {
 func TestR8ReadWriteLocksLiveInTheirDatabase(t *testing.T) {
 	t.Parallel()
 	in := locktest.Databases(t)
-	s := locktest.Start(t, in(0), lockcmd.Config{Database: in, WatchdogTimeout: 6 * time.Second})
+	s := locktest.Start(t, in(0), lockcmd.Config{WatchdogTimeout: 6 * time.Second})
 	key := locktest.NewKey()
 	a, b, c := locktest.ConnectTo(t, s, 0), locktest.ConnectTo(t, s, 3), locktest.ConnectTo(t, s, 3)
 	a.Token(key, "READ")

@@ -216,22 +216,22 @@ func TestR7LostReplyOfBreak(t *testing.T) {
 		}
 		locktest.Want(t, locktest.Receive(t, a.Losses, time.Second), key+" broken")
 
-		dead, kill := locktest.StartKillable(t, straight.Redis.Redis, lockcmd.Config{})
+		dead, kill := locktest.StartKillable(t, locktest.RedisOf(straight), lockcmd.Config{})
 		b, key := locktest.Connect(t, dead), locktest.NewKey()
 		b.Token(key)
 		kill()
 		locktest.DefaultBreakTimeout(s)
 		fault = arm(locktest.Running(script.RevokeScript, key))
 		locktest.Want(t, locktest.Connect(t, s).Do("LOCK.BREAK", key), ":2")
-		if fault.Count() != 1 || locktest.Exists(t, straight.Redis.Redis, key) {
+		if fault.Count() != 1 || locktest.Exists(t, locktest.RedisOf(straight), key) {
 			t.Fatal("not ended")
 		}
 
 		key = locktest.NewKey()
-		straight.Redis.Redis.HSet(t.Context(), key, "0a1b:7", "1")
+		locktest.RedisOf(straight).HSet(t.Context(), key, "0a1b:7", "1")
 		fault = arm(locktest.Running(script.BreakScript, key))
 		locktest.Want(t, locktest.Connect(t, s).Do("LOCK.BREAK", key), ":2")
-		if fault.Count() != 1 || locktest.Exists(t, straight.Redis.Redis, key) {
+		if fault.Count() != 1 || locktest.Exists(t, locktest.RedisOf(straight), key) {
 			t.Fatal("not ended")
 		}
 	}
@@ -247,7 +247,7 @@ func TestR30UnansweredBreak(t *testing.T) {
 	locktest.Want(t, locktest.Receive(t, a.Losses, time.Second), key+" broken") // the reported hold is still ended
 	fault.Disarm()
 	locktest.Eventually(t, 2*time.Second, "it is ended",
-		func() bool { return !locktest.Exists(t, straight.Redis.Redis, key) })
+		func() bool { return !locktest.Exists(t, locktest.RedisOf(straight), key) })
 	a.Token(key)
 	p.Freeze()
 	locktest.Want(t, b.Do("LOCK.BREAK", key), "-"+refusal.NotAccepted)

@@ -197,7 +197,7 @@ func TestR30BreakWhileRedisIsSilent(t *testing.T) {
 	silent := p.HoldBefore(faultproxy.All(faultproxy.Named("GET"), faultproxy.Holding(tombstone)), faultproxy.Always())
 	began, broken := time.Now(), locktest.Connect(t, other).Start("LOCK.BREAK", key)
 	locktest.Eventually(t, locktest.Soon, "it is marked",
-		func() bool { return locktest.Exists(t, s.Redis.Redis, tombstone) })
+		func() bool { return locktest.Exists(t, locktest.RedisOf(s), tombstone) })
 	locktest.Want(t, a.Do("LOCK.RELEASE", key), ":1")
 	if err := silent.Await(locktest.Soon); err != nil {
 		t.Fatal(err)

@@ -139,7 +139,7 @@ func TestR27BreakAttachAndFaults(t *testing.T) {
 	close(stop)
 	faults.Wait()
 	locktest.Eventually(t, 15*time.Second, "nothing is left", func() bool {
-		return !locktest.Exists(t, straight.Redis.Redis, key) && one.Stats().Holds == 0 && two.Stats().Holds == 0
+		return !locktest.Exists(t, locktest.RedisOf(straight), key) && one.Stats().Holds == 0 && two.Stats().Holds == 0
 	})
 	t.Logf("%d entered, %d attached, %d broken, %d told", o.entered.Load(), o.attached.Load(), o.broken.Load(),
 		o.reported.Load())

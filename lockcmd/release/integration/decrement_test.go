@@ -46,15 +46,15 @@ func TestR26LostReplyOfALastReleaseTakenForOneOfSeveral(t *testing.T) {
 		a, key := locktest.Connect(t, s), locktest.NewKey()
 		a.Token(append([]string{key}, options...)...) // Redis knows the script now
 		locktest.Want(t, a.Do("LOCK.RELEASE", key), ":1")
-		enterTwice(t, a, straight.Redis.Redis, key, options...)
+		enterTwice(t, a, locktest.RedisOf(straight), key, options...)
 		fault := p.DropAfter(locktest.Running(release, key))
 		locktest.Want(t, a.Do("LOCK.RELEASE", key), ":1")
 		if fault.Count() != 1 || len(a.Losses) != 0 || a.Carrier.Holds() != 0 {
 			t.Fatalf("%s: %d faults, %d losses, %d holds", mode, fault.Count(), len(a.Losses), a.Carrier.Holds())
 		}
 
-		token := enterTwice(t, a, straight.Redis.Redis, key, options...)
-		straight.Redis.Redis.Set(context.Background(), script.TombstoneKey(key, token, a.Carrier.Name),
+		token := enterTwice(t, a, locktest.RedisOf(straight), key, options...)
+		locktest.RedisOf(straight).Set(context.Background(), script.TombstoneKey(key, token, a.Carrier.Name),
 			event.Broken, time.Minute)
 		p.DropAfter(locktest.Running(release, key))
 		locktest.Want(t, a.Do("LOCK.RELEASE", key), "-"+locktest.MsgLost(key, "broken"))
@@ -73,7 +73,7 @@ func TestR26RenewalBesideALastReleaseTakenForOneOfSeveral(t *testing.T) {
 		reply := a.Start("LOCK.RELEASE", key)
 		locktest.Receive(t, fault.Triggered(), time.Second)
 		if lose {
-			straight.Redis.Redis.Del(ctx, key)
+			locktest.RedisOf(straight).Del(ctx, key)
 		}
 		s.RenewAll(ctx)
 		if len(a.Losses) != 0 {
@@ -82,7 +82,7 @@ func TestR26RenewalBesideALastReleaseTakenForOneOfSeveral(t *testing.T) {
 		fault.Release()
 		return locktest.Receive(t, reply, time.Second)
 	}
-	enterTwice(t, a, straight.Redis.Redis, key)
+	enterTwice(t, a, locktest.RedisOf(straight), key)
 	locktest.Want(t, during(p.HoldAfter, false), ":1")
 	if len(a.Losses) != 0 || a.Carrier.Holds() != 0 {
 		t.Fatal("reported as a loss, or kept")
@@ -112,7 +112,7 @@ func TestR25LossDuringAnUnknownReleaseIsReportedInTime(t *testing.T) {
 	a.Token(key, "OWNER", "me")
 	p.DropBefore(locktest.Running(script.ReleaseScript, key), faultproxy.Always())
 	locktest.Want(t, a.Do("LOCK.RELEASE", key), "-"+refusal.ReleaseLater)
-	straight.Redis.Redis.Del(context.Background(), key)
+	locktest.RedisOf(straight).Del(context.Background(), key)
 	locktest.Want(t, locktest.Receive(t, a.Losses, 12*time.Second), key+" gone")
 	locktest.Eventually(t, time.Second, "the hold is dropped", func() bool { return s.Stats().Holds == 0 })
 }

@@ -120,7 +120,7 @@ func TestIdleTimer(t *testing.T) {
 	locktest.Eventually(t, 5*time.Second, "and so is the next", func() bool { return a.Carrier.Holds() == 2 })
 	a.Carrier.End(lockcmd.Release)
 	locktest.Eventually(t, 5*time.Second, "all are released", func() bool {
-		return !locktest.Exists(t, s.Redis.Redis, slow) && !locktest.Exists(t, s.Redis.Redis, free)
+		return !locktest.Exists(t, locktest.RedisOf(s), slow) && !locktest.Exists(t, locktest.RedisOf(s), free)
 	})
 }
 
@@ -209,11 +209,11 @@ func TestIdleArguments(t *testing.T) {
 	locktest.Want(t, a.Do("LOCK.MACQUIRE", "1", key, "IDLE", "0"),
 		"-ERR invalid expire time in 'lock.macquire' command")
 	locktest.Want(t, a.Do("SEM.ACQUIRE", key, "IDLE", "1000"), "-ERR syntax error")
-	if locktest.Exists(t, s.Redis.Redis, key) {
+	if locktest.Exists(t, locktest.RedisOf(s), key) {
 		t.Error("refused, and something was done")
 	}
 	a.Token(key, "IDLE", "5000", "MAXHOLD", "60000")
-	if text := s.Redis.Redis.HGet(context.Background(), key, "leash").Val(); !strings.Contains(text,
+	if text := locktest.RedisOf(s).HGet(context.Background(), key, "leash").Val(); !strings.Contains(text,
 		" max=60000,idle=5000 ") {
 		t.Errorf("the record is %q", text)
 	}

@@ -42,7 +42,7 @@ func (k *killedLeash) begin() {
 	k.t.Helper()
 	for _, u := range k.commands {
 		for _, sc := range u.scripts { // otherwise Redis would reply NOSCRIPT
-			if err := k.straight.Redis.Redis.ScriptLoad(k.t.Context(), sc.Source).Err(); err != nil {
+			if err := locktest.RedisOf(k.straight).ScriptLoad(k.t.Context(), sc.Source).Err(); err != nil {
 				k.t.Fatal(err)
 			}
 		}
@@ -131,7 +131,7 @@ func (k *killedLeash) succeed() {
 		}
 		for _, name := range names {
 			locktest.Eventually(k.t, 10*time.Second, u.name+": "+name+" is gone", func() bool {
-				return !locktest.Exists(k.t, k.straight.Redis.Redis, name)
+				return !locktest.Exists(k.t, locktest.RedisOf(k.straight), name)
 			})
 		}
 	}

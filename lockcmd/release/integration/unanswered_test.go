@@ -39,14 +39,14 @@ func TestR26UnansweredReleaseOfACountKeepsTheRest(t *testing.T) {
 	a.Token(key, "OWNER", "me")
 	fault := p.DropBefore(locktest.Running(script.ReleaseScript, key), faultproxy.Always())
 	locktest.Want(t, a.Do("LOCK.RELEASE", key), "-"+refusal.ReleaseLater)
-	straight.Redis.Redis.PExpire(t.Context(), key, 10*time.Second)
+	locktest.RedisOf(straight).PExpire(t.Context(), key, 10*time.Second)
 	s.Watchdog.CheckAll()
 	locktest.Eventually(t, time.Second, "the rest is renewed", func() bool {
-		return straight.Redis.Redis.PTTL(t.Context(), key).Val() > 15*time.Second
+		return locktest.RedisOf(straight).PTTL(t.Context(), key).Val() > 15*time.Second
 	})
 	fault.Disarm()
 	locktest.Eventually(t, time.Second, "the release is repeated", func() bool {
-		return locktest.Count(straight.Redis.Redis, key, "me") == "1"
+		return locktest.Count(locktest.RedisOf(straight), key, "me") == "1"
 	})
 	locktest.Want(t, a.Do("LOCK.RELEASE", key), ":1")
 
@@ -55,7 +55,7 @@ func TestR26UnansweredReleaseOfACountKeepsTheRest(t *testing.T) {
 	fault = p.DropBefore(locktest.Running(script.ReleaseScript, key), faultproxy.Always())
 	renewals := p.DropBefore(locktest.Running(script.RenewScript, key), faultproxy.Always())
 	locktest.Want(t, a.Do("LOCK.RELEASE", key), "-"+refusal.ReleaseLater)
-	straight.Redis.Redis.Del(t.Context(), key) // deleted without Leash
+	locktest.RedisOf(straight).Del(t.Context(), key) // deleted without Leash
 	fault.Disarm()
 	locktest.Want(t, locktest.Receive(t, a.Losses, time.Second), key+" gone")
 	renewals.Disarm()
@@ -74,7 +74,7 @@ func TestR28EndWhileTheReleaseOfACountIsUnanswered(t *testing.T) {
 		a.Carrier.End(how)
 		fault.Disarm()
 		locktest.Eventually(t, 2*time.Second, "the hold ends",
-			func() bool { return !locktest.Exists(t, straight.Redis.Redis, key) })
+			func() bool { return !locktest.Exists(t, locktest.RedisOf(straight), key) })
 		locktest.Eventually(t, time.Second, "the hold is dropped", func() bool {
 			return s.Stats().Holds == 0 && !a.Guarded.Load()
 		})
@@ -101,7 +101,7 @@ func TestR26ReleaseBehindAnUndo(t *testing.T) {
 		return reply == ":1" || reply == "-"+refusal.NotHeld
 	})
 	locktest.Eventually(t, 3*time.Second, "the hold ends",
-		func() bool { return !locktest.Exists(t, straight.Redis.Redis, key) })
+		func() bool { return !locktest.Exists(t, locktest.RedisOf(straight), key) })
 	locktest.Eventually(t, time.Second, "the hold is dropped", func() bool { return a.Carrier.Holds() == 0 })
 	if len(a.Losses) != 0 {
 		t.Error("a release was reported as a loss")
@@ -119,7 +119,7 @@ func TestR7ReleaseIsNumberedAboveAPendingUndo(t *testing.T) {
 		fault.Disarm()
 		a.Carrier.End(lockcmd.Release)
 		locktest.Eventually(t, 2*time.Second, "the hold ends",
-			func() bool { return !locktest.Exists(t, straight.Redis.Redis, key) })
+			func() bool { return !locktest.Exists(t, locktest.RedisOf(straight), key) })
 	}
 }
 
@@ -140,7 +140,7 @@ func TestR7LateReleaseIsSentAgain(t *testing.T) {
 	}
 	late.Release()
 	locktest.Want(t, locktest.Receive(t, reply, time.Second), ":1")
-	if locktest.Exists(t, straight.Redis.Redis, key) {
+	if locktest.Exists(t, locktest.RedisOf(straight), key) {
 		t.Error("the lock is still there")
 	}
 }
@@ -197,12 +197,12 @@ func TestR26LateCopyOfAReleasedGrantIsReleased(t *testing.T) {
 	a.Gone()
 	locktest.Want(t, locktest.Receive(t, reply, locktest.Soon), "-"+refusal.Gone)
 	given := time.Now()
-	exists := func() bool { return straight.Redis.Redis.Exists(t.Context(), key).Val() == 1 }
+	exists := func() bool { return locktest.RedisOf(straight).Exists(t.Context(), key).Val() == 1 }
 	locktest.Eventually(t, locktest.Soon, "it is released", func() bool { return !exists() })
 	time.Sleep(time.Until(given.Add(6 * time.Second)))
 	late.Release()
 	locktest.Eventually(t, locktest.Soon, "the copy has come", exists)
-	ends := time.Now().Add(straight.Redis.Redis.PTTL(t.Context(), key).Val())
+	ends := time.Now().Add(locktest.RedisOf(straight).PTTL(t.Context(), key).Val())
 	locktest.Eventually(t, locktest.Soon, "it is released", func() bool { return !exists() })
 	if left := time.Until(ends); left < time.Second {
 		t.Errorf("the copy ran out by itself")

@@ -8,19 +8,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"leash/proxy/slots"
 )
 
 // Client runs lock scripts on one Redis, a cluster or a single server. Set the fields before the
 // first call. It is safe for concurrent use.
 type Client struct {
-	// *redis.Client or *redis.ClusterClient; it speaks RESP2, does not retry, and obeys deadlines
-	Redis     redis.UniversalClient
 	IsCluster bool
-	Databases func(db int) redis.UniversalClient // of other databases than 0; nil for none
-	Timeout   time.Duration                      // an attempt takes at most half of it
+	Timeout   time.Duration // an attempt takes at most half of it
 	Log       *slog.Logger
 	Links     Links
 
@@ -30,10 +25,9 @@ type Client struct {
 	lastTime  time.Time     // set before stopped is closed; no request lasts longer
 }
 
-// New makes a client for rdb, which has these links.
-func New(rdb redis.UniversalClient, links Links) *Client {
-	_, isCluster := rdb.(*redis.ClusterClient)
-	return &Client{Redis: rdb, IsCluster: isCluster, Links: links, Stopped: make(chan struct{})}
+// New makes a client for the Redis that has these links.
+func New(links Links) *Client {
+	return &Client{IsCluster: links.Owners() != nil, Links: links, Stopped: make(chan struct{})}
 }
 
 // Stop ends all waits for Redis. Requests may still be sent and answered until the given time.
@@ -79,34 +73,25 @@ func (c *Client) Repeat(limit time.Time, send func(until time.Time) error) {
 	}
 }
 
-// RefreshTopologyAfter starts a refresh of the topology after a node did not serve as expected. For
-// commands that it may not repeat, go-redis refreshes only every 60 s, which is late for a lease.
+// RefreshTopologyAfter starts a refresh of the topology after a node did not serve as expected. It
+// does not block.
 func (c *Client) RefreshTopologyAfter(v Verdict) {
-	if v == Answered {
-		return
+	if v != Answered {
+		c.Links.Refresh()
 	}
-	if cluster, ok := c.Redis.(*redis.ClusterClient); ok {
-		// It runs in the background, at most every 200 ms.
-		cluster.ReloadState(context.Background())
-	}
-	c.Links.Refresh()
-}
-
-// Database is the client of a database.
-func (c *Client) Database(db int) redis.UniversalClient {
-	if db == 0 || c.Databases == nil {
-		return c.Redis
-	}
-	return c.Databases(db)
 }
 
 // Value reads a string, "" if there is none.
 func (c *Client) Value(db int, key string, until time.Time) (string, error) {
 	for {
-		text, err := c.get(db, key, until)
+		limit := time.Now().Add(MaxAttempt)
+		if until.Before(limit) {
+			limit = until
+		}
+		reply, err := c.Do(limit, db, Command{key, []string{"GET", key}})
 		switch {
-		case err == nil, errors.Is(err, redis.Nil):
-			return text, nil
+		case err == nil:
+			return Reply{Text: reply}.String(), nil
 		case Judge(err) == Answered:
 			return "", err
 		}
@@ -114,15 +99,6 @@ func (c *Client) Value(db int, key string, until time.Time) (string, error) {
 			return "", errors.Join(ErrRefused, err)
 		}
 	}
-}
-
-func (c *Client) get(db int, key string, until time.Time) (string, error) {
-	if limit := time.Now().Add(MaxAttempt); limit.Before(until) {
-		until = limit
-	}
-	ctx, cancel := context.WithDeadline(context.Background(), c.CapAtStop(until))
-	defer cancel()
-	return c.Database(db).Get(ctx, key).Result()
 }
 
 // nodeOf is the address of the node of a key, for logs.

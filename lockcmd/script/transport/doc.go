@@ -4,6 +4,7 @@
 //	client.go    the Client, which runs scripts on one Redis
 //	call.go      one call, repeated until Redis answers or the time is over
 //	links.go     calls on Leash's own links
+//	command.go   commands that are no lock scripts
 //	replicas.go  calls that need replicas
 //	refusal.go   why nodes refused calls recently
 //	errors.go    what an error of a call means: did Redis run the script? which right is missing?
@@ -18,7 +19,7 @@
 // scripts do not wait behind them. Links.Alone is for WAIT, which blocks its connection. Links
 // repeat nothing after an unknown outcome; only Ask does.
 //
-// Plain reads and the probes of masters still use go-redis (Client.Database).
+// Other commands go by the same links, see command.go.
 //
 // # Concurrency
 //

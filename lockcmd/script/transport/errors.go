@@ -1,14 +1,11 @@
 package transport
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"net"
+	"slices"
 	"strings"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // ErrUnknown is the error for a request that was sent and whose outcome nobody knows.
@@ -35,11 +32,9 @@ func ErrorOfRead(err error) error {
 
 // HasCode reports whether err is an error of Redis that begins with that word.
 func HasCode(err error, code string) bool {
-	if err == nil { // the usual case, which must cost nothing
-		return false
-	}
-	var reply redis.Error
-	return errors.As(err, &reply) && redis.HasErrorPrefix(reply, code)
+	reply, ok := errors.AsType[ReplyError](err)
+	word, _, _ := strings.Cut(string(reply), " ")
+	return ok && word == code
 }
 
 // Verdict says what an error means for the script.
@@ -62,27 +57,20 @@ var Transient = []string{"TRYAGAIN", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "RE
 // of a script. Redis finds that before the script runs, or when the script touches the missing key
 // (rw.lua).
 func Migrates(reply error) bool {
-	return redis.HasErrorPrefix(reply, "TRYAGAIN") || strings.Contains(reply.Error(),
-		"attempted to access a non local key")
+	return HasCode(reply, "TRYAGAIN") || strings.Contains(reply.Error(), "attempted to access a non local key")
 }
 
 // Judge says what an error of a script call means.
 func Judge(err error) Verdict {
-	var reply redis.Error
-	if errors.As(err, &reply) {
-		if Migrates(reply) {
+	if reply, ok := errors.AsType[ReplyError](err); ok {
+		text := strings.TrimPrefix(string(reply), "ERR ")
+		refused := func(start string) bool { return strings.HasPrefix(text, start) }
+		if Migrates(reply) || slices.ContainsFunc(Transient, refused) {
 			return Refused
-		}
-		for _, code := range Transient {
-			if redis.HasErrorPrefix(err, code) {
-				return Refused
-			}
 		}
 		return Answered
 	}
-	var op *net.OpError
-	if errors.As(err, &op) && op.Op == "dial" || errors.Is(err, redis.ErrPoolTimeout) ||
-		errors.Is(err, ErrRefused) || errors.Is(err, redis.ErrClosed) {
+	if errors.Is(err, ErrRefused) {
 		return Unsent
 	}
 	return Ambiguous
@@ -112,8 +100,8 @@ func ErrorText(err error) string {
 
 // KeysSplit reports whether Redis refused because of a slot migration.
 func KeysSplit(err error) bool {
-	var reply redis.Error
-	return errors.Is(err, ErrRefused) && errors.As(err, &reply) && Migrates(reply)
+	reply, ok := errors.AsType[ReplyError](err)
+	return ok && errors.Is(err, ErrRefused) && Migrates(reply)
 }
 
 // Lock scripts run as Leash's own user. If it lacks the right to a command, Redis's error does not
@@ -125,10 +113,10 @@ const msgMissingRight = "ERR The user executing the script can't run this comman
 
 // findMissingRight returns the first command in ARGV that the user may not run on the key, "" for
 // none.
-var findMissingRight = redis.NewScript(`for _, name in ipairs(ARGV) do
+var findMissingRight = &Script{Source: `for _, name in ipairs(ARGV) do
 if redis.acl_check_cmd and not redis.acl_check_cmd(name, KEYS[1]) then return name end
 end
-return ''`)
+return ''`}
 
 // msgsMissingKey are the starts of Redis's errors for a key that the user may not access: one of
 // the script's keys, or one of a command that the script called.
@@ -140,10 +128,10 @@ var msgsMissingKey = [...]string{
 
 // findMissingKey returns the first key in ARGV that the user may not read and write, "" for none.
 // The keys are no KEYS, because Redis would refuse that script too.
-var findMissingKey = redis.NewScript(`for _, key in ipairs(ARGV) do
+var findMissingKey = &Script{Source: `for _, key in ipairs(ARGV) do
 if redis.acl_check_cmd and not (redis.acl_check_cmd('GET', key) and redis.acl_check_cmd('DEL', key)) then return key end
 end
-return ''`)
+return ''`}
 
 // nameMissingRight adds the missing command or key to Redis's error, if the error is about a
 // missing right.
@@ -170,13 +158,9 @@ func (c *Client) nameMissingRight(call *Call, err error) error {
 }
 
 // firstDenied returns the first of the names that a script finds denied; "" if it finds none.
-func (c *Client) firstDenied(call *Call, find *redis.Script, keys, names []string) string {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	args := make([]any, len(names))
-	for i, name := range names {
-		args[i] = name
-	}
-	name, _ := find.Eval(ctx, c.Database(call.DB), keys, args...).Text()
-	return name
+func (c *Client) firstDenied(call *Call, find *Script, keys, names []string) string {
+	cmd := find.Command(keys, names)
+	cmd.Key = call.Keys[0]
+	reply, err := c.Do(time.Now().Add(time.Second), call.DB, cmd)
+	return Reply{reply, err}.String()
 }

@@ -29,6 +29,9 @@ type Links interface {
 		err error)
 	// NodeAddr is the address of the node to which Scripts sends commands for a slot, "" for none.
 	NodeAddr(slot slots.Slot) string
+	// Owners gives the index of the master that serves each slot of a cluster, -1 for none. It is
+	// nil for a single Redis.
+	Owners() []int
 	// Refresh starts a refresh of the topology, because a server does not serve as expected.
 	Refresh()
 	// DropScriptConnections closes the connections to the node of a slot, because one returned a

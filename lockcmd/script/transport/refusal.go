@@ -5,8 +5,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // refusals has the reasons why nodes of Redis refused requests recently, such as BUSY, LOADING,
@@ -26,8 +24,8 @@ type refusal struct {
 
 // noteRefusal notes that the node of a call refused it for now.
 func (c *Client) noteRefusal(call *Call, err error) {
-	var reply redis.Error
-	if !errors.As(err, &reply) || Migrates(reply) {
+	reply, ok := errors.AsType[ReplyError](err)
+	if !ok || Migrates(reply) {
 		return
 	}
 	node, text := c.nodeOf(call.Keys[0]), ErrorText(reply)

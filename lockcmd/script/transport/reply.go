@@ -12,9 +12,6 @@ type ReplyError string
 
 func (e ReplyError) Error() string { return string(e) }
 
-// RedisError implements redis.Error.
-func (ReplyError) RedisError() {}
-
 // decode reads the one reply in text: int64, []int64, or []any with int64 and string. The error is
 // a ReplyError, or ErrShape for anything else, which no script answers.
 func decode(text []byte) (reply any, err error) {

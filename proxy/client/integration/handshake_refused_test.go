@@ -100,7 +100,6 @@ func TestTLSRedisIsRefused(t *testing.T) {
 		if err := up.Connect(t.Context()); err == nil || !strings.Contains(err.Error(), row.want) {
 			t.Errorf("%s: got %v", name, err)
 		}
-		up.CloseClients()
 		ln.Close()
 		serving.Wait()
 	}
