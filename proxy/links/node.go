@@ -2,26 +2,12 @@ package links
 
 import (
 	"context"
-	"errors"
-	"math/rand/v2"
-	"net"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"leash/internal/guard"
 	"leash/proxy/dial"
-	"leash/proxy/resp"
 )
-
-// Leash sends a PING every second, and when Answers wants one. A node is unresponsive when it sends
-// nothing for suspectAfter, and lost after dial.Config.UpstreamTimeout.
-const (
-	pingInterval = time.Second
-	suspectAfter = 3 * time.Second
-)
-
-var errSilent = errors.New("upstream: the node does not answer")
 
 // Node is one Redis server. A separate connection checks whether it is alive. So a slow command on
 // a link does not count as a failure, and no client's link is closed because of another client.
@@ -38,6 +24,8 @@ type Node struct {
 	// none, and when the last answer came.
 	asked, heard atomic.Int64
 	wanted       chan struct{} // size 1: a PING is wanted at once
+
+	forgotten []forgotten // for watch
 
 	busy       atomic.Bool  // the last answer was that it runs a slow script
 	unfitUntil atomic.Int64 // Unix nanoseconds; no reads from it before then
@@ -170,117 +158,6 @@ func (n *Node) Use() {
 	defer n.mu.Unlock()
 	if !n.retired.IsZero() {
 		n.retired = time.Now()
-	}
-}
-
-// watch checks whether the node is alive, until ctx is done.
-func (n *Node) watch() {
-	failing := time.Time{}
-	for n.ctx.Err() == nil {
-		ctx, cancel := context.WithTimeout(n.ctx, suspectAfter)
-		conn, err := n.nodes.Dialer.Open(ctx, n.Addr)
-		cancel()
-		if err == nil {
-			failing = time.Time{}
-			err = n.listen(conn)
-			n.usable.Store(false)
-			n.nodes.answers.came()
-			conn.Close()
-		}
-		n.notePing(nil)
-		if n.ctx.Err() != nil {
-			break
-		}
-		if failing.IsZero() {
-			failing = time.Now()
-		}
-		if time.Since(failing) > suspectAfter {
-			n.unresponsive.Store(true)
-		}
-		n.logLost(err)
-		if errors.Is(err, errSilent) {
-			n.unresponsive.Store(true)
-			n.eachLink(func(l *Link) { l.breakConn(errSilent) })
-		}
-		n.nodes.hooks.Refresh()
-		Pause(n.ctx, pingInterval/2+rand.N(pingInterval))
-	}
-}
-
-// listen sends PINGs on conn until it breaks or is silent for too long. Any byte counts as an
-// answer, also -NOAUTH, -LOADING and -BUSY.
-func (n *Node) listen(conn net.Conn) error {
-	start := Now()
-	n.asked.Store(0)
-	ended := make(chan error, 1)
-	stop := context.AfterFunc(n.ctx, guard.Func(n.nodes.log, "end of a node", func() { conn.Close() }))
-	defer stop()
-	go func() {
-		ended <- guard.Call(n.nodes.log, "liveness reader", func() error { return readAll(conn, n.answered) })
-	}()
-
-	timeout := n.nodes.Dialer.Timeout() // a call waits at most so long
-	interval := min(pingInterval, timeout/3)
-	next, due := time.NewTimer(interval), Now()+interval
-	defer next.Stop()
-	for {
-		conn.SetWriteDeadline(time.Now().Add(pingInterval))
-		n.asked.CompareAndSwap(0, int64(Now()))
-		_, _ = conn.Write(dial.PingRequest) // if the connection is broken, the reader ends
-		select {
-		case err := <-ended:
-			return err
-		case <-next.C:
-		case <-n.wanted:
-		}
-		if Now() > due+interval { // this process did not run, so it could not hear an answer
-			start = Now()
-		}
-		n.sweepIdle(time.Now())
-		n.sweepSecondLinks(time.Now())
-		heard := time.Duration(n.heard.Load())
-		silence := Now() - max(start, heard)
-		left := timeout - silence
-		next.Reset(min(interval, left))
-		due = Now() + min(interval, left)
-		switch {
-		case left <= 0:
-			conn.Close()
-			<-ended
-			return errSilent
-		case silence > suspectAfter:
-			n.unresponsive.Store(true)
-			n.logLost(errSilent)
-			n.breakReaders()
-			n.nodes.hooks.Refresh()
-		case heard > start: // only after an answer: a hung process accepts connections too
-			n.unresponsive.Store(false)
-			if n.usable.Load() { // not while it loads its data: it may be silent for seconds again
-				n.nodes.logBack(n.Addr)
-			}
-		}
-	}
-}
-
-func (n *Node) answered(reply []byte) {
-	n.notePing(reply)
-	now := int64(Now())
-	n.usable.Store(!resp.HasCode(reply, "LOADING"))
-	n.heard.Store(now)
-	if sent := n.asked.Swap(0); sent != 0 {
-		n.measured(time.Duration(now - sent))
-	}
-	n.nodes.answers.came()
-}
-
-func readAll(conn net.Conn, heard func(reply []byte)) error {
-	buf := make([]byte, 512)
-	for {
-		read, err := conn.Read(buf)
-		if err != nil {
-			return err
-		}
-		heard(buf[:read])
 	}
 }
 
