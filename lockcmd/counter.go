@@ -201,7 +201,7 @@ func (s *Service) latchCount(lock script.Lock, until time.Time) (int64, error) {
 	}
 	n, ok := resp.ParseInt([]byte(text))
 	if !ok {
-		return 0, transport.ReplyError(refusal.NotInteger) // as Redis says it
+		return 0, resp.ReplyError(refusal.NotInteger) // as Redis says it
 	}
 	return n, nil
 }

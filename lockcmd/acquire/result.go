@@ -10,6 +10,7 @@ import (
 	"leash/lockcmd/script"
 	"leash/lockcmd/script/transport"
 	"leash/lockcmd/wait"
+	"leash/proxy/resp"
 )
 
 // Result is how one attempt, or the wait for a lock, ended.
@@ -131,7 +132,7 @@ func Failure(err error) Result {
 	case transport.KeysSplit(err):
 		return Result{Kind: Busy}
 	case transport.HasCode(err, "NOREPLICAS"):
-		reply, _ := errors.AsType[transport.ReplyError](err)
+		reply, _ := errors.AsType[resp.ReplyError](err)
 		return Result{Kind: Busy, Err: reply}
 	}
 	return Result{Kind: Busy, Err: NotAccepted}

@@ -163,7 +163,7 @@ func (c *Client) renewResult(ctx context.Context, b *RenewBatch, replies []Renew
 		c.RefreshTopologyAfter(transport.Judge(err))
 	}
 	several := b.Mode.RenewKey != nil
-	answer, answered := errors.AsType[transport.ReplyError](err)
+	answer, answered := errors.AsType[resp.ReplyError](err)
 	switch {
 	case err == nil:
 	case answered && several && transport.Migrates(answer):
@@ -250,5 +250,5 @@ func (buf *renewBuffer) next(text []byte) (replies []RenewReply, rest []byte, er
 	if !ok || !bytes.HasPrefix(line, []byte("-")) {
 		return nil, nil, transport.ErrShape
 	}
-	return nil, rest, transport.ReplyError(line[1:])
+	return nil, rest, resp.ReplyError(line[1:])
 }

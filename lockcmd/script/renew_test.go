@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"leash/lockcmd/script/transport"
 	"leash/proxy/resp"
 )
 
@@ -86,7 +85,7 @@ func TestRenewBufferReadsReplies(t *testing.T) {
 	for _, want := range []struct {
 		replies []RenewReply
 		failed  error
-	}{{replies: []RenewReply{1, 0, -1}}, {failed: transport.ReplyError("MOVED 1 127.0.0.1:1")}, {},
+	}{{replies: []RenewReply{1, 0, -1}}, {failed: resp.ReplyError("MOVED 1 127.0.0.1:1")}, {},
 		{replies: []RenewReply{30001}}} {
 		var replies []RenewReply
 		var failed error
@@ -135,14 +134,14 @@ func TestR25RefusedBatchesAreNotSplit(t *testing.T) {
 		err     error
 		refused bool
 	}{
-		{transport.ReplyError("CLUSTERDOWN The cluster is down"), false},
-		{transport.ReplyError("LOADING Redis is loading the dataset in memory"), false},
-		{transport.ReplyError("READONLY You can't write against a read only replica."), false},
+		{resp.ReplyError("CLUSTERDOWN The cluster is down"), false},
+		{resp.ReplyError("LOADING Redis is loading the dataset in memory"), false},
+		{resp.ReplyError("READONLY You can't write against a read only replica."), false},
 		{errors.New("i/o timeout"), false},
 		// one key may exist (R14)
-		{transport.ReplyError("TRYAGAIN Multiple keys request during rehashing of slot"), true},
-		{transport.ReplyError("NOPERM No permissions to access a key"), true},
-		{transport.ReplyError("ERR Error running script"), true},
+		{resp.ReplyError("TRYAGAIN Multiple keys request during rehashing of slot"), true},
+		{resp.ReplyError("NOPERM No permissions to access a key"), true},
+		{resp.ReplyError("ERR Error running script"), true},
 	} {
 		r := c.renewResult(t.Context(), &b, nil, row.err, time.Now())
 		if r.Refused != row.refused || len(r.Replies) > 0 {

@@ -2,10 +2,8 @@ package dial
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
-	"strings"
 	"time"
 
 	"leash/proxy/resp"
@@ -87,10 +85,10 @@ func (d *Dialer) greet(conn net.Conn, lane Lane) error {
 			return err
 		}
 		if resp.HasCode(reply, "NOAUTH") {
-			return fmt.Errorf("%w: %s", ErrRefused, strings.TrimSpace(string(reply)))
+			return fmt.Errorf("%w: %w", ErrRefused, replyError(reply))
 		}
 		if reply[0] == '-' {
-			return errors.New(strings.TrimSpace(string(reply[1:])))
+			return replyError(reply)
 		}
 	}
 	if lane.Replica { // a single Redis has no use for READONLY, and its error does no harm
@@ -99,7 +97,7 @@ func (d *Dialer) greet(conn net.Conn, lane Lane) error {
 			return err
 		}
 		if resp.HasCode(reply, "BUSY") { // READONLY was refused, so Redis would redirect every read
-			return errors.New(strings.TrimSpace(string(reply[1:])))
+			return replyError(reply)
 		}
 	}
 	reply, err := RoundTrip(conn, PingRequest, "+")
@@ -108,7 +106,7 @@ func (d *Dialer) greet(conn net.Conn, lane Lane) error {
 	}
 	noauth := resp.HasCode(reply, "NOAUTH")
 	if refusesConnection(reply) {
-		return errors.New(strings.TrimSpace(string(reply[1:])))
+		return replyError(reply)
 	}
 	if lane.User == "" && !lane.Replica && d.authRequired.Swap(noauth) != noauth && noauth {
 		d.onAuthRequired()

@@ -7,8 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // Config says how to connect. It is not changed after New.
@@ -64,7 +62,6 @@ func New(cfg Config, asksRole bool, onAuthRequired func(), log *slog.Logger) *Di
 	if cfg.UpstreamTimeout == 0 {
 		cfg.UpstreamTimeout = 10 * time.Second
 	}
-	redis.SetLogger(goRedisLog{log}) // for the whole process
 	d := &Dialer{cfg: cfg, log: log, asksRole: asksRole, onAuthRequired: onAuthRequired}
 	d.own.refused = make(chan string, 1)
 	d.sentinelPassword.set(cfg.SentinelPassword)

@@ -7,7 +7,7 @@
 //	Dialer       opens connections; there is one for all of Leash
 //	Lane         what a connection is set up as: user, database, RESP version
 //	Login        whether an open connection must send AUTH again
-//	CheckedConn  gives go-redis whole replies only
+//	Conn         asks one server questions, and decodes the replies
 //
 // # Concurrency
 //

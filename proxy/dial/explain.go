@@ -36,10 +36,8 @@ func IsAuthError(err error) bool {
 // hasErrorCode reports whether an error's text contains an error code of Redis.
 func hasErrorCode(err error, code string) bool { return strings.Contains(err.Error(), code+" ") }
 
-// SentinelError wraps an error of the sentinel at addr.
-func SentinelError(addr string, err error) error {
-	return &sentinelError{fmt.Errorf("sentinel %s: %w", addr, err)}
-}
+// SentinelError wraps an error of AskSentinel.
+func SentinelError(err error) error { return &sentinelError{fmt.Errorf("sentinel %w", err)} }
 
 // sentinelError is an answer of a sentinel, not of Redis.
 type sentinelError struct{ err error }

@@ -31,17 +31,25 @@ func (d *Dialer) logIn(conn net.Conn, user string) error {
 		return ErrOldPassword
 	case refusesCredential(reply) && d.IsOwn(user):
 		d.noteOwnLogin(conn.RemoteAddr(), reply)
-		return fmt.Errorf("%w: %s", ErrOwnPassword, strings.TrimSpace(string(reply)))
+		return fmt.Errorf("%w: %w", ErrOwnPassword, replyError(reply))
 	case refusesCredential(reply):
-		return fmt.Errorf("%w: %s", ErrRefused, strings.TrimSpace(string(reply)))
+		return fmt.Errorf("%w: %w", ErrRefused, replyError(reply))
 	case reply[0] == '-':
-		return errors.New(strings.TrimSpace(string(reply[1:])))
+		return replyError(reply)
 	}
 	if d.IsOwn(user) {
 		d.noteOwnLogin(conn.RemoteAddr(), reply)
 		d.noteAccepted(string(password))
 	}
 	return nil
+}
+
+// logInAsService authenticates conn as Leash's own user, if Leash was given a credential.
+func (d *Dialer) logInAsService(conn net.Conn) error { return d.logIn(conn, d.ServiceLane().User) }
+
+// replyError is the error in an error reply.
+func replyError(reply []byte) resp.ReplyError {
+	return resp.ReplyError(strings.TrimSpace(string(reply[1:])))
 }
 
 // ErrOldPassword means that another password for the user is known now, or that the user's last

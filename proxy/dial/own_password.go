@@ -1,7 +1,6 @@
 package dial
 
 import (
-	"context"
 	"net"
 	"strings"
 	"sync"
@@ -100,12 +99,6 @@ func (d *Dialer) ReadPassword(refused string) string {
 		d.setPassword(d.ServiceUser(), []byte(password))
 	}
 	return password
-}
-
-// OwnCredentials returns the name and the password for a connection of go-redis. The error is
-// always nil.
-func (d *Dialer) OwnCredentials(context.Context) (user, password string, err error) {
-	return d.cfg.User, d.ReadPassword(""), nil
 }
 
 // ErrOwnPassword is for calls of Leash's own user while Redis refuses its password. A password that

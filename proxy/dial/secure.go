@@ -73,11 +73,3 @@ type secureConn struct{ *tls.Conn }
 
 // Close closes the socket.
 func (c *secureConn) Close() error { return c.NetConn().Close() }
-
-// socketOf returns the socket of a connection that connect has made.
-func socketOf(conn net.Conn) *net.TCPConn {
-	if secure, ok := conn.(*secureConn); ok {
-		conn = secure.NetConn()
-	}
-	return conn.(*net.TCPConn)
-}

@@ -4,23 +4,40 @@ import (
 	"context"
 	"net"
 
-	"github.com/redis/go-redis/v9"
+	"leash/proxy/resp"
 )
 
-// SentinelClient makes a go-redis client of a sentinel.
-func (d *Dialer) SentinelClient(addr string) *redis.Client {
-	return redis.NewClient(&redis.Options{
-		Addr: addr, Dialer: d.dialSentinel, CredentialsProviderContext: d.sentinelCredentials,
-		Protocol: 2, DisableIdentity: true, MaxRetries: -1, PoolSize: 2,
-		DialTimeout: AskTimeout, ContextTimeoutEnabled: true, DialerRetries: 1,
-	})
+// AskSentinel is Ask for a sentinel.
+func (d *Dialer) AskSentinel(ctx context.Context, addr string, f func(*Conn) error) error {
+	return ask(ctx, addr, d.DialSentinel, f)
 }
 
-// sentinelCredentials returns the name and the password for a connection to a sentinel. If the
-// password cannot be read, the last one stays, and the log says so once. The error is always nil.
-func (d *Dialer) sentinelCredentials(context.Context) (user, password string, err error) {
+// DialSentinel opens a connection to a sentinel. It blocks as long as ctx allows.
+func (d *Dialer) DialSentinel(ctx context.Context, addr string) (*Conn, error) {
+	return open(ctx, addr, d.connectSentinel, d.logInToSentinel)
+}
+
+func (d *Dialer) logInToSentinel(conn net.Conn) error {
+	password := d.readSentinelPassword()
+	words := []string{"AUTH", d.cfg.SentinelUser, password}
+	switch {
+	case d.cfg.SentinelUser == "" && password == "":
+		return nil
+	case d.cfg.SentinelUser == "":
+		words = []string{"AUTH", password}
+	}
+	reply, err := RoundTrip(conn, resp.AppendCommand(nil, words...), "+")
+	if err == nil && reply[0] == '-' {
+		err = replyError(reply)
+	}
+	return err
+}
+
+// readSentinelPassword returns the password for a connection to a sentinel. If it cannot be read,
+// the last one stays, and the log says so once.
+func (d *Dialer) readSentinelPassword() string {
 	if d.cfg.ReadSentinelPassword == nil {
-		return d.cfg.SentinelUser, d.cfg.SentinelPassword, nil
+		return d.cfg.SentinelPassword
 	}
 	password, changed, err := d.sentinelPassword.read(d.cfg.ReadSentinelPassword, "")
 	if changed {
@@ -29,15 +46,7 @@ func (d *Dialer) sentinelCredentials(context.Context) (user, password string, er
 	if err != nil {
 		d.log.Warn("cannot read the password for the sentinels again: using the last one", "err", err)
 	}
-	return d.cfg.SentinelUser, password, nil
-}
-
-func (d *Dialer) dialSentinel(ctx context.Context, _, addr string) (net.Conn, error) {
-	conn, err := d.connectSentinel(ctx, addr)
-	if err != nil {
-		return nil, err
-	}
-	return newCheckedConn(conn), nil
+	return password
 }
 
 func (d *Dialer) connectSentinel(ctx context.Context, addr string) (net.Conn, error) {

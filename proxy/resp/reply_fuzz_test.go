@@ -8,7 +8,8 @@ import (
 	"github.com/tidwall/redcon"
 )
 
-// FuzzReply checks that the scanner, ReadReply, Elements and another library agree about a reply.
+// FuzzReply checks that the scanner, ReadReply, Elements, Decode and another library agree about a
+// reply.
 func FuzzReply(f *testing.F) {
 	for _, frame := range frames {
 		f.Add([]byte(frame))
@@ -33,6 +34,9 @@ func FuzzReply(f *testing.F) {
 				if n, _ := redcon.ReadNextRESP(reply); n != len(reply) {
 					t.Errorf("%q: redcon reads %d of %d bytes", reply, n, len(reply))
 				}
+			}
+			if value, ok := Decode(reply); ok && !whole && resp2 {
+				t.Errorf("%q is not whole: decoded as %v", reply, value)
 			}
 		}
 	})

@@ -2,13 +2,12 @@ package rights
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
-
+	"leash/proxy/dial"
 	"leash/proxy/upstream"
 )
 
@@ -39,22 +38,24 @@ return missing`
 // not run there. Without this, some of them would be missed only after a failover. It blocks for a
 // round trip for each master.
 func WarnMissing(ctx context.Context, up *upstream.Upstream, scriptCommands []string, log *slog.Logger) {
-	commands := slices.Concat(ownCommands, scriptCommands)
-	args := make([]any, len(commands))
-	for i, command := range commands {
-		args[i] = strings.ToLower(command)
+	question := []string{"EVAL", missingRightsScript, "0"}
+	for _, command := range slices.Concat(ownCommands, scriptCommands) {
+		question = append(question, strings.ToLower(command))
 	}
 	for _, n := range up.Topology().Masters() {
-		var refusal redis.Error
-		err := up.Ask(ctx, n.Addr, func(ctx context.Context, c *redis.Client) error {
-			missing, err := c.Eval(ctx, missingRightsScript, nil, args...).StringSlice()
-			if len(missing) > 0 {
-				log.Warn("Leash's own user has not all rights that Leash needs", "node", n.Addr,
-					"missing", strings.Join(missing, ", "))
+		var missing []string
+		err := up.Ask(ctx, n.Addr, func(c *dial.Conn) error {
+			list, err := c.List(question...)
+			for _, command := range list {
+				missing = append(missing, fmt.Sprint(command))
 			}
 			return err
 		})
-		if errors.As(err, &refusal) {
+		if len(missing) > 0 {
+			log.Warn("Leash's own user has not all rights that Leash needs", "node", n.Addr,
+				"missing", strings.Join(missing, ", "))
+		}
+		if dial.IsReply(err) {
 			log.Warn("cannot check the rights of Leash's own user", "node", n.Addr, "err", err)
 		}
 	}

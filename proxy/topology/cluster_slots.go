@@ -8,9 +8,8 @@ import (
 )
 
 // parseSlots reads the reply to CLUSTER SLOTS
-// (https://redis.io/docs/latest/commands/cluster-slots/) as go-redis decodes it. It does not use
-// go-redis's own type, which cannot read a host that is null. asked is the address that has
-// answered. Invalid entries are left out.
+// (https://redis.io/docs/latest/commands/cluster-slots/), decoded by resp.Decode. asked is the
+// address that has answered. Invalid entries are left out.
 func parseSlots(reply []any, asked string) (all []Range) {
 	for _, entry := range reply {
 		fields, _ := entry.([]any)

@@ -34,7 +34,7 @@ func Single(master string, replicas []string) Layout {
 	return Layout{Ranges: []Range{all}, Healthy: replicas, Replicas: len(replicas)}
 }
 
-// ParseCluster reads the replies to CLUSTER SLOTS, as go-redis decodes it, and to CLUSTER NODES,
+// ParseCluster reads the replies to CLUSTER SLOTS, decoded by resp.Decode, and to CLUSTER NODES,
 // which may be empty. asked is the address that has answered. names means that nodes which have
 // host names are reached only by these. Invalid entries are left out. The error is ErrNotCovered if
 // nothing is left.

@@ -15,14 +15,19 @@ type Sentinel struct {
 }
 
 // ParseSentinel reads the replies of a sentinel to GET-MASTER-ADDR-BY-NAME, MASTER, SENTINELS and
-// SLAVES (https://redis.io/docs/latest/operate/oss_and_stack/management/sentinel/), as go-redis
-// decodes them. ok is false without the master's address. Other invalid parts are left out.
-func ParseSentinel(at []string, master map[string]string, others, replicas any) (s Sentinel, ok bool) {
+// SLAVES (https://redis.io/docs/latest/operate/oss_and_stack/management/sentinel/), decoded by
+// resp.Decode. ok is false without the master's address. Other invalid parts are left out.
+func ParseSentinel(at []any, master, others, replicas any) (s Sentinel, ok bool) {
 	if len(at) != 2 {
 		return s, false
 	}
-	s.Master = net.JoinHostPort(at[0], at[1])
-	s.Epoch, _ = strconv.ParseInt(master["config-epoch"], 10, 64)
+	host, ok1 := at[0].(string)
+	port, ok2 := at[1].(string)
+	if !ok1 || !ok2 {
+		return s, false
+	}
+	s.Master = net.JoinHostPort(host, port)
+	s.Epoch, _ = strconv.ParseInt(pairsOf(master)["config-epoch"], 10, 64)
 	list, _ := others.([]any)
 	for _, other := range list {
 		if m := pairsOf(other); m["ip"] != "" {

@@ -7,7 +7,7 @@ import (
 )
 
 func TestParseSentinel(t *testing.T) {
-	at, state := []string{"::1", "6379"}, map[string]string{"config-epoch": "7"}
+	at, state := []any{"::1", "6379"}, []any{"config-epoch", "7"}
 	working := []any{"ip", "10.0.0.2", "port", "6379", "flags", "slave", "master-link-status", "ok"}
 	itself := []any{"ip", "::1", "port", "6379", "flags", "slave", "master-link-status", "ok"}
 	down := []any{"ip", "10.0.0.3", "port", "6379", "flags", "slave,s_down", "master-link-status", "ok"}
@@ -22,9 +22,9 @@ func TestParseSentinel(t *testing.T) {
 	if want := (Sentinel{Master: "[::1]:6379"}); !ok || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v", got, ok)
 	}
-	for _, at := range [][]string{nil, {"h"}, {"h", "1", "2"}} {
+	for _, at := range [][]any{nil, {"h"}, {"h", "1", "2"}, {"h", int64(1)}, {nil, "1"}} {
 		if _, ok := ParseSentinel(at, state, nil, nil); ok {
-			t.Errorf("%q is an address", at)
+			t.Errorf("%v is an address", at)
 		}
 	}
 }

@@ -3,14 +3,11 @@ package upstream
 import (
 	"context"
 
-	"github.com/redis/go-redis/v9"
-
 	"leash/proxy/dial"
 )
 
-// Ask runs f with a short-lived client of the upstream user for one node, for at most
-// dial.AskTimeout.
-func (u *Upstream) Ask(ctx context.Context, addr string, f func(context.Context, *redis.Client) error) error {
+// Ask runs f with a connection of Leash's own user to one node, for at most dial.AskTimeout.
+func (u *Upstream) Ask(ctx context.Context, addr string, f func(*dial.Conn) error) error {
 	err := u.Dialer.Ask(ctx, addr, f)
 	// otherwise the caller's time ended first, which says nothing about the node
 	if answered := err == nil || dial.IsReply(err); answered || ctx.Err() == nil {
@@ -30,11 +27,11 @@ func (u *Upstream) noteAnswer(addr string, answered bool) {
 	}
 }
 
-// Commands returns the upstream's reply to COMMAND as go-redis decodes it, or nil if there is none.
+// Commands returns the upstream's reply to COMMAND, decoded, or nil if there is none.
 func (u *Upstream) Commands(ctx context.Context) (commands []any) {
 	for _, addr := range u.candidates() {
-		err := u.Ask(ctx, addr, func(ctx context.Context, c *redis.Client) (err error) {
-			commands, err = c.Do(ctx, "COMMAND").Slice()
+		err := u.Ask(ctx, addr, func(c *dial.Conn) (err error) {
+			commands, err = c.List("COMMAND")
 			return err
 		})
 		if err == nil {

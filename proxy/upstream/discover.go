@@ -7,8 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
+	"leash/proxy/dial"
 	"leash/proxy/links"
 	"leash/proxy/topology"
 )
@@ -52,10 +51,13 @@ func (u *Upstream) discover(ctx context.Context, since time.Time) (err error) {
 	for _, addr := range u.candidates() {
 		var reply []any
 		var nodes string
-		failed := u.Ask(ctx, addr, func(ctx context.Context, c *redis.Client) (err error) {
-			nodes, _ = c.ClusterNodes(ctx).Result() // may fail: CLUSTER SLOTS is enough
+		failed := u.Ask(ctx, addr, func(c *dial.Conn) (err error) {
+			nodes, err = c.Text("CLUSTER", "NODES")
+			if err != nil && !dial.IsReply(err) { // an error of Redis does no harm: CLUSTER SLOTS is enough
+				return err
+			}
 			// servers before Redis 7 do not know CLUSTER SHARDS
-			reply, err = c.Do(ctx, "CLUSTER", "SLOTS").Slice()
+			reply, err = c.List("CLUSTER", "SLOTS")
 			return err
 		})
 		var l topology.Layout

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"leash/proxy/dial"
 	"leash/proxy/links"
 )
@@ -40,11 +38,14 @@ func (u *Upstream) probe(ctx context.Context) (err error) {
 	for _, addr := range u.candidates() {
 		var info string
 		u.Nodes.Server.MaxBulk = links.DefaultMaxBulk
-		failed := u.Ask(ctx, addr, func(ctx context.Context, c *redis.Client) (err error) {
-			if config, err := c.ConfigGet(ctx, "proto-max-bulk-len").Result(); err == nil {
-				u.setMaxBulk(config["proto-max-bulk-len"])
+		failed := u.Ask(ctx, addr, func(c *dial.Conn) (err error) {
+			config, err := c.List("CONFIG", "GET", "proto-max-bulk-len")
+			if len(config) == 2 {
+				u.setMaxBulk(config[1])
 			}
-			info, err = c.Info(ctx).Result()
+			if err == nil || dial.IsReply(err) {
+				info, err = c.Text("INFO")
+			}
 			return err
 		})
 		if failed != nil {
@@ -85,19 +86,20 @@ func (u *Upstream) setMode(reported string) error {
 // isSentinel reports whether the server at addr is a sentinel. It uses the sentinels' credential,
 // because a sentinel may refuse the upstream's.
 func (u *Upstream) isSentinel(ctx context.Context, addr string) bool {
-	ctx, cancel := context.WithTimeout(ctx, dial.AskTimeout)
-	defer cancel()
-	c := u.Dialer.SentinelClient(addr)
-	defer c.Close()
-	info, err := c.Info(ctx, "server").Result()
+	var info string
+	err := u.Dialer.AskSentinel(ctx, addr, func(c *dial.Conn) (err error) {
+		info, err = c.Text("INFO", "server")
+		return err
+	})
 	return err == nil && modeOf(info) == "sentinel"
 }
 
 // leastMaxBulk is the smallest proto-max-bulk-len that can be set.
 const leastMaxBulk = 1 << 20
 
-func (u *Upstream) setMaxBulk(config string) {
-	if n, err := strconv.ParseInt(config, 10, 64); err == nil && n >= leastMaxBulk {
+func (u *Upstream) setMaxBulk(config any) {
+	text, _ := config.(string)
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n >= leastMaxBulk {
 		u.Nodes.Server.MaxBulk = n
 	}
 }

@@ -5,9 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"leash/internal/guard"
+	"leash/proxy/dial"
 	"leash/proxy/links"
 	"leash/proxy/topology"
 )
@@ -75,8 +74,8 @@ var errSlotsMoving = errors.New("upstream: slots are moving")
 // confirm asks one node for its own line of CLUSTER NODES and compares it with t.
 func (u *Upstream) confirm(ctx context.Context, t *topology.Snapshot, n *links.Node) error {
 	var nodes string
-	err := u.Ask(ctx, n.Addr, func(ctx context.Context, c *redis.Client) (err error) {
-		nodes, err = c.ClusterNodes(ctx).Result()
+	err := u.Ask(ctx, n.Addr, func(c *dial.Conn) (err error) {
+		nodes, err = c.Text("CLUSTER", "NODES")
 		return err
 	})
 	if err != nil {

@@ -4,17 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"leash/internal/guard"
 	"leash/proxy/dial"
 	"leash/proxy/links"
-	"leash/proxy/resp"
 	"leash/proxy/topology"
 )
 
@@ -45,35 +42,34 @@ type sentinels struct {
 
 // askSentinel asks one sentinel for everything that it knows of the master.
 func (u *Upstream) askSentinel(ctx context.Context, addr string) (v topology.Sentinel, err error) {
-	ctx, cancel := context.WithTimeout(ctx, dial.AskTimeout)
-	defer cancel()
-	c := u.Dialer.SentinelClient(addr)
-	defer c.Close()
 	name := u.cfg.SentinelMaster
-	pipe := c.Pipeline()
-	at := redis.NewStringSliceCmd(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", name)
-	state := redis.NewMapStringStringCmd(ctx, "SENTINEL", "MASTER", name)
-	// Not NewSliceCmd: it takes an integer for the length of an array, and allocates that much.
-	others := redis.NewCmd(ctx, "SENTINEL", "SENTINELS", name)
-	replicas := redis.NewCmd(ctx, "SENTINEL", "SLAVES", name) // every version knows SLAVES
-	for _, cmd := range []redis.Cmder{at, state, others, replicas} {
-		_ = pipe.Process(ctx, cmd)
+	err = u.Dialer.AskSentinel(ctx, addr, func(c *dial.Conn) error {
+		at, err := c.List("SENTINEL", "GET-MASTER-ADDR-BY-NAME", name)
+		switch {
+		case errors.Is(err, dial.ErrNull):
+			return fmt.Errorf("%w: it watches no master named %q, check --sentinel-master", errNoSuchMaster, name)
+		case dial.IsReply(err) && strings.Contains(err.Error(), "unknown command"):
+			return errNotSentinel
+		case err != nil:
+			return err
+		}
+		var answers [3]any
+		for i, what := range []string{"MASTER", "SENTINELS", "SLAVES"} { // every version knows SLAVES
+			answers[i], err = c.Do("SENTINEL", what, name)
+			if err != nil && !dial.IsReply(err) {
+				return err
+			}
+		}
+		var ok bool
+		if v, ok = topology.ParseSentinel(at, answers[0], answers[1], answers[2]); !ok {
+			return fmt.Errorf("unexpected answer %q", at)
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errNotSentinel) {
+		err = dial.SentinelError(err)
 	}
-	_, _ = pipe.Exec(ctx) // each command has its own error
-	switch err := at.Err(); {
-	case errors.Is(err, redis.Nil):
-		return v, fmt.Errorf("sentinel %s: %w: it watches no master named %q, check --sentinel-master", addr,
-			errNoSuchMaster, name)
-	case err != nil && strings.Contains(err.Error(), "unknown command"):
-		return v, fmt.Errorf("%s: %w", addr, errNotSentinel)
-	case err != nil:
-		return v, dial.SentinelError(addr, err)
-	}
-	v, ok := topology.ParseSentinel(at.Val(), state.Val(), others.Val(), replicas.Val())
-	if !ok {
-		return v, fmt.Errorf("sentinel %s: unexpected answer %q", addr, at.Val())
-	}
-	return v, nil
+	return v, err
 }
 
 // askSentinels asks all sentinels at once and returns the newest view. A silent one causes no delay
@@ -192,55 +188,57 @@ func (u *Upstream) watchSentinels() {
 
 // listenSentinel handles the messages of a sentinel until ctx is done.
 func (u *Upstream) listenSentinel(ctx context.Context, addr string) {
-	c := u.Dialer.SentinelClient(addr)
-	defer c.Close()
 	for ctx.Err() == nil {
-		u.readSentinel(ctx, c, addr)
+		if err := u.readSentinel(ctx, addr); err != nil && ctx.Err() == nil {
+			u.log.Debug("no messages of a sentinel", "addr", addr, "err", err)
+		}
 		links.Pause(ctx, sentinelMinAgain)
 	}
 }
 
 // readSentinel reads the messages of one connection. It returns when the connection ends or does
-// not answer a PING. It decodes in this goroutine. In a goroutine of go-redis, an invalid message
-// would end the process.
-func (u *Upstream) readSentinel(ctx context.Context, c *redis.Client, addr string) {
-	ps := c.Subscribe(ctx, sentinelEvents...)
-	defer ps.Close()
-	// ReceiveTimeout does not end when ctx is done
-	defer context.AfterFunc(ctx, guard.Func(u.log, "end of a sentinel", func() { ps.Close() }))()
-	pinged := false
-	for ctx.Err() == nil {
-		message, err := receive(ctx, ps)
-		var slow net.Error
-		switch event, _ := message.(*redis.Message); {
-		case err == nil && event != nil:
-			u.log.Debug("sentinel", "addr", addr, "event", event.Channel, "says", event.Payload)
-			select {
-			case u.sentinels.urgent <- struct{}{}:
-			default:
-			}
-			pinged = false
+// not answer a PING.
+func (u *Upstream) readSentinel(ctx context.Context, addr string) error {
+	connecting, cancel := context.WithTimeout(ctx, dial.AskTimeout)
+	c, err := u.Dialer.DialSentinel(connecting, addr)
+	cancel()
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	defer context.AfterFunc(ctx, guard.Func(u.log, "end of a sentinel", func() { c.Close() }))()
+	if err := c.Send(append([]string{"SUBSCRIBE"}, sentinelEvents...)...); err != nil {
+		return err
+	}
+	for pinged := false; ; {
+		_ = c.SetReadDeadline(time.Now().Add(sentinelPoll))
+		message, err := c.Receive()
+		switch {
 		case err == nil:
+			u.noteSentinel(addr, message)
 			pinged = false
-		case errors.As(err, &slow) && slow.Timeout() && !pinged:
-			if pinged = true; ps.Ping(ctx) != nil {
-				return
+		case errors.Is(err, os.ErrDeadlineExceeded) && !pinged:
+			if err := c.Send("PING"); err != nil {
+				return err
 			}
+			pinged = true
 		default:
-			return
+			return err
 		}
 	}
 }
 
-// receive returns the next message of a sentinel. go-redis panics when a message is invalid.
-// receive returns an error instead.
-func receive(ctx context.Context, ps *redis.PubSub) (message any, err error) {
-	defer func() {
-		if recover() != nil {
-			message, err = nil, resp.ErrFrame
-		}
-	}()
-	return ps.ReceiveTimeout(ctx, sentinelPoll)
+// noteSentinel requests a look at the sentinels if one has sent a message on a channel.
+func (u *Upstream) noteSentinel(addr string, message any) {
+	fields, _ := message.([]any)
+	if len(fields) != 3 || fields[0] != "message" {
+		return
+	}
+	u.log.Debug("sentinel", "addr", addr, "event", fields[1], "says", fields[2])
+	select {
+	case u.sentinels.urgent <- struct{}{}:
+	default:
+	}
 }
 
 // followsSentinels reports whether sentinels name the master.

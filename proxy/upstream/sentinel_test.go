@@ -7,8 +7,7 @@ import (
 	"leash/internal/redistest"
 )
 
-// TestOddRepliesOfASentinel: a reply of another type than a list is no list. It was once taken for
-// the length of one.
+// TestOddRepliesOfASentinel: a reply of another type than a list is no list.
 func TestOddRepliesOfASentinel(t *testing.T) {
 	u, err := New(Config{Addrs: []string{"127.0.0.1:1"}}, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -20,8 +19,6 @@ func TestOddRepliesOfASentinel(t *testing.T) {
 	} {
 		sentinel := redistest.StartFake(t, func(args []string) string {
 			switch args[1] {
-			case "2": // HELLO
-				return "-ERR unknown command\r\n"
 			case "GET-MASTER-ADDR-BY-NAME":
 				return "*2\r\n$9\r\n127.0.0.1\r\n$4\r\n6379\r\n"
 			case "MASTER":

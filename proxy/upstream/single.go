@@ -3,8 +3,7 @@ package upstream
 import (
 	"context"
 
-	"github.com/redis/go-redis/v9"
-
+	"leash/proxy/dial"
 	"leash/proxy/links"
 	"leash/proxy/topology"
 )
@@ -22,8 +21,8 @@ func (u *Upstream) discoverSingle(ctx context.Context) error {
 		return nil
 	}
 	var info string
-	err := u.Ask(ctx, addr, func(ctx context.Context, c *redis.Client) (err error) {
-		info, err = c.Info(ctx, "replication").Result()
+	err := u.Ask(ctx, addr, func(c *dial.Conn) (err error) {
+		info, err = c.Text("INFO", "replication")
 		return err
 	})
 	if err != nil {
@@ -34,7 +33,7 @@ func (u *Upstream) discoverSingle(ctx context.Context) error {
 }
 
 // replace puts a new Node in the place of n, the only master. All connections to n end: links,
-// pinned ones, and those of go-redis and of lock scripts.
+// pinned ones, and those of lock scripts.
 func (u *Upstream) replace(n *links.Node) {
 	u.Nodes.Remove(n)
 	u.adopt(topology.Single(n.Addr, nil))

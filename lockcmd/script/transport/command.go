@@ -18,8 +18,8 @@ type Command struct {
 }
 
 // Do runs a command on the node of its key, in a database. It returns Redis's reply as it came. The
-// error is a ReplyError, ErrRefused if Redis certainly did not get the command, or any other if
-// nobody knows. Do blocks until Redis answers, or until the given time.
+// error is a resp.ReplyError, ErrRefused if Redis certainly did not get the command, or any other
+// if nobody knows. Do blocks until Redis answers, or until the given time.
 func (c *Client) Do(until time.Time, db int, cmd Command) (reply []byte, err error) {
 	text, sent, err := c.Links.Script(c.CapAtStop(until), nil, db, slots.Of([]byte(cmd.Key)),
 		resp.AppendCommand(nil, cmd.Words...), nil)
@@ -34,7 +34,7 @@ func replyOf(text []byte, sent bool, err error) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case text[0] == '-':
-		return nil, ReplyError(bytes.TrimSuffix(text[1:], []byte("\r\n")))
+		return nil, resp.ReplyError(bytes.TrimSuffix(text[1:], []byte("\r\n")))
 	}
 	return text, nil
 }

@@ -3,6 +3,7 @@ package transport
 import (
 	"errors"
 	"fmt"
+	"leash/proxy/resp"
 	"slices"
 	"strings"
 	"time"
@@ -32,7 +33,7 @@ func ErrorOfRead(err error) error {
 
 // HasCode reports whether err is an error of Redis that begins with that word.
 func HasCode(err error, code string) bool {
-	reply, ok := errors.AsType[ReplyError](err)
+	reply, ok := errors.AsType[resp.ReplyError](err)
 	word, _, _ := strings.Cut(string(reply), " ")
 	return ok && word == code
 }
@@ -62,7 +63,7 @@ func Migrates(reply error) bool {
 
 // Judge says what an error of a script call means.
 func Judge(err error) Verdict {
-	if reply, ok := errors.AsType[ReplyError](err); ok {
+	if reply, ok := errors.AsType[resp.ReplyError](err); ok {
 		text := strings.TrimPrefix(string(reply), "ERR ")
 		refused := func(start string) bool { return strings.HasPrefix(text, start) }
 		if Migrates(reply) || slices.ContainsFunc(Transient, refused) {
@@ -100,7 +101,7 @@ func ErrorText(err error) string {
 
 // KeysSplit reports whether Redis refused because of a slot migration.
 func KeysSplit(err error) bool {
-	reply, ok := errors.AsType[ReplyError](err)
+	reply, ok := errors.AsType[resp.ReplyError](err)
 	return ok && errors.Is(err, ErrRefused) && Migrates(reply)
 }
 
@@ -141,20 +142,20 @@ func (c *Client) nameMissingRight(call *Call, err error) error {
 			continue
 		}
 		if key := c.firstDenied(call, findMissingKey, nil, call.Keys); key != "" {
-			return ReplyError("NOPERM Leash's own user has no permissions to access the key '" +
+			return resp.ReplyError("NOPERM Leash's own user has no permissions to access the key '" +
 				PrintableKey(key) + "'")
 		}
-		return ReplyError("NOPERM Leash's own user has no permissions to access a helper key of '" +
+		return resp.ReplyError("NOPERM Leash's own user has no permissions to access a helper key of '" +
 			PrintableKey(call.Keys[0]) + "'")
 	}
 	if !strings.HasPrefix(err.Error(), msgMissingRight) {
 		return err
 	}
 	if name := c.firstDenied(call, findMissingRight, call.Keys[:1], call.Script.Commands()); name != "" {
-		return ReplyError("NOPERM Leash's own user has no permissions to run the '" + strings.ToLower(name) +
+		return resp.ReplyError("NOPERM Leash's own user has no permissions to run the '" + strings.ToLower(name) +
 			"' command on that key")
 	}
-	return ReplyError("NOPERM Leash's own user has no permissions to run a command that lock scripts need")
+	return resp.ReplyError("NOPERM Leash's own user has no permissions to run a command that lock scripts need")
 }
 
 // firstDenied returns the first of the names that a script finds denied; "" if it finds none.

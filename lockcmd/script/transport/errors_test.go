@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"leash/proxy/resp"
 	"strings"
 	"testing"
 )
@@ -9,7 +10,7 @@ import (
 // text: a client would take the empty text for success.
 func TestErrorTextIsNeverEmpty(t *testing.T) {
 	for _, text := range []string{"", " ", "-", "\r\n", " script: abc", "ERR x @user_script: 1: "} {
-		if got := ErrorText(ReplyError(text)); strings.TrimSpace(got) == "" {
+		if got := ErrorText(resp.ReplyError(text)); strings.TrimSpace(got) == "" {
 			t.Errorf("%q: got %q", text, got)
 		}
 	}

@@ -30,7 +30,7 @@ func TestDecode(t *testing.T) {
 			}
 		}
 	}
-	if got, err := decode([]byte("-ERR no\r\n")); err != ReplyError("ERR no") {
+	if got, err := decode([]byte("-ERR no\r\n")); err != resp.ReplyError("ERR no") {
 		t.Errorf("got %v, %v", got, err)
 	}
 }
@@ -43,7 +43,7 @@ func TestDecodeRefuses(t *testing.T) {
 		"$9999999999999\r\n", "$9223372036854775807\r\nab\r\n", "*-2\r\n", "$-2\r\n", ":\r\n", ":x\r\n",
 		":99999999999999999999\r\n", "*1\r\n", "$1\r\nab\r\n", "", "\r\n", "%1\r\n:1\r\n:2\r\n", "x\r\n",
 		":1\r\n:2\r\n", "*1\r\n:1\r\n:2\r\n", "+OK\r\n", "$1\r\n1\r\n", "$-1\r\n", "*-1\r\n",
-		"*2\r\n:1\r\n*0\r\n", "*1\r\n$-1\r\n", "*1\r\n-ERR no\r\n", "*1\r\n+OK\r\n",
+		"*2\r\n:1\r\n*0\r\n", "*1\r\n$-1\r\n", "*1\r\n-ERR no\r\n",
 	} {
 		if reply, err := decode([]byte(text)); err != ErrShape {
 			t.Errorf("%.20q: %v, %v, want ErrShape", text, reply, err)
@@ -103,11 +103,11 @@ func TestR7OutcomesOfACall(t *testing.T) {
 		verdict Verdict
 	}{
 		{"answered", []string{":1\r\n"}, true, nil, nil, Answered},
-		{"an error of the script", []string{"-WRONGTYPE no\r\n"}, true, nil, ReplyError("WRONGTYPE no"), Answered},
-		{"out of memory", []string{"-OOM no\r\n"}, true, nil, ReplyError("OOM no"), Answered},
+		{"an error of the script", []string{"-WRONGTYPE no\r\n"}, true, nil, resp.ReplyError("WRONGTYPE no"), Answered},
+		{"out of memory", []string{"-OOM no\r\n"}, true, nil, resp.ReplyError("OOM no"), Answered},
 		{"no such script", []string{"-NOSCRIPT no\r\n", ":1\r\n"}, true, nil, nil, Answered},
-		{"moved", []string{"-MOVED 1 127.0.0.1:1\r\n"}, true, nil, ReplyError("MOVED 1 127.0.0.1:1"), Refused},
-		{"loading", []string{"-LOADING no\r\n"}, true, nil, ReplyError("LOADING no"), Refused},
+		{"moved", []string{"-MOVED 1 127.0.0.1:1\r\n"}, true, nil, resp.ReplyError("MOVED 1 127.0.0.1:1"), Refused},
+		{"loading", []string{"-LOADING no\r\n"}, true, nil, resp.ReplyError("LOADING no"), Refused},
 		{"not sent", nil, false, broken, ErrRefused, Unsent},
 		{"sent and lost", nil, true, broken, broken, Ambiguous},
 		{"no reply of Redis", []string{"what\r\n"}, true, nil, ErrUnknown, Ambiguous},

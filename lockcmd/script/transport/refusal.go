@@ -2,6 +2,7 @@ package transport
 
 import (
 	"errors"
+	"leash/proxy/resp"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,7 +25,7 @@ type refusal struct {
 
 // noteRefusal notes that the node of a call refused it for now.
 func (c *Client) noteRefusal(call *Call, err error) {
-	reply, ok := errors.AsType[ReplyError](err)
+	reply, ok := errors.AsType[resp.ReplyError](err)
 	if !ok || Migrates(reply) {
 		return
 	}

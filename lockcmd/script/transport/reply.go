@@ -1,48 +1,26 @@
 package transport
 
 import (
-	"bytes"
 	"strings"
 
 	"leash/proxy/resp"
 )
 
-// ReplyError is an error that Redis answered with.
-type ReplyError string
-
-func (e ReplyError) Error() string { return string(e) }
-
 // decode reads the one reply in text: int64, []int64, or []any with int64 and string. The error is
-// a ReplyError, or ErrShape for anything else, which no script answers.
+// a resp.ReplyError, or ErrShape for anything else, which no script answers.
 func decode(text []byte) (reply any, err error) {
 	if list, rest, ok := resp.CutIntegers[int64](nil, text); ok && len(rest) == 0 { // the usual case
 		return list, nil
 	}
-	scan := resp.Scanner{RESP2: true}
-	if used, done, err := scan.Scan(text); err != nil || !done || used < len(text) {
+	reply, _ = resp.Decode(text)
+	if refused, is := reply.(resp.ReplyError); is {
+		return nil, refused
+	}
+	_, isInt := reply.(int64)
+	if _, kinds := Items(reply); !isInt && kinds == "" {
 		return nil, ErrShape
 	}
-	if text[0] == '-' {
-		return nil, ReplyError(bytes.TrimSuffix(text[1:], []byte("\r\n")))
-	}
-	if n, ok := resp.Int(text); ok {
-		return n, nil
-	}
-	elements, ok := resp.Elements(text)
-	if !ok {
-		return nil, ErrShape
-	}
-	items := make([]any, len(elements))
-	for i, element := range elements {
-		if n, ok := resp.Int(element); ok {
-			items[i] = n
-		} else if text, ok := resp.Text(element); ok {
-			items[i] = string(text)
-		} else {
-			return nil, ErrShape
-		}
-	}
-	return items, nil
+	return reply, nil
 }
 
 // Items reads a reply that is a list. kinds has a letter for each item: 'i' for an integer, 's' for
