@@ -43,7 +43,7 @@ func TestMaxMemory(t *testing.T) {
 		}
 		before := outputCounted(t, healthy)
 		silent[used].Send(redistest.Command("GET", "large"))
-		awaitOutput(t, healthy, before+4*mib) // the sockets keep the rest
+		awaitChange(t, healthy, before)
 	}
 	for _, args := range [][]string{{"MULTI"}, {"SUBSCRIBE", "channel"}, {"BLPOP", "list", "1"}, {"SET", "k", large}} {
 		healthy.Want(oom, args...)
@@ -72,12 +72,17 @@ func TestMaxMemory(t *testing.T) {
 	holder.Want(":1\r\n", "LOCK.RELEASE", "lock")
 }
 
-// awaitOutput waits until at least so many bytes wait for clients.
-func awaitOutput(t *testing.T, c *redistest.TestClient, bytes int64) {
+// awaitChange waits until other bytes wait for clients than before: of another reply, of which the
+// sockets keep a part, or fewer because clients were closed.
+func awaitChange(t *testing.T, c *redistest.TestClient, before int64) {
 	t.Helper()
-	for deadline := time.Now().Add(ample); outputCounted(t, c) < bytes; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(ample); ; time.Sleep(20 * time.Millisecond) {
+		now := outputCounted(t, c)
+		if now < before || now >= before+4*mib {
+			return
+		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%d MiB do not wait for clients", bytes/mib)
+			t.Fatalf("%d bytes wait for clients, %d before", now, before)
 		}
 	}
 }
