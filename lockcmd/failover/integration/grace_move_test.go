@@ -73,7 +73,7 @@ func TestR2GraceOfMoves(t *testing.T) {
 	locktest.Eventually(t, locktest.Soon, "all have the carriers they were moved to", func() bool {
 		hanging := 0
 		for _, h := range locktest.HeldIn(other, slot) {
-			r, ok := locktest.RecordOf(t, rdb, h)
+			r, ok := locktest.RecordOf(t, replica, h)
 			if ok && r.Carrier == h.Carrier.Name && !other.Graces.NeedsRepair(h.Key(), &h.Watch) {
 				hanging++
 			}
