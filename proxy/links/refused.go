@@ -1,19 +1,13 @@
 package links
 
-import "strings"
+import "leash/proxy/dial"
 
 // refusedAnew records why a connection was refused. It returns false if the last one was refused
-// for the same reason. Digits do not count, because some reasons have the time in them.
+// for the same reason.
 func (n *Node) refusedAnew(reason string) bool {
-	reason = strings.Map(func(r rune) rune {
-		if '0' <= r && r <= '9' {
-			return -1
-		}
-		return r
-	}, reason)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	same := n.refusal == reason
+	same := dial.SameReason(n.refusal, reason)
 	n.refusal = reason
 	return !same
 }

@@ -2,7 +2,6 @@ package upstream
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"leash/internal/guard"
@@ -84,19 +83,8 @@ type waitingLog struct {
 
 // note logs why an attempt has failed, unless the last line says the same.
 func (w *waitingLog) note(reason string) {
-	if withoutDigits(reason) != withoutDigits(w.logged) {
+	if !dial.SameReason(reason, w.logged) {
 		w.logged = reason
 		w.up.log.Warn("waiting for redis", "upstream", w.up.cfg.Addrs, "err", reason)
 	}
-}
-
-// withoutDigits returns what tells one reason from another. Times, and the ports of Leash's own
-// sockets, are different in each attempt.
-func withoutDigits(reason string) string {
-	return strings.Map(func(r rune) rune {
-		if '0' <= r && r <= '9' {
-			return -1
-		}
-		return r
-	}, reason)
 }
