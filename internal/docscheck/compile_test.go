@@ -12,7 +12,7 @@ import (
 const maxAnew = 3
 
 // compiledAnew are packages whose tests may have more for now.
-var compiledAnew = []string{"lockcmd/script", "proxy/upstream"}
+var compiledAnew = []string{"proxy/upstream"}
 
 // TestFewPackagesAreCompiledAnew checks that test files of a package's inside and test files of a
 // whole Leash are not in one folder. Go adds the former to the package. So it compiles each package

@@ -58,7 +58,7 @@ func longestPiece(source string) (longest string) {
 // there.
 func scriptsWithoutScene(t *testing.T) (names []string) {
 	t.Helper()
-	list, err := os.ReadFile("../../lockcmd/script/testdata/scripts_without_scene.txt")
+	list, err := os.ReadFile("../../lockcmd/script/integration/testdata/scripts_without_scene.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
