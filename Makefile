@@ -60,7 +60,7 @@ staticcheck:
 # The packages that take longest come first, so that the others run beside them. `make test` runs
 # `make vet` before, so the tests need not do the same with other build flags.
 go-test: tools
-	CGO_ENABLED=1 $(GO) test -race -vet=off $(TESTFLAGS) ./proxy ./lockcmd ./proxy/upstream ./...
+	CGO_ENABLED=1 $(GO) test -race -vet=off $(TESTFLAGS) ./proxy ./lockcmd ./proxy/upstream/integration ./...
 
 # The tests of the pages and comments, and those that compare a generated page with its source.
 docs-check: tools
