@@ -42,3 +42,29 @@ func TestAMissingKeyIsNamed(t *testing.T) {
 	locktest.Want(t, a.Do("LOCK.ACQUIRE", "k", "READ"), prefix+"a helper key of 'k'")
 	locktest.WantNothingLeft(t, admin, "k")
 }
+
+// TestAMissingCommandIsNamed: If Leash's own user may not run a command of a lock script, the error
+// names that command, also when the script publishes on a channel.
+func TestAMissingCommandIsNamed(t *testing.T) {
+	t.Parallel()
+	admin := locktest.DialServer(t, redistest.Start(t).Addr)
+	setUser := func(rights ...any) {
+		t.Helper()
+		if err := admin.Do(t.Context(), append([]any{"ACL", "SETUSER", "limited", "reset", "on", ">pw", "~*",
+			"&redisson_*", "&leash:*", "+@all"}, rights...)...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	setUser()
+	opt := *admin.Options()
+	opt.Username, opt.Password = "limited", "pw"
+	rdb := redis.NewClient(&opt)
+	t.Cleanup(func() { rdb.Close() })
+	a := locktest.Connect(t, locktest.Start(t, rdb, lockcmd.Config{}))
+	if got := a.Do("LOCK.ACQUIRE", "k"); got[0] != ':' {
+		t.Fatal(got)
+	}
+	setUser("-del")
+	locktest.Want(t, a.Do("LOCK.RELEASE", "k"),
+		"-NOPERM Leash's own user has no permissions to run the 'del' command on that key")
+}
