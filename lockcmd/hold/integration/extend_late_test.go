@@ -48,12 +48,13 @@ func delayedLease(t *testing.T, s *lockcmd.Service, p *faultproxy.Proxy, key str
 // by Leash's count.
 func TestR24LateReplyOfALeaseExtension(t *testing.T) {
 	t.Parallel() // mostly waiting
-	s, straight, p := locktest.StartFaulty(t, lockcmd.Config{UpstreamTimeout: 2 * shortLease})
 	tests := make(map[string]func(*testing.T))
 	for _, mode := range [][]string{nil, {"READ"}} {
 		for name, args := range map[string][]string{"extended": {"LOCK.EXTEND", "", "60000"},
 			"entered again": {"LOCK.ACQUIRE", "", "OWNER", "me", "LEASE", "60000"}} {
 			tests[fmt.Sprint(name, mode)] = func(t *testing.T) {
+				// a connection of its own: a held reply also holds those behind it
+				s, straight, p := locktest.StartFaulty(t, lockcmd.Config{UpstreamTimeout: 2 * shortLease})
 				key, args := locktest.NewKey(), slices.Clone(args)
 				a, sent, _ := delayedLease(t, s, p, key, mode...)
 				args[1] = key
