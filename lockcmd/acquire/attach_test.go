@@ -247,7 +247,7 @@ func TestR26UnansweredAttachIsRepeated(t *testing.T) {
 
 func TestR7LateAttachDoesNothing(t *testing.T) {
 	t.Parallel()
-	s, straight, p := locktest.StartFaulty(t, lockcmd.Config{UpstreamTimeout: locktest.ShortTimeout})
+	s, straight, p := locktest.StartFaulty(t, lockcmd.Config{})
 	a, b, key := locktest.Connect(t, straight), locktest.Connect(t, s), locktest.NewKey()
 	token := a.Token(key, "OWNER", "me")
 	late := p.HoldBefore(locktest.Running(script.MoveScript, key))
