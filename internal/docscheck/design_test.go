@@ -65,6 +65,9 @@ func TestCitedRulesAreInDesign(t *testing.T) {
 			continue
 		}
 		for n, line := range strings.Split(read(t, path), "\n") {
+			if !strings.Contains(line, "R") { // quicker than the pattern
+				continue
+			}
 			for _, m := range ruleCited.FindAllStringSubmatch(line, -1) {
 				if cited++; !known[m[1]] {
 					t.Errorf("%s:%d: R%s is no heading in docs/design.md", path, n+1, m[1])
@@ -122,7 +125,7 @@ func TestFunctionsNamedInDesignExist(t *testing.T) {
 }
 
 var (
-	lineComment = regexp.MustCompile(`(?m)(?:^|\s)(?://|--) (.*)$`)
+	lineComment = regexp.MustCompile(`(?:^|\s)(?://|--) (.*)$`)
 	fileName    = regexp.MustCompile(`(?:^|[ (])((?:[\w-]+/)*[a-z][\w-]*\.(?:go|lua))\b`)
 )
 
@@ -131,8 +134,12 @@ var (
 func TestFilesNamedInCommentsExist(t *testing.T) {
 	named := 0
 	for _, path := range files(t, ".go", ".lua") {
-		for _, comment := range lineComment.FindAllStringSubmatch(read(t, path), -1) {
-			if strings.Contains(comment[1], "://") {
+		for line := range strings.SplitSeq(read(t, path), "\n") {
+			if !strings.Contains(line, ".go") && !strings.Contains(line, ".lua") { // quicker than the patterns
+				continue
+			}
+			comment := lineComment.FindStringSubmatch(line)
+			if comment == nil || strings.Contains(comment[1], "://") {
 				continue
 			}
 			for _, m := range fileName.FindAllStringSubmatch(comment[1], -1) {

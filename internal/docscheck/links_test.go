@@ -59,6 +59,7 @@ var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 
 // linkProblems are the links of a page whose targets do not exist.
 func linkProblems(p *page, byPath map[string]*page, there func(path string) bool) (problems []string) {
+	anchors := make(map[*page]map[string]bool) // of the pages that links lead to
 	for _, paragraph := range p.paragraphs() {
 		for _, m := range link.FindAllStringSubmatch(codeSpan.ReplaceAllString(paragraph.text, ""), -1) {
 			target, anchor, _ := strings.Cut(m[1], "#")
@@ -69,10 +70,14 @@ func linkProblems(p *page, byPath map[string]*page, there func(path string) bool
 			if target != "" {
 				file, name = path.Join(path.Dir(p.path), target), target
 			}
-			switch to := byPath[file]; {
+			to := byPath[file]
+			if to != nil && anchors[to] == nil {
+				anchors[to] = to.anchors()
+			}
+			switch {
 			case !there(file):
 				problems = append(problems, fmt.Sprintf("%s:%d: %s is not there", p.path, paragraph.number, name))
-			case anchor != "" && to != nil && !to.anchors()[anchor]:
+			case anchor != "" && to != nil && !anchors[to][anchor]:
 				problems = append(problems, fmt.Sprintf("%s:%d: %s has no heading #%s", p.path, paragraph.number, name, anchor))
 			}
 		}
