@@ -108,8 +108,11 @@ func (d *Dialer) greet(conn net.Conn, lane Lane) error {
 	if refusesConnection(reply) {
 		return replyError(reply)
 	}
-	if lane.User == "" && !lane.Replica && d.authRequired.Swap(noauth) != noauth && noauth {
-		d.onAuthRequired()
+	if lane.User == "" && !lane.Replica {
+		d.authRequired.Store(noauth)
+		if wasOpen := d.wasOpen.Swap(!noauth); wasOpen && noauth {
+			d.onAuthRequired()
+		}
 	}
 	return nil
 }

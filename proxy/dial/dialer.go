@@ -48,7 +48,8 @@ type Dialer struct {
 	passwords        sync.Map // []byte by user: what Redis accepted last, for later dials
 	own              ownPassword
 	sentinelPassword ownPassword // only the newest password, and whether its last reading failed
-	authRequired     atomic.Bool
+	wasOpen          atomic.Bool // the last connection without authentication was accepted
+	authRequired     atomic.Bool // the last connection without authentication was refused
 	loginsRefused    atomic.Int64
 }
 

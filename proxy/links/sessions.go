@@ -50,11 +50,8 @@ func (ns *Nodes) unused(lane dial.Lane) bool {
 // closeAnonymous closes the links without authentication. Redis now requires it from new
 // connections, but it does not close old ones.
 func (ns *Nodes) closeAnonymous() {
-	nodes := ns.All()
-	if len(nodes) > 0 { // at the start nothing has changed
-		ns.log.Warn("redis now requires clients to authenticate")
-	}
-	for _, n := range nodes {
+	ns.log.Warn("redis now requires clients to authenticate")
+	for _, n := range ns.All() {
 		n.dropLinks(func(lane dial.Lane) bool { return lane.User == "" })
 	}
 }

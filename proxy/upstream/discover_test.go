@@ -1,7 +1,9 @@
 package upstream
 
 import (
+	"bytes"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"leash/internal/redistest"
@@ -43,5 +45,32 @@ func TestFullRedisKeepsAuthRequired(t *testing.T) {
 	full = true
 	if err := u.probeAuth(t.Context(), f.Addr); err == nil || !u.Dialer.AuthRequired() {
 		t.Errorf("%v, required %v", err, u.Dialer.AuthRequired())
+	}
+}
+
+// TestNewDemandForAuthIsLogged checks that the log says so when Redis begins to require a login,
+// and not when it always has, even if nodes are known before Leash asks.
+func TestNewDemandForAuthIsLogged(t *testing.T) {
+	ping := "-NOAUTH Authentication required.\r\n"
+	f := redistest.StartFake(t, func([]string) string { return "+OK\r\n" })
+	f.Ping = func() string { return ping }
+	var log bytes.Buffer
+	u, err := New(Config{Addrs: []string{f.Addr}, Mode: "standalone"}, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Nodes.Node(f.Addr)
+	u.Nodes.End() // ends its goroutines; the node stays known
+	for _, step := range []struct {
+		ping string
+		logs int
+	}{{ping, 0}, {"+PONG\r\n", 0}, {ping, 1}, {ping, 1}} {
+		ping = step.ping
+		if err := u.probeAuth(t.Context(), f.Addr); err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(log.String(), "now requires clients to authenticate"); n != step.logs {
+			t.Errorf("PING answers %q: logged %d times, want %d", step.ping, n, step.logs)
+		}
 	}
 }
