@@ -58,9 +58,10 @@ staticcheck:
 	$(GO) run $(STATICCHECK) ./...
 
 # The packages that take longest come first, so that the others run beside them. `make test` runs
-# `make vet` before, so the tests need not do the same with other build flags.
+# `make vet` before, so the tests need not do the same with other build flags. Most tests wait, for
+# Redis or for a time, so two packages run for each processor.
 go-test: tools
-	CGO_ENABLED=1 $(GO) test -race -vet=off $(TESTFLAGS) ./proxy ./lockcmd ./proxy/upstream/integration ./...
+	CGO_ENABLED=1 $(GO) test -race -vet=off -p $$((2 * $$(getconf _NPROCESSORS_ONLN))) $(TESTFLAGS) ./proxy ./lockcmd ./proxy/upstream/integration ./...
 
 # The tests of the pages and comments, and those that compare a generated page with its source.
 docs-check: tools
