@@ -107,10 +107,15 @@ var errScriptSilence = errors.New("upstream: no reply to lock scripts")
 const (
 	// scriptSilence is how long the scripts on a link may wait without any reply.
 	scriptSilence = 200 * time.Millisecond
-	// deadSilence is the silence after which a connection is given up. It is as long as the longest
-	// attempt of a lock script.
-	deadSilence = 2 * time.Second
+	// longestAttempt is the longest time for one attempt of a lock script.
+	longestAttempt = 2 * time.Second
 )
+
+// deadSilence is the silence after which a connection is given up. It is as long as an attempt of a
+// lock script, so that the next attempt has a new connection.
+func (n *Node) deadSilence() time.Duration {
+	return min(longestAttempt, n.nodes.Dialer.Timeout()/2)
+}
 
 // scripts is the state of the scripts on a link. Safe for concurrent use.
 type scripts struct {
@@ -141,7 +146,7 @@ func (l *Link) silentFor() time.Duration {
 
 // breakIfDead ends the connection if it has brought no reply for deadSilence, see errScriptSilence.
 func (l *Link) breakIfDead() {
-	if l.silentFor() > deadSilence {
+	if l.silentFor() > l.node.deadSilence() {
 		l.breakConn(errScriptSilence)
 	}
 }

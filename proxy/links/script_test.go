@@ -100,6 +100,33 @@ func TestSilentScripts(t *testing.T) {
 	}
 }
 
+// TestSilentScriptsOfAShortTimeout checks that the next attempt has a new connection also if an
+// attempt is short because the upstream time-out is.
+func TestSilentScriptsOfAShortTimeout(t *testing.T) {
+	t.Parallel()
+	hold := make(chan struct{})
+	defer close(hold)
+	f := redistest.StartFake(t, func(args []string) string {
+		if args[1] == "silent" {
+			<-hold
+		}
+		return redistest.Echo(args)
+	})
+	n := startWith(t, f.Addr, dial.Config{RedirectTimeout: time.Minute, UpstreamTimeout: longestAttempt}, Hooks{})
+	ask := func(until time.Time, word string) error {
+		_, _, err := n.Script(until, nil, 0, false, resp.AppendCommand(nil, "ECHO", word), nil)
+		return err
+	}
+	began := time.Now()
+	if err := ask(began.Add(longestAttempt*3/4), "silent"); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("without a reply: got %v", err)
+	}
+	awaitAnswers(t, n.Link(dial.Lane{Scripts: true}))
+	if err := ask(soon(), "a"); err != nil {
+		t.Errorf("after %v: got %v", time.Since(began), err)
+	}
+}
+
 // TestAbandonedScript checks that an abandoned script is never written if it was not written yet.
 // Otherwise the caller learns that it may have run.
 func TestAbandonedScript(t *testing.T) {

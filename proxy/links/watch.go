@@ -135,12 +135,12 @@ func (n *Node) listen(p *pinger) (fresh net.Conn, err error) {
 		heard := time.Duration(p.heard.Load())
 		silence := Now() - max(start, heard)
 		left := timeout - silence
-		if other != nil && silence > deadSilence {
+		if other != nil && silence > n.deadSilence() {
 			n.suspect(p, left)
 			return other, nil
 		}
 		closeConn(other)
-		if silence > deadSilence && opened == nil {
+		if silence > n.deadSilence() && opened == nil {
 			opened = make(chan net.Conn, 1)
 			go n.openAnew(opening, opened)
 		}
