@@ -67,7 +67,8 @@ func (r Range) isNamed() bool {
 	return err == nil && net.ParseIP(host) == nil
 }
 
-// Members returns the addresses of masters and replicas that work according to the cluster.
+// Members returns the addresses of masters and replicas that work according to the cluster. CLUSTER
+// SLOTS leaves out a new replica, such as a demoted master, until it has received a write.
 func (l Layout) Members() map[string]bool {
 	members := make(map[string]bool)
 	for _, r := range l.Ranges {
@@ -75,7 +76,7 @@ func (l Layout) Members() map[string]bool {
 			members[addr] = true
 		}
 	}
-	for _, addr := range l.Slotless {
+	for _, addr := range slices.Concat(l.Healthy, l.Slotless) {
 		members[addr] = true
 	}
 	return members
