@@ -196,6 +196,9 @@ func TestR21AWriterGetsInBetweenReadersThatOverlap(t *testing.T) {
 		readers := []*locktest.Client{locktest.Connect(t, leashes[0]), locktest.Connect(t, leashes[1])}
 		readers[0].Token(key, "READ")
 		for turn := range 10 {
+			locktest.Eventually(t, time.Second, "no Leash is in the list", func() bool {
+				return len(turnsOf(t, rdb, key)) == 0
+			})
 			writer := leashes[turn%2]
 			writes := locktest.Connect(t, writer)
 			reply := writes.Await(writer, 1, key, "WRITE", "BLOCK", "0")
