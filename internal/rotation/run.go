@@ -89,8 +89,7 @@ func run(opt options, out io.Writer) (err error) {
 
 var adminAddr = regexp.MustCompile(`msg="admin port is open" address=(\S+)`)
 
-// noneLost checks that no connection of Leash for clients or scripts has ended. The gate may have
-// closed idle ones of go-redis, which go-redis would not use again.
+// noneLost checks that no connection of Leash for clients or scripts has ended.
 func noneLost(l *leashtest.Leash) error {
 	line, err := l.Said("admin port is open")
 	m := adminAddr.FindStringSubmatch(line)

@@ -9,7 +9,6 @@ import "net"
 //	links      between two calls (Link.loginAgain)
 //	pinned     while no session uses them, because AUTH within MULTI would shift the replies
 //	subscribers in RESP3, between two commands (pubsub.line)
-//	go-redis   replaces idle connections (dial.OwnConn)
 //
 // Subscriptions to sentinels send none: a sentinel has no tokens, and keeps open connections when a
 // password changes. All other connections are short, or without a user.
