@@ -20,7 +20,6 @@ import (
 	"leash/lockcmd/script/transport"
 	"leash/lockcmd/view"
 	"leash/lockcmd/wait"
-	"leash/proxy/slots"
 	"leash/renewal"
 )
 
@@ -167,12 +166,13 @@ func newUUID() string {
 // https://redis.io/docs/latest/develop/reference/eviction/. A server that does not tell its policy
 // is skipped.
 func (s *Service) warnOfEviction(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.UpstreamTimeout)
-	defer cancel()
-	until, _ := ctx.Deadline()
-	for _, slot := range s.firstSlots() {
-		node := s.Redis.Links.NodeAddr(slot)
-		policy, err := s.Redis.InfoField(until, slot, "memory", "maxmemory_policy")
+	for _, own := range s.Redis.SlotsByMaster() {
+		if ctx.Err() != nil {
+			return
+		}
+		node := s.Redis.Links.NodeAddr(own[0])
+		until := time.Now().Add(transport.MaxAttempt) // each has its own time, because one may be silent
+		policy, err := s.Redis.InfoField(until, own[0], "memory", "maxmemory_policy")
 		switch {
 		case err != nil:
 			s.log.Debug("maxmemory-policy is not known", "node", node, "err", err)
@@ -181,19 +181,4 @@ func (s *Service) warnOfEviction(ctx context.Context) {
 				node, "policy", policy)
 		}
 	}
-}
-
-// firstSlots has a slot of each master.
-func (s *Service) firstSlots() (first []slots.Slot) {
-	if !s.Redis.IsCluster {
-		return []slots.Slot{0}
-	}
-	seen := make(map[int]bool)
-	for slot, owner := range s.Redis.Links.Owners() {
-		if owner >= 0 && !seen[owner] {
-			seen[owner] = true
-			first = append(first, slots.Slot(slot))
-		}
-	}
-	return first
 }

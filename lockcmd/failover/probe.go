@@ -38,7 +38,7 @@ func (g *Masters) Run(ctx context.Context) {
 
 // ProbeAll probes all masters. It blocks until all have answered or their time is over.
 func (g *Masters) ProbeAll(since, until time.Time) {
-	slotsOf := g.slotsByMaster()
+	slotsOf := g.cfg.Redis.SlotsByMaster()
 	errs := make([]error, len(slotsOf))
 	var wg sync.WaitGroup
 	for i, own := range slotsOf {
@@ -59,7 +59,7 @@ func (g *Masters) Probe(key string, since, until time.Time) {
 
 // slotsWith returns the slots of the master that has this one, nil for none.
 func (g *Masters) slotsWith(slot slots.Slot) []slots.Slot {
-	for _, own := range g.slotsByMaster() {
+	for _, own := range g.cfg.Redis.SlotsByMaster() {
 		if slices.Contains(own, slot) {
 			return own
 		}
@@ -115,23 +115,6 @@ func (g *Masters) logProbeFailure(err error) {
 	if begins {
 		g.cfg.Log.Warn("cannot identify every master: the others grant no new locks", "err", err)
 	}
-}
-
-// slotsByMaster returns the slots of each master.
-func (g *Masters) slotsByMaster() [][]slots.Slot {
-	if len(g.slotOwners) == 1 {
-		return [][]slots.Slot{{0}}
-	}
-	var all [][]slots.Slot
-	for slot, owner := range g.cfg.Redis.Links.Owners() {
-		for owner >= len(all) {
-			all = append(all, nil)
-		}
-		if owner >= 0 {
-			all[owner] = append(all[owner], slots.Slot(slot))
-		}
-	}
-	return all
 }
 
 // probeMaster probes the master of these slots. Its mark is in the first of them that does not

@@ -85,10 +85,10 @@ func (d *Dialer) greet(conn net.Conn, lane Lane) error {
 			return err
 		}
 		if resp.HasCode(reply, "NOAUTH") {
-			return fmt.Errorf("%w: %w", ErrRefused, replyError(reply))
+			return fmt.Errorf("%w: %w", ErrRefused, resp.ErrorIn(reply))
 		}
 		if reply[0] == '-' {
-			return replyError(reply)
+			return resp.ErrorIn(reply)
 		}
 	}
 	if lane.Replica { // a single Redis has no use for READONLY, and its error does no harm
@@ -97,7 +97,7 @@ func (d *Dialer) greet(conn net.Conn, lane Lane) error {
 			return err
 		}
 		if resp.HasCode(reply, "BUSY") { // READONLY was refused, so Redis would redirect every read
-			return replyError(reply)
+			return resp.ErrorIn(reply)
 		}
 	}
 	reply, err := RoundTrip(conn, PingRequest, "+")
@@ -106,7 +106,7 @@ func (d *Dialer) greet(conn net.Conn, lane Lane) error {
 	}
 	noauth := resp.HasCode(reply, "NOAUTH")
 	if refusesConnection(reply) {
-		return replyError(reply)
+		return resp.ErrorIn(reply)
 	}
 	if lane.User == "" && !lane.Replica {
 		d.authRequired.Store(noauth)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 
 	"leash/proxy/resp"
 )
@@ -31,11 +30,11 @@ func (d *Dialer) logIn(conn net.Conn, user string) error {
 		return ErrOldPassword
 	case refusesCredential(reply) && d.IsOwn(user):
 		d.noteOwnLogin(conn.RemoteAddr(), reply)
-		return fmt.Errorf("%w: %w", ErrOwnPassword, replyError(reply))
+		return fmt.Errorf("%w: %w", ErrOwnPassword, resp.ErrorIn(reply))
 	case refusesCredential(reply):
-		return fmt.Errorf("%w: %w", ErrRefused, replyError(reply))
+		return fmt.Errorf("%w: %w", ErrRefused, resp.ErrorIn(reply))
 	case reply[0] == '-':
-		return replyError(reply)
+		return resp.ErrorIn(reply)
 	}
 	if d.IsOwn(user) {
 		d.noteOwnLogin(conn.RemoteAddr(), reply)
@@ -46,11 +45,6 @@ func (d *Dialer) logIn(conn net.Conn, user string) error {
 
 // logInAsService authenticates conn as Leash's own user, if Leash was given a credential.
 func (d *Dialer) logInAsService(conn net.Conn) error { return d.logIn(conn, d.ServiceLane().User) }
-
-// replyError is the error in an error reply.
-func replyError(reply []byte) resp.ReplyError {
-	return resp.ReplyError(strings.TrimSpace(string(reply[1:])))
-}
 
 // ErrOldPassword means that another password for the user is known now, or that the user's last
 // session has left. The caller dials again.

@@ -27,8 +27,8 @@ func (d *Dialer) logInToSentinel(conn net.Conn) error {
 		words = []string{"AUTH", password}
 	}
 	reply, err := RoundTrip(conn, resp.AppendCommand(nil, words...), "+")
-	if err == nil && reply[0] == '-' {
-		err = replyError(reply)
+	if err == nil {
+		err = resp.ErrorIn(reply)
 	}
 	return err
 }

@@ -1,12 +1,10 @@
 package pubsub
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -156,8 +154,8 @@ func (x *Exchange) publish(ctx context.Context, raw []byte) error {
 	}
 	command := resp.AppendCommand(nil, "PUBLISH", fleetChannel, string(raw))
 	reply, err := n.Link(x.up.Dialer.ServiceLane()).Ask(ctx, command)
-	if err == nil && resp.Code(reply) != nil && reply[0] == '-' {
-		err = errors.New(string(bytes.TrimSpace(reply[1:])))
+	if err == nil {
+		err = resp.ErrorIn(reply)
 	}
 	return err
 }

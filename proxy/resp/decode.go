@@ -7,6 +7,14 @@ type ReplyError string
 
 func (e ReplyError) Error() string { return string(e) }
 
+// ErrorIn returns the error in a reply of Redis, as a ReplyError; nil if the reply is none.
+func ErrorIn(reply []byte) error {
+	if reply[0] != errorMark {
+		return nil
+	}
+	return ReplyError(bytes.TrimSpace(reply[1:]))
+}
+
 // Decode reads one whole RESP2 reply. value is an int64, a string, nil, a ReplyError, or a []any of
 // the first three and of lists. ok is false for anything else, see Plain.
 func Decode(reply []byte) (value any, ok bool) {

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"leash/proxy/dial"
 	"leash/proxy/links"
+	"leash/proxy/resp"
 )
 
 var (
@@ -55,7 +55,7 @@ func (u *Upstream) probe(ctx context.Context) (err error) {
 			err = clearerError(err, failed)
 			continue
 		}
-		u.version = infoField(info, "redis_version")
+		u.version = resp.InfoField(info, "redis_version")
 		u.setMaxClients(info)
 		if err := u.setMode(modeOf(info)); err != nil {
 			return fmt.Errorf("%s: %w", addr, err)
@@ -117,28 +117,19 @@ func (u *Upstream) probeAuth(ctx context.Context, addr string) error {
 // leave both out. Then the line about cluster support decides.
 func modeOf(info string) string {
 	for _, name := range []string{"redis_mode", "server_mode"} {
-		if mode := infoField(info, name); mode != "" {
+		if mode := resp.InfoField(info, name); mode != "" {
 			return mode
 		}
 	}
-	if infoField(info, "cluster_enabled") == "1" {
+	if resp.InfoField(info, "cluster_enabled") == "1" {
 		return "cluster"
-	}
-	return ""
-}
-
-func infoField(info, name string) string {
-	for line := range strings.Lines(info) {
-		if value, ok := strings.CutPrefix(line, name+":"); ok {
-			return strings.TrimSpace(value)
-		}
 	}
 	return ""
 }
 
 // setMaxClients reads maxclients from INFO, where it is since Redis 6.2.
 func (u *Upstream) setMaxClients(info string) {
-	if n, err := strconv.Atoi(infoField(info, "maxclients")); err == nil && n > 0 {
+	if n, err := strconv.Atoi(resp.InfoField(info, "maxclients")); err == nil && n > 0 {
 		u.Nodes.Server.MaxClients = n
 	}
 }

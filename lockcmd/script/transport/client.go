@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -104,6 +105,23 @@ func (c *Client) Value(db int, key string, until time.Time) (string, error) {
 // nodeOf is the address of the node of a key, for logs.
 func (c *Client) nodeOf(key string) string {
 	return c.Links.NodeAddr(slots.Of([]byte(key)))
+}
+
+// SlotsByMaster returns the slots of each master that has any. Those of a single Redis are slot 0.
+func (c *Client) SlotsByMaster() [][]slots.Slot {
+	if !c.IsCluster {
+		return [][]slots.Slot{{0}}
+	}
+	var all [][]slots.Slot
+	for slot, owner := range c.Links.Owners() {
+		for owner >= len(all) {
+			all = append(all, nil)
+		}
+		if owner >= 0 {
+			all[owner] = append(all[owner], slots.Slot(slot))
+		}
+	}
+	return slices.DeleteFunc(all, func(own []slots.Slot) bool { return len(own) == 0 })
 }
 
 // PrintableKey is a key in a form that is safe in an error.

@@ -1,10 +1,8 @@
 package transport
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"leash/proxy/resp"
@@ -33,8 +31,9 @@ func replyOf(text []byte, sent bool, err error) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 	case err != nil:
 		return nil, err
-	case text[0] == '-':
-		return nil, resp.ReplyError(bytes.TrimSuffix(text[1:], []byte("\r\n")))
+	}
+	if err := resp.ErrorIn(text); err != nil {
+		return nil, err
 	}
 	return text, nil
 }
@@ -58,12 +57,7 @@ func (c *Client) RunAlone(until time.Time, slot slots.Slot, cmd Command) (reply 
 // InfoField reads a field of a section of INFO of the node of a slot, "" if it is missing.
 func (c *Client) InfoField(until time.Time, slot slots.Slot, section, name string) (string, error) {
 	reply, err := c.DoAlone(until, slot, "INFO", section)
-	for line := range strings.Lines(Reply{Text: reply, Err: err}.String()) {
-		if field, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), ":"); ok && field == name {
-			return value, nil
-		}
-	}
-	return "", err
+	return resp.InfoField(Reply{Text: reply, Err: err}.String(), name), err
 }
 
 // ConfigValue reads a setting of the node of a slot, "" if it has none of that name.
