@@ -71,3 +71,32 @@ func TestR2EvictionIsWarnedOf(t *testing.T) {
 		stop()
 	}
 }
+
+// TestR2EvictionIsWarnedOfBesideASilentMaster: A master that does not answer does not keep Leash
+// from asking the others.
+func TestR2EvictionIsWarnedOfBesideASilentMaster(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{})
+	for _, n := range cluster.Nodes {
+		redistest.Connect(t, n.Addr).Want("+OK\r\n", "CONFIG", "SET", "maxmemory-policy", "volatile-ttl")
+	}
+	rdb := locktest.DialCluster(t, cluster.Addrs()...)
+	silent := cluster.MasterOf(0)
+	if err := silent.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	const tries = 5 // on a busy machine, the others may be silent for seconds too
+	for try := range tries {
+		log := &logBuffer{}
+		// new links do not know yet that the master is silent
+		s := lockcmd.New(lockcmd.Config{}, linktest.Open(t, rdb, nil), locktest.SilentSubscriber{},
+			slog.New(slog.NewTextHandler(log, nil)))
+		s.WarnOfEviction(t.Context())
+		switch n := log.count("Redis may evict locks"); {
+		case n == len(cluster.Nodes)-1:
+			return
+		case try == tries-1:
+			t.Errorf("%d warnings beside a silent master, want %d", n, len(cluster.Nodes)-1)
+		}
+	}
+}
