@@ -143,10 +143,7 @@ func TestTLS(t *testing.T) {
 	t.Parallel()
 	ca := certtest.NewAuthority(t)
 	pair := ca.Issue(t, nil)
-	addr, err := leashtest.FreeAddr()
-	if err != nil {
-		t.Fatal(err)
-	}
+	addr := redistest.FreeAddr(t)
 	startLeash(t, redistest.Start(t), "--tls-listen", addr, "--tls-cert", pair.Cert, "--tls-key", pair.Key, "--tls-client-ca", ca.CA)
 	trust, show := []string{"--tls-ca", ca.CA}, []string{"--tls-cert", pair.Cert, "--tls-key", pair.Key}
 	both := append(trust, show...)

@@ -221,7 +221,7 @@ func (b *testbed) startLeash(ctx context.Context, binary, upstream string, flags
 	addr := ""
 	if b.tls != nil {
 		var err error
-		if addr, err = leashtest.FreeAddr(); err != nil {
+		if addr, err = redistest.ReserveAddr(); err != nil {
 			return nil, err
 		}
 		args = append(append(args, "--tls-listen", addr), b.tls.leash...)

@@ -13,6 +13,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"leash/internal/redistest"
 )
 
 // HAProxy is a load balancer in front of some Leashes, set up as docs/operations.md says.
@@ -48,7 +50,7 @@ func StartHAProxy(ctx context.Context, page, dir string, leashes ...Backend) (*H
 }
 
 func startHAProxy(ctx context.Context, page, dir string, leashes []Backend) (*HAProxy, error) {
-	addr, err := FreeAddr()
+	addr, err := redistest.ReserveAddr()
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -73,12 +72,12 @@ type Leash struct {
 }
 
 // Start runs the binary with these arguments at a free port of 127.0.0.1 and returns when it
-// answers. Its log is a file in dir. Another program may take the port before Leash does. Start
-// then tries another port.
+// answers. Its log is a file in dir. A program that does not use redistest may take the port before
+// Leash does. Start then tries another port.
 func Start(ctx context.Context, binary, dir string, args ...string) (*Leash, error) {
 	var errs []error
 	for range startTries {
-		addr, err := FreeAddr()
+		addr, err := redistest.ReserveAddr()
 		if err != nil {
 			return nil, err
 		}
@@ -90,16 +89,6 @@ func Start(ctx context.Context, binary, dir string, args ...string) (*Leash, err
 		return l, nil
 	}
 	return nil, errors.Join(errs...)
-}
-
-// FreeAddr is an address of this machine whose port nothing uses now.
-func FreeAddr() (string, error) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer ln.Close()
-	return ln.Addr().String(), nil
 }
 
 // Restart starts Leash and returns when it answers. If it still runs, Restart kills it first.

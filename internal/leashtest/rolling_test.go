@@ -135,10 +135,7 @@ func TestHAProxyLeavesALeashThatStops(t *testing.T) {
 // startBalanced starts a Leash for a load balancer.
 func startBalanced(t *testing.T, dir, upstream string, args ...string) (*Leash, Backend) {
 	t.Helper()
-	admin, err := FreeAddr()
-	if err != nil {
-		t.Fatal(err)
-	}
+	admin := redistest.FreeAddr(t)
 	l, err := Start(t.Context(), Binary(t), dir, append(args, "--upstream", upstream, "--proxy-protocol", "--admin", admin)...)
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"sync"
 )
 
 const (
@@ -45,6 +46,24 @@ func claimPort() (*port, error) {
 		_ = claim.Close()
 	}
 	return nil, errors.New("redistest: no free port found")
+}
+
+var reserved struct {
+	mu  sync.Mutex
+	all []*port
+}
+
+// ReserveAddr returns an address of 127.0.0.1 with a free port, for a program that is started there
+// more than once. While this process runs, no other process that uses this package takes the port.
+func ReserveAddr() (string, error) {
+	p, err := claimPort()
+	if err != nil {
+		return "", err
+	}
+	reserved.mu.Lock()
+	defer reserved.mu.Unlock()
+	reserved.all = append(reserved.all, p)
+	return p.addr(), nil
 }
 
 func isFree(n int) bool {

@@ -76,7 +76,7 @@ func (b *testbed) startLeash(dir string) error {
 	if err != nil {
 		return err
 	}
-	if b.tlsAddr, err = leashtest.FreeAddr(); err != nil {
+	if b.tlsAddr, err = redistest.ReserveAddr(); err != nil {
 		return err
 	}
 	b.leash, err = leashtest.Start(context.Background(), binary, dir, "--upstream", strings.Join(b.cluster.Addrs(), ","),
