@@ -1,6 +1,8 @@
 package pubsub
 
 import (
+	"context"
+
 	"leash/proxy/links"
 )
 
@@ -23,7 +25,9 @@ func (x *Exchange) Receivers(n *links.Node, kind Kind, channel string) (ours, cl
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, h := range x.hubs {
-		clients += h.clientsLocked(kind, channel)
+		if e := h.entries[kind][channel]; e != nil {
+			clients += e.clients
+		}
 		l := h.lines[n]
 		if l != nil && l.state[kind][channel].held() {
 			ours++
@@ -48,66 +52,119 @@ func (x *Exchange) Receivers(n *links.Node, kind Kind, channel string) (ours, cl
 	return ours, clients
 }
 
-// Subscribers returns how many of the subscribers that a node counts for a channel are Leash
-// itself.
-func (x *Exchange) Subscribers(n *links.Node, kind Kind, channel string) (ours int) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for _, h := range x.hubs {
-		if l := h.lines[n]; l != nil && l.state[kind][channel].held() {
-			ours++
-		}
-	}
-	return ours
+// Counts are what all Leashes of the same Redis have subscribed to, by name.
+type Counts map[string]*NameCount
+
+// NameCount is about one name. Leashes send it to each other.
+type NameCount struct {
+	Name    []byte
+	Clients int            // subscribed clients; none if Leashes subscribe only for themselves
+	Held    map[string]int // subscriptions of Leashes at masters, by nodeName
 }
 
-// Clients returns how many clients of Leash are subscribed to a channel.
-func (x *Exchange) Clients(kind Kind, channel string) (clients int) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for _, h := range x.hubs {
-		clients += h.clientsLocked(kind, channel)
-	}
-	return clients
-}
-
-func (h *hub) clientsLocked(kind Kind, name string) int {
-	if e := h.entries[kind][name]; e != nil {
-		return e.clients
-	}
-	return 0
-}
-
-// Active returns the names that at least one client of Leash is subscribed to.
-func (x *Exchange) Active(kind Kind) map[string]bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
+// Active returns the names that at least one client is subscribed to.
+func (c Counts) Active() map[string]bool {
 	active := make(map[string]bool)
-	for _, h := range x.hubs {
-		for name, e := range h.entries[kind] {
-			if e.clients > 0 {
-				active[name] = true
-			}
+	for name, one := range c {
+		if one.Clients > 0 {
+			active[name] = true
 		}
 	}
 	return active
 }
 
-// Held returns the names that Leash has subscribed to at a node.
-func (x *Exchange) Held(n *links.Node, kind Kind) map[string]bool {
+// Of returns how many clients are subscribed to a name, and how many subscriptions Leashes have to
+// it, over all masters.
+func (c Counts) Of(name string) (clients, held int) {
+	one := c[name]
+	if one == nil {
+		return 0, 0
+	}
+	for _, n := range one.Held {
+		held += n
+	}
+	return one.Clients, held
+}
+
+// HeldAt returns the names that Leashes are subscribed to at a node.
+func (c Counts) HeldAt(x *Exchange, n *links.Node) map[string]bool {
+	names := make(map[string]bool)
+	for name, one := range c {
+		if one.Held[x.nodeName(n)] > 0 {
+			names[name] = true
+		}
+	}
+	return names
+}
+
+// of returns the count of a name, and makes it if there is none.
+func (c Counts) of(name string) *NameCount {
+	if c[name] == nil {
+		c[name] = &NameCount{Name: []byte(name), Held: make(map[string]int)}
+	}
+	return c[name]
+}
+
+// Count counts the subscriptions to names. With nil names it counts those to all names that match a
+// pattern. It asks the other Leashes, and blocks until all have answered, at most 100 ms. It leaves
+// out a Leash that has not answered, and logs that once a minute.
+func (x *Exchange) Count(ctx context.Context, kind Kind, names []string, pattern string) Counts {
+	m := fleetMessage{What: fleetAsk, Kind: kind, Pattern: []byte(pattern)}
+	for _, name := range names {
+		m.Names = append(m.Names, []byte(name))
+	}
+	reported := x.askFleet(ctx, m)
+	counts := x.own(m)
+	for _, other := range reported {
+		one := counts.of(string(other.Name))
+		one.Clients += max(other.Clients, 0)
+		for node, n := range other.Held {
+			one.Held[node] += max(n, 0)
+		}
+	}
+	return counts
+}
+
+// nodeName is the name of a node in messages between Leashes. It is empty for a single Redis, which
+// may have many addresses.
+func (x *Exchange) nodeName(n *links.Node) string {
+	if !x.up.Topology().Cluster() {
+		return ""
+	}
+	return n.Addr
+}
+
+// own returns what this Leash has subscribed to of the names in a question.
+func (x *Exchange) own(m fleetMessage) Counts {
+	names := make(map[string]bool)
+	for _, name := range m.Names {
+		names[string(name)] = true
+	}
+	asked := func(name string) bool {
+		return names[name] || len(names) == 0 && Match(string(m.Pattern), name)
+	}
+	counts, nodes := make(Counts), x.up.Topology().Holders()
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	held := make(map[string]bool)
 	for _, h := range x.hubs {
-		if l := h.lines[n]; l != nil {
-			for name, st := range l.state[kind] {
-				if st.held() {
-					held[name] = true
+		for name, e := range h.entries[m.Kind] {
+			if asked(name) {
+				counts.of(name).Clients += e.clients
+			}
+		}
+		for _, n := range nodes {
+			l := h.lines[n]
+			if l == nil {
+				continue
+			}
+			for name, st := range l.state[m.Kind] {
+				if st.held() && asked(name) {
+					counts.of(name).Held[x.nodeName(n)]++
 				}
 			}
 		}
 	}
-	return held
+	return counts
 }
 
 func (l *line) subscriptionsLocked() (n int) {

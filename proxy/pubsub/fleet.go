@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -43,16 +42,9 @@ type fleetMessage struct {
 	Number uint64 `json:",omitempty"` // in a question
 	Kind   Kind
 	// the names asked for; if there are none, all that match Pattern
-	Names   [][]byte          `json:",omitempty"`
-	Pattern []byte            `json:",omitempty"`
-	Entries []otherNameReport `json:",omitempty"`
-}
-
-// otherNameReport is the report of another Leash about one name.
-type otherNameReport struct {
-	Name    []byte
-	Clients int            // subscribed clients
-	Held    map[string]int // subscriptions of that Leash at masters, by nodeName
+	Names   [][]byte    `json:",omitempty"`
+	Pattern []byte      `json:",omitempty"`
+	Entries []NameCount `json:",omitempty"`
 }
 
 // fleet is what a Leash knows about the other Leashes.
@@ -72,7 +64,7 @@ type fleet struct {
 // fleetQuery is a question that some of the others have not answered.
 type fleetQuery struct {
 	left    map[string]bool // Leashes that have not answered
-	entries []otherNameReport
+	entries []NameCount
 	done    chan struct{} // closed when all have answered
 }
 
@@ -175,7 +167,11 @@ func (x *Exchange) handle(ctx context.Context, raw []byte) {
 			x.send(ctx, fleetMessage{What: fleetHere})
 		}
 	case fleetAsk:
-		x.send(ctx, fleetMessage{What: fleetReport, To: m.From, Number: m.Number, Kind: m.Kind, Entries: x.report(m)})
+		answer := fleetMessage{What: fleetReport, To: m.From, Number: m.Number, Kind: m.Kind}
+		for _, one := range x.own(m) {
+			answer.Entries = append(answer.Entries, *one)
+		}
+		x.send(ctx, answer)
 	case fleetReport:
 		if m.To == f.id {
 			f.answered(m)
@@ -211,11 +207,39 @@ func (f *fleet) answered(m fleetMessage) {
 	}
 }
 
-// ask begins a question to all known Leashes. q is nil if there are none.
-func (f *fleet) ask() (q *fleetQuery, number uint64) {
+// askFleet asks all known Leashes a question, and returns the answers that come in time. Once a
+// minute it logs how many Leashes have not answered.
+func (x *Exchange) askFleet(ctx context.Context, m fleetMessage) []NameCount {
+	f := x.fleet
+	q := f.ask(&m)
+	if q == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	if x.send(ctx, m) {
+		select {
+		case <-q.done:
+		case <-ctx.Done():
+		}
+	}
+	f.mu.Lock()
+	delete(f.queries, m.Number)
+	silent, entries := len(q.left), q.entries
+	f.mu.Unlock()
+	if silent > 0 && f.warned.Due(time.Now(), warnEvery) {
+		x.log.Warn("another leash did not report its subscribers: PUBSUB counts it as one", "leashes", silent,
+			"within", answerTimeout)
+	}
+	return entries
+}
+
+// ask begins a question to all known Leashes, and gives it a number. It returns nil if there are
+// none.
+func (f *fleet) ask(m *fleetMessage) *fleetQuery {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	q = &fleetQuery{left: make(map[string]bool), done: make(chan struct{})}
+	q := &fleetQuery{left: make(map[string]bool), done: make(chan struct{})}
 	for id, heard := range f.others {
 		if time.Since(heard) > hereFor {
 			delete(f.others, id)
@@ -224,24 +248,10 @@ func (f *fleet) ask() (q *fleetQuery, number uint64) {
 		q.left[id] = true
 	}
 	if !f.running || len(q.left) == 0 {
-		return nil, 0
+		return nil
 	}
 	f.number++
+	m.Number = f.number
 	f.queries[f.number] = q
-	return q, f.number
-}
-
-// end closes a question and returns the answers. Once a minute it logs which Leashes have not
-// answered.
-func (f *fleet) end(q *fleetQuery, number uint64, log *slog.Logger) []otherNameReport {
-	f.mu.Lock()
-	delete(f.queries, number)
-	silent := len(q.left)
-	entries := q.entries
-	f.mu.Unlock()
-	if silent > 0 && f.warned.Due(time.Now(), warnEvery) {
-		log.Warn("another leash did not report its subscribers: PUBSUB counts it as one", "leashes", silent,
-			"within", answerTimeout)
-	}
-	return entries
+	return q
 }

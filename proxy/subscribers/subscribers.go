@@ -40,43 +40,26 @@ func activeChannels(kind pubsub.Kind) Run {
 		if len(cmd.Args) == 3 {
 			pattern = string(cmd.Args[2])
 		}
-		others := x.Others(r.Context(), kind, nil, pattern)
-		return r.ToEvery(cmd, func(parts []*call.Part) merge.Func {
-			return mergeChannels(x, parts, kind, pattern, others)
-		})
-	}
-}
-
-func mergeChannels(x *pubsub.Exchange, parts []*call.Part, kind pubsub.Kind, pattern string,
-	others pubsub.Others) merge.Func {
-	return func(replies []*merge.Reply) (merge.Reply, bool) {
-		found, own := x.Active(kind), make(map[string]bool)
-		maps.DeleteFunc(found, func(name string, _ bool) bool { return !pubsub.Match(pattern, name) })
-		for name := range others {
-			own[name] = true
-			if others.Clients(name) > 0 {
-				found[name] = true
-			}
-		}
-		for _, p := range parts {
-			maps.Copy(own, x.Held(p.Node(), kind))
-		}
-		for _, r := range replies {
-			names, ok := resp.Elements(r.Bytes())
-			if !ok {
-				return merge.Reply{}, false
-			}
-			for _, e := range names {
-				if name, _ := resp.Text(e); !own[string(name)] {
-					found[string(name)] = true
+		counts := x.Count(r.Context(), kind, nil, pattern)
+		return r.Everywhere(cmd, func(replies []*merge.Reply) (merge.Reply, bool) {
+			found := counts.Active()
+			for _, r := range replies {
+				names, ok := resp.Elements(r.Bytes())
+				if !ok {
+					return merge.Reply{}, false
+				}
+				for _, e := range names {
+					if name, _ := resp.Text(e); counts[string(name)] == nil {
+						found[string(name)] = true
+					}
 				}
 			}
-		}
-		b := resp.AppendArray(nil, len(found))
-		for _, name := range slices.Sorted(maps.Keys(found)) {
-			b = resp.AppendBulk(b, name)
-		}
-		return merge.Of(b), true
+			b := resp.AppendArray(nil, len(found))
+			for _, name := range slices.Sorted(maps.Keys(found)) {
+				b = resp.AppendBulk(b, name)
+			}
+			return merge.Of(b), true
+		})
 	}
 }
 
@@ -102,33 +85,26 @@ func subscriberCounts(kind pubsub.Kind) Run {
 		for i, arg := range cmd.Args[2:] {
 			names[i] = string(arg)
 		}
-		others := x.Others(r.Context(), kind, names, "")
-		return r.ToEvery(cmd, func(parts []*call.Part) merge.Func {
-			return mergeCounts(x, parts, kind, names, others)
+		counts := x.Count(r.Context(), kind, names, "")
+		return r.Everywhere(cmd, func(replies []*merge.Reply) (merge.Reply, bool) {
+			at := make([]int64, len(names))
+			for _, r := range replies {
+				reported, ok := countsReply(r.Bytes(), len(names))
+				if !ok {
+					return merge.Reply{}, false
+				}
+				for i, n := range reported {
+					at[i] += n
+				}
+			}
+			b := resp.AppendArray(nil, 2*len(names))
+			for i, name := range names {
+				clients, held := counts.Of(name)
+				past := max(at[i]-int64(held), 0) // subscribers without a Leash
+				b = resp.AppendInt(resp.AppendBulk(b, name), past+int64(clients))
+			}
+			return merge.Of(b), true
 		})
-	}
-}
-
-func mergeCounts(x *pubsub.Exchange, parts []*call.Part, kind pubsub.Kind, names []string,
-	others pubsub.Others) merge.Func {
-	return func(replies []*merge.Reply) (merge.Reply, bool) {
-		counts := make([]int64, len(names))
-		for i, r := range replies {
-			reported, ok := countsReply(r.Bytes(), len(names))
-			if !ok {
-				return merge.Reply{}, false
-			}
-			for j, name := range names {
-				counts[j] += reported[j] - int64(x.Subscribers(parts[i].Node(), kind, name))
-			}
-		}
-		b := resp.AppendArray(nil, 2*len(names))
-		for i, name := range names {
-			b = resp.AppendBulk(b, name)
-			past := max(counts[i]-int64(others.Held(name)), 0) // subscribers without a Leash
-			b = resp.AppendInt(b, past+int64(x.Clients(kind, name)+others.Clients(name)))
-		}
-		return merge.Of(b), true
 	}
 }
 
@@ -136,28 +112,21 @@ func mergeCounts(x *pubsub.Exchange, parts []*call.Part, kind pubsub.Kind, names
 // number and not the patterns. Leash knows only the patterns of Leashes. So it counts a pattern on
 // several nodes once only if a Leash has subscribed to it.
 func patternCount(r *route.Router, x *pubsub.Exchange, cmd resp.Command) bool {
-	reported := x.Others(r.Context(), pubsub.Pattern, nil, "*")
-	count := func(parts []*call.Part, replies []*merge.Reply) (merge.Reply, bool) {
-		ours := x.Active(pubsub.Pattern)
-		for pattern := range reported {
-			if reported.Clients(pattern) > 0 {
-				ours[pattern] = true
-			}
-		}
-		var others int64
-		for i, one := range replies {
-			n, ok := resp.Int(one.Bytes())
-			if !ok {
-				return merge.Reply{}, false
-			}
-			held := x.Held(parts[i].Node(), pubsub.Pattern)
-			maps.Copy(held, reported.HeldAt(x, parts[i].Node()))
-			maps.Copy(ours, held)
-			others += max(n-int64(len(held)), 0)
-		}
-		return merge.Of(resp.AppendInt(nil, others+int64(len(ours)))), true
-	}
+	counts := x.Count(r.Context(), pubsub.Pattern, nil, "*")
 	return r.ToEvery(cmd, func(parts []*call.Part) merge.Func {
-		return func(replies []*merge.Reply) (merge.Reply, bool) { return count(parts, replies) }
+		return func(replies []*merge.Reply) (merge.Reply, bool) {
+			ours := counts.Active()
+			var past int64 // patterns of subscribers without a Leash
+			for i, one := range replies {
+				n, ok := resp.Int(one.Bytes())
+				if !ok {
+					return merge.Reply{}, false
+				}
+				held := counts.HeldAt(x, parts[i].Node())
+				maps.Copy(ours, held)
+				past += max(n-int64(len(held)), 0)
+			}
+			return merge.Of(resp.AppendInt(nil, past+int64(len(ours)))), true
+		}
 	})
 }
