@@ -1,6 +1,12 @@
 package links
 
-import "context"
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"leash/proxy/dial"
+)
 
 // Ask sends a command on the link and waits for its reply. The command must leave the connection as
 // it is.
@@ -48,3 +54,33 @@ func (w *whole) Reply(part []byte, done bool) Flusher {
 
 // Lost implements Sink.
 func (w *whole) Lost(_ bool, cause error) { w.ended(nil, cause) }
+
+// Urgent sends one command on a new connection, so that it does not wait for the calls on a link.
+// The connection is set up for the lane, but in database 0. Urgent blocks for at most
+// dial.Config.UpstreamTimeout. It returns Redis's reply, which may be an error. err is an error of
+// the network.
+func (n *Node) Urgent(ctx context.Context, lane dial.Lane, command []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, n.nodes.Dialer.Timeout())
+	defer cancel()
+	lane.DB = 0 // Redis allows no SELECT while a script runs
+	conn, err := n.Dial(ctx, lane)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", n.Addr, err)
+	}
+	defer conn.Close()
+	stop := dial.EndWith(ctx, conn)
+	defer stop()
+	reply, err := dial.RoundTrip(conn, command, "")
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", n.Addr, err)
+	}
+	return reply, nil
+}
+
+// Dial opens a connection to the node for the caller alone, set up for a lane like that of a link.
+// It blocks for at most the redirect time-out to connect and the upstream time-out for the set-up.
+// The caller closes the connection. The error is dial.ErrRefused if Redis refuses the lane's
+// credential.
+func (n *Node) Dial(ctx context.Context, lane dial.Lane) (net.Conn, error) {
+	return n.nodes.Dialer.Dial(ctx, n.Addr, lane, !n.unresponsive.Load())
+}

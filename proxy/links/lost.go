@@ -6,6 +6,8 @@ import (
 	"maps"
 	"sync"
 	"time"
+
+	"leash/proxy/dial"
 )
 
 // forgetLost is how long a lost address is remembered.
@@ -76,4 +78,21 @@ func (ns *Nodes) SomeLost() bool {
 	ns.lost.mu.Lock()
 	defer ns.lost.mu.Unlock()
 	return len(ns.lost.since) > 0
+}
+
+// refusedAnew records why a connection was refused. It returns false if the last one was refused
+// for the same reason.
+func (n *Node) refusedAnew(reason string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	same := dial.SameReason(n.refusal, reason)
+	n.refusal = reason
+	return !same
+}
+
+// accepted records that there is a new connection.
+func (n *Node) accepted() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.refusal = ""
 }

@@ -25,8 +25,6 @@ type Node struct {
 	asked, heard atomic.Int64
 	wanted       chan struct{} // size 1: a PING is wanted at once
 
-	forgotten []forgotten // for watch
-
 	busy       atomic.Bool  // the last answer was that it runs a slow script
 	unfitUntil atomic.Int64 // Unix nanoseconds; no reads from it before then
 	roundTrip  atomic.Int64 // nanoseconds of a PING; 0: unknown

@@ -2,6 +2,7 @@ package links
 
 import (
 	"sync/atomic"
+	"time"
 
 	"leash/internal/histogram"
 )
@@ -12,6 +13,9 @@ type counters struct {
 	pinsRefused     atomic.Int64
 	roundTrips      histogram.Histogram
 }
+
+// Counts are the numbers of connected links by their kind.
+type Counts struct{ SharedLinks, DetourLinks, PinnedLinks int }
 
 // Stats are figures about the nodes and the links to them.
 type Stats struct {
@@ -52,4 +56,26 @@ func (l *Link) count(s *Counts) {
 	default:
 		s.SharedLinks++
 	}
+}
+
+// NodeView is a node as people see it.
+type NodeView struct {
+	Addr      string
+	Role      string        // master, replica or removed: it has left the topology
+	Usable    bool          // it answers
+	Busy      bool          // it runs a slow script
+	RoundTrip time.Duration // of the last PING; 0 if unknown
+	Counts
+}
+
+// View shows the node. Its role is empty if it has not left the topology: the caller knows it.
+func (n *Node) View() NodeView {
+	v := NodeView{Addr: n.Addr, Busy: n.busy.Load(), RoundTrip: time.Duration(n.roundTrip.Load()), Usable: n.Usable()}
+	n.mu.Lock()
+	if !n.retired.IsZero() {
+		v.Role = "removed"
+	}
+	n.mu.Unlock()
+	n.eachLink(func(l *Link) { l.count(&v.Counts) })
+	return v
 }
