@@ -30,7 +30,7 @@ func clientHandlers() handlers {
 }
 
 func (s *session) caller() clients.Caller {
-	return clients.Caller{Session: (*owner)(s), Router: &s.router, Pauses: &s.server.pauses}
+	return clients.Caller{Session: s, Router: &s.router, Pauses: &s.server.pauses}
 }
 
 func noTouch(s *session, c *command.Command, cmd resp.Command) bool {
@@ -75,47 +75,46 @@ func (s *Server) sessionOf(id int64) *session {
 	return nil
 }
 
-var _ clients.Session = (*owner)(nil)
+var _ clients.Session = (*session)(nil)
 
 // Clients implements clients.Session.
-func (o *owner) Clients() (all []clients.Client) {
-	for _, one := range o.server.sortedSessions() {
-		all = append(all, (*owner)(one))
+func (s *session) Clients() (all []clients.Client) {
+	for _, one := range s.server.sortedSessions() {
+		all = append(all, one)
 	}
 	return all
 }
 
 // Client implements clients.Session.
-func (o *owner) Client(id int64) clients.Client {
-	if one := o.server.sessionOf(id); one != nil {
-		return (*owner)(one)
+func (s *session) Client(id int64) clients.Client {
+	if one := s.server.sessionOf(id); one != nil {
+		return one
 	}
 	return nil
 }
 
 // Labels implements clients.Session. It may be called from any goroutine.
-func (o *owner) Labels() clients.Labels {
-	if l := o.activity.labels.Load(); l != nil {
+func (s *session) Labels() clients.Labels {
+	if l := s.activity.labels.Load(); l != nil {
 		return *l
 	}
 	return clients.Labels{}
 }
 
 // SetLabels implements clients.Session.
-func (o *owner) SetLabels(l clients.Labels) {
-	o.activity.labels.Store(&l)
-	o.locks.Load().Identify()
+func (s *session) SetLabels(l clients.Labels) {
+	s.activity.labels.Store(&l)
+	s.locks.Load().Identify()
 }
 
 // SetNoEvict implements clients.Session.
-func (o *owner) SetNoEvict(on bool) { o.activity.noEvict.Store(on) }
+func (s *session) SetNoEvict(on bool) { s.activity.noEvict.Store(on) }
 
 // EndKilled implements clients.Session.
-func (o *owner) EndKilled() { o.end.Set(ending.Killed) }
+func (s *session) EndKilled() { s.end.Set(ending.Killed) }
 
 // Kill implements clients.Client.
-func (o *owner) Kill() bool {
-	s := (*session)(o)
+func (s *session) Kill() bool {
 	if s.end.IsCut() {
 		return false
 	}
@@ -124,25 +123,24 @@ func (o *owner) Kill() bool {
 }
 
 // Unblock implements clients.Client.
-func (o *owner) Unblock(withError bool) bool {
-	carrier := o.locks.Load().Carrier()
+func (s *session) Unblock(withError bool) bool {
+	carrier := s.locks.Load().Carrier()
 	return carrier != nil && carrier.Unblock(withError)
 }
 
 // Pins implements clients.Client.
-func (o *owner) Pins() []*route.Pin {
-	if b := o.blocked.Load(); b != nil {
+func (s *session) Pins() []*route.Pin {
+	if b := s.blocked.Load(); b != nil {
 		return b.Pins
 	}
 	return nil
 }
 
 // Describe implements clients.Client.
-func (o *owner) Describe() *clients.Description {
-	s := (*session)(o)
+func (s *session) Describe() *clients.Description {
 	d := &clients.Description{
 		ID: s.id, Addr: clients.Endpoint(s.conn.RemoteAddr(), s.conn.LocalAddr()),
-		LocalAddr: clients.Endpoint(s.conn.LocalAddr(), nil), Descriptor: s.conn.Descriptor(), Labels: o.Labels(),
+		LocalAddr: clients.Endpoint(s.conn.LocalAddr(), nil), Descriptor: s.conn.Descriptor(), Labels: s.Labels(),
 		Age:   time.Since(s.activity.since),
 		Idle:  s.idle(),
 		Multi: int(s.activity.queued.Load()) - 1, Command: "NULL", Protocol: 2,
@@ -208,7 +206,7 @@ func (s *Server) SearchClients(text string, first, count int) (found int, shown 
 // FindClients is SearchClients for the clients that fit.
 func (s *Server) FindClients(fits func(*clients.View) bool, first, count int) (found int, shown []clients.View) {
 	for _, one := range s.sortedSessions() {
-		v := clients.ViewOf((*owner)(one).Describe())
+		v := clients.ViewOf(one.Describe())
 		if !fits(&v) {
 			continue
 		}
@@ -225,7 +223,7 @@ func (s *Server) FindClients(fits func(*clients.View) bool, first, count int) (f
 // returns false if there is no such client. It does not block.
 func (s *Server) KillClient(id int64) bool {
 	one := s.sessionOf(id)
-	return one != nil && (*owner)(one).Kill()
+	return one != nil && one.Kill()
 }
 
 // Waiters are the clients whose lock command waits, the oldest client first. It visits every

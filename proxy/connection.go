@@ -4,7 +4,6 @@ import (
 	"leash/lockcmd"
 	"leash/proxy/clients"
 	"leash/proxy/command"
-	"leash/proxy/dial"
 	"leash/proxy/ending"
 	"leash/proxy/login"
 	"leash/proxy/resp"
@@ -30,16 +29,13 @@ func onLogin(run func(login.Caller, *command.Command, resp.Command) bool) handle
 	return func(s *session, c *command.Command, cmd resp.Command) bool { return run(s.login(), c, cmd) }
 }
 
-var _ login.Session = (*owner)(nil)
+var _ login.Session = (*session)(nil)
 
 // Admit implements login.Session.
-func (o *owner) Admit(user string) (refusal string) { return o.limits.Admit(user) }
-
-// ChangeLane implements login.Session.
-func (o *owner) ChangeLane(lane dial.Lane) { (*session)(o).changeLane(lane) }
+func (s *session) Admit(user string) (refusal string) { return s.limits.Admit(user) }
 
 // SetName implements login.Session.
-func (o *owner) SetName(name string) { clients.Rename(o, name) }
+func (s *session) SetName(name string) { clients.Rename(s, name) }
 
 func ping(s *session, c *command.Command, cmd resp.Command) bool {
 	switch {
@@ -79,14 +75,14 @@ func reset(s *session, c *command.Command, cmd resp.Command) bool {
 	s.tracking.Load().Stop()
 	s.endMonitor()
 	s.locks.Load().Close(lockcmd.Release)
-	(*owner)(s).SetName("")
+	s.SetName("")
 	s.calls.UnmuteLater()
 	s.move.Store(false)
 	s.activity.noEvict.Store(false)
 	s.subscriber.Load().Drop()
 	lane := s.server.startLane()
 	s.server.up.Nodes.Join(lane)
-	s.changeLane(lane)
+	s.ChangeLane(lane)
 	if !s.entry().ByCertificate() {
 		return false
 	}

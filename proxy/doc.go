@@ -14,7 +14,7 @@
 //	session.go, handlers.go               a session: dispatch, the function of each command
 //	package command                       the command table
 //	package route                         relaying: which node, which link; the checks of rights
-//	package call, owner.go                calls in flight: order of the replies, redirects
+//	package call, session_calls.go        calls in flight: order of the replies, redirects
 //	package merge                         one reply of several nodes' replies
 //	packages masters, scripts, clients …  families of commands that need little of a session
 //	input.go, package client              what comes from the client and goes to it

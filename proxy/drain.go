@@ -41,7 +41,7 @@ func (s *Server) drain() {
 	for _, one := range s.all() {
 		// A lock command that runs may have been granted a lock. Its session looks itself after it.
 		if !one.locks.Load().Running() {
-			(*owner)(one).LeaveIfDraining()
+			one.LeaveIfDraining()
 		}
 	}
 	s.awaitSessions(deadline)
@@ -113,8 +113,7 @@ func (s *Server) isDraining() bool {
 }
 
 // LeaveIfDraining implements blocking.Session.
-func (o *owner) LeaveIfDraining() bool {
-	s := (*session)(o)
+func (s *session) LeaveIfDraining() bool {
 	if !s.server.isDraining() || s.isHolder() {
 		return false
 	}
@@ -188,7 +187,7 @@ func (s *Server) AnnounceStop(within time.Duration) {
 	frame = append(resp.AppendInt(frame, seconds), resp.Null...)
 	for _, one := range s.all() {
 		if one.move.Load() && one.locking().RefuseGrants() {
-			(*owner)(one).Notify(frame)
+			one.Notify(frame)
 		}
 	}
 }

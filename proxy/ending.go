@@ -49,13 +49,13 @@ func (s *session) endOfLocks() lockcmd.Ending {
 // guard runs f, which serves the session. A panic in f ends only this session.
 func (s *session) guard(what string, f func()) {
 	if guard.Do(s.server.log, what, f, "session", s.id) != nil {
-		s.endFaulty()
+		s.Fail()
 	}
 }
 
-// endFaulty ends a session that has panicked. Its calls in flight may never be answered, so it
-// waits for none of them. Its locks expire as if they were lost.
-func (s *session) endFaulty() {
+// Fail implements call.Session. The session has panicked. Its calls in flight may never be
+// answered, so it waits for none of them. Its locks expire as if they were lost.
+func (s *session) Fail() {
 	s.mu.Lock()
 	s.calls.FailLocked()
 	s.mu.Unlock()
@@ -78,5 +78,5 @@ func (s *session) kill(reason string, drop bool) {
 	s.stop()
 }
 
-// End implements client.Session.
-func (s *session) End() { s.kill("server closed", false) }
+// End implements client.Session, call.Session and subscribers.Session.
+func (s *session) End(reason string) { s.kill(reason, false) }

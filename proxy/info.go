@@ -15,27 +15,27 @@ import (
 )
 
 func showInfo(s *session, c *command.Command, cmd resp.Command) bool {
-	return info.Run(&s.router, (*owner)(s), c, cmd)
+	return info.Run(&s.router, s, c, cmd)
 }
 
-var _ info.Leash = (*owner)(nil)
+var _ info.Leash = (*session)(nil)
 
 // Own implements info.Leash. The fields describe clients and the address.
-func (o *owner) Own() map[string]string {
-	s, a := o.server, o.server.announcedAddr(o.conn)
+func (s *session) Own() map[string]string {
+	srv, a := s.server, s.server.announcedAddr(s.conn)
 	return map[string]string{
 		"tcp_port":                   strconv.Itoa(a.Port),
-		"connected_clients":          strconv.Itoa(s.sessionCount()),
-		"maxclients":                 strconv.Itoa(s.Settings().MaxClients),
-		"blocked_clients":            strconv.Itoa(s.blockedCount()),
-		"total_connections_received": strconv.FormatInt(s.stats.accepted.Load(), 10),
-		"rejected_connections":       strconv.FormatInt(s.stats.refused.Load(), 10),
+		"connected_clients":          strconv.Itoa(srv.sessionCount()),
+		"maxclients":                 strconv.Itoa(srv.Settings().MaxClients),
+		"blocked_clients":            strconv.Itoa(srv.blockedCount()),
+		"total_connections_received": strconv.FormatInt(srv.stats.accepted.Load(), 10),
+		"rejected_connections":       strconv.FormatInt(srv.stats.refused.Load(), 10),
 		"connected_slaves":           "0", // clients cannot reach replicas through Leash
 	}
 }
 
 // Fields implements info.Leash.
-func (o *owner) Fields(line func(name string, value any)) { o.server.Fields(line) }
+func (s *session) Fields(line func(name string, value any)) { s.server.Fields(line) }
 
 // Fields gives every field of INFO leash to line, in order. A value is a string or an integer.
 func (s *Server) Fields(line func(name string, value any)) {

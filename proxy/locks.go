@@ -9,7 +9,7 @@ import (
 
 // lock runs a lock command. c is nil for an unknown one.
 func lock(s *session, c *command.Command, cmd resp.Command) bool {
-	return s.locking().Run(c, cmd) && !(*owner)(s).LeaveIfDraining()
+	return s.locking().Run(c, cmd) && !s.LeaveIfDraining()
 }
 
 // locking returns what the session has for its locks, and makes it if there is none. It may be
@@ -19,26 +19,25 @@ func (s *session) locking() *locks.Client {
 		return l
 	}
 	s.locks.CompareAndSwap(nil, locks.New(locks.Config{
-		Server: &s.server.locking, Session: (*owner)(s), Conn: s.conn, End: &s.end, Router: &s.router,
+		Server: &s.server.locking, Session: s, Conn: s.conn, End: &s.end, Router: &s.router,
 		Calls: &s.calls, Out: &s.out, Limits: s.limits, Tracking: &s.tracking, Mu: &s.mu,
 	}))
 	return s.locks.Load()
 }
 
-var _ locks.Session = (*owner)(nil)
+var _ locks.Session = (*session)(nil)
 
 // Identity implements locks.Session.
-func (o *owner) Identity() lockcmd.Client {
-	s := (*session)(o)
+func (s *session) Identity() lockcmd.Client {
 	return lockcmd.Client{Name: s.clientName(), User: s.user()}
 }
 
 // Cut implements locks.Session.
-func (o *owner) Cut(reason string) { (*session)(o).kill(reason, true) }
+func (s *session) Cut(reason string) { s.kill(reason, true) }
 
 // Notify implements locks.Session. It closes the connection of a client that leaves too much
 // unread, as for a subscriber.
-func (o *owner) Notify(frame []byte) bool { return (*session)(o).subscribing().Notify(frame) }
+func (s *session) Notify(frame []byte) bool { return s.subscribing().Notify(frame) }
 
 // isHolder reports whether the client has locks or permits. Safe for concurrent use.
 func (s *session) isHolder() bool { return s.locks.Load().Holds() > 0 }
@@ -54,7 +53,7 @@ func (s *session) clientName() string {
 	if addr.Network() == "unix" {
 		text = "unix:" + s.conn.LocalAddr().String()
 	}
-	if name := (*owner)(s).Labels().Name; name != "" {
+	if name := s.Labels().Name; name != "" {
 		text += " " + name
 	}
 	return text

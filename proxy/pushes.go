@@ -32,32 +32,32 @@ func (s *session) subscribing() *subscribers.Subscriber {
 		return one
 	}
 	s.subscriber.CompareAndSwap(nil, subscribers.New(subscribers.Config{
-		Session: (*owner)(s), Context: s.ctx, Exchange: s.server.exchange, Limits: &s.server.cfg.SubscriberLimits,
+		Session: s, Context: s.ctx, Exchange: s.server.exchange, Limits: &s.server.cfg.SubscriberLimits,
 		Router: &s.router, Calls: &s.calls, Out: &s.out, Mu: &s.mu,
 	}))
 	return s.subscriber.Load()
 }
 
-var _ subscribers.Session = (*owner)(nil)
+var _ subscribers.Session = (*session)(nil)
 
 // Room implements subscribers.Session.
-func (o *owner) Room(more int) (refusal string) { return o.limits.Room(limits.Subscriptions, more) }
+func (s *session) Room(more int) (refusal string) { return s.limits.Room(limits.Subscriptions, more) }
 
 // Count implements subscribers.Session. It begins or ends RESP2 subscribe mode.
-func (o *owner) Count(subscriptions int) {
-	o.modes &^= modeSubscribed
-	if subscriptions > 0 && !o.router.Lane.RESP3 {
-		o.modes |= modeSubscribed
+func (s *session) Count(subscriptions int) {
+	s.modes &^= modeSubscribed
+	if subscriptions > 0 && !s.router.Lane.RESP3 {
+		s.modes |= modeSubscribed
 	}
-	o.limits.Recount(limits.Subscriptions, subscriptions)
+	s.limits.Recount(limits.Subscriptions, subscriptions)
 }
 
 // EndSlow implements subscribers.Session.
-func (o *owner) EndSlow() {
-	o.server.stats.subscriberLimit.Add(1)
-	o.server.log.Warn("subscriber does not read its messages, closing it", "session", o.id, "client",
-		o.conn.RemoteAddr())
-	o.End("output limit of subscribers")
+func (s *session) EndSlow() {
+	s.server.stats.subscriberLimit.Add(1)
+	s.server.log.Warn("subscriber does not read its messages, closing it", "session", s.id, "client",
+		s.conn.RemoteAddr())
+	s.End("output limit of subscribers")
 }
 
 func trackingHandlers() handlers {
@@ -83,33 +83,33 @@ func (s *session) caching() *tracking.Client {
 	if t := s.tracking.Load(); t != nil {
 		return t
 	}
-	s.tracking.CompareAndSwap(nil, tracking.New(s.id, (*owner)(s), s.server.up, &s.router, &s.calls, &s.mu))
+	s.tracking.CompareAndSwap(nil, tracking.New(s.id, s, s.server.up, &s.router, &s.calls, &s.mu))
 	return s.tracking.Load()
 }
 
-var _ tracking.Session = (*owner)(nil)
+var _ tracking.Session = (*session)(nil)
 
 // Caching implements tracking.Session.
-func (o *owner) Caching(id int64) *tracking.Client {
-	if one := o.server.sessionOf(id); one != nil {
+func (s *session) Caching(id int64) *tracking.Client {
+	if one := s.server.sessionOf(id); one != nil {
 		return one.caching()
 	}
 	return nil
 }
 
 // Ended implements tracking.Session.
-func (o *owner) Ended() bool { return o.end.Ended() }
+func (s *session) Ended() bool { return s.end.Ended() }
 
 // Tell implements tracking.Session.
-func (o *owner) Tell(frame []byte) links.Flusher {
-	if !o.Subscribed() {
+func (s *session) Tell(frame []byte) links.Flusher {
+	if !s.Subscribed() {
 		return nil // Redis drops it too
 	}
-	return o.subscriber.Load().Message(frame)
+	return s.subscriber.Load().Message(frame)
 }
 
 // Keeps implements tracking.Session.
-func (o *owner) Keeps(l *links.Link) bool { return o.tx.Keep(l) }
+func (s *session) Keeps(l *links.Link) bool { return s.tx.Keep(l) }
 
 // monitor has the connections on which Redis reports the commands that it executes.
 type monitor struct {

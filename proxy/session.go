@@ -23,7 +23,8 @@ import (
 	"leash/proxy/transaction"
 )
 
-// session is one client connection and its state.
+// session is one client connection and its state. Its exported methods are what the packages below
+// proxy/ need of it, each by an interface.
 //
 // Its loop (Run) reads commands and submits them to links. The links' goroutines bring the replies
 // (call.Call) and write them to the socket (client.Output). So a client can pipeline commands. The
@@ -70,11 +71,11 @@ type session struct {
 func newSession(srv *Server, c *client.Conn) *session {
 	s := &session{server: srv, conn: c, limits: limits.NewClient(srv.users, srv.addresses)}
 	s.activity.since = time.Now()
-	s.out.Init(c, (*owner)(s), &s.mu)
+	s.out.Init(c, s, &s.mu)
 	s.end.Init(&s.mu, &s.out)
-	s.calls.Init(&srv.relaying, (*owner)(s), &s.out, &s.mu)
+	s.calls.Init(&srv.relaying, s, &s.out, &s.mu)
 	s.ctx, s.stop = context.WithCancel(srv.ctx)
-	s.router.Init(s.ctx, srv.up, srv.rights, &srv.relaying, (*owner)(s), &s.calls, &s.out, &s.mu)
+	s.router.Init(s.ctx, srv.up, srv.rights, &srv.relaying, s, &s.calls, &s.out, &s.mu)
 	s.router.RequireAuth = srv.cfg.RequireAuth
 	settings := srv.settings.Load()
 	maxBulk := min(settings.MaxBulk, srv.up.MaxBulk())
@@ -109,13 +110,13 @@ func (s *session) entry() entry.Client {
 }
 
 func (s *session) login() login.Caller {
-	return login.Caller{Session: (*owner)(s), Router: &s.router, Up: s.server.up}
+	return login.Caller{Session: s, Router: &s.router, Up: s.server.up}
 }
 
 // blocking is what makes the session wait.
 func (s *session) blocking() blocking.Client {
 	return blocking.Client{
-		Session: (*owner)(s), Conn: s.conn, End: &s.end, Router: &s.router, Calls: &s.calls, Limits: s.limits,
+		Session: s, Conn: s.conn, End: &s.end, Router: &s.router, Calls: &s.calls, Limits: s.limits,
 		Tracking: &s.tracking, Now: &s.blocked,
 	}
 }
@@ -200,11 +201,10 @@ func (s *session) dispatch(cmd resp.Command) bool {
 	return s.run(c, cmd)
 }
 
-// changeLane changes the session's lane to one that it has joined. It may be called only while no
-// call is in flight.
-func (s *session) changeLane(lane dial.Lane) {
+// ChangeLane implements login.Session.
+func (s *session) ChangeLane(lane dial.Lane) {
 	s.router.ChangeLane(lane)
 	s.refreshAccess()
-	(*owner)(s).Count(s.subscriber.Load().Len())
+	s.Count(s.subscriber.Load().Len())
 	s.locks.Load().Identify()
 }

@@ -62,7 +62,7 @@ func (s *Server) checkSessions(now time.Time) {
 			continue
 		}
 		if one.subscriber.Load().IsSlow(now) {
-			(*owner)(one).EndSlow()
+			one.EndSlow()
 			continue
 		}
 		one.tracking.Load().CheckTopology()

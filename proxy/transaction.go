@@ -43,7 +43,7 @@ func (s *session) beginTransaction() (refusal string) {
 	done, refusal := s.limits.Take(limits.Blocked)
 	if refusal == "" {
 		s.tx = transaction.New(transaction.Config{
-			Session: (*owner)(s), Context: s.ctx, Up: s.server.up, Router: &s.router, Calls: &s.calls,
+			Session: s, Context: s.ctx, Up: s.server.up, Router: &s.router, Calls: &s.calls,
 			Tracking: &s.tracking, Done: done,
 		})
 	}
@@ -97,17 +97,16 @@ func (s *session) queue(c *command.Command, cmd resp.Command) bool {
 	return s.tx.Take(c, cmd)
 }
 
-var _ transaction.Session = (*owner)(nil)
+var _ transaction.Session = (*session)(nil)
 
 // Forbids implements transaction.Session.
-func (o *owner) Forbids(c *command.Command, args [][]byte) bool {
+func (s *session) Forbids(c *command.Command, args [][]byte) bool {
 	return c == nil || c.Class == command.LeashOnly || c.Class == command.Refused || masters.Refusal(c, args) != "" ||
-		c.Waits() && !replication.IsBefore72(o.server.up.Version()) // it would answer for the transaction's connection
+		c.Waits() && !replication.IsBefore72(s.server.up.Version()) // it would answer for the transaction's connection
 }
 
 // Forbid implements transaction.Session.
-func (o *owner) Forbid(c *command.Command, cmd resp.Command) bool {
-	s := (*session)(o)
+func (s *session) Forbid(c *command.Command, cmd resp.Command) bool {
 	switch {
 	case command.IsOwn(cmd.Args[0]):
 		return s.router.Fail("ERR '" + string(command.Quoted(cmd.Args[0], command.MaxQuoted)) +
@@ -124,17 +123,17 @@ func (o *owner) Forbid(c *command.Command, cmd resp.Command) bool {
 }
 
 // Queue implements transaction.Session.
-func (o *owner) Queue(c *command.Command, cmd resp.Command) (request []byte, amend transaction.Amend) {
+func (s *session) Queue(c *command.Command, cmd resp.Command) (request []byte, amend transaction.Amend) {
 	if c.Name == "script|flush" {
 		// earlier than necessary; a script that is missing before EXEC is then not reloaded
-		o.server.scripts.Clear()
+		s.server.scripts.Clear()
 	}
-	return o.input.keep(cmd.Raw), subscribers.Inside(o.server.exchange, c, cmd)
+	return s.input.keep(cmd.Raw), subscribers.Inside(s.server.exchange, c, cmd)
 }
 
-// Run implements transaction.Session. Only the reply to PING depends on the modes of the session.
-func (o *owner) Run(c *command.Command, cmd resp.Command) (reply []byte, ok bool) {
-	s := (*session)(o)
+// RunOwn implements transaction.Session. Only the reply to PING depends on the modes of the
+// session.
+func (s *session) RunOwn(c *command.Command, cmd resp.Command) (reply []byte, ok bool) {
 	return s.capture(func() bool {
 		if c.Name == "ping" {
 			return s.dispatch(cmd)
@@ -144,13 +143,13 @@ func (o *owner) Run(c *command.Command, cmd resp.Command) (reply []byte, ok bool
 }
 
 // Subscribed implements transaction.Session.
-func (o *owner) Subscribed() bool { return o.subscriber.Load().Len() > 0 }
+func (s *session) Subscribed() bool { return s.subscriber.Load().Len() > 0 }
 
 // Over implements transaction.Session.
-func (o *owner) Over() {
-	o.tx = nil
-	o.modes &^= modeMulti
-	(*session)(o).updateDescription() // before the client can have read the answer
+func (s *session) Over() {
+	s.tx = nil
+	s.modes &^= modeMulti
+	s.updateDescription() // before the client can have read the answer
 }
 
 // capture runs f, which runs commands of the session. It returns their replies instead of sending

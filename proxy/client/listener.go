@@ -22,8 +22,8 @@ const maxAcceptDelay = time.Second
 type Session interface {
 	// Run serves the client until the session has ended. It closes the Conn.
 	Run()
-	// End ends the session from outside. It does not block.
-	End()
+	// End ends the session from outside, for a reason. It does not block.
+	End(reason string)
 }
 
 // Config configures a Listener.
@@ -168,7 +168,7 @@ func (c *redconConn) Write(p []byte) (int, error) { return len(p), nil }
 // does not block.
 func (c *redconConn) Close() error {
 	if !c.closed.Load() {
-		c.session.End()
+		c.session.End("server closed")
 	}
 	return nil
 }

@@ -209,7 +209,7 @@ func (t *Transaction) runQueued(queue []queued, reply []byte) bool {
 			element = q.amend(t.node, element)
 		}
 		if q.command != nil && element[0] != '-' {
-			element, ok = t.Session.Run(q.command, q.cmd)
+			element, ok = t.Session.RunOwn(q.command, q.cmd)
 			if !ok {
 				return false
 			}

@@ -24,9 +24,9 @@ type Session interface {
 	// Queue prepares a command that Redis queues. It returns the request, which stays as it is, and
 	// what corrects the reply, or nil.
 	Queue(c *command.Command, cmd resp.Command) (request []byte, amend Amend)
-	// Run runs a command that Leash runs after EXEC, and returns the reply. ok is false when the
+	// RunOwn runs a command that Leash runs after EXEC, and returns the reply. ok is false when the
 	// session ends.
-	Run(c *command.Command, cmd resp.Command) (reply []byte, ok bool)
+	RunOwn(c *command.Command, cmd resp.Command) (reply []byte, ok bool)
 	// Subscribed reports whether the client has any subscription.
 	Subscribed() bool
 	// Refused counts an error by which a node refused a command for its slot.

@@ -37,7 +37,7 @@ func newSession() *testSession {
 	return s
 }
 
-func (s *testSession) Run(c *command.Command, _ resp.Command) (reply []byte, ok bool) {
+func (s *testSession) RunOwn(c *command.Command, _ resp.Command) (reply []byte, ok bool) {
 	s.ran = append(s.ran, c.Name)
 	if c.Name == "select" {
 		return []byte("-NOPERM this user has no permissions to run the 'select' command\r\n"), true
