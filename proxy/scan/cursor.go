@@ -13,7 +13,7 @@ import (
 // another Leash can continue it. As a number, it has these parts, from the lowest bits on:
 //
 //	2 bits   pass
-//	22 bits  name of the node: of a slot that it owns (order)
+//	22 bits  name of the node (stop)
 //	the rest the node's own cursor
 //
 // Redis's own cursor is smaller than its hash table. A table with up to 2^29 entries (half a

@@ -15,20 +15,15 @@ import (
 type order struct {
 	topology *topology.Snapshot
 	stops    []stop
-	check    uint32 // 8 bits that distinguish this topology's slots from those of others
+	check    uint32 // distinguishes this topology's slots from those of others
 }
 
-// stop is one master in the order. A cursor names it. In the pass once, the name is the
-// lowest slot that the master owns, with the topology's check in the high bits. In the other
-// passes, in which its slots may move, the name is a hash of its address.
+// stop is one node in the order. Its name in a cursor is a hash of its address. In the pass once,
+// the check is added, so a cursor of that pass names no stop after slots have moved.
 type stop struct {
 	node *links.Node
-	slot slots.Slot // its lowest slot; slots.Any: it owns none
 	hash uint32
 }
-
-// slotBits is how many bits of a name hold the slot. The other bits hold the check.
-const slotBits = 14
 
 // order returns the order for t. It makes the order once for each topology.
 func (s *Scans) order(t *topology.Snapshot) *order {
@@ -42,90 +37,59 @@ func (s *Scans) order(t *topology.Snapshot) *order {
 
 func newOrder(t *topology.Snapshot) *order {
 	o := &order{topology: t}
-	for _, n := range t.Holders() {
-		o.stops = append(o.stops, stop{node: n, slot: slots.Any})
-	}
-	slices.SortFunc(o.stops, func(a, b stop) int { return strings.Compare(a.node.Addr, b.node.Addr) })
-	hashes := make(map[*links.Node]uint64)
-	for i := range o.stops {
-		stop := &o.stops[i]
-		hashes[stop.node] = hashAddr(stop.node.Addr)
-		hash := highBits(hashes[stop.node], nameBits)
+	nodes := slices.Clone(t.Holders())
+	slices.SortFunc(nodes, func(a, b *links.Node) int { return strings.Compare(a.Addr, b.Addr) })
+	for _, n := range nodes {
+		hash := hashOf(n.Addr)
 		for o.named(hash) >= 0 {
 			hash = (hash + 1) % (1 << nameBits)
 		}
-		stop.hash = hash
+		o.stops = append(o.stops, stop{n, hash})
 	}
-	var sum uint64
-	for slot := slots.Slot(slots.Count - 1); slot >= 0; slot-- {
+	var owners strings.Builder
+	for slot := range slots.Slot(slots.Count) {
 		if owner := t.Node(slot); owner != nil {
-			sum += hashes[owner] * uint64(2*slot+1)
-			o.stops[o.index(owner)].slot = slot
+			owners.WriteString(owner.Addr)
 		}
+		owners.WriteByte('\n')
 	}
-	o.check = highBits(sum, nameBits-slotBits)
+	o.check = hashOf(owners.String())
 	return o
 }
 
-func hashAddr(addr string) uint64 {
-	h := fnv.New64a()
-	h.Write([]byte(addr))
-	return h.Sum64()
-}
-
-// highBits mixes a hash and returns n bits of it.
-func highBits(h uint64, n int) uint32 {
+// hashOf returns a hash of nameBits bits. All Leashes must have the same one.
+func hashOf(text string) uint32 {
+	sum := fnv.New64a()
+	sum.Write([]byte(text))
+	h := sum.Sum64()
 	h ^= h >> 32
-	return uint32(h * 0x9e3779b97f4a7c15 >> (64 - n))
-}
-
-func (o *order) index(n *links.Node) int {
-	return slices.IndexFunc(o.stops, func(s stop) bool { return s.node == n })
+	return uint32(h * 0x9e3779b97f4a7c15 >> (64 - nameBits))
 }
 
 func (o *order) named(hash uint32) int {
 	return slices.IndexFunc(o.stops, func(s stop) bool { return s.hash == hash })
 }
 
-func (o *order) name(stop int, p pass) uint32 {
+// nameMask is what the names of a pass have more than the hashes of the stops.
+func (o *order) nameMask(p pass) uint32 {
 	if p == once {
-		return uint32(o.stops[stop].slot) | o.check<<slotBits
+		return o.check
 	}
-	return o.stops[stop].hash
+	return 0
 }
 
 // find returns the stop that a cursor names, or -1 if the cursor belongs to another topology.
-func (o *order) find(c cursor) int {
-	if c.pass != once {
-		return o.named(c.name)
-	}
-	if c.name>>slotBits != o.check {
-		return -1
-	}
-	return o.index(o.topology.Node(slots.Slot(c.name & (1<<slotBits - 1))))
-}
-
-// next returns the stop after the given one in a pass, or -1 after the last. With -1 it returns the
-// first. once leaves out nodes without slots. Such a node has keys only while a slot migrates
-// to it.
-func (o *order) next(stop int, p pass) int {
-	for i := stop + 1; i < len(o.stops); i++ {
-		if p != once || o.stops[i].slot >= 0 {
-			return i
-		}
-	}
-	return -1
-}
+func (o *order) find(c cursor) int { return o.named(c.name ^ o.nameMask(c.pass)) }
 
 // cursor returns the cursor for the client after a node has answered with its own cursor. The zero
 // cursor ends the scan.
 func (o *order) cursor(stop int, p pass, local uint64) cursor {
 	if local == 0 {
-		if stop = o.next(stop, p); stop < 0 {
+		if stop++; stop == len(o.stops) {
 			return o.endOf(p)
 		}
 	}
-	return cursor{p, o.name(stop, p), local}
+	return cursor{p, o.stops[stop].hash ^ o.nameMask(p), local}
 }
 
 // endOf returns the cursor after the last stop of a pass.

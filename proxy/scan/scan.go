@@ -19,11 +19,11 @@ import (
 // asks all nodes whether the slots are where they were and none is migrating. If so, the scan is
 // over. It has returned every key that existed all the time, most of them once.
 //
-// Otherwise Leash scans everything twice more. In these passes, a cursor names the node itself and
-// not its slots. Each pass visits every node that exists when the pass begins. A key that one of
-// the two passes misses has moved during that pass, so the other pass returns it. Only a key that
-// moved more than once can be missed by both. A pass starts again when its node has gone. Only
-// endless failovers would keep it from ending.
+// Otherwise Leash scans everything twice more. In these passes, slots may move. Each pass visits
+// every node that exists when the pass begins. A key that one of the two passes misses has moved
+// during that pass, so the other pass returns it. Only a key that moved more than once can be
+// missed by both. A pass starts again when its node has gone. Only endless failovers would keep it
+// from ending.
 //
 // SCAN cannot know that a node was emptied during the scan. This is the same in Redis.
 type pass uint8
@@ -104,11 +104,10 @@ func (s *Scans) begin(r *route.Router, v visit, p pass) bool {
 		return false
 	}
 	o := s.order(r.Topology())
-	stop := o.next(-1, p)
-	if stop < 0 {
+	if len(o.stops) == 0 {
 		return r.Fail(call.ErrorUnserved)
 	}
-	return v(o, stop, cursor{pass: p})
+	return v(o, 0, cursor{pass: p})
 }
 
 // visit is SCAN's visit.
