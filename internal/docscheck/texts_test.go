@@ -48,7 +48,7 @@ func TestTextsAreExplained(t *testing.T) {
 // another text.
 var internalTexts = map[string]bool{
 	// Parts of replies that Leash looks for.
-	"ERR No such user ": true, "NOAUTH ": true, "NOPERM ": true,
+	"ERR No such user ": true, "NOAUTH ": true, "NOPERM ": true, "UNRENEWED ": true,
 	"ERR The user executing the script can't run this command or subcommand":  true,
 	"ERR The user executing the script can't access at least one of the keys": true,
 	"NOPERM this user has no permissions to access one of the keys":           true,

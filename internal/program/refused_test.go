@@ -58,3 +58,36 @@ func TestLockTimeoutSaysWhatRedisSays(t *testing.T) {
 		})
 	}
 }
+
+// TestRefusedRenewalsAreLogged: Redis answers renewals, but takes no writes. The holds end when
+// their TTL is over, so the log says why before.
+func TestRefusedRenewalsAreLogged(t *testing.T) {
+	t.Parallel()
+	for _, command := range []string{"LOCK.ACQUIRE k", "LOCK.ACQUIRE k READ", "LOCK.ACQUIRE k WRITE", "SEM.ACQUIRE s"} {
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t)
+			listen := redistest.FreeAddr(t)
+			var log logFile
+			begin(t, &log, "--listen", listen, "--upstream", s.Addr, "--drain-timeout", "0", "--watchdog-timeout", "30s")
+			eventually(t, "it is ready", func() bool { return strings.Contains(log.String(), "leash is ready") })
+			direct, c := redistest.Connect(t, s.Addr), redistest.Connect(t, listen)
+			c.Want(":1\r\n", "SEM.INIT", "s", "1")
+			if reply := c.Do(strings.Fields(command)...); !granted(reply) {
+				t.Fatalf("got %q", reply)
+			}
+			direct.Want("+OK\r\n", "CONFIG", "SET", "min-replicas-to-write", "1")
+			eventually(t, "the log has the reason", func() bool {
+				return strings.Contains(log.String(), "redis refuses lock scripts") &&
+					strings.Contains(log.String(), "NOREPLICAS Not enough good replicas to write.")
+			})
+			direct.Want("+OK\r\n", "CONFIG", "SET", "min-replicas-to-write", "0")
+			eventually(t, "Redis takes renewals again", func() bool {
+				return strings.Contains(log.String(), "redis takes lock scripts again")
+			})
+			if n := strings.Count(log.String(), "redis refuses lock scripts"); n != 1 {
+				t.Errorf("the refusal was logged %d times:\n%s", n, log.String())
+			}
+		})
+	}
+}

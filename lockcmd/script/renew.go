@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -159,13 +160,20 @@ func (c *Client) renewResult(ctx context.Context, b *RenewBatch, replies []Renew
 	if err == nil && len(replies) != b.Holds.Len() {
 		err = transport.ErrShape
 	}
+	several, key := b.Mode.RenewKey != nil, b.Holds.Hold(0).Key
+	answer, answered := errors.AsType[resp.ReplyError](err)
+	reason, noWrites := strings.CutPrefix(string(answer), "UNRENEWED ")
 	if err != nil {
 		c.RefreshTopologyAfter(transport.Judge(err))
 	}
-	several := b.Mode.RenewKey != nil
-	answer, answered := errors.AsType[resp.ReplyError](err)
+	if noWrites || answered && transport.Judge(err) == transport.Refused {
+		c.NoteRefusal(key, resp.ReplyError(reason))
+	}
 	switch {
 	case err == nil:
+		c.NoteTaken(key)
+	case noWrites:
+		return RenewResult{}
 	case answered && several && transport.Migrates(answer):
 		replies = slices.Repeat([]RenewReply{renewUnknown}, b.Holds.Len())
 	case answered && (transport.Judge(err) == transport.Answered || transport.Migrates(answer)):

@@ -137,6 +137,7 @@ func TestR25RefusedBatchesAreNotSplit(t *testing.T) {
 		{resp.ReplyError("CLUSTERDOWN The cluster is down"), false},
 		{resp.ReplyError("LOADING Redis is loading the dataset in memory"), false},
 		{resp.ReplyError("READONLY You can't write against a read only replica."), false},
+		{resp.ReplyError("UNRENEWED MISCONF Errors writing to the AOF file"), false},
 		{errors.New("i/o timeout"), false},
 		// one key may exist (R14)
 		{resp.ReplyError("TRYAGAIN Multiple keys request during rehashing of slot"), true},

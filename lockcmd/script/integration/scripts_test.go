@@ -100,9 +100,11 @@ func TestR25RenewalRefusedByRedisIsUnknown(t *testing.T) {
 	for _, limited := range []redis.UniversalClient{without("hmget"), without("pexpire")} {
 		for _, m := range script.Modes {
 			c, key := locktest.Connect(t, s), locktest.NewKey()
-			h := &locktest.HeldBy{T: t, Rdb: limited, Mode: m, Key: key}
-			h.Call("[-1]", m.Renew, m.Keys(key), 90000, "me",
-				script.RecordPrefix(c.Hold(key, m.Option, "OWNER", "me"), c.Carrier.Name))
+			owner, record := "me", script.RecordPrefix(c.Hold(key, m.Option, "OWNER", "me"), c.Carrier.Name)
+			got, err := locktest.RunScript(t.Context(), limited, m.Renew, m.Keys(key), "90000", owner, record)
+			if said := fmt.Sprintf("%v, %v", got, err); said != "[-1], <nil>" && !strings.HasPrefix(said, "<nil>, UNRENEWED ") {
+				t.Errorf("%s: got %s", m.Name, said)
+			}
 		}
 	}
 	for _, m := range []*script.Mode{script.Plain, script.Fair} { // the right for PEXPIRE alone is enough

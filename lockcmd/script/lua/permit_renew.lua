@@ -14,6 +14,7 @@
 --   1 + ms left: it is ours, and only checked
 --   0: it is not ours any more
 --   -1: Redis could not say
+--   or UNRENEWED and an error: Redis takes no writes now
 -- Atomic: a permit that was given back must not come back to life. PEXPIRE comes first, so it works
 -- at the memory limit.
 -- Rules: R11, R12, R13, R23, R24, R25.

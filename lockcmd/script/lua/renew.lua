@@ -10,6 +10,7 @@
 --   1 + ms left (at least 1): it is ours, and only checked
 --   0: it is not ours any more
 --   -1: Redis could not say
+--   or UNRENEWED and an error: Redis takes no writes now
 -- Atomic: a key that changed hands must not get this TTL. A key of another type stops no other
 -- lock. Redis 7 raises a TTL in one call. For an older Redis, or a key that lasts longer, the
 -- script reads the PTTL first. It renews up to 100,000 locks a second, so it saves time where it
@@ -37,7 +38,7 @@ for i, key in ipairs(KEYS) do
     else out[i] = (ttl > 0 or left < 0) and 1 or 1 + math.max(left, 1) end
     if out[i] == 1 and ttl > 0 and left < ttl then
       local set = call('PEXPIRE', key, text)
-      if type(set) == 'table' and set.err then out[i] = -1 end
+      if type(set) == 'table' and set.err then return redis.error_reply('UNRENEWED ' .. set.err) end
     end
   end
 end

@@ -13,6 +13,7 @@
 --   1 + ms that the hold lasts: it is ours, and only checked
 --   0: it is not ours any more, or its lease is over
 --   -1: Redis could not say
+--   or UNRENEWED and an error: Redis takes no writes now
 -- Atomic: as renew.lua. The lock is renewed for as long as a READ hold lasts, also a lease. The
 -- reason: a Java reader's renewal sets the lock's TTL plainly. The READ hold of the same owner does
 -- not renew a WRITE hold.

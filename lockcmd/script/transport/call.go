@@ -48,7 +48,7 @@ type Call struct {
 
 // Ask sends the call until Redis answers or the time is over. It returns what read makes of the
 // reply; read returns false for a reply that the script cannot give. Then nobody knows whether it
-// ran. The error is ErrUnknown, ErrRefused, or Redis's own (a redis.Error). If a slot migration
+// ran. The error is ErrUnknown, ErrRefused, or Redis's own (a resp.ReplyError). If a slot migration
 // splits the keys of the call, Ask returns at once, because that lasts long (R14), unless the call
 // says that it waits for the end.
 func Ask[R any](c *Client, call *Call, until time.Time, read func(reply any) (R, bool)) (r R, err error) {
@@ -72,7 +72,7 @@ func Ask[R any](c *Client, call *Call, until time.Time, read func(reply any) (R,
 func (c *Client) judge(call *Call, err error, until time.Time, pause time.Duration) error {
 	v := Judge(err)
 	if v != Answered {
-		c.noteRefusal(call, err)
+		c.NoteRefusal(call.Keys[0], err)
 	}
 	c.RefreshTopologyAfter(v)
 	switch v {

@@ -28,7 +28,7 @@ type Client struct {
 
 // New makes a client for the Redis that has these links.
 func New(links Links) *Client {
-	return &Client{IsCluster: links.Owners() != nil, Links: links, Stopped: make(chan struct{})}
+	return &Client{IsCluster: links.Owners() != nil, Log: slog.Default(), Links: links, Stopped: make(chan struct{})}
 }
 
 // Stop ends all waits for Redis. Requests may still be sent and answered until the given time.

@@ -23,13 +23,13 @@ type refusal struct {
 	at   time.Time
 }
 
-// noteRefusal notes that the node of a call refused it for now.
-func (c *Client) noteRefusal(call *Call, err error) {
+// NoteRefusal notes that the node of a key refused a script for now, if err says so.
+func (c *Client) NoteRefusal(key string, err error) {
 	reply, ok := errors.AsType[resp.ReplyError](err)
 	if !ok || Migrates(reply) {
 		return
 	}
-	node, text := c.nodeOf(call.Keys[0]), ErrorText(reply)
+	node, text := c.nodeOf(key), ErrorText(reply)
 	f := &c.refusals
 	f.mu.Lock()
 	known := f.byNode[node]
@@ -54,11 +54,16 @@ func (c *Client) noteSuccess(call *Call) {
 	if call.WantReplicas == 0 {
 		c.roundTrip.note(time.Since(call.Sent))
 	}
+	c.NoteTaken(call.Keys[0])
+}
+
+// NoteTaken notes that the node of a key took a script.
+func (c *Client) NoteTaken(key string) {
 	f := &c.refusals
 	if !f.some.Load() {
 		return
 	}
-	node := c.nodeOf(call.Keys[0])
+	node := c.nodeOf(key)
 	f.mu.Lock()
 	known, refusing := f.byNode[node]
 	over := refusing && time.Since(known.at) >= quietAfterRefusal
