@@ -23,9 +23,9 @@ type hub struct {
 	dirty    bool // a node may have too few or too many subscriptions
 	over     bool // the hub starts no more goroutines
 	// when Leash tries its own refused subscriptions again; zero: none was refused
-	later   time.Time
-	backoff map[*links.Node]*backoff
-	tasks   []task
+	later    time.Time
+	backoff  map[*links.Node]*backoff
+	warnings []func() // the keeper logs them without mu
 
 	refusals, badCredentials limits.Interval // between warnings
 }
@@ -50,16 +50,18 @@ type entry struct {
 type receiver interface {
 	message(f *frame) links.Flusher
 	// confirmed means that no message can be missed from now on. interrupted means that some may
-	// have been missed before. The returned function is called without mu.
-	confirmed(anew bool) (then func())
-	// refused means that Redis no longer lets the user subscribe. The returned function is called
-	// without mu.
-	refused(reason string) (then func())
+	// have been missed before. What it returns is flushed without mu.
+	confirmed(interrupted bool) links.Flusher
+	// refused means that Redis no longer lets the user subscribe.
+	refused(reason string)
 	isClient() bool
 }
 
-// task is a step to run later without mu.
-type task func()
+// unlocked is a function that is called without mu.
+type unlocked func()
+
+// Flush implements links.Flusher.
+func (f unlocked) Flush() { f() }
 
 func newHub(x *Exchange, user string) *hub {
 	h := &hub{
@@ -255,24 +257,20 @@ func (h *hub) wakeLocked() {
 // refuseLocked tells the receivers of e that they can no longer be subscribed.
 func (h *hub) refuseLocked(e *entry, reason string) {
 	for r := range e.receivers {
-		if then := r.refused(reason); then != nil {
-			h.tasks = append(h.tasks, then)
-		}
+		r.refused(reason)
 	}
 	h.later = time.Now().Add(retryRefusedAfter)
 	e.notBefore = h.later
-	h.wakeLocked() // for the tasks
 }
 
 // warnEvery is the time between two warnings of a kind.
 const warnEvery = time.Minute
 
-// warnLocked logs a warning of a kind about the hub's user. It queues the logging as a task for the
-// keeper, which runs it without mu.
+// warnLocked logs a warning of a kind about the hub's user. The keeper does that.
 func (h *hub) warnLocked(kind *limits.Interval, message string, attrs ...any) {
 	if kind.Due(time.Now(), warnEvery) {
 		attrs = append([]any{"user", h.lane.ACLUser()}, attrs...)
-		h.tasks = append(h.tasks, func() { h.x.log.Warn(message, attrs...) })
+		h.warnings = append(h.warnings, func() { h.x.log.Warn(message, attrs...) })
 		h.wakeLocked()
 	}
 }

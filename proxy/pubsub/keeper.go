@@ -47,9 +47,9 @@ func (h *hub) keep(ctx context.Context) {
 // checkOnce is one round of the keeper. missing means that another round must follow soon. over
 // means that the hub has ended.
 func (h *hub) checkOnce() (missing, over bool) {
-	missing, over, tasks := h.checkHeld()
-	for _, then := range tasks {
-		then()
+	missing, over, warnings := h.checkHeld()
+	for _, warn := range warnings {
+		warn()
 	}
 	if over {
 		h.x.up.Nodes.Leave(h.lane)
@@ -58,7 +58,7 @@ func (h *hub) checkOnce() (missing, over bool) {
 }
 
 // checkHeld is the part of checkOnce that takes mu.
-func (h *hub) checkHeld() (missing, over bool, tasks []task) {
+func (h *hub) checkHeld() (missing, over bool, warnings []func()) {
 	x := h.x
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -77,9 +77,8 @@ func (h *hub) checkHeld() (missing, over bool, tasks []task) {
 		h.over = true
 		delete(x.hubs, h.lane.User)
 	}
-	tasks = h.tasks
-	h.tasks = nil
-	return missing, over, tasks
+	warnings, h.warnings = h.warnings, nil
+	return missing, over, warnings
 }
 
 func (h *hub) end() {

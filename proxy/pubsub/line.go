@@ -40,7 +40,7 @@ type line struct {
 	heard atomic.Int64 // when Redis last sent something: nanoseconds since began
 
 	receivers []receiver      // receivers of the current message; used by the reader only
-	touched   []links.Flusher // clients that got something in this read; used by the reader only
+	touched   []links.Flusher // what to flush after this read; used by the reader only
 	readAt    time.Time       // when the reader last read; used by the reader only
 
 	login   dial.Login

@@ -82,47 +82,37 @@ func keep(buf []byte, start, filled, scanned int) ([]byte, int, int) {
 }
 
 func (l *line) act(f *frame) error {
-	then, err := l.actHeld(f)
-	for _, call := range then {
-		call()
-	}
-	return err
-}
-
-// actHeld is the part of act that takes mu. It returns functions to call without mu.
-func (l *line) actHeld(f *frame) (then []func(), err error) {
 	x := l.hub.x
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if len(l.waiting) > 0 && l.waiting[0].login != nil && (f.form == formPong || f.form == formError) {
-		return l.loggedInLocked(f), nil
+		l.loggedInLocked(f)
+		return nil
 	}
 	switch f.form {
 	case formMessage:
 		l.fanOutLocked(f)
+		return nil
 	case formJoined:
-		then, err = l.joinedLocked(f)
+		return l.joinedLocked(f)
 	case formLeft:
-		err = l.leftLocked(f)
-	case formPong:
-		if len(l.waiting) == 0 || !l.waiting[0].ping {
-			err = errUnasked
-			break
-		}
-		l.answeredLocked(nil)
+		return l.leftLocked(f)
 	case formError:
-		err = l.errorLocked(f)
-	default:
-		err = errUnasked
+		return l.errorLocked(f)
+	case formPong:
+		if len(l.waiting) > 0 && l.waiting[0].ping {
+			l.answeredLocked(nil)
+			return nil
+		}
 	}
-	return then, err
+	return errUnasked
 }
 
-func (l *line) loggedInLocked(f *frame) (then []func()) {
+func (l *line) loggedInLocked(f *frame) {
 	reply, addr := bytes.Clone(f.raw), l.addr
 	password := l.login.Answer(reply)
 	l.answeredLocked(nil)
-	return []func(){func() { l.hub.x.up.Dialer.NoteLogin(addr, reply, password) }}
+	l.touched = append(l.touched, unlocked(func() { l.hub.x.up.Dialer.NoteLogin(addr, reply, password) }))
 }
 
 // fanOutLocked gives a message to all receivers, if the messages of this line count. It unlocks the
@@ -153,10 +143,10 @@ func (l *line) fanOutLocked(f *frame) {
 	l.receivers = l.receivers[:0]
 }
 
-func (l *line) joinedLocked(f *frame) (then []func(), err error) {
+func (l *line) joinedLocked(f *frame) error {
 	name := string(f.name)
 	if !l.confirmsLocked(f, true) {
-		return nil, errUnasked
+		return errUnasked
 	}
 	if l.state[f.kind][name] == asked {
 		l.state[f.kind][name] = joined
@@ -170,14 +160,14 @@ func (l *line) joinedLocked(f *frame) (then []func(), err error) {
 			}
 			e.moveLocked(l, l.waiting[0].asked)
 			for r := range e.receivers {
-				if call := r.confirmed(interrupted); call != nil {
-					then = append(then, call)
+				if flusher := r.confirmed(interrupted); flusher != nil {
+					l.touched = append(l.touched, flusher)
 				}
 			}
 		}
 	}
 	l.confirmedLocked()
-	return then, nil
+	return nil
 }
 
 // leftLocked handles the end of a subscription. When a slot moves, Redis ends its sharded

@@ -9,8 +9,8 @@ import (
 	"leash/proxy/links"
 )
 
-// Client is a session that receives messages. Its methods are called from any goroutine and must
-// not block.
+// Client is a session that receives messages. Its methods are called from any goroutine, with a
+// mutex held. They must not block and must not call this package.
 type Client interface {
 	// Message gives the client a RESP2 frame, which is valid only during the call. For RESP3, its
 	// first byte becomes '>'. A non-nil Flusher is flushed afterwards.
@@ -25,20 +25,13 @@ type Listener struct {
 	x      *Exchange
 	client Client
 
-	// Guarded by Exchange.mu.
-	names [kinds]map[string]*entry
+	names [kinds]map[string]*entry // guarded by Exchange.mu; nil before the first of a kind
 }
 
 var _ receiver = (*Listener)(nil)
 
 // Listener makes a Listener without subscriptions.
-func (x *Exchange) Listener(c Client) *Listener {
-	l := &Listener{x: x, client: c}
-	for kind := range l.names {
-		l.names[kind] = make(map[string]*entry)
-	}
-	return l
-}
+func (x *Exchange) Listener(c Client) *Listener { return &Listener{x: x, client: c} }
 
 // Count returns the number for a confirmation. Channels and patterns are counted together, sharded
 // channels separately.
@@ -84,6 +77,9 @@ func (l *Listener) Subscribe(ctx context.Context, user string, kind Kind, names 
 	refusal, err = h.ask(ctx, kind, names)
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	if l.names[kind] == nil {
+		l.names[kind] = make(map[string]*entry)
+	}
 	for _, e := range entries {
 		e.wanted--
 		if refusal == nil && err == nil {
@@ -149,10 +145,9 @@ func (l *Listener) countLocked(kind Kind) int {
 
 func (l *Listener) message(f *frame) links.Flusher { return l.client.Message(f.raw) }
 
-func (l *Listener) confirmed(bool) func() { return nil }
+func (l *Listener) confirmed(bool) links.Flusher { return nil }
 
-func (l *Listener) refused(reason string) (then func()) {
-	return func() { l.client.Close(reason) } // the end of the session removes the listener
-}
+// refused closes the client. The end of its session removes the listener.
+func (l *Listener) refused(reason string) { l.client.Close(reason) }
 
 func (l *Listener) isClient() bool { return true }

@@ -58,22 +58,15 @@ func (r *subscription) cancel() {
 }
 
 func (r *subscription) message(f *frame) links.Flusher {
-	return &delivery{r, bytes.Clone(f.payload)}
+	payload := bytes.Clone(f.payload)
+	return unlocked(func() { r.deliver(payload) })
 }
-
-// delivery is a message for a subscription. It is delivered without Exchange.mu.
-type delivery struct {
-	by      *subscription
-	message []byte
-}
-
-func (h *delivery) Flush() { h.by.deliver(h.message) }
 
 // confirmed closes ready when Redis has all subscriptions. After that, a new confirmation means
 // that messages may have been missed.
-func (r *subscription) confirmed(interrupted bool) func() {
+func (r *subscription) confirmed(interrupted bool) links.Flusher {
 	if r.isReady && interrupted {
-		return func() { r.deliver(nil) }
+		return unlocked(func() { r.deliver(nil) })
 	}
 	if !r.isReady && !slices.ContainsFunc(r.entries, func(e *entry) bool { return e.source == nil }) {
 		r.isReady = true
@@ -83,6 +76,6 @@ func (r *subscription) confirmed(interrupted bool) func() {
 }
 
 // refused does nothing. The keeper tries the subscription again.
-func (r *subscription) refused(string) (then func()) { return nil }
+func (r *subscription) refused(string) {}
 
 func (r *subscription) isClient() bool { return false }

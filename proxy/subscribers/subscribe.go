@@ -71,22 +71,17 @@ func (s *Subscriber) confirm(frames []byte) bool {
 // it begins a subscription, the caller holds messages back (HoldPushes) until the client has got
 // the frames, so each message comes after its confirmation.
 func (s *Subscriber) subscription(kind pubsub.Kind, join bool, args [][]byte) (frames []byte, ok bool) {
-	listener := s.listener.Load()
-	if listener == nil {
-		listener = s.Exchange.Listener(s)
-		s.listener.Store(listener)
-	}
 	names := make([]string, len(args))
 	for i, arg := range args {
 		names[i] = string(arg)
 	}
 	if !join {
-		return s.unsubscribe(listener, kind, names), true
+		return s.unsubscribe(kind, names), true
 	}
 	if refusal := s.Session.Room(len(names)); refusal != "" {
 		return resp.AppendError(nil, refusal), true
 	}
-	counts, refusal, err := listener.Subscribe(s.Context, s.Router.Lane.User, kind, names)
+	counts, refusal, err := s.listener.Subscribe(s.Context, s.Router.Lane.User, kind, names)
 	s.Session.Count(s.Len())
 	switch {
 	case refusal != nil:
@@ -106,17 +101,17 @@ func (s *Subscriber) subscription(kind pubsub.Kind, join bool, args [][]byte) (f
 
 // unsubscribe ends the named subscriptions. Without names, it ends all of a kind. It returns one
 // confirmation for each. If there was none, it returns one confirmation without a name.
-func (s *Subscriber) unsubscribe(listener *pubsub.Listener, kind pubsub.Kind, names []string) (frames []byte) {
+func (s *Subscriber) unsubscribe(kind pubsub.Kind, names []string) (frames []byte) {
 	if len(names) == 0 {
-		names = listener.Names(kind)
+		names = s.listener.Names(kind)
 	}
-	counts := listener.Unsubscribe(s.Context, kind, names)
+	counts := s.listener.Unsubscribe(s.Context, kind, names)
 	s.Session.Count(s.Len())
 	for i, name := range names {
 		frames = s.appendConfirmation(frames, kind.Left(), &name, counts[i])
 	}
 	if len(names) == 0 {
-		frames = s.appendConfirmation(frames, kind.Left(), nil, listener.Count(kind))
+		frames = s.appendConfirmation(frames, kind.Left(), nil, s.listener.Count(kind))
 	}
 	return frames
 }

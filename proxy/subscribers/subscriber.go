@@ -3,7 +3,6 @@ package subscribers
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"leash/proxy/call"
@@ -58,24 +57,26 @@ type Config struct {
 // otherwise.
 type Subscriber struct {
 	Config
-	listener atomic.Pointer[pubsub.Listener] // nil until the first subscription
-	slow     time.Time                       // since when too much waits; used by IsSlow only
+	listener *pubsub.Listener
+	slow     time.Time // since when too much waits; used by IsSlow only
 }
 
 // New returns a subscriber without subscriptions.
-func New(c Config) *Subscriber { return &Subscriber{Config: c} }
+func New(c Config) *Subscriber {
+	s := &Subscriber{Config: c}
+	s.listener = c.Exchange.Listener(s)
+	return s
+}
 
 var _ pubsub.Client = (*Subscriber)(nil)
 
 // Tally returns the number of subscriptions of each kind. The caller does not hold the session's
 // mutex. Safe for concurrent use.
 func (s *Subscriber) Tally() (channels, patterns, shards int) {
-	if s != nil {
-		if listener := s.listener.Load(); listener != nil {
-			return listener.Tally()
-		}
+	if s == nil {
+		return 0, 0, 0
 	}
-	return 0, 0, 0
+	return s.listener.Tally()
 }
 
 // Len is the number of subscriptions. It may be called as Tally.
@@ -86,11 +87,8 @@ func (s *Subscriber) Len() int {
 
 // Drop ends all subscriptions without confirmations.
 func (s *Subscriber) Drop() {
-	if s == nil {
-		return
-	}
-	if listener := s.listener.Load(); listener != nil {
-		listener.UnsubscribeAll()
+	if s != nil {
+		s.listener.UnsubscribeAll()
 		s.Session.Count(0)
 	}
 }
