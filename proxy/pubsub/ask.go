@@ -70,25 +70,21 @@ func (h *hub) ask(ctx context.Context, kind Kind, names []string) (refusal []byt
 // asked now.
 func (h *hub) askLocked(kind Kind, names []string) (requests []*request) {
 	h.adoptLocked(h.x.up.Topology())
-	first, complete := h.targetsLocked(kind, names[0], false)
-	if !complete {
-		return nil
-	}
-	keyspace := make(map[*line][]string)
+	joining := make(map[*line][]string)
 	for _, name := range names {
-		if !bringsKeyspace(kind, name) {
-			continue
+		placed := name
+		if kind == Shard {
+			placed = names[0] // Redis refuses names of several slots
 		}
-		lines, complete := h.targetsLocked(kind, name, true)
+		lines, complete := h.targetsLocked(kind, placed)
 		if !complete {
 			return nil
 		}
-		for _, l := range lines[1:] {
-			keyspace[l] = append(keyspace[l], name)
+		for _, l := range lines {
+			joining[l] = append(joining[l], name)
 		}
 	}
-	requests = append(requests, first[0].joinLocked(kind, names, nil))
-	for l, names := range keyspace {
+	for l, names := range joining {
 		requests = append(requests, l.joinLocked(kind, names, nil))
 	}
 	return requests

@@ -35,7 +35,6 @@ type entry struct {
 	hub       *hub
 	kind      Kind
 	name      string
-	keyspace  bool        // subscribed on every master
 	source    *line       // the line whose messages count, except for keyspace events; nil: none
 	node      *links.Node // node of the last source; nil: there was none
 	history   history     // messages that were handed out
@@ -89,8 +88,7 @@ const (
 func (h *hub) entryLocked(kind Kind, name string) *entry {
 	e := h.entries[kind][name]
 	if e == nil {
-		e = &entry{hub: h, kind: kind, name: name, keyspace: bringsKeyspace(kind, name),
-			receivers: make(map[receiver]struct{})}
+		e = &entry{hub: h, kind: kind, name: name, receivers: make(map[receiver]struct{})}
 		h.entries[kind][name] = e
 	}
 	return e
@@ -136,7 +134,7 @@ func (h *hub) pruneLocked(entries []*entry) []*request {
 
 // targetsLocked returns the lines that must have the subscription of an entry. complete is false if
 // one of them is not available now. The messages of the first line count.
-func (h *hub) targetsLocked(kind Kind, name string, keyspace bool) (lines []*line, complete bool) {
+func (h *hub) targetsLocked(kind Kind, name string) (lines []*line, complete bool) {
 	if kind == Shard {
 		l := h.lineLocked(h.topology.Node(slots.Of([]byte(name))))
 		if l == nil {
@@ -149,7 +147,7 @@ func (h *hub) targetsLocked(kind Kind, name string, keyspace bool) (lines []*lin
 		return nil, false
 	}
 	lines, complete = append(lines, home), true
-	if keyspace && h.topology.Cluster() {
+	if h.topology.Cluster() && bringsKeyspace(kind, name) {
 		for _, n := range h.topology.Masters() {
 			switch l := h.lineLocked(n); {
 			case l == nil:

@@ -147,7 +147,7 @@ func (h *hub) subscribeMissingLocked() {
 			if now.Before(e.notBefore) {
 				continue
 			}
-			lines, complete := h.targetsLocked(e.kind, name, e.keyspace)
+			lines, complete := h.targetsLocked(e.kind, name)
 			h.dirty = h.dirty || !complete
 			for _, l := range lines {
 				if st := l.state[e.kind][name]; st != asked && st != joined {
@@ -193,7 +193,7 @@ func (h *hub) unsubscribeUnneededLocked() {
 				if st != joined || e == nil || e.source == l || e.source == nil {
 					continue
 				}
-				if lines, complete := h.targetsLocked(e.kind, name, e.keyspace); complete &&
+				if lines, complete := h.targetsLocked(e.kind, name); complete &&
 					!slices.Contains(lines, l) {
 					unneeded.add(l, e.kind, name)
 				}

@@ -153,7 +153,7 @@ func (l *line) joinedLocked(f *frame) error {
 	}
 	h := l.hub
 	if e := h.entries[f.kind][name]; e != nil && e.source != l {
-		if lines, _ := h.targetsLocked(f.kind, name, false); e.source == nil || len(lines) > 0 && lines[0] == l {
+		if lines, _ := h.targetsLocked(f.kind, name); e.source == nil || len(lines) > 0 && lines[0] == l {
 			interrupted := e.source == nil
 			if e.source != nil {
 				h.recheckLocked() // the other line no longer needs it
