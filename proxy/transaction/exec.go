@@ -1,6 +1,7 @@
 package transaction
 
 import (
+	"bytes"
 	"time"
 
 	"leash/proxy/call"
@@ -212,8 +213,28 @@ func (t *Transaction) runQueued(queue []queued, reply []byte) bool {
 			if !ok {
 				return false
 			}
+			element = noLongerAllowed(element)
 		}
 		merged = append(merged, element...)
 	}
 	return t.Calls.Answer(merged)
+}
+
+// noLongerAllowed replaces a NOPERM error by the one that Redis gives in EXEC. The user had the
+// right when the command was queued, and has it no longer.
+func noLongerAllowed(reply []byte) []byte {
+	if !bytes.HasPrefix(reply, []byte("-NOPERM ")) {
+		return reply
+	}
+	reason := "no permission to execute the command or subcommand"
+	switch { // Redis 7.0 says "the keys", later versions say "a key"
+	case bytes.Contains(reply, []byte(" to run the ")):
+	case bytes.Contains(reply, []byte(" the keys ")), bytes.Contains(reply, []byte(" a key\r\n")):
+		reason = "no permission to touch the specified keys"
+	case bytes.Contains(reply, []byte(" the channels ")), bytes.Contains(reply, []byte(" a channel\r\n")):
+		reason = "no permission to access one of the channels used as arguments to the command"
+	}
+	return resp.AppendError(nil,
+		"NOPERM ACLs rules changed between the moment the transaction was accumulated and the EXEC call. "+
+			"This command is no longer allowed for the following reason: "+reason)
 }

@@ -39,6 +39,9 @@ func newSession() *testSession {
 
 func (s *testSession) RunOwn(c *command.Command, _ resp.Command) (reply []byte, ok bool) {
 	s.ran = append(s.ran, c.Name)
+	if c.Name == "select" {
+		return []byte("-NOPERM this user has no permissions to run the 'select' command\r\n"), true
+	}
 	return []byte("$3\r\nown\r\n"), true
 }
 
@@ -80,6 +83,9 @@ func TestOwnCommandsAfterExec(t *testing.T) {
 		{"a PING", []queued{multi, byRedis, own("client|id")}, "*2\r\n+OK\r\n+PONG\r\n", "*2\r\n+OK\r\n$3\r\nown\r\n", 1},
 		{"refused by Redis", []queued{multi, own("hello")}, "*1\r\n-ERR no\r\n", "*1\r\n-ERR no\r\n", 0},
 		{"corrected", []queued{multi, double, byRedis}, "*2\r\n:1\r\n:2\r\n", "*2\r\n:1\r\n:1\r\n:2\r\n", 0},
+		{"a right that was taken away", []queued{multi, own("select")}, "*1\r\n+PONG\r\n", "*1\r\n-NOPERM ACLs rules " +
+			"changed between the moment the transaction was accumulated and the EXEC call. This command is no longer " +
+			"allowed for the following reason: no permission to execute the command or subcommand\r\n", 1},
 		{"watched keys have changed", []queued{multi, own("client|id")}, "*-1\r\n", "*-1\r\n", 0},
 		{"an error", []queued{multi, own("client|id")}, "-EXECABORT no\r\n", "-EXECABORT no\r\n", 0},
 		{"too few", []queued{multi, own("client|id"), byRedis}, "*2\r\n+PONG\r\n", "-" + merge.Mismatch + "\r\n", 1},
