@@ -2,6 +2,7 @@ package program
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -9,17 +10,18 @@ import (
 )
 
 // TestLockTimeoutSaysWhatRedisSays: while Redis refuses scripts, a lock command gets Redis's own
-// reason as its error, and the log has it once.
+// reason as its error, and the log has it once. A release is repeated until Redis takes it.
 func TestLockTimeoutSaysWhatRedisSays(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		code  string
-		begin func(t *testing.T, direct *redistest.TestClient, addr string)
-		end   func(direct *redistest.TestClient)
+		begin func(t *testing.T, direct *redistest.TestClient)
+		end   func(t *testing.T, direct *redistest.TestClient)
 	}{
-		{"READONLY", func(_ *testing.T, direct *redistest.TestClient, _ string) {
+		{"READONLY", func(_ *testing.T, direct *redistest.TestClient) {
 			direct.Want("+OK\r\n", "REPLICAOF", "127.0.0.1", "1")
-		}, func(direct *redistest.TestClient) { direct.Want("+OK\r\n", "REPLICAOF", "NO", "ONE") }},
+		}, func(_ *testing.T, direct *redistest.TestClient) { direct.Want("+OK\r\n", "REPLICAOF", "NO", "ONE") }},
+		{"MISCONF", failSaves, repairSaves},
 	} {
 		t.Run(row.code, func(t *testing.T) {
 			t.Parallel()
@@ -30,7 +32,11 @@ func TestLockTimeoutSaysWhatRedisSays(t *testing.T) {
 			eventually(t, "it is ready", func() bool { return strings.Contains(log.String(), "leash is ready") })
 			direct, c := redistest.Connect(t, s.Addr), redistest.Connect(t, listen)
 			c.Want(":1\r\n", "SEM.INIT", "sem", "1")
-			row.begin(t, direct, s.Addr)
+			holder := redistest.Connect(t, listen)
+			if reply := holder.Do("LOCK.ACQUIRE", "held"); reply[0] != ':' {
+				t.Fatal(reply)
+			}
+			row.begin(t, direct)
 			for i, command := range []string{"LOCK.ACQUIRE k%d", "LOCK.ACQUIRE k%d READ", "LOCK.MACQUIRE 1 k%d", "SEM.ACQUIRE sem", "SEM.GIVE c%d", "LATCH.SET l%d 1"} {
 				if strings.Contains(command, "%d") {
 					command = fmt.Sprintf(command, i)
@@ -44,7 +50,11 @@ func TestLockTimeoutSaysWhatRedisSays(t *testing.T) {
 					t.Errorf("%s: got %q, want %s in it", command, reply, row.code)
 				}
 			}
-			row.end(direct)
+			if reply := holder.Do("LOCK.RELEASE", "held"); !strings.Contains(reply, "repeats the release until it does") {
+				t.Errorf("LOCK.RELEASE: got %q", reply)
+			}
+			row.end(t, direct)
+			eventually(t, "the release is repeated", func() bool { return c.Do("LOCK.INFO", "held") == "$-1\r\n" })
 			eventually(t, "locks are granted again", func() bool { return c.Do("LOCK.ACQUIRE", "again")[0] == ':' })
 			eventually(t, "the log says so", func() bool {
 				c.Do("LOCK.ACQUIRE", "again")
@@ -90,4 +100,36 @@ func TestRefusedRenewalsAreLogged(t *testing.T) {
 			}
 		})
 	}
+}
+
+// failSaves makes the snapshots of a Redis fail: a directory is where their file should be. Redis
+// then refuses writes.
+func failSaves(t *testing.T, direct *redistest.TestClient) {
+	if err := os.MkdirAll(snapshotPath(direct)+"/x", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	direct.Want("+OK\r\n", "CONFIG", "SET", "save", "100000 1")
+	trySave(t, direct, "err")
+}
+
+// repairSaves undoes failSaves.
+func repairSaves(t *testing.T, direct *redistest.TestClient) {
+	if err := os.RemoveAll(snapshotPath(direct)); err != nil {
+		t.Fatal(err)
+	}
+	trySave(t, direct, "ok")
+}
+
+// trySave makes a snapshot, which should end with that status.
+func trySave(t *testing.T, direct *redistest.TestClient, status string) {
+	direct.Do("BGSAVE")
+	eventually(t, "a snapshot ends with "+status, func() bool {
+		return strings.Contains(direct.Do("INFO", "persistence"), "rdb_last_bgsave_status:"+status)
+	})
+}
+
+// snapshotPath is the path of the file with the snapshot.
+func snapshotPath(direct *redistest.TestClient) string {
+	dir := strings.Split(direct.Do("CONFIG", "GET", "dir"), "\r\n")[4]
+	return dir + "/dump.rdb"
 }

@@ -51,7 +51,7 @@ const (
 
 // Transient are the errors that Redis answers, instead of running a script, for a limited time.
 var Transient = []string{"TRYAGAIN", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "READONLY", "BUSY", "MOVED", "ASK",
-	"NOREPLICAS", "NOAUTH", "WRONGPASS",
+	"NOREPLICAS", "MISCONF", "NOAUTH", "WRONGPASS",
 	"Protocol error: unauthenticated"} // for a long command on a connection that must log in first
 
 // Migrates reports whether an error says that, in a slot migration, a node does not have all keys
