@@ -79,6 +79,7 @@ func (n *Node) openBeside(p *pinger) {
 		if err != nil {
 			closeConn(conn)
 			conn = nil
+			Pause(p.opening, pingInterval) // before the next try
 		}
 		opened <- conn
 	}()

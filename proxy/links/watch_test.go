@@ -19,6 +19,7 @@ type forgetful struct {
 	addr    string
 	seen    atomic.Int64  // connections
 	forgets atomic.Int64  // that many of the first connections get no answer
+	refuses atomic.Bool   // new connections end at once
 	late    chan struct{} // closed when ECHO late is answered
 }
 
@@ -36,6 +37,10 @@ func startForgetful(t *testing.T) *forgetful {
 				return
 			}
 			number := f.seen.Add(1)
+			if f.refuses.Load() {
+				conn.Close()
+				continue
+			}
 			go f.serve(conn, number)
 		}
 	}()
@@ -107,5 +112,29 @@ func TestForgottenConnections(t *testing.T) {
 	close(f.late)
 	if r := next(t, results); r.reply != "+ok\r\n" {
 		t.Errorf("the call on the new connection: %+v", r)
+	}
+}
+
+// TestRefusedBesideSilence: The old connections are silent, and new ones end at once. Leash tries a
+// new one now and then.
+func TestRefusedBesideSilence(t *testing.T) {
+	t.Parallel()
+	f := startForgetful(t)
+	startWith(t, f.addr, dial.Config{UpstreamTimeout: time.Minute}, Hooks{})
+	await := func(seen int64) {
+		t.Helper()
+		for began := time.Now(); f.seen.Load() < seen; time.Sleep(time.Millisecond) {
+			if time.Since(began) > 20*time.Second {
+				t.Fatalf("Leash has opened %d connections, want %d", f.seen.Load(), seen)
+			}
+		}
+	}
+	await(1)
+	f.refuses.Store(true)
+	f.forgets.Store(1)
+	await(2)
+	time.Sleep(2 * time.Second) // the test is about this duration
+	if n := f.seen.Load(); n > 10 {
+		t.Errorf("Leash has tried %d connections in 2 s", n-1)
 	}
 }
