@@ -87,6 +87,9 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	if cfg.MaxMemory > 0 && os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(cfg.MaxMemory)
 	}
+	// Without this, Go ends the process when nobody reads standard error any more. A value that
+	// nobody receives is better than signal.Ignore, which the command for a password would inherit.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	log := newLogger(cfg.LogFormat, level, stderr)
 	slog.SetDefault(log) // for panics in code that has no logger
 	warnOfPublicFile(cfg, log)
