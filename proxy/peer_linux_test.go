@@ -140,7 +140,7 @@ func TestR29ClientThatDoesNotReadKeepsItsLock(t *testing.T) {
 	t.Parallel() // it waits most of the time
 	redistest.TakesLong(t)
 	redis := redistest.Start(t)
-	l := proxytest.Start(t, []string{redis.Addr}, proxytest.Watchdog(6*time.Second), func(o *proxytest.Options) {
+	l := proxytest.Start(t, []string{redis.Addr}, proxytest.Watchdog(15*time.Second), func(o *proxytest.Options) {
 		o.Front.PeerTimeout = 4 * time.Second
 	})
 	other := l.Dial(t)
