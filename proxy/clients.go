@@ -146,7 +146,7 @@ func (s *session) Describe() *clients.Description {
 		Multi: int(s.activity.queued.Load()) - 1, Command: "NULL", Protocol: 2,
 		Unix: s.conn.LocalAddr().Network() == "unix", Blocked: s.isBlocked(),
 		Monitoring: s.monitoring.Load() != nil, NoEvict: s.activity.noEvict.Load(),
-		Tracking: s.tracking.Load().View(),
+		Tracking: s.tracking.Load().View(), Holds: s.locks.Load().Holds(),
 	}
 	if c := s.activity.command.Load(); c != nil {
 		d.Command = c.Name
@@ -196,23 +196,18 @@ func (s *session) updateDescription() {
 	}
 }
 
-// SearchClients lists clients whose address, name, user, library or last command contains the text:
-// count of them at most, after the first ones. The oldest comes first. found is how many fit in
-// all. It visits every client, and does not block. Safe for concurrent use.
-func (s *Server) SearchClients(text string, first, count int) (found int, shown []clients.View) {
-	return s.FindClients(func(v *clients.View) bool { return v.Contains(text) }, first, count)
-}
-
-// FindClients is SearchClients for the clients that fit.
-func (s *Server) FindClients(fits func(*clients.View) bool, first, count int) (found int, shown []clients.View) {
+// FindClients lists the clients that fit: count of them at most, after the first ones. The oldest
+// comes first. found is how many fit in all. It visits every client, and does not block. Safe for
+// concurrent use.
+func (s *Server) FindClients(fits func(*clients.Description) bool, first, count int) (found int,
+	shown []*clients.Description) {
 	for _, one := range s.sortedSessions() {
-		v := clients.ViewOf(one.Describe())
-		if !fits(&v) {
+		d := one.Describe()
+		if !fits(d) {
 			continue
 		}
 		if found >= first && len(shown) < count {
-			v.Holds = one.locks.Load().Holds()
-			shown = append(shown, v)
+			shown = append(shown, d)
 		}
 		found++
 	}

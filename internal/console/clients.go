@@ -1,5 +1,7 @@
 package console
 
+import "leash/proxy/clients"
+
 // client is a client in JSON. Times are in milliseconds.
 type client struct {
 	ID      int64  `json:"id"`
@@ -23,14 +25,14 @@ func (c *Console) showClients(q question) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, views := q.Server.SearchClients(search, first, pageSize)
-	clients := make([]client, 0, len(views))
-	for _, v := range views {
-		clients = append(clients, client{
-			ID: v.ID, Addr: shown(v.Addr), Name: shown(v.Name), User: shown(v.User), Library: shown(v.Library),
-			Command: v.Command, Flags: v.Flags, DB: v.DB, Age: v.Age.Milliseconds(), Idle: v.Idle.Milliseconds(),
-			Holds: v.Holds, Input: v.Input, Output: v.Output,
+	found, all := q.Server.FindClients(func(d *clients.Description) bool { return d.Contains(search) }, first, pageSize)
+	page := make([]client, 0, len(all))
+	for _, d := range all {
+		page = append(page, client{
+			ID: d.ID, Addr: shown(d.Addr), Name: shown(d.Name), User: shown(d.User), Library: shown(d.Library()),
+			Command: d.Command, Flags: d.Flags(), DB: d.DB, Age: d.Age.Milliseconds(), Idle: d.Idle.Milliseconds(),
+			Holds: d.Holds, Input: d.Requests, Output: d.Output,
 		})
 	}
-	return map[string]any{"found": found, "page_size": pageSize, "clients": clients}, nil
+	return map[string]any{"found": found, "page_size": pageSize, "clients": page}, nil
 }

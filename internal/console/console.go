@@ -16,7 +16,7 @@ import (
 // Server is what the console reads of the clients. *proxy.Server is one.
 type Server interface {
 	Figures() proxy.Figures
-	SearchClients(text string, first, count int) (found int, clients []clients.View)
+	FindClients(fits func(*clients.Description) bool, first, count int) (found int, shown []*clients.Description)
 	Nodes() []links.NodeView
 	KillClient(id int64) bool
 }

@@ -47,8 +47,12 @@ func (f *fake) Nodes() []links.NodeView {
 	return []links.NodeView{{Addr: "10.0.0.1:6379", Role: "master", Usable: true, Counts: links.Counts{SharedLinks: 2}}}
 }
 
-func (f *fake) SearchClients(text string, first, count int) (int, []clients.View) {
-	return 1, []clients.View{{ID: 5, Name: text + fmt.Sprint(first, count), Age: time.Second}}
+func (f *fake) FindClients(fits func(*clients.Description) bool, first, count int) (int, []*clients.Description) {
+	one := &clients.Description{ID: 5, Age: time.Second, Multi: -1}
+	if one.Name = "x" + fmt.Sprint(first, count); !fits(one) {
+		return 0, nil
+	}
+	return 1, []*clients.Description{one}
 }
 
 func (f *fake) SearchHolds(search view.Search) view.List {

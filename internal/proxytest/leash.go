@@ -14,6 +14,7 @@ import (
 	"leash/lockcmd"
 	"leash/proxy"
 	"leash/proxy/client"
+	"leash/proxy/clients"
 	"leash/proxy/pubsub"
 	"leash/proxy/upstream"
 )
@@ -112,7 +113,7 @@ func (l *Leash) Clients() int { return l.Figures().Clients }
 
 // Unread is the most output in bytes that waits for one client.
 func (l *Leash) Unread() (most int) {
-	_, all := l.SearchClients("", 0, math.MaxInt)
+	_, all := l.FindClients(func(*clients.Description) bool { return true }, 0, math.MaxInt)
 	for _, one := range all {
 		most = max(most, one.Output)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	"leash/proxy/command"
@@ -67,7 +68,7 @@ func info(by Caller, _ resp.Command) bool {
 	return by.Router.Answer(resp.AppendText(nil, by.Router.Lane.RESP3, b.String()))
 }
 
-// Description is what CLIENT LIST shows of a client.
+// Description is what CLIENT LIST and operators see of a client.
 type Description struct {
 	ID              int64
 	Addr, LocalAddr string // as Endpoint formats them
@@ -84,6 +85,21 @@ type Description struct {
 	Requests, Output int // bytes of commands in flight, bytes of output that waits
 	User             string
 	Command          string // the last one; NULL for none
+	Holds            int    // locks and permits that its connection carries; CLIENT LIST does not show them
+}
+
+// Library is the name and the version of the client's library. It is empty for none.
+func (d *Description) Library() string { return strings.TrimSpace(d.LibName + " " + d.LibVersion) }
+
+// Contains reports whether the address, the name, the user, the library or the command contains a
+// text.
+func (d *Description) Contains(text string) bool {
+	for _, field := range [...]string{d.Addr, d.Name, d.User, d.Library(), d.Command} {
+		if strings.Contains(field, text) {
+			return true
+		}
+	}
+	return false
 }
 
 // Endpoint formats an address as Redis does. A client of a unix socket has no address of its own,

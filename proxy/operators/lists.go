@@ -82,14 +82,14 @@ func listing(find func(Caller, listOptions) list) Run {
 
 // sessions answers LEASH SESSIONS. The pattern is for the address, the name and the user.
 func sessions(by Caller, o listOptions) list {
-	found, shown := by.Server.FindClients(func(v *clients.View) bool {
+	found, shown := by.Server.FindClients(func(v *clients.Description) bool {
 		return o.matches(v.Addr, v.Name, v.User)
 	}, o.first, o.count)
 	l := list{found: found, name: "sessions", records: len(shown)}
 	for _, v := range shown {
 		l.bytes = record(l.bytes, by.Router.Lane.RESP3, "id", v.ID, "addr", v.Addr, "name", v.Name, "user", v.User,
-			"library", v.Library, "command", v.Command, "flags", v.Flags, "db", v.DB, "age-ms", v.Age,
-			"idle-ms", min(v.Idle, v.Age), "holds", v.Holds, "input-bytes", v.Input, "output-bytes", v.Output)
+			"library", v.Library(), "command", v.Command, "flags", v.Flags(), "db", v.DB, "age-ms", v.Age,
+			"idle-ms", min(v.Idle, v.Age), "holds", v.Holds, "input-bytes", v.Requests, "output-bytes", v.Output)
 	}
 	return l
 }

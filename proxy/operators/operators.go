@@ -26,7 +26,7 @@ type Server interface {
 	Nodes() []links.NodeView
 	// FindClients lists the clients that fit: count of them at most, after the first ones. found is
 	// how many fit in all.
-	FindClients(fits func(*clients.View) bool, first, count int) (found int, shown []clients.View)
+	FindClients(fits func(*clients.Description) bool, first, count int) (found int, shown []*clients.Description)
 	// Waiters are the clients whose lock command waits.
 	Waiters() []Waiter
 	// Fields gives every field of INFO leash to line, in order. A value is a string or an integer.
