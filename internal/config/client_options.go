@@ -43,8 +43,12 @@ func sizeOptions(c *Config) []option {
 	return []option{
 		{name: "max-clients", value: count("n", &c.MaxClients), live: true,
 			summary: "How many clients can be connected at once.",
-			details: []string{"One client more gets the error that Redis gives, and is closed."},
-			limits:  "1 to 1000000"},
+			details: []string{
+				"One client more gets the error that Redis gives, and is closed.",
+				"Clients get at most three quarters of the files that Leash may open (`ulimit -n`). " +
+					"The rest is for connections to Redis.",
+			},
+			limits: "1 to 1000000"},
 		{name: "max-bulk", value: size("size", &c.MaxBulk), live: true,
 			summary: "Largest argument of a command.",
 			details: []string{

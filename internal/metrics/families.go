@@ -13,7 +13,7 @@ import (
 var families = []family{
 	// Clients
 	single(gauge, "leash_clients", "Clients that are connected now.", func(v *values) int { return v.Clients }),
-	single(gauge, "leash_clients_limit", "The value of --max-clients.", func(v *values) int { return v.ClientsLimit }),
+	single(gauge, "leash_clients_limit", "How many clients may be connected at once.", func(v *values) int { return v.ClientsLimit }),
 	single(gauge, "leash_clients_blocked", "Clients that wait in a command that blocks, or for a lock.",
 		func(v *values) int { return v.Blocked }),
 	single(counter, "leash_client_connections_accepted_total", "Connections that became clients.",

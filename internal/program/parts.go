@@ -128,7 +128,7 @@ func proxyConfig(cfg config.Config, c certificates) proxy.Config {
 
 func proxySettings(cfg config.Config) proxy.Settings {
 	return proxy.Settings{
-		MaxClients: cfg.MaxClients, MaxBulk: cfg.MaxBulk, MaxArgs: cfg.MaxArgs, MaxClientOutput: cfg.MaxClientOutput,
+		MaxClients: fitOpenFiles(cfg.MaxClients), MaxBulk: cfg.MaxBulk, MaxArgs: cfg.MaxArgs, MaxClientOutput: cfg.MaxClientOutput,
 		PeerTimeout: cfg.PeerTimeout, DrainTimeout: cfg.DrainTimeout, OnDisconnect: cfg.OnDisconnect,
 		SlowerThan: slowerThan(cfg), SlowLength: cfg.SlowlogMaxLen,
 	}

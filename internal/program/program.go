@@ -158,6 +158,9 @@ func serve(ctx context.Context, cfg config.Config, live *liveSettings, hangups <
 		return err
 	}
 	live.use(func(cfg config.Config) {
+		if n := fitOpenFiles(cfg.MaxClients); n < cfg.MaxClients {
+			log.Warn("the limit of open files is too low for --max-clients", "max-clients", cfg.MaxClients, "served", n)
+		}
 		server.Change(proxySettings(cfg))
 		locks.Change(lockConfig(cfg))
 		up.Nodes.SetMaxPinned(cfg.MaxPinned)
