@@ -25,7 +25,7 @@ func TestServerCommandsAsRedis(t *testing.T) {
 		for _, cmd := range []string{
 			"ROLE", "ROLE x", "TIME x", "LOLWUT VERSION 9", "LASTSAVE x", "BGSAVE x", "MEMORY PURGE",
 			"MEMORY DOCTOR", "MEMORY STATS x", "MEMORY X", "MEMORY HELP",
-			"MODULE LIST", "MODULE LOAD", "PFSELFTEST x", "DEBUG", "DEBUG OBJECT nokey", "OBJECT ENCODING nokey",
+			"MODULE LIST", "MODULE LOAD", "PFSELFTEST x", "DEBUG", "OBJECT ENCODING nokey",
 			"OBJECT HELP", "OBJECT FREQ a", "OBJECT X",
 			"CONFIG GET maxmemory", "CONFIG GET", "CONFIG SET a", "CONFIG SET nosuch 1", "CONFIG SET maxmemory x",
 			"CONFIG SET maxmemory 100mb", "CONFIG GET appendonly", "CONFIG SET maxmemory 0", "CONFIG X", "CONFIG HELP",

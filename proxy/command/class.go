@@ -35,7 +35,6 @@ type treatment struct {
 // relayed by their keys or refused (see ordinary).
 var treatments = [...]treatment{
 	{Relayed, "", "EVAL EVAL_RO FCALL FCALL_RO SPUBLISH"},
-	{Relayed, "subcommands about a key; those that stop or change a server are refused", "DEBUG"},
 	{
 		Relayed, "if the node has lost a script that Leash has seen, Leash loads it again",
 		"EVALSHA EVALSHA_RO",
@@ -164,7 +163,7 @@ var treatments = [...]treatment{
 	{Refused, "a replica must connect to its master directly", "PSYNC REPLCONF SYNC"},
 	{Refused, "only the nodes of a cluster use it, among themselves", "RESTORE-ASKING"},
 	{Refused, "it would stop a connection that other clients share", "SCRIPT|DEBUG"},
-	{Refused, "other clients use the Redis behind it", "SHUTDOWN"},
+	{Refused, "other clients use the Redis behind it", "DEBUG SHUTDOWN"},
 }
 
 // ordinary returns the class of a command that treatments does not name. A command that reads or

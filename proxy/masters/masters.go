@@ -54,8 +54,7 @@ func Commands() map[string]Run {
 		"BGREWRITEAOF": Every(merge.First),
 		"MEMORY|PURGE": Every(merge.First),
 
-		"ROLE":  role,
-		"DEBUG": debug,
+		"ROLE": role,
 	}
 }
 
@@ -73,11 +72,8 @@ func Every(m merge.Func) Run {
 // Refusal returns the error for arguments that Leash refuses for a command of this family. It is
 // empty if the arguments are allowed.
 func Refusal(c *command.Command, args [][]byte) string {
-	switch c.Name {
-	case "config|set":
+	if c.Name == "config|set" {
 		return configRefusal(args)
-	case "debug":
-		return debugRefusal(args)
 	}
 	return ""
 }
