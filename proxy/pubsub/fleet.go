@@ -55,7 +55,6 @@ type fleet struct {
 
 	// mu guards the fields below. Never held across I/O.
 	mu      sync.Mutex
-	running bool
 	others  map[string]time.Time // when each one last sent a message
 	number  uint64               // number of the last question
 	queries map[uint64]*fleetQuery
@@ -92,7 +91,6 @@ func (x *Exchange) Run(ctx context.Context, announced func()) error {
 			return nil
 		case <-ready:
 			ready = nil
-			f.start()
 			x.send(ctx, fleetMessage{What: fleetHere})
 			announced()
 		case <-tick.C:
@@ -103,12 +101,6 @@ func (x *Exchange) Run(ctx context.Context, announced func()) error {
 			_ = guard.Do(x.log, "message of another leash", func() { x.handle(ctx, raw) })
 		}
 	}
-}
-
-func (f *fleet) start() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.running = true
 }
 
 // receive queues a message for Run. It does not block.
@@ -247,7 +239,7 @@ func (f *fleet) ask(m *fleetMessage) *fleetQuery {
 		}
 		q.left[id] = true
 	}
-	if !f.running || len(q.left) == 0 {
+	if len(q.left) == 0 {
 		return nil
 	}
 	f.number++
