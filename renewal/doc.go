@@ -14,9 +14,9 @@
 // time, not the hold: every third of the TTL. The groups are spread over that third by slot number,
 // 8 neighbouring slots one after the other, since they usually belong to one node.
 //
-// Holds that are due go to their node in rounds (round.go, node.go). A round is one call with one
-// or more batches. Other commands wait at the node until it has run, so the size of a round depends
-// on the node:
+// Holds that are due (due.go) go to their node in rounds (round.go, node.go). A round is one call
+// with one or more batches. Other commands wait at the node until it has run, so the size of a
+// round depends on the node:
 //
 //   - A node that keeps up gets small rounds, which take along what is due soon.
 //   - A node that lags behind gets larger rounds, and several at a time. [Stats] tells the lag.

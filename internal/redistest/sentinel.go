@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -75,30 +74,6 @@ func LaunchSentinel(opt SentinelOptions) (*SentinelGroup, error) {
 		return nil, errors.Join(fmt.Errorf("redistest: sentinel: %w", err), g.Close())
 	}
 	return g, nil
-}
-
-// StartSentinel launches a group for a test and closes it when the test ends. The test fails if
-// that is not possible. At most one SentinelOptions may be given.
-func StartSentinel(tb testing.TB, opts ...SentinelOptions) *SentinelGroup {
-	tb.Helper()
-	NeedsCluster(tb)
-	var opt SentinelOptions
-	if len(opts) > 0 {
-		opt = opts[0]
-	}
-	g, err := LaunchSentinel(opt)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		for _, s := range append(g.Servers, g.Sentinels...) {
-			showLog(tb, s)
-		}
-		if err := g.Close(); err != nil {
-			tb.Errorf("close sentinel group: %v", err)
-		}
-	})
-	return g
 }
 
 func (g *SentinelGroup) launch() error {

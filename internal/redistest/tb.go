@@ -175,3 +175,27 @@ func shorten(s string) string {
 	}
 	return s[:most] + "..."
 }
+
+// StartSentinel launches a group for a test and closes it when the test ends. The test fails if
+// that is not possible. At most one SentinelOptions may be given.
+func StartSentinel(tb testing.TB, opts ...SentinelOptions) *SentinelGroup {
+	tb.Helper()
+	NeedsCluster(tb)
+	var opt SentinelOptions
+	if len(opts) > 0 {
+		opt = opts[0]
+	}
+	g, err := LaunchSentinel(opt)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		for _, s := range append(g.Servers, g.Sentinels...) {
+			showLog(tb, s)
+		}
+		if err := g.Close(); err != nil {
+			tb.Errorf("close sentinel group: %v", err)
+		}
+	})
+	return g
+}

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"leash/lockcmd/script"
 )
 
 // Host acts on the connection that carries the holds of a Carrier. Its methods do not block and are
@@ -245,48 +243,6 @@ func (c *Carrier) Holds() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.holds)
-}
-
-// Newest returns the carrier's newest hold of the lock for which match is true, or nil. match must
-// not block and take no locks.
-func (c *Carrier) Newest(lock script.Lock, match func(*Hold) bool) *Hold {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.newestLocked(lock, match)
-}
-
-// newestLocked searches the holds of the key or of the connection, whichever are fewer: a
-// connection may have 100,000 holds, and a semaphore as many permits.
-func (c *Carrier) newestLocked(lock script.Lock, match func(*Hold) bool) *Hold {
-	own := func(h *Hold) bool { return h.Carrier == c && h.state != Over && h.Lock() == lock && match(h) }
-	if h, ok := c.registry.findAmong(lock.Key, len(c.holds), own); ok {
-		return h
-	}
-	for h := range c.holdsNewestFirstLocked() {
-		if own(h) {
-			return h
-		}
-	}
-	return nil
-}
-
-// NewestReported is Newest for a client that may name the hold. It skips holds that the client has
-// not been told of: a MACQUIRE may still give some back. It prefers a hold whose lease is not over.
-func (c *Carrier) NewestReported(lock script.Lock, match func(*Hold) bool) *Hold {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	reported := func(h *Hold) bool { return match(h) && !h.unreportedLocked() }
-	if h := c.newestLocked(lock, func(h *Hold) bool { return reported(h) && !h.leaseOverLocked() }); h != nil {
-		return h
-	}
-	return c.newestLocked(lock, reported)
-}
-
-// NewestInTheWay is Newest without holds that are being released.
-func (c *Carrier) NewestInTheWay(lock script.Lock, match func(*Hold) bool) *Hold {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.newestLocked(lock, func(h *Hold) bool { return !h.state.IsEnding() && match(h) })
 }
 
 // addHoldLocked appends h as the carrier's newest hold.

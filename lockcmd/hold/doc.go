@@ -12,6 +12,7 @@
 //	Hold                      what is known of a hold                       hold.go
 //	Carrier                   the holds of a connection, and its end        carrier.go
 //	Registry, index           finds holds by key                            registry.go, index.go
+//	Selector                  which hold a command is about                 selector.go
 //	LockRequests              one request about a hold at a time            request_lock.go
 //	SafeUntil, LeaseOver      how long a hold is safe                       validity.go
 //	Evict                     MAXHOLD and IDLE                              limits.go

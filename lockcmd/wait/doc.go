@@ -8,6 +8,7 @@
 // The package knows nothing of a [Result] but its [Outcome].
 //
 //	Queues         who waits for what, in order of arrival              queue.go
+//	Waiter         one waiting command                                  waiter.go
 //	Queues.Claim   a release grants the lock to the head of a queue     claim.go
 //	loop           what may wake a waiter, and when its wait is over    loop.go
 //	Entry          the turns of the Leashes (R21)                       turns.go
