@@ -146,7 +146,7 @@ func (s *session) Describe() *clients.Description {
 		Multi: int(s.activity.queued.Load()) - 1, Command: "NULL", Protocol: 2,
 		Unix: s.conn.LocalAddr().Network() == "unix", Blocked: s.isBlocked(),
 		Monitoring: s.monitoring.Load() != nil, NoEvict: s.activity.noEvict.Load(),
-		Tracking: s.tracking.Load().View(), Holds: s.locks.Load().Holds(),
+		Tracking: s.tracking.View(), Holds: s.locks.Load().Holds(),
 	}
 	if c := s.activity.command.Load(); c != nil {
 		d.Command = c.Name

@@ -72,7 +72,7 @@ func reset(s *session, c *command.Command, cmd resp.Command) bool {
 	}
 	s.out.Flush()
 	s.tx.End()
-	s.tracking.Load().Stop()
+	s.tracking.Stop()
 	s.endMonitor()
 	s.locks.Load().Close(lockcmd.Release)
 	s.SetName("")

@@ -17,7 +17,7 @@ func (s *session) close() {
 		s.end.StopReading,
 		s.calls.Drain,
 		func() { s.tx.End() },
-		func() { s.tracking.Load().Stop() },
+		func() { s.tracking.Stop() },
 		s.endMonitor,
 		s.releaseLocks,
 		s.calls.DrainOutput, // checkSessions cuts off a client that does not read

@@ -72,19 +72,9 @@ func trackingHandlers() handlers {
 // onTracking is the handler of a command that answers something about client-side caching.
 func onTracking(answer func(*tracking.Client, resp.Command) (reply []byte, ok bool)) handler {
 	return ready(func(s *session, _ *command.Command, cmd resp.Command) bool {
-		reply, ok := answer(s.caching(), cmd)
+		reply, ok := answer(&s.tracking, cmd)
 		return ok && s.router.Answer(reply)
 	})
-}
-
-// caching returns the session's client-side caching, and makes it if there is none. It may be
-// called from any goroutine.
-func (s *session) caching() *tracking.Client {
-	if t := s.tracking.Load(); t != nil {
-		return t
-	}
-	s.tracking.CompareAndSwap(nil, tracking.New(s.id, s, s.server.up, &s.router, &s.calls, &s.mu))
-	return s.tracking.Load()
 }
 
 var _ tracking.Session = (*session)(nil)
@@ -92,7 +82,7 @@ var _ tracking.Session = (*session)(nil)
 // Caching implements tracking.Session.
 func (s *session) Caching(id int64) *tracking.Client {
 	if one := s.server.sessionOf(id); one != nil {
-		return one.caching()
+		return &one.tracking
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ type session struct {
 	stop context.CancelFunc
 
 	blocked    atomic.Pointer[blocking.Wait]          // what the session waits for; nil while it does not
-	tracking   atomic.Pointer[tracking.Client]        // client-side caching; nil until used
+	tracking   tracking.Client                        // client-side caching
 	monitoring atomic.Pointer[monitor]                // MONITOR is on
 	subscriber atomic.Pointer[subscribers.Subscriber] // nil until used
 
@@ -77,6 +77,7 @@ func newSession(srv *Server, c *client.Conn) *session {
 	s.ctx, s.stop = context.WithCancel(srv.ctx)
 	s.router.Init(s.ctx, srv.up, srv.rights, &srv.relaying, s, &s.calls, &s.out, &s.mu)
 	s.router.RequireAuth = srv.cfg.RequireAuth
+	s.tracking.Init(s, srv.up, &s.router, &s.calls, &s.mu)
 	settings := srv.settings.Load()
 	maxBulk := min(settings.MaxBulk, srv.up.MaxBulk())
 	s.input.mu, s.input.garbage = &s.mu, &srv.garbage
@@ -179,7 +180,7 @@ func (s *session) dispatch(cmd resp.Command) bool {
 	if s.server.pauses.Any() && !s.awaitUnpaused(c, cmd) {
 		return false
 	}
-	if t := s.tracking.Load(); t != nil && !t.Before(c, s.modes&modeMulti != 0, s.tx != nil) {
+	if !s.tracking.Before(c, s.modes&modeMulti != 0, s.tx != nil) {
 		return false
 	}
 	if s.modes != 0 {

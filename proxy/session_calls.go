@@ -44,11 +44,11 @@ func (s *session) Source() call.Source { return s.input.batch }
 
 // MayReadReplicas implements route.Session.
 func (s *session) MayReadReplicas() bool {
-	return s.modes == 0 && s.tx == nil && !s.tracking.Load().On() && !s.conn.Guarded()
+	return s.modes == 0 && s.tx == nil && !s.tracking.On() && !s.conn.Guarded()
 }
 
 // Cache implements route.Session.
-func (s *session) Cache() route.Cache { return s.tracking.Load().Cache() }
+func (s *session) Cache() route.Cache { return s.tracking.Cache() }
 
 // AwaitQueued implements blocking.Session.
 func (s *session) AwaitQueued() bool {
@@ -62,7 +62,7 @@ func (s *session) ReleasesLocks() bool {
 }
 
 // Replied implements call.Session.
-func (s *session) Replied(n *links.Node, c *call.Call) { s.tracking.Load().Replied(n, c) }
+func (s *session) Replied(n *links.Node, c *call.Call) { s.tracking.Replied(n, c) }
 
 // Redirected implements call.Session.
 func (s *session) Redirected(n *links.Node, c *call.Call, uncached bool) {

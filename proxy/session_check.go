@@ -65,7 +65,7 @@ func (s *Server) checkSessions(now time.Time) {
 			one.EndSlow()
 			continue
 		}
-		one.tracking.Load().CheckTopology()
+		one.tracking.CheckTopology()
 		if total += int64(size); size > most && !one.activity.noEvict.Load() {
 			largest, most = one, size
 		}

@@ -55,7 +55,7 @@ type Client struct {
 	Router   *route.Router
 	Calls    *call.Queue
 	Limits   *limits.Client
-	Tracking *atomic.Pointer[tracking.Client]
+	Tracking *tracking.Client
 	Now      *atomic.Pointer[Wait] // nil while the session does not wait
 }
 
@@ -75,7 +75,7 @@ func replicas(c Client, about *command.Command, cmd resp.Command) bool {
 	reply, ok := replication.Wait(c.Router, cmd, func(pins []*route.Pin, abort, f func()) bool {
 		return c.watched(&Wait{pins}, abort, f)
 	})
-	return ok && c.Tracking.Load().Await() && c.Router.Answer(reply)
+	return ok && c.Tracking.Await() && c.Router.Answer(reply)
 }
 
 // Block runs a command that may block on a pinned connection, so that no other session waits behind
@@ -100,9 +100,9 @@ func (c Client) blockOn(cmd resp.Command, slot slots.Slot) bool {
 		return c.Router.Fail(refusal)
 	}
 	defer done()
-	ok := c.Tracking.Load().Behind(func() bool { return c.blockPinned(cmd, slot) })
+	ok := c.Tracking.Behind(func() bool { return c.blockPinned(cmd, slot) })
 	if !c.Router.Command.Write {
-		c.Tracking.Load().ForgetAll() // Redis records the reads for another connection
+		c.Tracking.ForgetAll() // Redis records the reads for another connection
 	}
 	return ok
 }

@@ -55,7 +55,7 @@ type Config struct {
 	Calls    *call.Queue
 	Out      *client.Output
 	Limits   *limits.Client
-	Tracking *atomic.Pointer[tracking.Client]
+	Tracking *tracking.Client
 	Mu       *sync.Mutex // the session's
 }
 

@@ -75,7 +75,7 @@ func (l *Client) execute(o *command.Own, args [][]byte) bool {
 	if l.Router.Lane.RESP3 {
 		reply = inRESP3(reply, o.AsMap)
 	}
-	if told := l.Tracking.Load().Await(); !l.Router.Answer(reply) || !told {
+	if told := l.Tracking.Await(); !l.Router.Answer(reply) || !told {
 		return false
 	}
 	carrier.Answered()

@@ -27,9 +27,8 @@ type Session interface {
 }
 
 // Client is the client-side caching of one session. Only the session's loop calls its methods,
-// except for those that say otherwise. A nil Client is one without tracking, if a method says so.
+// except for those that say otherwise. Tracking is off at first.
 type Client struct {
-	id      int64
 	session Session
 	up      *upstream.Upstream
 	router  *route.Router
@@ -42,38 +41,27 @@ type Client struct {
 	sources map[*tracking]struct{} // those that redirect here; guarded by mu
 }
 
-// New makes the caching of a session. Tracking is off at first. The mutex, the router and the calls
-// are those of the session.
-func New(id int64, session Session, up *upstream.Upstream, router *route.Router, calls *call.Queue,
-	mu *sync.Mutex) *Client {
-	return &Client{id: id, session: session, up: up, router: router, calls: calls, mu: mu}
+// Init prepares the caching of a session. The mutex, the router and the calls are those of the
+// session.
+func (c *Client) Init(session Session, up *upstream.Upstream, router *route.Router, calls *call.Queue,
+	mu *sync.Mutex) {
+	c.session, c.up, c.router, c.calls, c.mu = session, up, router, calls, mu
 }
 
-// current returns what there is while tracking is on. It is nil otherwise, and for a nil Client.
-// Safe for concurrent use.
-func (c *Client) current() *tracking {
-	if c == nil {
-		return nil
-	}
-	return c.own.Load()
-}
+// On reports whether tracking is on. Safe for concurrent use.
+func (c *Client) On() bool { return c.own.Load() != nil }
 
-// On reports whether tracking is on. Safe for concurrent use, and for a nil Client.
-func (c *Client) On() bool { return c.current() != nil }
-
-// Cache returns what the router needs. It is nil without tracking. Safe for concurrent use, and for
-// a nil Client.
+// Cache returns what the router needs. It is nil without tracking. Safe for concurrent use.
 func (c *Client) Cache() route.Cache {
-	if t := c.current(); t != nil {
+	if t := c.own.Load(); t != nil {
 		return t
 	}
 	return nil
 }
 
-// Replied records that a node has sent the call's reply or a part of it. Safe for concurrent use,
-// and for a nil Client.
+// Replied records that a node has sent the call's reply or a part of it. Safe for concurrent use.
 func (c *Client) Replied(n *links.Node, of *call.Call) {
-	if t := c.current(); t != nil {
+	if t := c.own.Load(); t != nil {
 		t.replied(n, of)
 	}
 }
@@ -86,30 +74,30 @@ type View struct {
 	Redirect  int64 // the client that gets the invalidations; 0: the client itself; -1: none
 }
 
-// View describes the tracking. Safe for concurrent use, and for a nil Client.
+// View describes the tracking. Safe for concurrent use.
 func (c *Client) View() View {
-	t := c.current()
+	t := c.own.Load()
 	if t == nil {
 		return View{Redirect: -1}
 	}
 	v := View{On: true, Broadcast: t.bcast.Load()}
 	if r := t.redirect.Load(); r != nil {
-		v.Redirect, v.Broken = r.to.id, r.broken.Load()
+		v.Redirect, v.Broken = r.to.router.ID, r.broken.Load()
 	}
 	return v
 }
 
 // Before prepares for a command of the client. next is nil for a command in no table. inMulti means
 // that Redis only queues the command, and pinned that the session has a transaction's connection.
-// It returns false when the session ends. A nil Client has nothing to prepare.
+// It returns false when the session ends.
 func (c *Client) Before(next *command.Command, inMulti, pinned bool) bool {
-	if c == nil {
+	if !c.Expects() {
 		return true
 	}
 	if next != nil && next.Overtakes() && !inMulti && !c.Await() {
 		return false
 	}
-	if t := c.current(); t != nil && t.stale.Load() && t.redirect.Load() != nil && !pinned {
+	if t := c.own.Load(); t != nil && t.stale.Load() && t.redirect.Load() != nil && !pinned {
 		if !c.router.Barrier() {
 			return false
 		}
@@ -119,10 +107,9 @@ func (c *Client) Before(next *command.Command, inMulti, pinned bool) bool {
 }
 
 // CheckTopology looks for moved slots for a session that sends nothing. A node sends no
-// invalidations for slots that have left it. Only one goroutine may call it, but at any time. A nil
-// Client has nothing to check.
+// invalidations for slots that have left it. Only one goroutine may call it, but at any time.
 func (c *Client) CheckTopology() {
-	t := c.current()
+	t := c.own.Load()
 	if t == nil {
 		return
 	}
@@ -134,16 +121,16 @@ func (c *Client) CheckTopology() {
 }
 
 // ForgetAll tells the client that all its cached values are invalid, after the replies in flight.
-// It does nothing without tracking. Safe for concurrent use, and for a nil Client.
+// It does nothing without tracking. Safe for concurrent use.
 func (c *Client) ForgetAll() {
-	if t := c.current(); t != nil {
+	if t := c.own.Load(); t != nil {
 		t.forgetAll()
 	}
 }
 
-// Stop ends tracking, if it is on. A nil Client has none.
+// Stop ends tracking, if it is on.
 func (c *Client) Stop() {
-	if t := c.current(); t != nil {
+	if t := c.own.Load(); t != nil {
 		t.stop()
 	}
 }

@@ -20,7 +20,7 @@ type testSession struct {
 	calls      call.Queue
 	out        client.Output
 	router     route.Router
-	client     *Client
+	client     Client
 	others     map[int64]*testSession
 	written    []byte // what the client has got
 	ended      bool
@@ -34,7 +34,8 @@ func newSessions(n int64) map[int64]*testSession {
 		s := &testSession{others: all}
 		s.out.Init(s, s, &s.mu)
 		s.calls.Init(&call.Server{}, s, &s.out, &s.mu)
-		s.client = New(id, s, nil, &s.router, &s.calls, &s.mu)
+		s.router.ID = id
+		s.client.Init(s, nil, &s.router, &s.calls, &s.mu)
 		all[id] = s
 	}
 	return all
@@ -42,7 +43,7 @@ func newSessions(n int64) map[int64]*testSession {
 
 func (s *testSession) Caching(id int64) *Client {
 	if other := s.others[id]; other != nil {
-		return other.client
+		return &other.client
 	}
 	return nil
 }
@@ -76,14 +77,14 @@ func (s *testSession) taken() string {
 	return string(s.written)
 }
 
-// TestNothingWithoutTracking checks that a session which never used tracking needs no Client.
+// TestNothingWithoutTracking checks that a session without tracking needs nothing.
 func TestNothingWithoutTracking(t *testing.T) {
-	var c *Client
+	var c Client
 	if c.On() || c.Expects() || c.Cache() != nil {
-		t.Error("a nil Client tracks")
+		t.Error("it tracks")
 	}
 	if !c.Await() || !c.Before(nil, false, false) || !c.Behind(func() bool { return true }) {
-		t.Error("a nil Client ends its session")
+		t.Error("it ends its session")
 	}
 	if got, want := c.View(), (View{Redirect: -1}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -123,7 +124,7 @@ func TestRedirectOf(t *testing.T) {
 		}
 		var id int64
 		if to != nil {
-			id = to.to.id
+			id = to.to.router.ID
 		}
 		if got := strings.Join(words, " "); got != test.rest || id != test.to || refusal != test.refusal {
 			t.Errorf("%s: got %q to %d (%s), want %q to %d (%s)", test.args, got, id, refusal, test.rest, test.to,
@@ -137,8 +138,8 @@ func TestRedirectOf(t *testing.T) {
 func TestInvalidationsInTheProtocolOfTheTarget(t *testing.T) {
 	all := newSessions(2)
 	source, target := all[1], all[2]
-	r := &redirection{from: source.client, to: target.client}
-	tracked := &tracking{client: source.client}
+	r := &redirection{from: &source.client, to: &target.client}
+	tracked := &tracking{client: &source.client}
 	tracked.redirect.Store(r)
 	source.client.own.Store(tracked)
 	const keys = "*1\r\n$1\r\nk\r\n"
@@ -174,10 +175,10 @@ func TestInvalidationsInTheProtocolOfTheTarget(t *testing.T) {
 // to it, and forgets a source that has ended.
 func TestTargetKnowsItsSources(t *testing.T) {
 	all := newSessions(3)
-	target := all[3].client
+	target := &all[3].client
 	var sources []*tracking
 	for id := int64(1); id <= 2; id++ {
-		one := &tracking{client: all[id].client}
+		one := &tracking{client: &all[id].client}
 		one.redirect.Store(&redirection{from: one.client, to: target})
 		if target.Expects() != (id > 1) {
 			t.Errorf("with %d sources: got Expects() = %t", id-1, target.Expects())
@@ -201,7 +202,7 @@ func TestTargetKnowsItsSources(t *testing.T) {
 // TestInfoNamesTheTarget checks that CLIENT TRACKINGINFO has the ID of Leash's client.
 func TestInfoNamesTheTarget(t *testing.T) {
 	all := newSessions(7)
-	r := &redirection{from: all[1].client, to: all[7].client}
+	r := &redirection{from: &all[1].client, to: &all[7].client}
 	const reply = "*6\r\n$5\r\nflags\r\n*1\r\n$2\r\non\r\n$8\r\nredirect\r\n:4711\r\n$8\r\nprefixes\r\n*0\r\n"
 	want := strings.Replace(reply, "4711", "7", 1)
 	if got := string(r.info([]byte(reply))); got != want {

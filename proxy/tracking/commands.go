@@ -33,7 +33,7 @@ func (c *Client) Set(cmd resp.Command) (reply []byte, ok bool) {
 	if !on {
 		redirect = nil
 	}
-	t := c.current()
+	t := c.own.Load()
 	if t == nil {
 		t = &tracking{client: c, links: make(map[*links.Node]*connection)}
 	}
@@ -54,16 +54,16 @@ func (c *Client) Set(cmd resp.Command) (reply []byte, ok bool) {
 		t.stop()
 	case !a.IsError():
 		t.accept(primary, args, redirect)
-	case c.current() == nil:
+	case c.own.Load() == nil:
 		t.stop()
 	}
 	return a.Bytes, true
 }
 
 // Prefix answers CLIENT CACHING YES|NO. Leash sends it together with the next command, to the same
-// node. A nil Client is one without tracking.
+// node.
 func (c *Client) Prefix(cmd resp.Command) (reply []byte, ok bool) {
-	t := c.current()
+	t := c.own.Load()
 	yes := resp.IsWord(cmd.Args[2], "YES")
 	refusal := ""
 	switch {
@@ -82,14 +82,14 @@ func (c *Client) Prefix(cmd resp.Command) (reply []byte, ok bool) {
 	return resp.AppendError(nil, refusal), true
 }
 
-// Target answers CLIENT GETREDIR. A nil Client is one without tracking.
+// Target answers CLIENT GETREDIR.
 func (c *Client) Target(resp.Command) (reply []byte, ok bool) {
 	return resp.AppendInt(nil, c.View().Redirect), true
 }
 
 // Info answers CLIENT TRACKINGINFO while tracking is on. It returns false when the session ends.
 func (c *Client) Info(cmd resp.Command) (reply []byte, ok bool) {
-	t := c.current()
+	t := c.own.Load()
 	if t == nil || c.router.Keyless() == nil {
 		return c.infoWithout(), true
 	}

@@ -14,13 +14,12 @@ import (
 // other connections or from Leash itself. Leash delays them until the first connections have
 // brought everything that Redis had sent on them.
 
-// Expects reports whether invalidations go to the client. Safe for concurrent use, and for a nil
-// Client, to which none go.
-func (c *Client) Expects() bool { return c != nil && (c.own.Load() != nil || c.isTarget.Load()) }
+// Expects reports whether invalidations go to the client. Safe for concurrent use.
+func (c *Client) Expects() bool { return c.own.Load() != nil || c.isTarget.Load() }
 
 // Await waits until every connection that brings invalidations has brought what Redis has sent on
 // it so far. These are the session's own connections and those that redirect to it. It returns
-// false when the session ends. A nil Client waits for nothing.
+// false when the session ends.
 func (c *Client) Await() bool {
 	if !c.Expects() {
 		return true
@@ -32,8 +31,7 @@ func (c *Client) Await() bool {
 }
 
 // Behind runs f, whose command gets its reply on a connection without invalidations. The client
-// gets that reply after the invalidations that Redis had sent before it. A nil Client gets it at
-// once.
+// gets that reply after the invalidations that Redis had sent before it.
 func (c *Client) Behind(f func() bool) bool {
 	if !c.Expects() {
 		return f()

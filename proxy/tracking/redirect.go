@@ -180,7 +180,7 @@ func (r *redirection) sendBroken() {
 	if !resp3 {
 		return
 	}
-	frame := resp.AppendInt([]byte(">2\r\n$21\r\ntracking-redir-broken\r\n"), r.to.id)
+	frame := resp.AppendInt([]byte(">2\r\n$21\r\ntracking-redir-broken\r\n"), r.to.router.ID)
 	links.Flush(r.from.calls.Deliver(frame))
 }
 
@@ -197,7 +197,7 @@ func (r *redirection) info(reply []byte) []byte {
 		before = withFlag(before, "broken_redirect")
 	}
 	out := append(bytes.Clone(before), name...)
-	out = strconv.AppendInt(out, r.to.id, 10)
+	out = strconv.AppendInt(out, r.to.router.ID, 10)
 	return append(append(out, "\r\n"...), rest...)
 }
 

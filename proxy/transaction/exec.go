@@ -32,7 +32,7 @@ func (e *execution) Reply(p []byte, done bool) links.Flusher {
 		return e.Answer.Reply(p, done)
 	}
 	e.streamed = true
-	e.of.Tracking.Load().Replied(e.node, e.call)
+	e.of.Tracking.Replied(e.node, e.call)
 	f := e.call.Reply(p, done)
 	if done {
 		e.Finish()
@@ -165,12 +165,12 @@ func (t *Transaction) executed(e *execution) bool {
 	t.end(true)
 	if own {
 		ok := t.runQueued(queue, e.Bytes)
-		t.Tracking.Load().ForgetAll() // an invalidation may have come before EXEC was answered
+		t.Tracking.ForgetAll() // an invalidation may have come before EXEC was answered
 		return ok
 	}
 	ok := e.end(e.Bytes)
 	if untracked {
-		t.Tracking.Load().ForgetAll() // Redis does not track what its connection read
+		t.Tracking.ForgetAll() // Redis does not track what its connection read
 	}
 	return ok
 }

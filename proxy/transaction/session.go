@@ -2,7 +2,6 @@ package transaction
 
 import (
 	"context"
-	"sync/atomic"
 
 	"leash/proxy/call"
 	"leash/proxy/command"
@@ -45,7 +44,7 @@ type Config struct {
 	Up       *upstream.Upstream
 	Router   *route.Router
 	Calls    *call.Queue
-	Tracking *atomic.Pointer[tracking.Client]
+	Tracking *tracking.Client
 	Done     func() // called when the transaction has ended, before Over
 }
 

@@ -202,7 +202,7 @@ func (t *Transaction) target() *links.Node {
 
 // pinTo takes a connection to a node. A session that caches uses its own connection.
 func (t *Transaction) pinTo(n *links.Node) {
-	if cache := t.Tracking.Load().Cache(); cache != nil {
+	if cache := t.Tracking.Cache(); cache != nil {
 		t.link, t.tracked = cache.Link(n), true
 		t.link.Steady(false)
 		return
