@@ -104,7 +104,7 @@ func (s *session) Labels() clients.Labels {
 // SetLabels implements clients.Session.
 func (s *session) SetLabels(l clients.Labels) {
 	s.activity.labels.Store(&l)
-	s.locks.Load().Identify()
+	s.locks.Identify()
 }
 
 // SetNoEvict implements clients.Session.
@@ -124,7 +124,7 @@ func (s *session) Kill() bool {
 
 // Unblock implements clients.Client.
 func (s *session) Unblock(withError bool) bool {
-	carrier := s.locks.Load().Carrier()
+	carrier := s.locks.Carrier()
 	return carrier != nil && carrier.Unblock(withError)
 }
 
@@ -146,7 +146,7 @@ func (s *session) Describe() *clients.Description {
 		Multi: int(s.activity.queued.Load()) - 1, Command: "NULL", Protocol: 2,
 		Unix: s.conn.LocalAddr().Network() == "unix", Blocked: s.isBlocked(),
 		Monitoring: s.monitoring.Load() != nil, NoEvict: s.activity.noEvict.Load(),
-		Tracking: s.tracking.View(), Holds: s.locks.Load().Holds(),
+		Tracking: s.tracking.View(), Holds: s.locks.Holds(),
 	}
 	if c := s.activity.command.Load(); c != nil {
 		d.Command = c.Name
@@ -225,7 +225,7 @@ func (s *Server) KillClient(id int64) bool {
 // client, and does not block. Safe for concurrent use.
 func (s *Server) Waiters() (all []operators.Waiter) {
 	for _, one := range s.sortedSessions() {
-		if c := one.locks.Load().Carrier(); c != nil {
+		if c := one.locks.Carrier(); c != nil {
 			if v, ok := view.Waiting(&c.Carrier); ok {
 				all = append(all, operators.Waiter{Client: one.clientName(), ClientID: one.id, Waiter: v})
 			}

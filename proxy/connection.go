@@ -74,7 +74,7 @@ func reset(s *session, c *command.Command, cmd resp.Command) bool {
 	s.tx.End()
 	s.tracking.Stop()
 	s.endMonitor()
-	s.locks.Load().Close(lockcmd.Release)
+	s.locks.Close(lockcmd.Release)
 	s.SetName("")
 	s.calls.UnmuteLater()
 	s.move.Store(false)

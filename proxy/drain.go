@@ -25,7 +25,7 @@ const (
 //     can attach through another Leash.
 func (s *Server) drain() {
 	for _, one := range s.all() { // first, because a session without holds leaves soon
-		if c := one.locks.Load().Carrier(); c != nil {
+		if c := one.locks.Carrier(); c != nil {
 			c.ReportDraining(s.Settings().DrainTimeout)
 		}
 	}
@@ -40,7 +40,7 @@ func (s *Server) drain() {
 	s.log.Info("leash stops", "clients", s.sessionCount(), "holders", holders, "drain-timeout", timeout)
 	for _, one := range s.all() {
 		// A lock command that runs may have been granted a lock. Its session looks itself after it.
-		if !one.locks.Load().Running() {
+		if !one.locks.Running() {
 			one.LeaveIfDraining()
 		}
 	}
@@ -186,7 +186,7 @@ func (s *Server) AnnounceStop(within time.Duration) {
 	frame := resp.AppendInt([]byte(">4\r\n$6\r\nMOVING\r\n"), time.Now().Unix())
 	frame = append(resp.AppendInt(frame, seconds), resp.Null...)
 	for _, one := range s.all() {
-		if one.move.Load() && one.locking().RefuseGrants() {
+		if one.move.Load() && one.locks.RefuseGrants() {
 			one.Notify(frame)
 		}
 	}

@@ -38,7 +38,7 @@ func (s *session) close() {
 // released.
 func (s *session) releaseLocks() {
 	s.end.Finish()
-	s.locks.Load().Close(s.endOfLocks())
+	s.locks.Close(s.endOfLocks())
 }
 
 // endOfLocks returns what becomes of the locks by the way in which the session has ended.

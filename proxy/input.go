@@ -82,10 +82,10 @@ func (s *session) read() error {
 	}
 	b := s.input.batch
 	s.counts.flush(&s.server.stats)
-	s.locks.Load().BeginSilence()
+	s.locks.BeginSilence()
 	n, err := s.conn.Read(b.buf[b.filled:])
 	s.calls.Arrived = links.Now()
-	s.locks.Load().EndSilence()
+	s.locks.EndSilence()
 	b.filled += n
 	if n > 0 {
 		s.server.stats.inBytes.Add(int64(n))

@@ -9,20 +9,7 @@ import (
 
 // lock runs a lock command. c is nil for an unknown one.
 func lock(s *session, c *command.Command, cmd resp.Command) bool {
-	return s.locking().Run(c, cmd) && !s.LeaveIfDraining()
-}
-
-// locking returns what the session has for its locks, and makes it if there is none. It may be
-// called from any goroutine.
-func (s *session) locking() *locks.Client {
-	if l := s.locks.Load(); l != nil {
-		return l
-	}
-	s.locks.CompareAndSwap(nil, locks.New(locks.Config{
-		Server: &s.server.locking, Session: s, Conn: s.conn, End: &s.end, Router: &s.router,
-		Calls: &s.calls, Out: &s.out, Limits: s.limits, Tracking: &s.tracking, Mu: &s.mu,
-	}))
-	return s.locks.Load()
+	return s.locks.Run(c, cmd) && !s.LeaveIfDraining()
 }
 
 var _ locks.Session = (*session)(nil)
@@ -40,11 +27,11 @@ func (s *session) Cut(reason string) { s.kill(reason, true) }
 func (s *session) Notify(frame []byte) bool { return s.subscribing().Notify(frame) }
 
 // isHolder reports whether the client has locks or permits. Safe for concurrent use.
-func (s *session) isHolder() bool { return s.locks.Load().Holds() > 0 }
+func (s *session) isHolder() bool { return s.locks.Holds() > 0 }
 
 // isBlocked reports whether the client waits in a command that blocks, or a lock command runs. Safe
 // for concurrent use.
-func (s *session) isBlocked() bool { return s.blocked.Load() != nil || s.locks.Load().Running() }
+func (s *session) isBlocked() bool { return s.blocked.Load() != nil || s.locks.Running() }
 
 // clientName is the client as logs and LOCK.INFO show it. Safe for concurrent use.
 func (s *session) clientName() string {

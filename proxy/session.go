@@ -58,8 +58,8 @@ type session struct {
 
 	limits *limits.Client // nil: the server limits neither users nor addresses
 
-	locks atomic.Pointer[locks.Client] // nil until used
-	move  atomic.Bool                  // the client wants to know of a stop before
+	locks locks.Client
+	move  atomic.Bool // the client wants to know of a stop before
 	end   ending.Ending
 
 	// mu guards the fields below, and a part of end. Never held across I/O.
@@ -78,6 +78,10 @@ func newSession(srv *Server, c *client.Conn) *session {
 	s.router.Init(s.ctx, srv.up, srv.rights, &srv.relaying, s, &s.calls, &s.out, &s.mu)
 	s.router.RequireAuth = srv.cfg.RequireAuth
 	s.tracking.Init(s, srv.up, &s.router, &s.calls, &s.mu)
+	s.locks.Config = locks.Config{
+		Server: &srv.locking, Session: s, Conn: c, End: &s.end, Router: &s.router, Calls: &s.calls, Out: &s.out,
+		Limits: s.limits, Tracking: &s.tracking, Mu: &s.mu,
+	}
 	settings := srv.settings.Load()
 	maxBulk := min(settings.MaxBulk, srv.up.MaxBulk())
 	s.input.mu, s.input.garbage = &s.mu, &srv.garbage
@@ -207,5 +211,5 @@ func (s *session) ChangeLane(lane dial.Lane) {
 	s.router.ChangeLane(lane)
 	s.refreshAccess()
 	s.Count(s.subscriber.Load().Len())
-	s.locks.Load().Identify()
+	s.locks.Identify()
 }

@@ -92,7 +92,7 @@ func (s *session) Refused(code []byte) { s.server.stats.redirects.count(string(c
 func (s *session) Sent(n int) { s.server.stats.outBytes.Add(int64(n)) }
 
 // IdleLocked implements call.Session.
-func (s *session) IdleLocked() { s.locks.Load().RestartSilence() }
+func (s *session) IdleLocked() { s.locks.RestartSilence() }
 
 // Dropped implements links.Permit. After the loss of a lock, the session sends nothing more.
 func (s *session) Dropped() bool { return s.end.Dropped() }
@@ -100,7 +100,7 @@ func (s *session) Dropped() bool { return s.end.Dropped() }
 // Until implements links.Permit. Nothing is sent after the end of a hold that the session relies
 // on (rule R27). It takes no mutex.
 func (s *session) Until() *time.Time {
-	if carrier := s.locks.Load().Carrier(); carrier != nil {
+	if carrier := s.locks.Carrier(); carrier != nil {
 		return carrier.SafeUntil()
 	}
 	return nil
@@ -109,7 +109,7 @@ func (s *session) Until() *time.Time {
 // Overdue implements links.Permit. It ends the session if the safe time of one of its locks is
 // over. Otherwise Until is later afterwards.
 func (s *session) Overdue() {
-	if carrier := s.locks.Load().Carrier(); carrier != nil {
+	if carrier := s.locks.Carrier(); carrier != nil {
 		carrier.EndOverdue()
 	}
 }

@@ -59,20 +59,17 @@ type Config struct {
 	Mu       *sync.Mutex // the session's
 }
 
-// Client is what a session has once it uses locks. A nil Client has none. Only the session's loop
-// calls the methods that do not say otherwise.
+// Client is what a session has for its locks. It needs its Config. Only the session's loop calls
+// the methods that do not say otherwise.
 type Client struct {
 	Config
-	carrier atomic.Pointer[lockcmd.Carrier] // nil after Close, until the next lock command
+	carrier atomic.Pointer[lockcmd.Carrier] // nil before the first lock command, and after Close
 	watcher atomic.Pointer[client.Watcher]  // of the running lock command
 	next    *watch                          // for the next lock command
 	scratch []byte                          // buffer for replies
 	silence atomic.Int64                    // see BeginSilence
 	moves   atomic.Bool                     // the connection ends soon, so it gets no lock
 }
-
-// New returns a client that holds no lock.
-func New(c Config) *Client { return &Client{Config: c} }
 
 // lateCommandTime is how long Redis may still execute a command from a lost connection.
 const lateCommandTime = 10 * time.Second
@@ -87,12 +84,7 @@ func (l *Client) open() *lockcmd.Carrier {
 
 // Carrier returns what the client's locks depend on, or nil if it has used none. Safe for
 // concurrent use.
-func (l *Client) Carrier() *lockcmd.Carrier {
-	if l == nil {
-		return nil
-	}
-	return l.carrier.Load()
-}
+func (l *Client) Carrier() *lockcmd.Carrier { return l.carrier.Load() }
 
 // Holds returns the number of locks and permits. Safe for concurrent use.
 func (l *Client) Holds() int {
@@ -103,7 +95,7 @@ func (l *Client) Holds() int {
 }
 
 // Running reports whether a lock command runs. Safe for concurrent use.
-func (l *Client) Running() bool { return l != nil && l.watcher.Load() != nil }
+func (l *Client) Running() bool { return l.watcher.Load() != nil }
 
 // Identify tells the locks that the client may have another name, user or protocol.
 func (l *Client) Identify() {
@@ -131,9 +123,6 @@ func (l *Client) RefuseGrants() bool {
 // Close ends the carrier in the given way. All its locks expire if the session was cut off, or if
 // Redis may still execute an earlier command of the session.
 func (l *Client) Close(how lockcmd.Ending) {
-	if l == nil {
-		return
-	}
 	carrier := l.carrier.Swap(nil)
 	if carrier == nil {
 		return

@@ -58,7 +58,7 @@ func (l *Client) BeginSilence() {
 
 // EndSilence is called when bytes have come.
 func (l *Client) EndSilence() {
-	if l != nil && l.silence.Load() != 0 {
+	if l.silence.Load() != 0 {
 		l.silence.Store(0)
 	}
 }
@@ -66,9 +66,6 @@ func (l *Client) EndSilence() {
 // RestartSilence is called when the client has got the last of its replies. Safe for concurrent
 // use.
 func (l *Client) RestartSilence() {
-	if l == nil {
-		return
-	}
 	if at := l.silence.Load(); at != 0 {
 		l.silence.CompareAndSwap(at, int64(links.Now()))
 	}

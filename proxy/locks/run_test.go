@@ -61,9 +61,9 @@ func TestNeedsRoom(t *testing.T) {
 	}
 }
 
-// TestNilClient checks that a session that has used no lock has none.
-func TestNilClient(t *testing.T) {
-	var l *Client
+// TestUnusedClient checks that a session that has used no lock has none.
+func TestUnusedClient(t *testing.T) {
+	var l Client
 	l.BeginSilence()
 	l.RestartSilence()
 	l.EndSilence()
@@ -76,7 +76,7 @@ func TestNilClient(t *testing.T) {
 
 // TestRefuseGrants checks that the connection of a client whose command runs may not move.
 func TestRefuseGrants(t *testing.T) {
-	l := New(Config{})
+	l := new(Client)
 	l.watcher.Store(&new(watch).Watcher)
 	if l.RefuseGrants() || l.moves.Load() {
 		t.Error("a command runs")

@@ -11,6 +11,6 @@
 // When such a connection ends, Leash may miss invalidations. Leash then tells the client that all
 // its cached values are invalid.
 //
-// Each session has a Client. Another session may redirect its invalidations to it (redirect.go). The
-// package knows its session only by the interface Session.
+// Each session has a Client. Another session may redirect its invalidations to it (redirect.go).
+// The package knows its session only by the interface Session.
 package tracking
