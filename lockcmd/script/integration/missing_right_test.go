@@ -67,4 +67,7 @@ func TestAMissingCommandIsNamed(t *testing.T) {
 	setUser("-del")
 	locktest.Want(t, a.Do("LOCK.RELEASE", "k"),
 		"-NOPERM Leash's own user has no permissions to run the 'del' command on that key")
+	setUser("-evalsha")
+	reply := a.Do("LOCK.RELEASE", "k")
+	locktest.WantPrefix(t, reply, "-NOPERM Leash's own user has no permissions to run the 'evalsha' command")
 }

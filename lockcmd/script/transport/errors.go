@@ -148,6 +148,10 @@ func (c *Client) nameMissingRight(call *Call, err error) error {
 		return resp.ReplyError("NOPERM Leash's own user has no permissions to access a helper key of '" +
 			PrintableKey(call.Keys[0]) + "'")
 	}
+	// Without the right to EVALSHA, Redis means Leash's own user. A client takes that for its own.
+	if rest, ok := strings.CutPrefix(err.Error(), "NOPERM this user "); ok {
+		return resp.ReplyError("NOPERM Leash's own user " + rest)
+	}
 	if !strings.HasPrefix(err.Error(), msgMissingRight) {
 		return err
 	}
