@@ -3,14 +3,16 @@ package transport
 import (
 	"errors"
 	"leash/proxy/resp"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
 // refusals has the reasons why nodes of Redis refused requests recently, such as BUSY, LOADING,
-// READONLY or MISCONF. A reason is added to LOCKTIMEOUT, and logged once until the node takes
-// requests again. It is safe for concurrent use.
+// READONLY or MISCONF. A reason is added to LOCKTIMEOUT. Each code is logged once until the node
+// takes requests again. It is safe for concurrent use.
 type refusals struct {
 	some atomic.Bool // byNode is not empty
 
@@ -19,8 +21,9 @@ type refusals struct {
 }
 
 type refusal struct {
-	text string // Redis's own words
-	at   time.Time
+	text  string // Redis's own words, the last time
+	at    time.Time
+	codes []string // of the reasons in the log; Redis may give two reasons in turn
 }
 
 // NoteRefusal notes that the node of a key refused a script for now, if err says so.
@@ -36,10 +39,15 @@ func (c *Client) NoteRefusal(key string, err error) {
 	if f.byNode == nil {
 		f.byNode = make(map[string]refusal)
 	}
-	f.byNode[node] = refusal{text, time.Now()}
+	code, _, _ := strings.Cut(text, " ")
+	logged := slices.Contains(known.codes, code)
+	if !logged {
+		known.codes = append(known.codes, code)
+	}
+	f.byNode[node] = refusal{text, time.Now(), known.codes}
 	f.some.Store(true)
 	f.mu.Unlock()
-	if known.text != text {
+	if !logged {
 		c.Log.Warn("redis refuses lock scripts", "node", node, "err", text)
 	}
 }
