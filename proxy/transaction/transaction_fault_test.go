@@ -155,6 +155,11 @@ func TestTransactionOnALostConnection(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// Leash has seen the end of the transaction's connection
+	awaitEnd := func() {
+		t.Helper()
+		proxytest.Eventually(t, "no pinned link is connected", func() bool { return l.Upstream.Nodes.Stats().PinnedLinks == 0 })
+	}
 	c := l.Dial(t)
 	c.Want(t, "+OK\r\n", "MULTI")
 	c.Want(t, "+QUEUED\r\n", "INCR", "k")
@@ -163,6 +168,7 @@ func TestTransactionOnALostConnection(t *testing.T) {
 	c.Want(t, "*2\r\n:1\r\n:2\r\n", "EXEC")
 	c.Want(t, "+OK\r\n", "WATCH", "k")
 	kill()
+	awaitEnd()
 	c.Want(t, "+OK\r\n", "MULTI")
 	c.Want(t, "+QUEUED\r\n", "INCR", "k")
 	c.Want(t, "*-1\r\n", "EXEC")
@@ -173,6 +179,7 @@ func TestTransactionOnALostConnection(t *testing.T) {
 	if err := redis.Kill(); err != nil { // with nothing to ask, the answer is the same
 		t.Fatal(err)
 	}
+	awaitEnd()
 	proxytest.Eventually(t, "the node is down", func() bool { return !l.Upstream.Usable() })
 	c.Want(t, "*-1\r\n", "EXEC")
 	proxytest.Eventually(t, "no connection pinned", func() bool { return l.Upstream.Nodes.Pinned() == 0 })
