@@ -1,6 +1,8 @@
 package script
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -116,6 +118,7 @@ type Terms struct {
 	Flags
 	MaxHold time.Duration // MAXHOLD; 0 for no limit
 	Idle    time.Duration // IDLE; 0 for no limit
+	Pairs   string        // other name=value pairs of the record, with "," between them
 }
 
 // Flags are the terms that are no numbers.
@@ -155,14 +158,18 @@ func (t Terms) Ext() string {
 			pairs = append(pairs, p.name+"="+strconv.FormatInt(p.time.Milliseconds(), 10))
 		}
 	}
-	if pairs == nil {
-		return "-"
+	if t.Pairs != "" {
+		pairs = append(pairs, t.Pairs)
 	}
-	return strings.Join(pairs, ",")
+	return cmp.Or(strings.Join(pairs, ","), "-")
 }
 
-// Terms reads the terms of a record. A Leash of another version may have written it; what is
-// unknown is ignored.
+// notInPairs are the names of pairs that Terms.Pairs does not keep: those with fields of their own,
+// and those that say what has happened to the hold.
+var notInPairs = []string{"max", "idle", "extend", "moves", "until"}
+
+// Terms reads the terms of a record. A Leash of another version may have written it. Pairs that
+// this version does not know go along to wherever the hold goes.
 func (r Record) Terms() Terms {
 	t := Terms{Flags: Flags{
 		Lease: !strings.HasPrefix(r.Options, "w"), StayOnClose: strings.Contains(r.Options, "e"),
@@ -170,6 +177,13 @@ func (r Record) Terms() Terms {
 		Fair:        strings.Contains(r.Options, "f"),
 	}}
 	t.MaxHold, t.Idle = r.extTime("max"), r.extTime("idle")
+	var others []string
+	for pair := range strings.SplitSeq(r.Ext, ",") {
+		if name, _, ok := strings.Cut(pair, "="); ok && !slices.Contains(notInPairs, name) {
+			others = append(others, pair)
+		}
+	}
+	t.Pairs = strings.Join(others, ",")
 	return t
 }
 

@@ -47,6 +47,21 @@ func FuzzParseRecord(f *testing.F) {
 	})
 }
 
+// TestUnknownPairsGoAlong checks that a hold keeps what a newer Leash has written about it, also
+// when it is written back after a failover.
+func TestUnknownPairsGoAlong(t *testing.T) {
+	text := RecordPrefix(17000, "u:1.1") + "1 1 17 3 w max=60000,label=nightly,moves=1,until=5,stage=2 - c"
+	r, ok := ParseRecord(text)
+	if !ok {
+		t.Fatal("no record")
+	}
+	h := RestoredHold{Token: 17000, Carrier: "u:1.1", Request: 2, TTL: time.Second, Terms: r.Terms(), Moves: 2, Client: "c"}
+	const want = "2 17000 17 1000 w max=60000,label=nightly,stage=2,moves=2 - c"
+	if got := h.record(Plain); got != RecordPrefix(17000, "u:1.1")+want {
+		t.Errorf("got %q, want the prefix and %q", got, want)
+	}
+}
+
 func recordText(r Record) string {
 	return RecordPrefix(r.Token, r.Carrier) + strings.Join([]string{
 		r.Request, "0", strconv.FormatInt(r.Since, 10), strconv.FormatInt(r.TTL, 10), r.Options, r.Ext, r.ID, r.Client,
