@@ -3,22 +3,21 @@ package lockcmd
 import (
 	"bytes"
 	"context"
-	"maps"
-	"slices"
+	"errors"
 	"strings"
 	"time"
 
 	"leash/lockcmd/acquire"
 	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
+	"leash/lockcmd/script/transport"
 	"leash/proxy/resp"
 )
 
 // run is one command of a carrier, see Carrier.Do.
 type run func(c *Carrier, ctx context.Context, dst []byte, args [][]byte) []byte
 
-// commands are what Do runs, by name in capitals. File proxy/command/own_commands.go has what
-// COMMAND, LOCK.HELP and ACLs need to know of each.
+// commands are what Do runs, by name in capitals. Usage describes them.
 var commands = map[string]run{
 	acquireName:   (*Carrier).acquire,
 	macquireName:  (*Carrier).macquire,
@@ -129,8 +128,26 @@ func cleanName(name []byte) string {
 	}, name))
 }
 
-// Commands are the names of what Do runs, in capitals.
-func Commands() []string { return slices.Sorted(maps.Keys(commands)) }
+// replyError answers the error of a request to Redis. unknown is the answer if nobody knows what
+// came of the request.
+func (c *Carrier) replyError(dst []byte, err error, unknown string) []byte {
+	switch {
+	case errors.Is(err, script.ErrAbsent):
+		return resp.AppendError(dst, refusal.NotHeld)
+	case errors.Is(err, transport.ErrUnknown):
+		return c.timeout(dst, unknown)
+	case errors.Is(err, transport.ErrRefused):
+		return c.timeout(dst, refusal.NotAccepted)
+	}
+	return resp.AppendError(dst, transport.ErrorText(err))
+}
+
+// Whole replies.
+const (
+	notHeldReply = "-" + refusal.NotHeld + "\r\n"
+	refusedReply = "-" + refusal.NotAccepted + "\r\n"
+	goneReply    = "-" + refusal.Gone + "\r\n"
+)
 
 // replyAbsent answers when Redis has no such hold. It was lost if this connection had it.
 func (c *Carrier) replyAbsent(dst []byte, key string, o options, until time.Time) []byte {

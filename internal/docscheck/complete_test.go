@@ -25,7 +25,7 @@ func TestCommandsAreDocumented(t *testing.T) {
 			}
 		}
 	}
-	commands := ownCommand.FindAllStringSubmatch(sources(t, "proxy/"), -1)
+	commands := ownCommand.FindAllStringSubmatch(sources(t, "proxy/command/")+sources(t, "lockcmd/"), -1)
 	if len(commands) < 20 {
 		t.Fatalf("found only %d commands: is the pattern still right?", len(commands))
 	}

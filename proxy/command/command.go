@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"leash/proxy/resp"
+	"leash/proxy/usage"
 )
 
 // Command is one command or subcommand of the table.
@@ -15,7 +16,7 @@ type Command struct {
 	Class Class
 	Note  string              // what Class does not say; of Refused the reason
 	Subs  map[string]*Command // by upper-case name
-	Own   *Own                // nil for a command of Redis
+	Own   *usage.Command      // nil for a command of Redis
 	Index int                 // the command's number, from 0 without gaps (see Table.All)
 
 	// Categories are those of ACLs, as in "@admin". They are empty if Redis has not told them.

@@ -81,7 +81,7 @@ func (s *Set) addIfIn(c *Command, category string, inherited []string) (found bo
 	categories := c.Categories
 	switch {
 	case c.Own != nil:
-		categories = c.Own.categories()
+		categories = c.Own.Categories()
 	case len(categories) == 0:
 		categories = inherited
 	}

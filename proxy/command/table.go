@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"leash/proxy/usage"
 	"slices"
 	"strings"
 )
@@ -28,7 +29,7 @@ func (t Table) Lookup(args [][]byte) *Command {
 
 // Own returns the command of Leash with a name, or nil if there is none. The name of a subcommand
 // has a "|", as in COMMAND INFO.
-func (t Table) Own(name []byte) *Own {
+func (t Table) Own(name []byte) *usage.Command {
 	parent, sub, isSub := bytes.Cut(name, []byte("|"))
 	args := [][]byte{parent}
 	if isSub {
@@ -42,11 +43,11 @@ func (t Table) Own(name []byte) *Own {
 
 // OwnNames looks up the commands that a COMMAND subcommand names. An element is nil if the command
 // is not one of Leash's own.
-func (t Table) OwnNames(args [][]byte) []*Own {
+func (t Table) OwnNames(args [][]byte) []*usage.Command {
 	if len(args) < 3 {
 		return nil
 	}
-	names := make([]*Own, len(args)-2)
+	names := make([]*usage.Command, len(args)-2)
 	for i, arg := range args[2:] {
 		names[i] = t.Own(arg)
 	}
@@ -79,12 +80,12 @@ func upper(dst, name []byte) []byte {
 // different versions.
 func New(commands []*Command) Table {
 	t := make(Table, len(commands))
-	own := builtin()
-	known := make(map[string]bool, len(own))
-	for _, c := range own {
+	static := builtin()
+	known := make(map[string]bool, len(static))
+	for _, c := range static {
 		known[c.Name] = true
 	}
-	for _, c := range append(own, commands...) {
+	for _, c := range append(static, commands...) {
 		c.Trusted = known[c.Name] && !runsScript(c.Name)
 		if !IsOwn([]byte(c.Name)) { // a module's command of that name cannot be reached
 			t.add(c)
@@ -96,7 +97,7 @@ func New(commands []*Command) Table {
 		}
 	}
 	for i := range AllOwn {
-		t[strings.ToUpper(AllOwn[i].Name)] = AllOwn[i].command()
+		t[strings.ToUpper(AllOwn[i].Name)] = ofLeash(&AllOwn[i])
 	}
 	t.markReadable()
 	t.markRepeatable()

@@ -9,6 +9,7 @@ import (
 	"leash/proxy/command"
 	"leash/proxy/pubsub"
 	"leash/proxy/resp"
+	"leash/proxy/usage"
 )
 
 // msgArity is Redis's error for COMMAND GETKEYS when the given command has a wrong number of
@@ -85,14 +86,14 @@ func count(v View, _ *command.Command, cmd resp.Command) bool {
 
 // list answers COMMAND LIST [FILTERBY MODULE | ACLCAT | PATTERN value].
 func list(v View, _ *command.Command, cmd resp.Command) bool {
-	filter := func(*command.Own) bool { return len(cmd.Args) == 2 }
+	filter := func(*usage.Command) bool { return len(cmd.Args) == 2 }
 	if len(cmd.Args) == 5 && resp.IsWord(cmd.Args[2], "FILTERBY") {
 		value := strings.ToLower(string(cmd.Args[4]))
 		switch by := cmd.Args[3]; {
 		case resp.IsWord(by, "PATTERN"):
-			filter = func(o *command.Own) bool { return pubsub.Match(value, o.Name) }
+			filter = func(o *usage.Command) bool { return pubsub.Match(value, o.Name) }
 		case resp.IsWord(by, "ACLCAT"):
-			filter = func(o *command.Own) bool { return o.HasCategory(value) }
+			filter = func(o *usage.Command) bool { return o.HasCategory(value) }
 		}
 	}
 	var names [][]byte
@@ -136,7 +137,7 @@ func docs(v View, _ *command.Command, cmd resp.Command) bool {
 	})
 }
 
-func contains(names []*command.Own, o *command.Own) bool {
+func contains(names []*usage.Command, o *usage.Command) bool {
 	for _, n := range names {
 		if n == o {
 			return true
@@ -156,7 +157,7 @@ func getKeys(v View, c *command.Command, cmd resp.Command) bool {
 	}
 	keys := o.KeysOf(cmd.Args[2:])
 	switch {
-	case o.Keys == command.NoKey:
+	case o.Keys == usage.NoKey:
 		return v.Fail("ERR The command has no key arguments")
 	case !o.ArityOK(cmd.Args[2:]):
 		return v.Fail(msgArity)
@@ -176,7 +177,7 @@ func getKeys(v View, c *command.Command, cmd resp.Command) bool {
 
 // Help is the reply of a HELP command of Leash, in the form of Redis's own HELP subcommands: a
 // title, and the usage and the purpose of each command.
-func Help(title string, commands []command.Own) []byte {
+func Help(title string, commands []usage.Command) []byte {
 	lines := []string{title}
 	for i := range commands {
 		lines = append(lines, commands[i].Usage(), "    "+commands[i].Summary+".")

@@ -4,20 +4,20 @@ import (
 	"errors"
 
 	"leash/proxy/call"
-	"leash/proxy/command"
 	"leash/proxy/dial"
 	"leash/proxy/rights"
+	"leash/proxy/usage"
 )
 
 // denial returns the error for a user who may not use the keys as a lock does (rule R8). Redis
 // cannot check that, because Leash's own user runs the lock scripts. It is empty when the user has
 // the rights.
-func (l *Client) denial(o *command.Own, args [][]byte) string {
+func (l *Client) denial(o *usage.Command, args [][]byte) string {
 	if len(o.Use.Right) == 0 {
 		return ""
 	}
 	keys, lane := o.KeysOf(args), l.Router.Lane
-	if len(keys) == 0 && o.Keys != command.NoKey {
+	if len(keys) == 0 && o.Keys != usage.NoKey {
 		return "" // the arguments are wrong
 	}
 	if err := l.Rights.Permit(l.Router.Context(), lane, keys, o.Use.Right[0], o.Use.Right[1:]...); err != nil {
@@ -31,7 +31,7 @@ func (l *Client) denial(o *command.Own, args [][]byte) string {
 }
 
 // denialBy returns the error for a right that is missing or cannot be checked.
-func (l *Client) denialBy(o *command.Own, err error) string {
+func (l *Client) denialBy(o *usage.Command, err error) string {
 	var denied *rights.Denied
 	switch {
 	case errors.As(err, &denied):

@@ -14,6 +14,7 @@ import (
 	"leash/proxy/links"
 	"leash/proxy/resp"
 	"leash/proxy/slowlog"
+	"leash/proxy/usage"
 )
 
 // keptReply is the largest buffer that is kept for the next reply, in bytes.
@@ -37,7 +38,7 @@ func (l *Client) Run(c *command.Command, cmd resp.Command) bool {
 		return false
 	}
 	if c == nil {
-		return l.execute(&command.Own{}, cmd.Args)
+		return l.execute(&usage.Command{}, cmd.Args)
 	}
 	switch c.Name {
 	case "lock.help":
@@ -56,7 +57,7 @@ func (l *Client) Run(c *command.Command, cmd resp.Command) bool {
 }
 
 // execute is Run for a command that lockcmd answers. An unknown command has no name in o.
-func (l *Client) execute(o *command.Own, args [][]byte) bool {
+func (l *Client) execute(o *usage.Command, args [][]byte) bool {
 	carrier := l.open()
 	carrier.Select(l.Router.Lane.DB)
 	began := links.Now()
@@ -87,16 +88,16 @@ var holders = map[string]bool{"lock.acquire": true, "lock.macquire": true, "lock
 
 // NeedsRoom reports whether Leash keeps more for a client after such a lock command, or while it
 // waits.
-func NeedsRoom(o *command.Own, args [][]byte) bool { return holders[o.Name] || asksToWait(o, args) }
+func NeedsRoom(o *usage.Command, args [][]byte) bool { return holders[o.Name] || asksToWait(o, args) }
 
 // asksToWait reports whether a lock command has the option BLOCK. Without it, none waits.
-func asksToWait(o *command.Own, args [][]byte) bool {
+func asksToWait(o *usage.Command, args [][]byte) bool {
 	return o.Blocks &&
 		slices.ContainsFunc(args[1:], func(arg []byte) bool { return strings.EqualFold(string(arg), "BLOCK") })
 }
 
 // doWithinLimits is do within the limits of the user.
-func (l *Client) doWithinLimits(o *command.Own, carrier *lockcmd.Carrier, args [][]byte) (reply []byte, gone error) {
+func (l *Client) doWithinLimits(o *usage.Command, carrier *lockcmd.Carrier, args [][]byte) (reply []byte, gone error) {
 	if l.Limits == nil {
 		return l.do(carrier, args)
 	}

@@ -17,6 +17,7 @@ import (
 	"leash/proxy/resp"
 	"leash/proxy/route"
 	"leash/proxy/slowlog"
+	"leash/proxy/usage"
 )
 
 // Server is what the commands show of a server. Its methods are safe for concurrent use, and do not
@@ -46,8 +47,8 @@ type Leash struct {
 	Locks    *lockcmd.Service
 	Slow     *slowlog.Log
 	Settings ProcessSettings
-	Stop     func()        // ends the process in an orderly way; nil: the command is refused
-	Commands []command.Own // of LEASH
+	Stop     func()          // ends the process in an orderly way; nil: the command is refused
+	Commands []usage.Command // of LEASH
 	Log      *slog.Logger
 
 	listing sync.Mutex // a list is being made

@@ -1,30 +1,13 @@
 package command_test
 
 import (
-	"slices"
-	"strings"
 	"testing"
 
 	"leash/internal/proxytest"
 	"leash/internal/redistest"
-	"leash/lockcmd"
 	"leash/proxy/command"
 	"leash/proxy/resp"
 )
-
-// TestOwnCommandsAreThoseOfLockcmd checks that exactly the commands of lockcmd are described.
-func TestOwnCommandsAreThoseOfLockcmd(t *testing.T) {
-	var told []string
-	for _, o := range command.AllOwn {
-		if o.Name != "lock.help" && o.Name != "lock.list" && o.Subs == nil { // answered by the session
-			told = append(told, strings.ToUpper(o.Name))
-		}
-	}
-	slices.Sort(told)
-	if there := lockcmd.Commands(); !slices.Equal(told, there) {
-		t.Errorf("described: %v, existing: %v", told, there)
-	}
-}
 
 // TestLockHelp checks that LOCK.HELP is an array of lines, like Redis's HELP subcommands.
 func TestLockHelp(t *testing.T) {

@@ -11,10 +11,11 @@ import (
 	"leash/internal/proxytest"
 	"leash/internal/redistest"
 	"leash/proxy/command"
+	"leash/proxy/usage"
 )
 
 // leastArgs returns the fewest arguments that a command takes, with key.
-func leastArgs(o *command.Own, key string) []string {
+func leastArgs(o *usage.Command, key string) []string {
 	args := []string{o.Name}
 	for _, a := range o.Arguments {
 		switch {
@@ -30,7 +31,7 @@ func leastArgs(o *command.Own, key string) []string {
 	return args
 }
 
-func tokenOf(a command.Argument, value string) []string {
+func tokenOf(a usage.Argument, value string) []string {
 	switch {
 	case a.Kind == "pure-token":
 		return []string{a.Token}
@@ -76,14 +77,14 @@ func TestR8NoLockCommandWithoutTheKeysRights(t *testing.T) {
 
 	for i := range command.AllOwn {
 		o := &command.AllOwn[i]
-		if o.Keys == command.NoKey || len(o.Use.Right) == 0 {
+		if o.Keys == usage.NoKey || len(o.Use.Right) == 0 {
 			continue
 		}
 		denied := "-" + o.Denial(true) + "\r\n"
 		for _, key := range []string{"alice:1", "alice:2"} {
 			args := leastArgs(o, key)
 			bob.Want(t, denied, args...)
-			if o.Keys == command.NumKeys { // one of several is enough
+			if o.Keys == usage.NumKeys { // one of several is enough
 				bob.Want(t, denied, append([]string{o.Name, "2", "bob:1", key}, args[3:]...)...)
 			}
 			if o.Use.Reads {

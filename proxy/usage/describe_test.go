@@ -1,4 +1,4 @@
-package command
+package usage
 
 import (
 	"strings"
@@ -24,22 +24,22 @@ func TestDocsHaveRedisForm(t *testing.T) {
 		return reply
 	}
 	for _, row := range []struct {
-		Own
+		Command
 		ours, theirs string // the name of an argument
 		usage        string
 	}{
 		{
-			Own{Name: "lmpop", Arguments: []Argument{arg("", "numkeys"), keysArg,
-				oneOf("", word("LEFT"), word("RIGHT")), optional(arg("COUNT", "count"))}},
+			Command{Name: "lmpop", Arguments: []Argument{Arg("", "numkeys"), Repeated(Arg("", "key")),
+				OneOf("", Word("LEFT"), Word("RIGHT")), Optional(Arg("COUNT", "count"))}},
 			"left_or_right", "where", "LMPOP numkeys key [key ...] <LEFT | RIGHT> [COUNT count]",
 		},
 		{
-			Own{Name: "sintercard", Arguments: []Argument{arg("", "numkeys"), keysArg,
-				optional(arg("LIMIT", "count"))}},
+			Command{Name: "sintercard", Arguments: []Argument{Arg("", "numkeys"), Repeated(Arg("", "key")),
+				Optional(Arg("LIMIT", "count"))}},
 			"count", "limit", "SINTERCARD numkeys key [key ...] [LIMIT count]",
 		},
 	} {
-		if got := row.Own.Usage(); got != row.usage {
+		if got := row.Command.Usage(); got != row.usage {
 			t.Errorf("got the usage %q, want %q", got, row.usage)
 		}
 		for _, resp3 := range []bool{false, true} {

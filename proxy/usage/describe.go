@@ -1,4 +1,4 @@
-package command
+package usage
 
 import (
 	"slices"
@@ -8,7 +8,7 @@ import (
 
 // flags are the command's flags in COMMAND's reply
 // (https://redis.io/docs/latest/commands/command/).
-func (o *Own) flags() []string {
+func (o *Command) flags() []string {
 	flags := slices.Clone(o.Use.Flags)
 	if o.Blocks {
 		flags = append(flags, "blocking")
@@ -19,16 +19,19 @@ func (o *Own) flags() []string {
 	return flags
 }
 
-func (o *Own) categories() []string {
+func (o *Command) Categories() []string {
 	if o.Blocks {
 		return append(slices.Clone(o.Use.Categories), "@blocking")
 	}
 	return o.Use.Categories
 }
 
+// infoFields is the number of fields of a command in COMMAND since Redis 7.
+const infoFields = 10
+
 // Info is the command's entry in COMMAND's reply.
-func (o *Own) Info(resp3 bool) []byte {
-	b := resp.AppendBulk(resp.AppendArray(nil, modernFields), o.Name)
+func (o *Command) Info(resp3 bool) []byte {
+	b := resp.AppendBulk(resp.AppendArray(nil, infoFields), o.Name)
 	b = resp.AppendInt(b, int64(o.Arity))
 	b = resp.AppendSet(b, resp3, o.flags()...)
 	if o.Keys == FirstKey {
@@ -36,7 +39,7 @@ func (o *Own) Info(resp3 bool) []byte {
 	} else {
 		b = append(b, ":0\r\n:0\r\n:0\r\n"...)
 	}
-	b = resp.AppendSet(b, resp3, o.categories()...)
+	b = resp.AppendSet(b, resp3, o.Categories()...)
 	b = resp.AppendSet(b, resp3) // tips
 	b = o.keySpecs(b, resp3)
 	if o.Subs == nil {
@@ -49,7 +52,7 @@ func (o *Own) Info(resp3 bool) []byte {
 	return b
 }
 
-func (o *Own) keySpecs(b []byte, resp3 bool) []byte {
+func (o *Command) keySpecs(b []byte, resp3 bool) []byte {
 	if o.Keys == NoKey {
 		return resp.AppendSetHeader(b, resp3, 0)
 	}
@@ -81,7 +84,7 @@ func appendSpec(b []byte, resp3 bool, kind string, fields int) []byte {
 }
 
 // Docs is the command's value in the reply to COMMAND DOCS. redis-cli makes its hints from it.
-func (o *Own) Docs(resp3 bool) []byte {
+func (o *Command) Docs(resp3 bool) []byte {
 	fields := 3
 	if len(o.Arguments) > 0 || o.Subs != nil {
 		fields = 4

@@ -1,4 +1,4 @@
-package command
+package usage
 
 import (
 	"cmp"
@@ -23,8 +23,8 @@ var argumentKinds = map[string]string{
 	"token": "integer", "permits": "integer", "replicas": "integer", "quorum": "integer",
 }
 
-// arg returns an argument that is a value. token is the word before it, or "" for none.
-func arg(token, name string) Argument {
+// Arg returns an argument that is a value. token is the word before it, or "" for none.
+func Arg(token, name string) Argument {
 	kind := argumentKinds[name]
 	if kind == "" {
 		kind = "string"
@@ -32,13 +32,13 @@ func arg(token, name string) Argument {
 	return Argument{Name: name, Kind: kind, Token: token}
 }
 
-// word returns an argument that is a word by itself.
-func word(token string) Argument {
+// Word returns an argument that is a word by itself.
+func Word(token string) Argument {
 	return Argument{Name: strings.ToLower(token), Kind: "pure-token", Token: token}
 }
 
-// optional returns arguments that are given together or not at all.
-func optional(parts ...Argument) Argument {
+// Optional returns arguments that are given together or not at all.
+func Optional(parts ...Argument) Argument {
 	a := parts[0]
 	if len(parts) > 1 {
 		a = Argument{Name: strings.ToLower(cmp.Or(a.Token, a.Name) + "_block"), Kind: "block", Parts: parts}
@@ -47,15 +47,15 @@ func optional(parts ...Argument) Argument {
 	return a
 }
 
-// together returns arguments that are one choice of oneOf.
-func together(parts ...Argument) Argument {
-	a := optional(parts...)
+// Together returns arguments that are one choice of OneOf.
+func Together(parts ...Argument) Argument {
+	a := Optional(parts...)
 	a.Optional = false
 	return a
 }
 
-// oneOf returns an argument that has one of several forms. token is the word before it, or "".
-func oneOf(token string, choices ...Argument) Argument {
+// OneOf returns an argument that has one of several forms. token is the word before it, or "".
+func OneOf(token string, choices ...Argument) Argument {
 	a := Argument{Name: strings.ToLower(token), Kind: "oneof", Token: token, Parts: choices}
 	if token == "" {
 		a.Name = choices[0].Name + "_or_" + choices[len(choices)-1].Name
@@ -63,7 +63,17 @@ func oneOf(token string, choices ...Argument) Argument {
 	return a
 }
 
-func repeated(a Argument) Argument {
+// OneWord is OneOf with words.
+func OneWord(token string, words ...string) Argument {
+	choices := make([]Argument, len(words))
+	for i, w := range words {
+		choices[i] = Word(w)
+	}
+	return OneOf(token, choices...)
+}
+
+// Repeated returns an argument that may be given several times.
+func Repeated(a Argument) Argument {
 	a.Multiple = true
 	return a
 }
@@ -107,7 +117,7 @@ func usageOf(all []Argument, separator string) string {
 }
 
 // Usage returns the command as Redis writes it.
-func (o *Own) Usage() string {
+func (o *Command) Usage() string {
 	name := strings.ToUpper(strings.Replace(o.Name, "|", " ", 1))
 	if o.Subs == nil {
 		return strings.TrimSpace(name + " " + usageOf(o.Arguments, " "))
@@ -119,20 +129,3 @@ func (o *Own) Usage() string {
 	}
 	return name + " <" + strings.Join(words, " | ") + ">"
 }
-
-// Arguments that several commands have.
-var (
-	keyArg      = arg("", "key")
-	keysArg     = repeated(keyArg)
-	blockArg    = optional(arg("BLOCK", "milliseconds"))
-	leaseArg    = optional(oneOf("", arg("LEASE", "milliseconds"), arg("TTL", "milliseconds")))
-	requestArg  = optional(arg("ID", "request"))
-	ownerArg    = optional(arg("OWNER", "id"), requestArg)
-	maxHoldArg  = optional(arg("MAXHOLD", "milliseconds"))
-	idleArg     = optional(arg("IDLE", "milliseconds"))
-	replicasArg = optional(arg("REPLICAS", "replicas"))
-	onLossArg   = optional(oneOf("ONLOSS", word("CLOSE"), word("ERROR")))
-	onCloseArg  = optional(oneOf("ONCLOSE", word("RELEASE"), word("EXPIRE")))
-	modeArg     = optional(oneOf("", word("READ"), word("WRITE")))
-	whoseArg    = optional(oneOf("", arg("TOKEN", "token"), arg("OWNER", "id")))
-)
