@@ -1,4 +1,5 @@
-// Package collector gives the process more threads while Go's garbage collector works.
+// Package collector lets Go collect garbage more rarely in a small process ([KeepRoom]). It also
+// gives the process more threads while Go's garbage collector works ([Run]).
 //
 // With fewer than four threads (GOMAXPROCS), the collector has no thread of its own. Each thread
 // then marks for a quarter of its time. It marks for up to 7 % of the whole marking without a

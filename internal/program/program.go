@@ -31,7 +31,8 @@ import (
 )
 
 // gcPercent is Go's GOGC if the environment does not set it. It is lower than Go's default of 100
-// because a million locks use much memory, and relaying makes hardly any garbage.
+// because a million locks use much memory, and relaying makes hardly any garbage. A small process
+// has more (collector.KeepRoom).
 const gcPercent = 50
 
 // Main runs Leash with the arguments and the environment of this process until SIGINT or SIGTERM.
@@ -39,7 +40,7 @@ const gcPercent = 50
 func Main() int {
 	conceal()
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
+		defer collector.KeepRoom(gcPercent)()
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, guard.Func(nil, "signal", stop))
