@@ -78,7 +78,7 @@ func (c *Carrier) Do(ctx context.Context, dst []byte, args [][]byte) []byte {
 		reply := run(c, ctx, dst, args)
 		switch string(reply[len(dst):]) {
 		case notHeldReply, refusedReply, goneReply:
-			// Nothing was done. A loss at this moment may be the reason.
+			// A loss at this moment may be the reason.
 			if key, reason, ok := c.takeUnreportedLoss(verb, args[1:]); ok {
 				return resp.AppendError(dst, string(acquire.Loss(key, reason)))
 			}

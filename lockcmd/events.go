@@ -178,7 +178,7 @@ func (c *Carrier) awaitLoss(ctx context.Context, dst []byte, args [][]byte) []by
 	return resp.AppendBulk(dst, reason)
 }
 
-// waiters is the number of commands that wait for the lock on this Leash.
+// Waiting is the number of commands that wait for the lock on this Leash.
 func (s *Service) Waiting(lock script.Lock) int {
 	all, _ := s.Waits.OfLock(lock)
 	return all

@@ -180,9 +180,9 @@ type activity struct {
 	since         time.Time // when the client came; not changed later
 }
 
-// updateDescription stores what describe shows to other goroutines: the session's current command,
-// the time of its last bytes, and the length of its transaction. It is not called for every
-// command. A call before each wait of the session's loop is enough.
+// updateDescription stores what CLIENT LIST shows to other goroutines: the session's current
+// command, the time of its last bytes, and the length of its transaction. It is not called for
+// every command. A call before each wait of the session's loop is enough.
 func (s *session) updateDescription() {
 	if s.router.Command != nil && s.router.Command != s.activity.command.Load() { // a load costs less than a store
 		s.activity.command.Store(s.router.Command)

@@ -6,7 +6,7 @@
 // A [Server] accepts clients through package client and has a session for each. The session reads
 // commands by Redis's own grammar (package resp) and looks each up in the table of package command.
 // A command that is relayed becomes a call with one part, or with several if its keys lie on
-// several nodes. A part goes to a link of package upstream. The reply goes to the client as the
+// several nodes. A part goes to a link (package links). The reply goes to the client as the
 // bytes that Redis sent, in the order of the commands.
 //
 // # Files

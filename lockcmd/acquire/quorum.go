@@ -255,7 +255,7 @@ func (ma *multiRequest) attemptKey(i int, until time.Time, over <-chan struct{})
 		return kr
 	default:
 	}
-	_ = guard.Do(ma.carrier.Acquirer.Redis.Log, "look at a key", func() {
+	_ = guard.Do(ma.carrier.Acquirer.Redis.Log, "acquire one of several keys", func() {
 		a, r := ma.beginKey(i, until)
 		if a == nil {
 			kr.result = r

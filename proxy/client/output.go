@@ -133,7 +133,7 @@ func (o *Output) DropLocked() {
 	o.owner.OutputDropped(n)
 }
 
-// DroppedLocked reports whether output is dropped, and why the socket failed, if a write did.
+// DroppedLocked reports whether output is dropped.
 func (o *Output) DroppedLocked() bool { return o.dropped }
 
 // FailedLocked returns the error of the write that failed, or nil.

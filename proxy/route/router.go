@@ -76,7 +76,9 @@ func (r *Router) Init(ctx context.Context, up *upstream.Upstream, rights *rights
 	r.reads.wanted = up.ReadsReplicas()
 }
 
-// Begin makes c the command that the session runs. c is nil for a command in no table.
+// Begin makes c the command that the session runs. c is nil for a command in no table. If replicas
+// have calls of the session and c may not go to a replica, Begin waits for their replies first. It
+// returns false when the session ends.
 func (r *Router) Begin(c *command.Command) bool {
 	r.Command = c
 	if c != nil && c.Readable {

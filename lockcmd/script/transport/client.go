@@ -22,8 +22,8 @@ type Client struct {
 
 	roundTrip roundTrip
 	refusals  refusals
-	Stopped   chan struct{} // closed by stop
-	lastTime  time.Time     // set before stopped is closed; no request lasts longer
+	Stopped   chan struct{} // closed by Stop
+	lastTime  time.Time     // set before Stopped is closed; no request lasts longer
 }
 
 // New makes a client for the Redis that has these links.
