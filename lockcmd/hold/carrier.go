@@ -145,7 +145,7 @@ func (c *Carrier) Attach(ctx context.Context, holds []*Hold, id string, until []
 	for i, h := range holds {
 		h.applyLocked(attached, "")
 		h.setLastIDLocked(id)
-		h.since = r.Now() // before a search can find h
+		h.since = r.now() // before a search can find h
 		c.addHoldLocked(h)
 		r.count(h, 1)
 		h.startTimerLocked()

@@ -15,8 +15,9 @@ type Hold struct {
 	Token   int64
 	Watch   renewal.Hold // for the watchdog
 	naming
+	since int64  // when a carrier got it, see Registry.now
 	entry uint32 // its number in the index, while a carrier has it
-	since uint32 // when a carrier got it, see Registry.Now
+	db    int32
 
 	// Guarded by Carrier.mu.
 	extra       *extra
@@ -28,6 +29,8 @@ type Hold struct {
 	notices     notices
 	// a request about the hold is in progress
 	requestsLocked bool
+
+	kind uint8 // id of the mode; not guarded
 }
 
 // extra is the part of a hold that only few holds need.
@@ -97,7 +100,7 @@ func New(c *Carrier, g *Grant) *Hold {
 func (h *Hold) Copy(c *Carrier) *Hold {
 	h.Carrier.mu.Lock()
 	defer h.Carrier.mu.Unlock()
-	return &Hold{Carrier: c, naming: h.naming, Token: h.Token, ttl: h.ttl, count: 1}
+	return &Hold{Carrier: c, naming: h.naming, db: h.db, kind: h.kind, Token: h.Token, ttl: h.ttl, count: 1}
 }
 
 // readExtra returns a copy of extra, for reading. The caller holds Carrier.mu.
@@ -116,14 +119,12 @@ func (h *Hold) writeExtra() *extra {
 	return h.extra
 }
 
-// naming says which lock is held, how, and by whom. The key and the owner are in one string, which
+// naming says which lock is held, and by whom. The key and the owner are in one string, which
 // saves memory.
 type naming struct {
 	text string // the key, then the owner's name as the client gave it
 	// number of a generated owner, above 0; otherwise the length of the key, negated
 	number int64
-	db     int32
-	kind   uint8 // id of the mode
 }
 
 // named is the naming of a hold with a named owner.
@@ -186,23 +187,11 @@ func (h *Hold) IsOf(owner string) bool {
 	return h.Owner() == owner
 }
 
-// Age is for how long a carrier of this Leash has h. It is too short by a multiple of 49 days for a
-// hold that is older than that.
-func (h *Hold) Age() time.Duration {
-	return time.Duration(h.Carrier.registry.Now()-h.since) * time.Millisecond
-}
+// Age is for how long a carrier of this Leash has h.
+func (h *Hold) Age() time.Duration { return script.Millis(h.Carrier.registry.now() - h.since) }
 
-// laterGrants is how long after a time, in ms, a hold may be granted whose age at that time is
-// asked for.
-const laterGrants = 1 << 20
-
-// AgeAt is the age of h in ms at a time of its Registry. It is negative if h is younger.
-func (h *Hold) AgeAt(now uint32) int64 {
-	if age := now - h.since; age <= math.MaxUint32-laterGrants {
-		return int64(age)
-	}
-	return -int64(h.since - now)
-}
+// Since orders holds by when a carrier of this Leash got them.
+func (h *Hold) Since() int64 { return h.since }
 
 // State is what this Leash knows of h.
 func (h *Hold) State() State {

@@ -79,9 +79,8 @@ func (r *Registry) count(h *Hold, n int64) {
 	}
 }
 
-// Now is the time since the Registry was made, in ms. It fits into 32 bits, because there may be a
-// million holds. It begins at 0 again every 49 days.
-func (r *Registry) Now() uint32 { return uint32(time.Since(r.began).Milliseconds()) }
+// now is the time since the Registry was made, in ms.
+func (r *Registry) now() int64 { return time.Since(r.began).Milliseconds() }
 
 // Notifying reports whether a carrier has LOCK.NOTIFY on.
 func (r *Registry) Notifying() bool { return r.notifying.Load() > 0 }

@@ -75,14 +75,13 @@ func (v *Viewer) SearchHolds(search Search) List {
 // findHolds returns the holds that fit a search, in no order.
 func (v *Viewer) findHolds(search Search) (found []foundHold) {
 	var part [searchPart]*hold.Hold
-	now := v.acquirer.Holds.Now()           // for all, so that they keep their order
 	clients := make(map[*hold.Carrier]bool) // whether the text is in the name of the client
 	for after, more := uint32(0), true; more; {
 		var n int
 		n, after, more = v.acquirer.Holds.Part(after, part[:])
 		for _, h := range part[:n] {
 			if (search.Match == nil || search.Match(h.Key())) && fits(h, search.Text, clients) {
-				found = append(found, foundHold{h, v.value(h, search.By, now)})
+				found = append(found, foundHold{h, v.value(h, search.By)})
 			}
 		}
 	}
@@ -101,13 +100,13 @@ func fits(h *hold.Hold, text string, clients map[*hold.Carrier]bool) bool {
 	return there
 }
 
-// value is what h is ordered by at that time of its Registry; 0 if that is no number.
-func (v *Viewer) value(h *hold.Hold, by Order, now uint32) int64 {
+// value is what h is ordered by; 0 if that is no number.
+func (v *Viewer) value(h *hold.Hold, by Order) int64 {
 	switch by {
 	case ByAge:
-		return h.AgeAt(now)
+		return -h.Since()
 	case ByGrant:
-		return -h.AgeAt(now)
+		return h.Since()
 	case ByTTL:
 		left, _ := h.Left()
 		return int64(left)
