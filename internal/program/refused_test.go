@@ -102,6 +102,36 @@ func TestRefusedRenewalsAreLogged(t *testing.T) {
 	}
 }
 
+// TestRenewalsWithoutRightsAreLogged: somebody takes rights from Leash's own user. Its renewals
+// fail, and the log says why.
+func TestRenewalsWithoutRightsAreLogged(t *testing.T) {
+	t.Parallel()
+	for _, rule := range []string{"-evalsha", "resetkeys"} {
+		t.Run(rule, func(t *testing.T) {
+			t.Parallel()
+			s := redistest.Start(t)
+			direct := redistest.Connect(t, s.Addr)
+			direct.Want("+OK\r\n", "ACL", "SETUSER", "leash", "on", ">secret", "~*", "&*", "+@all")
+			listen := redistest.FreeAddr(t)
+			var log logFile
+			begin(t, &log, "--listen", listen, "--upstream", s.Addr, "--drain-timeout", "0", "--watchdog-timeout", "30s",
+				"--upstream-user", "leash", "--upstream-password", "secret")
+			eventually(t, "it is ready", func() bool { return strings.Contains(log.String(), "leash is ready") })
+			c := redistest.Connect(t, listen)
+			for _, command := range []string{"LOCK.ACQUIRE k1", "LOCK.ACQUIRE k2 READ"} {
+				if reply := c.Do(strings.Fields(command)...); !granted(reply) {
+					t.Fatalf("got %q", reply)
+				}
+			}
+			direct.Want("+OK\r\n", "ACL", "SETUSER", "leash", rule)
+			eventually(t, "the log has the reason", func() bool {
+				return strings.Contains(log.String(), `msg="redis refuses lock scripts"`) &&
+					strings.Contains(log.String(), "NOPERM this user has no permissions")
+			})
+		})
+	}
+}
+
 // failSaves makes the snapshots of a Redis fail: a directory is where their file should be. Redis
 // then refuses writes.
 func failSaves(t *testing.T, direct *redistest.TestClient) {

@@ -166,7 +166,8 @@ func (c *Client) renewResult(ctx context.Context, b *RenewBatch, replies []Renew
 	if err != nil {
 		c.RefreshTopologyAfter(transport.Judge(err))
 	}
-	if noWrites || answered && transport.Judge(err) == transport.Refused {
+	// An error for a single hold is about it, such as a right that Leash's own user has lost.
+	if noWrites || answered && (transport.Judge(err) == transport.Refused || b.Holds.Len() == 1) {
 		c.NoteRefusal(key, resp.ReplyError(reason))
 	}
 	switch {
