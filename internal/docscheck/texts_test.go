@@ -56,7 +56,6 @@ var internalTexts = map[string]bool{
 	// Errors that another text replaces.
 	"upstream: dropped before it was sent":    true,
 	"upstream: no connection for scripts":     true,
-	"pubsub: connection not needed any more":  true,
 	"proxy: server is stopping":               true,
 	"lockcmd: outcome unknown":                true,
 	"lockcmd: Redis did not take the request": true,

@@ -32,7 +32,7 @@ type detour struct {
 	second atomic.Pointer[Link] // the link that calls take now; nil: none
 	busy   atomic.Bool          // on a second link: Redis runs a slow script
 
-	heard    atomic.Int64 // how often the reader has read something
+	heard    atomic.Int64 // see Heard
 	answered atomic.Int64 // calls with a whole reply on this connection
 	asking   atomic.Bool  // a PING on the second link is in flight
 
@@ -62,7 +62,9 @@ func (l *Link) Path(write bool) *Link {
 func (l *Link) HasDetour() bool { return l.first != nil || l.second.Load() != nil }
 
 // watched reports whether the link is checked for stalls.
-func (l *Link) watched() bool { return !l.pinned && !l.lane.Scripts && l.first == nil }
+func (l *Link) watched() bool {
+	return !l.pinned && l.receiver == nil && !l.lane.Scripts && l.first == nil
+}
 
 // tookLocked counts calls that are written now and starts the check for their replies.
 func (l *Link) tookLocked(n int) {
@@ -80,14 +82,15 @@ func (l *Link) tookLocked(n int) {
 
 // connectedLocked resets the counters for a new connection, or for none.
 func (l *Link) connectedLocked() {
+	l.heard.Store(int64(Now()))
 	l.taken = 0
 	l.answered.Store(0)
 	l.second.Store(nil)
 }
 
-// progress records that something was read from the connection.
-func (l *Link) progress() {
-	l.heard.Add(1)
+// progress records that something was read from the connection, at a time of Now.
+func (l *Link) progress(now time.Duration) {
+	l.heard.Store(int64(now))
 	if l.second.Load() != nil {
 		l.second.Store(nil)
 	}

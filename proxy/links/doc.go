@@ -8,8 +8,9 @@
 //	Call   one command on a link; its Sink takes the reply
 //
 // The caller asks a Node for its Link in a lane and submits a Call. The reply's bytes come to the
-// Sink of the Call. Node.Pin gives a session a link of its own (pin.go). Which node owns a key is
-// known above: Hooks tell the owner of the topology what a link finds out.
+// Sink of the Call. Node.Pin gives a session a link of its own (pin.go), and Node.Listen gives one
+// for subscriptions (listen.go). Which node owns a key is known above: Hooks tell the owner of the
+// topology what a link finds out.
 //
 // # Lost connections
 //

@@ -28,6 +28,8 @@ type Link struct {
 	lane dial.Lane
 	wake chan struct{} // size 1: wakes the link's goroutine
 
+	receiver Receiver // takes all frames of a link of Node.Listen; nil on other links
+
 	// The fields below are for pinned links (Node.Pin), which have only one connection.
 	pinned      bool
 	receivePush func(frame []byte) // takes frames that answer no call; may be nil
@@ -173,12 +175,7 @@ func (l *Link) run(ctx context.Context) {
 	for again || l.awaitCall() {
 		again = false
 		start := time.Now()
-		var conn net.Conn
-		login := l.node.nodes.Dialer.NewLogin()
-		err := guard.Call(l.node.nodes.log, "dial", func() (err error) {
-			conn, err = l.dial(ctx)
-			return err
-		}, "node", l.node.Addr)
+		conn, login, err := l.connect(ctx)
 		if err == nil {
 			downSince, backoff = time.Time{}, minBackoff
 			l.node.accepted()
@@ -227,6 +224,16 @@ func (l *Link) run(ctx context.Context) {
 	l.end()
 }
 
+// connect makes a connection. login is the state of its login.
+func (l *Link) connect(ctx context.Context) (conn net.Conn, login dial.Login, err error) {
+	login = l.node.nodes.Dialer.NewLogin()
+	err = guard.Call(l.node.nodes.log, "dial", func() (err error) {
+		conn, err = l.dial(ctx)
+		return err
+	}, "node", l.node.Addr)
+	return conn, login, err
+}
+
 // awaitCall blocks until there is something to write or a connection is wanted. It returns false
 // when the link is closed.
 func (l *Link) awaitCall() bool {
@@ -242,8 +249,8 @@ func (l *Link) awaitCall() bool {
 	}
 }
 
-// serve uses conn until it breaks or the link is closed.
-func (l *Link) serve(conn net.Conn, login dial.Login) {
+// serve uses conn until it breaks or the link is closed, and returns why.
+func (l *Link) serve(conn net.Conn, login dial.Login) (cause error) {
 	l.mu.Lock()
 	l.conn, l.broken, l.login = conn, nil, login
 	l.connectedLocked()
@@ -268,7 +275,7 @@ func (l *Link) serve(conn net.Conn, login dial.Login) {
 	reading.Wait()
 
 	l.mu.Lock()
-	cause := l.broken
+	cause = l.broken
 	switch {
 	case l.closing != nil:
 		cause = l.closing
@@ -286,12 +293,13 @@ func (l *Link) serve(conn net.Conn, login dial.Login) {
 	if !errors.Is(cause, ErrClosed) {
 		l.node.nodes.stats.connectionsLost.Add(1)
 	}
-	if len(lost) > 0 && !(l.pinned && errors.Is(cause, ErrClosed)) {
+	if len(lost) > 0 && l.receiver == nil && !(l.pinned && errors.Is(cause, ErrClosed)) {
 		l.node.nodes.log.Warn("connection to redis lost", "node", l.node.Addr, "calls", len(lost), "err", cause)
 	}
 	for _, c := range lost {
 		c.lost(l, true, cause)
 	}
+	return cause
 }
 
 // losePending removes all unwritten calls from the link and loses them, in order.

@@ -16,6 +16,9 @@ const (
 	pinnedReadBuffer = 8 << 10
 )
 
+// keptFrame is the largest buffer for frames that is kept between two of them, in bytes.
+const keptFrame = 256 << 10
+
 // maxErrorReply bounds an error reply, which is kept until it is complete.
 const maxErrorReply = 1 << 20
 
@@ -25,8 +28,8 @@ const maxScriptReply = 64 << 20
 // errStalled means that Redis began a reply and did not continue it.
 var errStalled = errors.New("upstream: a reply that does not continue")
 
-// errUnasked means that Redis sent a reply that no call waits for.
-var errUnasked = errors.New("upstream: a reply that nobody asked for")
+// ErrUnasked means that Redis sent a reply that no call waits for.
+var ErrUnasked = errors.New("upstream: a reply that nobody asked for")
 
 // errInternal means that reading from a connection panicked.
 var errInternal = errors.New("upstream: internal error")
@@ -43,8 +46,8 @@ type replyReader struct {
 	scan          resp.Scanner
 	kind          byte   // first byte of the current reply; 0 between replies
 	size          int    // bytes of the current reply so far
-	answersNoCall bool   // the current reply answers no call
-	frame         []byte // the beginning of a frame that answers no call, which is passed on whole
+	answersNoCall bool   // the current reply answers no call, or the receiver decides
+	frame         []byte // the beginning of such a frame, which is passed on whole
 	errBuf        []byte // the beginning of an error reply, which is passed on whole
 	touched       []Flusher
 
@@ -71,8 +74,8 @@ func (r *replyReader) run() {
 		n, err := r.conn.Read(buf)
 		switch {
 		case err == nil:
-			r.link.progress()
 			r.now = Now()
+			r.link.progress(r.now)
 			err = r.replies(buf[:n])
 			r.link.answered.Store(r.done)
 		case !errors.Is(err, os.ErrDeadlineExceeded):
@@ -110,9 +113,9 @@ func (r *replyReader) replies(p []byte) error {
 	for len(p) > 0 {
 		if r.kind == 0 {
 			r.kind, r.size = p[0], 0
-			r.answersNoCall = r.kind == '>' || !r.next()
-			if r.answersNoCall && r.kind != '>' && r.link.receivePush == nil {
-				return errUnasked
+			r.answersNoCall = r.link.receiver != nil || r.kind == '>' || !r.next()
+			if r.answersNoCall && r.kind != '>' && !r.link.takesFrames() {
+				return ErrUnasked
 			}
 		}
 		n, done, err := r.scan.Scan(p)
@@ -209,20 +212,32 @@ func (r *replyReader) giveUp(cause error) {
 
 // handOnPush passes on a complete frame that answers no call. On a shared link no session has asked
 // for one.
-func (r *replyReader) handOnPush(p []byte, done bool) error {
-	if r.link.receivePush == nil {
+func (r *replyReader) handOnPush(p []byte, done bool) (err error) {
+	if !r.link.takesFrames() {
 		return nil
 	}
-	r.frame = append(r.frame, p...)
-	if int64(len(r.frame)) > 4*r.link.node.nodes.Server.MaxBulk { // a line of MONITOR may have this length
+	if !done || len(r.frame) > 0 {
+		r.frame = append(r.frame, p...)
+		p = r.frame
+	}
+	switch {
+	case int64(len(p)) > 4*r.link.node.nodes.Server.MaxBulk: // a line of MONITOR may have this length
 		return resp.ErrFrame
+	case !done:
+		return nil
+	case r.link.receiver != nil:
+		err = r.receive(p)
+	default:
+		r.link.receivePush(p)
 	}
-	if done {
-		r.link.receivePush(r.frame)
-		r.frame = r.frame[:0]
+	if r.frame = r.frame[:0]; cap(r.frame) > keptFrame {
+		r.frame = nil
 	}
-	return nil
+	return err
 }
+
+// takesFrames reports whether somebody takes frames that answer no call.
+func (l *Link) takesFrames() bool { return l.receivePush != nil || l.receiver != nil }
 
 // flush lets every session that got something write it, once.
 func (r *replyReader) flush() {
@@ -231,6 +246,9 @@ func (r *replyReader) flush() {
 		f.Flush()
 	}
 	r.touched = r.touched[:0]
+	if r.link.receiver != nil {
+		r.link.receiver.Flush()
+	}
 }
 
 // unanswered returns the calls without a whole reply, oldest first. Call it only after run has

@@ -174,7 +174,7 @@ func (l *Link) Ended() bool {
 	return l.broken != nil || l.closing != nil || l.dead
 }
 
-// Break ends the connection of a pinned link. Its calls are lost.
+// Break ends the connection of a pinned link or of one of Listen. Its calls are lost.
 func (l *Link) Break() { l.close(ErrClosed) }
 
 // HangUp makes Redis end the command that blocks on a pinned link. Replies that Redis has given

@@ -3,8 +3,8 @@
 //
 // # Types
 //
-// An [Exchange] has a hub for each user. A hub has lines: connections of its own to the nodes that
-// it needs. Clients come as [Listener]s. The hub's keeper moves subscriptions when nodes come and
+// An [Exchange] has a hub for each user. A hub has lines: links of its own to the nodes that it
+// needs. Clients come as [Listener]s. The hub's keeper moves subscriptions when nodes come and
 // go.
 //
 //	plain channels and patterns                on one home node, the same for all users
@@ -16,9 +16,8 @@
 //
 // # Concurrency
 //
-// Exchange.mu guards everything. It is never held during I/O. Each line has a goroutine that writes
-// and one that reads. The reading goroutine hands messages out. All goroutines belong to the
-// Upstream.
+// Exchange.mu guards everything. It is never held during I/O. The goroutine of a link that reads
+// hands messages out. All goroutines belong to the Upstream.
 //
 // # Not promised
 //
@@ -41,7 +40,7 @@ type Exchange struct {
 	fleet *fleet
 
 	// mu guards the field below and all hubs, lines and entries. It is never held across I/O. It is
-	// locked before a session's mutex.
+	// locked before a session's mutex and before those of links.
 	mu   sync.Mutex
 	hubs map[string]*hub // by user
 }
@@ -84,9 +83,7 @@ func (x *Exchange) hubLocked(user string) *hub {
 		x.hubs[user] = h
 		x.up.Nodes.Join(h.lane)
 		h.topology = x.up.Topology()
-		if !x.up.Nodes.Go("subscriptions", h.keep) {
-			h.over = true
-		}
+		x.up.Nodes.Go("subscriptions", h.keep)
 	}
 	return h
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"leash/internal/faultproxy"
 	"leash/internal/redistest"
 	"leash/proxy/upstream"
 )
@@ -220,5 +221,28 @@ func TestSubscriptionsMoveFromSilentNode(t *testing.T) {
 	home.Resume()
 	eventually(t, "the subscription there is given up", func() bool {
 		return held(t, "NUMSUB", "news", servers(cluster.Nodes)...) == 1
+	})
+}
+
+// TestSubscriptionsLeaveADeadConnection checks that subscriptions are made again when only their
+// own connection to the node is dead, as when a firewall has forgotten it.
+func TestSubscriptionsLeaveADeadConnection(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	p, err := faultproxy.New(redis.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	x := startExchange(t, []string{p.Addr()}, func(c *upstream.Config) {
+		c.UpstreamTimeout, c.RedirectTimeout = 4*time.Second, time.Minute
+	})
+	c := x.client(t)
+	c.join(Channel, "news")
+	p.HoldBefore(faultproxy.Holding("last")) // and all that follows on that connection
+	c.join(Channel, "last")
+	eventually(t, "the other subscription is made again", func() bool {
+		ask(t, redis, "PUBLISH", "news", "m")
+		return slices.Contains(c.messages(), "news m")
 	})
 }

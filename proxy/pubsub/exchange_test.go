@@ -349,8 +349,8 @@ func TestEmbeddedRedis(t *testing.T) {
 	x.mu.Lock()
 	home := x.hubs[""].home
 	x.mu.Unlock()
-	before := home.heard.Load()
-	eventually(t, "it has answered two PINGs", func() bool { return home.heard.Load() > before+int64(2*pingEvery) })
+	before := home.link.Heard()
+	eventually(t, "it has answered two PINGs", func() bool { return home.link.Heard() > before+2*pingEvery })
 	publisher, err := redistest.Dial(redis.Addr())
 	if err != nil {
 		t.Fatal(err)

@@ -21,7 +21,6 @@ type hub struct {
 	home     *line // for names that any node serves; nil: not chosen
 	topology *topology.Snapshot
 	dirty    bool // a node may have too few or too many subscriptions
-	over     bool // the hub starts no more goroutines
 	// when Leash tries its own refused subscriptions again; zero: none was refused
 	later    time.Time
 	backoff  map[*links.Node]*backoff
@@ -163,7 +162,7 @@ func (h *hub) targetsLocked(kind Kind, name string) (lines []*line, complete boo
 // lineLocked returns the line to a node, and makes it if there is none. It returns nil while the
 // node must not be dialled.
 func (h *hub) lineLocked(n *links.Node) *line {
-	if n == nil || h.over {
+	if n == nil {
 		return nil
 	}
 	if l := h.lines[n]; l != nil {
@@ -173,7 +172,7 @@ func (h *hub) lineLocked(n *links.Node) *line {
 		return nil
 	}
 	l := newLine(h, n)
-	if !h.x.up.Nodes.Go("subscriber", l.run) {
+	if l.link.Ended() { // Leash stops
 		return nil
 	}
 	h.lines[n] = l
@@ -216,7 +215,7 @@ func (h *hub) newHomeLocked(not *links.Node) *line {
 	return h.lineLocked(candidates[0]) // no master answers
 }
 
-func (h *hub) lostLocked(l *line, wasUp bool) {
+func (h *hub) lostLocked(l *line) {
 	if h.lines[l.node] == l {
 		delete(h.lines, l.node)
 	}
@@ -231,7 +230,7 @@ func (h *hub) lostLocked(l *line, wasUp bool) {
 		}
 	}
 	b := h.backoff[l.node]
-	if b == nil || wasUp && time.Since(l.began) > maxBackoff {
+	if b == nil || time.Since(l.began) > maxBackoff {
 		b = &backoff{next: minBackoff}
 		h.backoff[l.node] = b
 	}

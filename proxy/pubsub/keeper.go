@@ -27,7 +27,6 @@ func (h *hub) keep(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			h.end()
 			return
 		case <-h.wake:
 		case <-timer.C:
@@ -71,20 +70,13 @@ func (h *hub) checkHeld() (missing, over bool, warnings []func()) {
 		h.subscribeMissingLocked()
 		h.unsubscribeUnneededLocked()
 	}
-	h.closeUnusedLocked()
+	h.checkLinesLocked()
 	missing = h.dirty
 	if over = h.idleLocked(); over {
-		h.over = true
 		delete(x.hubs, h.lane.User)
 	}
 	warnings, h.warnings = h.warnings, nil
 	return missing, over, warnings
-}
-
-func (h *hub) end() {
-	h.x.mu.Lock()
-	defer h.x.mu.Unlock()
-	h.over = true
 }
 
 // adoptLocked adopts a new topology. It changes the home if that has left or is silent. A home that
@@ -203,14 +195,17 @@ func (h *hub) unsubscribeUnneededLocked() {
 	unneeded.leaveLocked()
 }
 
-func (h *hub) closeUnusedLocked() {
+// checkLinesLocked ends the lines that are dead, or have been unused for closeUnusedAfter.
+func (h *hub) checkLinesLocked() {
+	now := time.Now()
 	for _, l := range h.lines {
+		l.checkLocked(now)
 		switch {
-		case l.subscriptionsLocked() > 0 || len(l.waiting) > l.pings:
+		case l.subscriptionsLocked() > 0:
 			l.idle = time.Time{}
 		case l.idle.IsZero():
-			l.idle = time.Now()
-		case time.Since(l.idle) > closeUnusedAfter:
+			l.idle = now
+		case now.Sub(l.idle) > closeUnusedAfter:
 			l.endLocked()
 		}
 	}

@@ -2,62 +2,35 @@ package pubsub
 
 import (
 	"bytes"
-	"net"
-	"time"
 
+	"leash/proxy/links"
 	"leash/proxy/resp"
 	"leash/proxy/slots"
 )
 
-const (
-	readBuffer = 64 << 10
-	fanBatch   = 256 // receivers that get a message before mu is unlocked once
-)
+// fanBatch is how many receivers get a message before mu is unlocked once.
+const fanBatch = 256
 
-// reader hands out what Redis sends until the connection ends.
-func (l *line) reader(conn net.Conn) error {
-	defer l.flush() // also after an error, for clients that got something
-	scan := resp.Scanner{RESP2: !l.hub.lane.RESP3}
-	most := 2 * int(l.hub.x.up.MaxBulk()) // a message has a channel and a payload
-	buf := make([]byte, readBuffer)
-	filled, scanned := 0, 0 // buf[:scanned] is the beginning of a frame
-	for {
-		n, err := conn.Read(buf[filled:])
-		if err != nil {
-			return err
-		}
-		l.readAt = time.Now()
-		l.heard.Store(int64(l.readAt.Sub(l.began)))
-		filled += n
-		start := 0
-		for scanned < filled {
-			n, done, err := scan.Scan(buf[scanned:filled])
-			if err != nil {
-				return err
-			}
-			scanned += n
-			if !done {
-				break
-			}
-			if buf[start] == '>' { // apart from that, messages are the same in RESP2
-				buf[start] = '*'
-			}
-			f := parseFrame(buf[start:scanned])
-			if err := l.act(&f); err != nil {
-				return err
-			}
-			start = scanned
-		}
-		l.flush()
-		if filled-start > most {
-			return resp.ErrFrame
-		}
-		buf, filled, scanned = keep(buf, start, filled, scanned)
+// Receive implements links.Receiver. It hands out what Redis sends.
+func (l *line) Receive(raw []byte, oldest *links.Call) (answered bool, err error) {
+	if raw[0] == '>' { // apart from that, messages are the same in RESP2
+		raw[0] = '*'
 	}
+	f := parseFrame(raw)
+	var r *request
+	if oldest != nil {
+		r, _ = oldest.Sink.(*request)
+	}
+	l.hub.x.mu.Lock()
+	defer l.hub.x.mu.Unlock()
+	if answered, err = l.actLocked(&f, r); answered {
+		l.finishLocked(r, nil)
+	}
+	return answered, err
 }
 
-// flush lets every client that got something write it, once.
-func (l *line) flush() {
+// Flush implements links.Receiver. It lets every client that got something write it, once.
+func (l *line) Flush() {
 	for i, f := range l.touched {
 		l.touched[i] = nil
 		f.Flush()
@@ -65,54 +38,25 @@ func (l *line) flush() {
 	l.touched = l.touched[:0]
 }
 
-// keep moves the unfinished frame to the front of the buffer and makes room after it.
-func keep(buf []byte, start, filled, scanned int) ([]byte, int, int) {
-	rest := filled - start
-	switch {
-	case rest == len(buf):
-		next := make([]byte, 2*len(buf))
-		copy(next, buf)
-		return next, rest, scanned - start
-	case rest == 0 && len(buf) > readBuffer:
-		return make([]byte, readBuffer), 0, 0
-	case start > 0:
-		copy(buf, buf[start:filled])
-	}
-	return buf, rest, scanned - start
-}
-
-func (l *line) act(f *frame) error {
-	x := l.hub.x
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if len(l.waiting) > 0 && l.waiting[0].login != nil && (f.form == formPong || f.form == formError) {
-		l.loggedInLocked(f)
-		return nil
-	}
+// actLocked handles a frame. r is the oldest request, or nil; answered reports whether it has its
+// whole answer.
+func (l *line) actLocked(f *frame, r *request) (answered bool, err error) {
 	switch f.form {
 	case formMessage:
 		l.fanOutLocked(f)
-		return nil
+		return false, nil
 	case formJoined:
-		return l.joinedLocked(f)
+		return l.joinedLocked(f, r)
 	case formLeft:
-		return l.leftLocked(f)
+		return l.leftLocked(f, r)
 	case formError:
-		return l.errorLocked(f)
+		return l.errorLocked(f, r)
 	case formPong:
-		if len(l.waiting) > 0 && l.waiting[0].ping {
-			l.answeredLocked(nil)
-			return nil
+		if r != nil && r.ping {
+			return true, nil
 		}
 	}
-	return errUnasked
-}
-
-func (l *line) loggedInLocked(f *frame) {
-	reply, addr := bytes.Clone(f.raw), l.addr
-	password := l.login.Answer(reply)
-	l.answeredLocked(nil)
-	l.touched = append(l.touched, unlocked(func() { l.hub.x.up.Dialer.NoteLogin(addr, reply, password) }))
+	return false, links.ErrUnasked
 }
 
 // fanOutLocked gives a message to all receivers, if the messages of this line count. It unlocks the
@@ -121,7 +65,7 @@ func (l *line) loggedInLocked(f *frame) {
 func (l *line) fanOutLocked(f *frame) {
 	h := l.hub
 	e := h.entries[f.kind][string(f.name)]
-	if e == nil || !e.acceptsLocked(l, f, l.readAt) {
+	if e == nil || !e.acceptsLocked(l, f, links.At(l.link.Heard())) {
 		return
 	}
 	for r := range e.receivers {
@@ -143,10 +87,10 @@ func (l *line) fanOutLocked(f *frame) {
 	l.receivers = l.receivers[:0]
 }
 
-func (l *line) joinedLocked(f *frame) error {
+func (l *line) joinedLocked(f *frame, r *request) (answered bool, err error) {
 	name := string(f.name)
-	if !l.confirmsLocked(f, true) {
-		return errUnasked
+	if !r.isConfirmed(f, true) {
+		return false, links.ErrUnasked
 	}
 	if l.state[f.kind][name] == asked {
 		l.state[f.kind][name] = joined
@@ -158,7 +102,7 @@ func (l *line) joinedLocked(f *frame) error {
 			if e.source != nil {
 				h.recheckLocked() // the other line no longer needs it
 			}
-			e.moveLocked(l, l.waiting[0].asked)
+			e.moveLocked(l, r.asked)
 			for r := range e.receivers {
 				if flusher := r.confirmed(interrupted); flusher != nil {
 					l.touched = append(l.touched, flusher)
@@ -166,28 +110,26 @@ func (l *line) joinedLocked(f *frame) error {
 			}
 		}
 	}
-	l.confirmedLocked()
-	return nil
+	return r.countConfirmed(), nil
 }
 
 // leftLocked handles the end of a subscription. When a slot moves, Redis ends its sharded
 // subscriptions without a request.
-func (l *line) leftLocked(f *frame) error {
+func (l *line) leftLocked(f *frame, r *request) (answered bool, err error) {
 	name := string(f.name)
-	if l.confirmsLocked(f, false) {
+	if r.isConfirmed(f, false) {
 		if l.state[f.kind][name] == leaving {
 			delete(l.state[f.kind], name)
 		}
-		l.confirmedLocked()
-		return nil
+		return r.countConfirmed(), nil
 	}
 	if f.kind != Shard {
-		return errUnasked
+		return false, links.ErrUnasked
 	}
 	l.forgetLocked(f.kind, name)
 	l.hub.x.up.Refresh()
 	l.hub.recheckLocked()
-	return nil
+	return false, nil
 }
 
 // forgetLocked records that Redis does not have a subscription on this line.
@@ -198,50 +140,30 @@ func (l *line) forgetLocked(kind Kind, name string) {
 	}
 }
 
-func (l *line) confirmsLocked(f *frame, join bool) bool {
-	if len(l.waiting) == 0 {
-		return false
-	}
-	r := l.waiting[0]
-	return !r.ping && r.login == nil && r.join == join && r.kind == f.kind && r.names[r.had] == string(f.name)
+// isConfirmed reports whether a frame confirms the next name of r, which may be nil.
+func (r *request) isConfirmed(f *frame, join bool) bool {
+	return r != nil && !r.ping && r.join == join && r.kind == f.kind && r.names[r.had] == string(f.name)
 }
 
-func (l *line) confirmedLocked() {
-	r := l.waiting[0]
-	if r.had++; r.had == len(r.names) {
-		l.answeredLocked(nil)
-	}
-}
-
-func (l *line) answeredLocked(refusal []byte) {
-	r := l.waiting[0]
-	l.waiting[0] = nil
-	l.waiting = l.waiting[1:]
-	if r.ping {
-		l.pings--
-	}
-	r.refusal = refusal
-	l.finishLocked(r, nil)
+// countConfirmed counts a name. It reports whether it was the last one.
+func (r *request) countConfirmed() bool {
+	r.had++
+	return r.had == len(r.names)
 }
 
 // errorLocked handles an error reply. It may come when its request seems to have ended already.
 // When a slot has moved, Redis ends the subscription without a request, and SUNSUBSCRIBE takes that
 // for its confirmation. Then Redis answers SUNSUBSCRIBE with MOVED.
-func (l *line) errorLocked(f *frame) error {
+func (l *line) errorLocked(f *frame, r *request) (answered bool, err error) {
 	moved, ok := slots.ParseRedirect(f.raw)
 	if ok || resp.HasCode(f.raw, "CLUSTERDOWN") {
-		if len(l.waiting) == 0 {
-			return nil
-		}
-		r := l.waiting[0]
-		if r.ping || r.kind != Shard || ok && moved.Slot != slots.Of([]byte(r.names[0])) {
-			return nil
+		if r == nil || r.ping || r.kind != Shard || ok && moved.Slot != slots.Of([]byte(r.names[0])) {
+			return false, nil
 		}
 	}
-	if len(l.waiting) == 0 {
-		return errUnasked
+	if r == nil {
+		return false, links.ErrUnasked
 	}
-	r := l.waiting[0]
 	for _, name := range r.names {
 		switch st := l.state[r.kind][name]; {
 		case r.join && st == asked, !r.join && st == leaving && r.kind == Shard:
@@ -250,9 +172,9 @@ func (l *line) errorLocked(f *frame) error {
 			l.state[r.kind][name] = joined
 		}
 	}
-	l.answeredLocked(bytes.Clone(f.raw))
+	r.refusal = bytes.Clone(f.raw)
 	if !r.join && isLasting(f.raw) {
-		return errCannotUnsubscribe
+		err = errCannotUnsubscribe
 	}
-	return nil
+	return true, err
 }

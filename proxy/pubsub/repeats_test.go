@@ -47,7 +47,7 @@ func TestNoMessageComesTwiceWhenTheHomeNodeChanges(t *testing.T) {
 		eventually(t, "the next home is asked", func() bool {
 			x.mu.Lock()
 			defer x.mu.Unlock()
-			return l.state[Channel]["news"] == asked && l.state[Pattern]["n?ws"] == asked && len(l.out) == 0
+			return l.state[Channel]["news"] == asked && l.state[Pattern]["n?ws"] == asked // the link writes at once
 		})
 		once := fmt.Sprint("once", round)
 		ask(t, home.Server, "PUBLISH", "news", once)
