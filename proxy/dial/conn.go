@@ -52,7 +52,7 @@ func (c *Conn) Send(words ...string) error {
 // Receive returns the next reply, with the errors of Do. After a time-out of a read deadline, it
 // may be called again.
 func (c *Conn) Receive() (reply any, err error) {
-	frame, err := c.frame()
+	frame, err := c.frame(maxControlReply)
 	if err != nil {
 		return nil, err
 	}
@@ -68,8 +68,8 @@ func (c *Conn) Receive() (reply any, err error) {
 	return reply, nil
 }
 
-// frame returns the bytes of the next reply.
-func (c *Conn) frame() ([]byte, error) {
+// frame returns the bytes of the next reply, which are about most at most.
+func (c *Conn) frame(most int) ([]byte, error) {
 	for {
 		used, done, err := c.scan.Scan(c.buf[c.seen:])
 		if err != nil {
@@ -81,7 +81,7 @@ func (c *Conn) frame() ([]byte, error) {
 			c.buf, c.seen = c.buf[c.seen:], 0
 			return frame, nil
 		}
-		if c.seen > maxControlReply {
+		if c.seen > most {
 			return nil, resp.ErrFrame
 		}
 		c.buf = slices.Grow(c.buf, 4<<10)

@@ -62,3 +62,29 @@ func TestConnRefusesInvalidReplies(t *testing.T) {
 		}
 	}
 }
+
+func TestRoundTrip(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		sent, marks string
+		ok          bool
+	}{
+		{"+OK\r\n", "+", true}, {"-ERR no\r\n", "+", true}, {"%0\r\n", "%*", true}, {":1\r\n", "", true},
+		{":1\r\n", "+", false}, {"+OK\r\n+OK\r\n", "+", false}, {":\n", "", false}, {"$9999999999999\r\n", "", false},
+		{"+" + strings.Repeat("a", 2*maxSetUpReply) + "\r\n", "", false}, {"$5\r\nab", "", false},
+	} {
+		conn, peer := net.Pipe()
+		t.Cleanup(func() { conn.Close(); peer.Close() })
+		go func() { // ends with the connection
+			defer peer.Close()
+			if _, err := io.ReadFull(peer, make([]byte, len(PingRequest))); err == nil {
+				_, _ = io.WriteString(peer, c.sent)
+			}
+		}()
+		reply, err := RoundTrip(conn, PingRequest, c.marks)
+		if got := string(reply); c.ok && (got != c.sent || err != nil) || !c.ok && (got != "" || err == nil) {
+			t.Errorf("%.30q: got %.30q, %v", c.sent, got, err)
+		}
+		conn.Close()
+	}
+}

@@ -16,11 +16,15 @@ func RoundTrip(conn net.Conn, command []byte, marks string) ([]byte, error) {
 	if _, err := conn.Write(command); err != nil {
 		return nil, err
 	}
-	reply, err := resp.ReadReply(conn, maxSetUpReply, false)
-	if err == nil && marks != "" && reply[0] != '-' && strings.IndexByte(marks, reply[0]) < 0 {
+	c := Conn{Conn: conn}
+	reply, err := c.frame(maxSetUpReply)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(c.buf) > 0, marks != "" && reply[0] != '-' && strings.IndexByte(marks, reply[0]) < 0:
 		return nil, resp.ErrFrame
 	}
-	return reply, err
+	return reply, nil
 }
 
 func authCommand(user string, password []byte) []byte {

@@ -1,35 +1,6 @@
 package resp
 
-import (
-	"bytes"
-	"io"
-)
-
-// ReadReply reads one reply from r, after which r must give no more bytes. The reply has at most
-// most bytes. If resp2 is set, it has only types of RESP2. The error is ErrFrame if r gives
-// anything else.
-func ReadReply(r io.Reader, most int, resp2 bool) ([]byte, error) {
-	scan := Scanner{RESP2: resp2}
-	var reply []byte
-	buf := make([]byte, 512)
-	for {
-		n, err := r.Read(buf)
-		if n == 0 && err != nil {
-			return nil, err
-		}
-		used, done, err := scan.Scan(buf[:n])
-		if err != nil {
-			return nil, err
-		}
-		reply = append(reply, buf[:used]...)
-		switch {
-		case used < n, len(reply) > most:
-			return nil, ErrFrame
-		case done:
-			return reply, nil
-		}
-	}
-}
+import "bytes"
 
 // maxDepth limits the nesting of a reply for a decoder that uses recursion.
 const maxDepth = 16
