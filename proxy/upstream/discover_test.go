@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"leash/internal/redistest"
@@ -51,9 +52,11 @@ func TestFullRedisKeepsAuthRequired(t *testing.T) {
 // TestNewDemandForAuthIsLogged checks that the log says so when Redis begins to require a login,
 // and not when it always has, even if nodes are known before Leash asks.
 func TestNewDemandForAuthIsLogged(t *testing.T) {
-	ping := "-NOAUTH Authentication required.\r\n"
+	const noauth = "-NOAUTH Authentication required.\r\n"
+	var ping atomic.Value // the fake may still read it for a connection that has ended
+	ping.Store(noauth)
 	f := redistest.StartFake(t, func([]string) string { return "+OK\r\n" })
-	f.Ping = func() string { return ping }
+	f.Ping = func() string { return ping.Load().(string) }
 	var log bytes.Buffer
 	u, err := New(Config{Addrs: []string{f.Addr}, Mode: "standalone"}, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
@@ -64,8 +67,8 @@ func TestNewDemandForAuthIsLogged(t *testing.T) {
 	for _, step := range []struct {
 		ping string
 		logs int
-	}{{ping, 0}, {"+PONG\r\n", 0}, {ping, 1}, {ping, 1}} {
-		ping = step.ping
+	}{{noauth, 0}, {"+PONG\r\n", 0}, {noauth, 1}, {noauth, 1}} {
+		ping.Store(step.ping)
 		if err := u.probeAuth(t.Context(), f.Addr); err != nil {
 			t.Fatal(err)
 		}
