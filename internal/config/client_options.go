@@ -54,6 +54,8 @@ func sizeOptions(c *Config) []option {
 			details: []string{
 				"Leash closes a client that sends a larger one. " +
 					"Redis has the same limit as `proto-max-bulk-len`. The smaller of the two counts.",
+				"Leash reads Redis's limit when it starts. So restart Leash after you have lowered the limit. " +
+					"Otherwise a larger argument also ends commands of other clients with `UPSTREAMLOST`.",
 			},
 			limits: "1MiB to 4GiB"},
 		{name: "max-args", value: count("n", &c.MaxArgs), live: true,
