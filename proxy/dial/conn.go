@@ -116,16 +116,12 @@ func (c *Conn) List(words ...string) ([]any, error) {
 // open makes a Conn of a connection that connect opens and logIn authenticates. It blocks as long
 // as ctx allows.
 func open(ctx context.Context, addr string, connect func(ctx context.Context, addr string) (net.Conn, error),
-	logIn func(net.Conn) error) (*Conn, error) {
+	logIn func(ctx context.Context, conn net.Conn) error) (*Conn, error) {
 	conn, err := connect(ctx, addr)
 	if err != nil {
 		return nil, err
 	}
-	stop := EndWith(ctx, conn)
-	if err = logIn(conn); !stop() && err == nil {
-		err = context.Cause(ctx) // the deadline of conn may be set
-	}
-	if err != nil {
+	if err = logIn(ctx, conn); err != nil {
 		conn.Close()
 		return nil, err
 	}
@@ -140,7 +136,7 @@ func ask(ctx context.Context, addr string, dial func(ctx context.Context, addr s
 	defer cancel()
 	c, err := dial(ctx, addr)
 	if err == nil {
-		stop := EndWith(ctx, c)
+		stop := endWith(ctx, c)
 		if err = f(c); !stop() && err != nil {
 			err = context.Cause(ctx)
 		}

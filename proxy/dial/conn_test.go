@@ -81,7 +81,7 @@ func TestRoundTrip(t *testing.T) {
 				_, _ = io.WriteString(peer, c.sent)
 			}
 		}()
-		reply, err := RoundTrip(conn, PingRequest, c.marks)
+		reply, err := RoundTrip(t.Context(), conn, PingRequest, c.marks)
 		if got := string(reply); c.ok && (got != c.sent || err != nil) || !c.ok && (got != "" || err == nil) {
 			t.Errorf("%.30q: got %.30q, %v", c.sent, got, err)
 		}

@@ -62,25 +62,16 @@ func connectPlain(ctx context.Context, addr string) (net.Conn, error) {
 }
 
 func (d *Dialer) setUp(ctx context.Context, conn net.Conn, lane Lane) error {
-	stop := EndWith(ctx, conn)
-	err := d.greet(conn, lane)
-	if !stop() && err == nil {
-		err = context.Cause(ctx) // the deadline of conn may be set
-	}
-	return err
-}
-
-func (d *Dialer) greet(conn net.Conn, lane Lane) error {
-	if err := d.logIn(conn, lane.User); err != nil {
+	if err := d.logIn(ctx, conn, lane.User); err != nil {
 		return err
 	}
 	if lane.DB != 0 {
-		if err := d.selectDB(conn, lane); err != nil {
+		if err := d.selectDB(ctx, conn, lane); err != nil {
 			return err
 		}
 	}
 	if lane.RESP3 {
-		reply, err := RoundTrip(conn, resp.AppendCommand(nil, "HELLO", "3"), "%*")
+		reply, err := RoundTrip(ctx, conn, resp.AppendCommand(nil, "HELLO", "3"), "%*")
 		if err != nil {
 			return err
 		}
@@ -92,7 +83,7 @@ func (d *Dialer) greet(conn net.Conn, lane Lane) error {
 		}
 	}
 	if lane.Replica { // a single Redis has no use for READONLY, and its error does no harm
-		reply, err := RoundTrip(conn, resp.AppendCommand(nil, "READONLY"), "+")
+		reply, err := RoundTrip(ctx, conn, resp.AppendCommand(nil, "READONLY"), "+")
 		if err != nil {
 			return err
 		}
@@ -100,7 +91,7 @@ func (d *Dialer) greet(conn net.Conn, lane Lane) error {
 			return resp.ErrorIn(reply)
 		}
 	}
-	reply, err := RoundTrip(conn, PingRequest, "+")
+	reply, err := RoundTrip(ctx, conn, PingRequest, "+")
 	if err != nil {
 		return err
 	}

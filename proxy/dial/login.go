@@ -11,7 +11,7 @@ import (
 )
 
 // logIn authenticates conn as a user. It does nothing without a name.
-func (d *Dialer) logIn(conn net.Conn, user string) error {
+func (d *Dialer) logIn(ctx context.Context, conn net.Conn, user string) error {
 	if user == "" {
 		return nil
 	}
@@ -22,7 +22,7 @@ func (d *Dialer) logIn(conn net.Conn, user string) error {
 	if password == nil { // the user's last session has left
 		return ErrOldPassword
 	}
-	reply, err := RoundTrip(conn, authCommand(user, password), "+")
+	reply, err := RoundTrip(ctx, conn, authCommand(user, password), "+")
 	switch {
 	case err != nil:
 		return err
@@ -44,7 +44,9 @@ func (d *Dialer) logIn(conn net.Conn, user string) error {
 }
 
 // logInAsService authenticates conn as Leash's own user, if Leash was given a credential.
-func (d *Dialer) logInAsService(conn net.Conn) error { return d.logIn(conn, d.ServiceLane().User) }
+func (d *Dialer) logInAsService(ctx context.Context, conn net.Conn) error {
+	return d.logIn(ctx, conn, d.ServiceLane().User)
+}
 
 // ErrOldPassword means that another password for the user is known now, or that the user's last
 // session has left. The caller dials again.
@@ -85,9 +87,7 @@ func (d *Dialer) Try(ctx context.Context, addr string, command []byte, user stri
 		return nil, err
 	}
 	defer conn.Close()
-	stop := EndWith(ctx, conn)
-	defer stop()
-	reply, err = RoundTrip(conn, command, "+%*")
+	reply, err = RoundTrip(ctx, conn, command, "+%*")
 	if err == nil && reply[0] == '+' {
 		d.setPassword(user, password)
 	}

@@ -1,6 +1,7 @@
 package dial
 
 import (
+	"context"
 	"net"
 	"strconv"
 	"strings"
@@ -18,11 +19,11 @@ func (e *NoDatabase) Error() string { return e.Reply }
 // SELECT, Leash uses its own rights. The user has been in that database before, under another name
 // or with other rights. Redis also leaves a connection in its database when the connection's user
 // or rights change.
-func (d *Dialer) selectDB(conn net.Conn, lane Lane) error {
+func (d *Dialer) selectDB(ctx context.Context, conn net.Conn, lane Lane) error {
 	command := resp.AppendCommand(nil, "SELECT", strconv.Itoa(lane.DB))
-	reply, err := RoundTrip(conn, command, "+")
+	reply, err := RoundTrip(ctx, conn, command, "+")
 	if err == nil && resp.HasCode(reply, "NOPERM") && lane.User != "" {
-		if done, err := d.selectAsService(conn, lane, command); done || err != nil {
+		if done, err := d.selectAsService(ctx, conn, lane, command); done || err != nil {
 			return err
 		}
 	}
@@ -34,22 +35,23 @@ func (d *Dialer) selectDB(conn net.Conn, lane Lane) error {
 
 // selectAsService runs SELECT with the rights of Leash's own user. Then it authenticates conn as
 // the lane's user again. done is false if Leash's own user may not run SELECT either.
-func (d *Dialer) selectAsService(conn net.Conn, lane Lane, command []byte) (done bool, err error) {
-	if err := d.becomeService(conn); err != nil {
+func (d *Dialer) selectAsService(ctx context.Context, conn net.Conn, lane Lane, command []byte) (done bool,
+	err error) {
+	if err := d.becomeService(ctx, conn); err != nil {
 		return false, err
 	}
-	reply, err := RoundTrip(conn, command, "+")
+	reply, err := RoundTrip(ctx, conn, command, "+")
 	if err != nil || reply[0] == '-' {
 		return false, err
 	}
-	return true, d.logIn(conn, lane.User)
+	return true, d.logIn(ctx, conn, lane.User)
 }
 
-func (d *Dialer) becomeService(conn net.Conn) error {
+func (d *Dialer) becomeService(ctx context.Context, conn net.Conn) error {
 	if d.cfg.User != "" || d.cfg.Password != "" {
-		return d.logIn(conn, d.ServiceUser())
+		return d.logIn(ctx, conn, d.ServiceUser())
 	}
-	_, err := RoundTrip(conn, resp.AppendCommand(nil, "RESET"), "+")
+	_, err := RoundTrip(ctx, conn, resp.AppendCommand(nil, "RESET"), "+")
 	return err
 }
 

@@ -17,7 +17,7 @@ func (d *Dialer) DialSentinel(ctx context.Context, addr string) (*Conn, error) {
 	return open(ctx, addr, d.connectSentinel, d.logInToSentinel)
 }
 
-func (d *Dialer) logInToSentinel(conn net.Conn) error {
+func (d *Dialer) logInToSentinel(ctx context.Context, conn net.Conn) error {
 	password := d.readSentinelPassword()
 	words := []string{"AUTH", d.cfg.SentinelUser, password}
 	switch {
@@ -26,7 +26,7 @@ func (d *Dialer) logInToSentinel(conn net.Conn) error {
 	case d.cfg.SentinelUser == "":
 		words = []string{"AUTH", password}
 	}
-	reply, err := RoundTrip(conn, resp.AppendCommand(nil, words...), "+")
+	reply, err := RoundTrip(ctx, conn, resp.AppendCommand(nil, words...), "+")
 	if err == nil {
 		err = resp.ErrorIn(reply)
 	}

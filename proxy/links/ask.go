@@ -68,9 +68,7 @@ func (n *Node) Urgent(ctx context.Context, lane dial.Lane, command []byte) ([]by
 		return nil, fmt.Errorf("%s: %w", n.Addr, err)
 	}
 	defer conn.Close()
-	stop := dial.EndWith(ctx, conn)
-	defer stop()
-	reply, err := dial.RoundTrip(conn, command, "")
+	reply, err := dial.RoundTrip(ctx, conn, command, "")
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", n.Addr, err)
 	}

@@ -38,15 +38,13 @@ func (l *Link) dial(ctx context.Context) (net.Conn, error) {
 	if err != nil || !l.pinned {
 		return conn, err
 	}
-	stop := dial.EndWith(ctx, conn)
-	defer stop()
-	_ = conn.SetDeadline(time.Now().Add(l.node.nodes.Dialer.Timeout()))
-	reply, err := dial.RoundTrip(conn, resp.AppendCommand(nil, "CLIENT", "ID"), ":")
+	ctx, cancel := context.WithTimeout(ctx, l.node.nodes.Dialer.Timeout())
+	defer cancel()
+	reply, err := dial.RoundTrip(ctx, conn, resp.AppendCommand(nil, "CLIENT", "ID"), ":")
 	if err != nil {
 		conn.Close()
 		return nil, err
 	}
-	_ = conn.SetDeadline(time.Time{})
 	if reply[0] == ':' { // a user without the right to CLIENT ID gets a connection too
 		id, _ := resp.ParseInt(reply[1 : len(reply)-2])
 		l.clientID.Store(id)

@@ -92,14 +92,10 @@ func (n *Node) openAnew(ctx context.Context) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	stop := dial.EndWith(ctx, conn)
 	for range 2 {
-		if _, err = dial.RoundTrip(conn, dial.PingRequest, ""); err != nil {
+		if _, err = dial.RoundTrip(ctx, conn, dial.PingRequest, ""); err != nil {
 			return conn, err
 		}
-	}
-	if !stop() { // the deadline of conn may be set
-		return conn, context.Cause(ctx)
 	}
 	return conn, nil
 }
