@@ -78,7 +78,7 @@ func (n *Node) Unresponsive() bool { return n.unresponsive.Load() }
 
 // closeLane closes the link of a lane, unless a session has joined it since.
 func (n *Node) closeLane(lane dial.Lane, cause error) {
-	n.mu.Lock() // before Upstream.mu: a session that joins later gets a new link
+	n.mu.Lock() // before Nodes.mu: a session that joins later gets a new link
 	var links []*Link
 	if n.nodes.unused(lane) {
 		links = n.idleLocked(lane)

@@ -11,8 +11,8 @@ import (
 	"leash/proxy/resp"
 )
 
-// Leash sends a PING every second, and when Answers wants one. A node is unresponsive when it sends
-// nothing for suspectAfter, and lost after dial.Config.UpstreamTimeout.
+// Leash sends a PING every second, and when Nodes.Answer wants one. A node is unresponsive when it
+// sends nothing for suspectAfter, and lost after dial.Config.UpstreamTimeout.
 const (
 	pingInterval = time.Second
 	suspectAfter = 3 * time.Second
