@@ -35,17 +35,25 @@ type LossWait struct {
 
 	Seen *script.Hold // the hold as Redis last had it; nil before
 
-	failedChecks   int       // checks so far that found no hold
-	unseenErr      error     // why: script.ErrAbsent, or Redis did not answer
-	leaseEnd       time.Time // when Seen, a lease, is over; zero when it is renewed
+	failedChecks int       // checks so far that found no hold
+	unseenErr    error     // why: script.ErrAbsent, or Redis did not answer
+	leaseEnd     time.Time // when Seen, a lease, is over; zero when it is renewed
+	lastCheck    time.Time // time of the last check
+	absence
+	subscribing
+}
+
+// absence is what is known of a hold that Redis has no more.
+type absence struct {
 	missingSince   time.Time // since when it is missing without a reason
 	broken         bool      // it was marked as broken and was missing at the last check
 	leaseMayBeOver bool      // it was missing when its lease may have been over
+}
 
-	lastCheck time.Time // time of the last check
-	// closed once no message on the lock's channel can be missed; then nil
-	subscribed         <-chan struct{}
-	wake               <-chan struct{} // a message came on that channel
+// subscribing is what brings the messages on the lock's channel.
+type subscribing struct {
+	subscribed         <-chan struct{} // closed once no message can be missed; then nil
+	wake               <-chan struct{} // a message came
 	cancelSubscription func()          // nil before the hold was seen
 }
 

@@ -79,11 +79,16 @@ type Carrier struct {
 	losses losses
 	idle   idleCheck
 	pushes pushes
+	carrierEnd
+
+	guards guards
+}
+
+// carrierEnd is how the connection has ended.
+type carrierEnd struct {
 	ended  bool
 	how    Ending    // set with ended
 	unsure time.Time // set with ended, see UnsureUntil
-
-	guards guards
 }
 
 // peer is the other end of a Carrier's connection.
@@ -118,7 +123,7 @@ func (c *Carrier) ClientID() int64 {
 // Detached is an ended carrier with the same name, for holds that outlast their connection. It does
 // not keep the connection in memory.
 func (c *Carrier) Detached() *Carrier {
-	d := &Carrier{registry: c.registry, Name: c.Name, ended: true, how: Expire}
+	d := &Carrier{registry: c.registry, Name: c.Name, carrierEnd: carrierEnd{ended: true, how: Expire}}
 	d.client.Store(c.client.Load())
 	d.Requests.Store(c.Requests.Load())
 	return d

@@ -20,17 +20,22 @@ type Hold struct {
 	db    int32
 
 	// Guarded by Carrier.mu.
-	extra       *extra
-	ttl         time.Duration // of a renewal, or the lease
-	count       int32         // its acquires, as far as this Leash knows
+	extra *extra
+	ttl   time.Duration // of a renewal, or the lease
+	count int32         // its acquires, as far as this Leash knows
+	status
+
+	kind uint8 // id of the mode; not guarded
+}
+
+// status is what changes most of a hold.
+type status struct {
 	state       State
 	flags       script.Flags // only Lease ever changes
 	remoteWatch remoteWatch  // waiters on other Leashes for its end
 	notices     notices
 	// a request about the hold is in progress
 	requestsLocked bool
-
-	kind uint8 // id of the mode; not guarded
 }
 
 // extra is the part of a hold that only few holds need.
@@ -74,7 +79,7 @@ type Grant struct {
 func New(c *Carrier, g *Grant) *Hold {
 	h := &Hold{
 		Carrier: c, naming: numbered(g.Key, g.Number), Token: g.Token,
-		count: clampCount(max(g.Count, 1)), flags: g.Terms.Flags, ttl: g.TTL,
+		count: clampCount(max(g.Count, 1)), status: status{flags: g.Terms.Flags}, ttl: g.TTL,
 	}
 	if g.Number == 0 {
 		h.naming = named(g.Key, g.Owner)
