@@ -10,6 +10,7 @@ import (
 	"leash/proxy/clients"
 	"leash/proxy/command"
 	"leash/proxy/ending"
+	"leash/proxy/login"
 	"leash/proxy/operators"
 	"leash/proxy/resp"
 	"leash/proxy/route"
@@ -30,7 +31,7 @@ func clientHandlers() handlers {
 }
 
 func (s *session) caller() clients.Caller {
-	return clients.Caller{Session: s, Router: &s.router, Pauses: &s.server.pauses}
+	return clients.Caller{Session: clientSession{s}, Router: &s.router, Pauses: &s.server.pauses}
 }
 
 func noTouch(s *session, c *command.Command, cmd resp.Command) bool {
@@ -75,20 +76,32 @@ func (s *Server) sessionOf(id int64) *session {
 	return nil
 }
 
-var _ clients.Session = (*session)(nil)
+// clientSession is a session as a login sees it, and the CLIENT commands of any client.
+type clientSession struct{ *session }
+
+var (
+	_ clients.Session = clientSession{}
+	_ login.Session   = clientSession{}
+)
+
+// Admit implements login.Session.
+func (s clientSession) Admit(user string) (refusal string) { return s.limits.Admit(user) }
+
+// SetName implements login.Session.
+func (s clientSession) SetName(name string) { clients.Rename(s, name) }
 
 // Clients implements clients.Session.
-func (s *session) Clients() (all []clients.Client) {
+func (s clientSession) Clients() (all []clients.Client) {
 	for _, one := range s.server.sortedSessions() {
-		all = append(all, one)
+		all = append(all, clientSession{one})
 	}
 	return all
 }
 
 // Client implements clients.Session.
-func (s *session) Client(id int64) clients.Client {
+func (s clientSession) Client(id int64) clients.Client {
 	if one := s.server.sessionOf(id); one != nil {
-		return one
+		return clientSession{one}
 	}
 	return nil
 }
@@ -102,19 +115,19 @@ func (s *session) Labels() clients.Labels {
 }
 
 // SetLabels implements clients.Session.
-func (s *session) SetLabels(l clients.Labels) {
+func (s clientSession) SetLabels(l clients.Labels) {
 	s.activity.labels.Store(&l)
 	s.locks.Identify()
 }
 
 // SetNoEvict implements clients.Session.
-func (s *session) SetNoEvict(on bool) { s.activity.noEvict.Store(on) }
+func (s clientSession) SetNoEvict(on bool) { s.activity.noEvict.Store(on) }
 
 // EndKilled implements clients.Session.
-func (s *session) EndKilled() { s.end.Set(ending.Killed) }
+func (s clientSession) EndKilled() { s.end.Set(ending.Killed) }
 
 // Kill implements clients.Client.
-func (s *session) Kill() bool {
+func (s clientSession) Kill() bool {
 	if s.end.IsCut() {
 		return false
 	}
@@ -123,13 +136,13 @@ func (s *session) Kill() bool {
 }
 
 // Unblock implements clients.Client.
-func (s *session) Unblock(withError bool) bool {
+func (s clientSession) Unblock(withError bool) bool {
 	carrier := s.locks.Carrier()
 	return carrier != nil && carrier.Unblock(withError)
 }
 
 // Pins implements clients.Client.
-func (s *session) Pins() []*route.Pin {
+func (s clientSession) Pins() []*route.Pin {
 	if b := s.blocked.Load(); b != nil {
 		return b.Pins
 	}
@@ -137,7 +150,7 @@ func (s *session) Pins() []*route.Pin {
 }
 
 // Describe implements clients.Client.
-func (s *session) Describe() *clients.Description {
+func (s clientSession) Describe() *clients.Description {
 	d := &clients.Description{
 		ID: s.id, Addr: clients.Endpoint(s.conn.RemoteAddr(), s.conn.LocalAddr()),
 		LocalAddr: clients.Endpoint(s.conn.LocalAddr(), nil), Descriptor: s.conn.Descriptor(), Labels: s.Labels(),
@@ -202,7 +215,7 @@ func (s *session) updateDescription() {
 func (s *Server) FindClients(fits func(*clients.Description) bool, first, count int) (found int,
 	shown []*clients.Description) {
 	for _, one := range s.sortedSessions() {
-		d := one.Describe()
+		d := clientSession{one}.Describe()
 		if !fits(d) {
 			continue
 		}
@@ -218,7 +231,7 @@ func (s *Server) FindClients(fits func(*clients.Description) bool, first, count 
 // returns false if there is no such client. It does not block.
 func (s *Server) KillClient(id int64) bool {
 	one := s.sessionOf(id)
-	return one != nil && one.Kill()
+	return one != nil && clientSession{one}.Kill()
 }
 
 // Waiters are the clients whose lock command waits, the oldest client first. It visits every

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"leash/lockcmd"
-	"leash/proxy/clients"
 	"leash/proxy/command"
 	"leash/proxy/ending"
 	"leash/proxy/login"
@@ -28,14 +27,6 @@ func connectionHandlers() handlers {
 func onLogin(run func(login.Caller, *command.Command, resp.Command) bool) handler {
 	return func(s *session, c *command.Command, cmd resp.Command) bool { return run(s.login(), c, cmd) }
 }
-
-var _ login.Session = (*session)(nil)
-
-// Admit implements login.Session.
-func (s *session) Admit(user string) (refusal string) { return s.limits.Admit(user) }
-
-// SetName implements login.Session.
-func (s *session) SetName(name string) { clients.Rename(s, name) }
 
 func ping(s *session, c *command.Command, cmd resp.Command) bool {
 	switch {
@@ -75,7 +66,7 @@ func reset(s *session, c *command.Command, cmd resp.Command) bool {
 	s.tracking.Stop()
 	s.endMonitor()
 	s.locks.Close(lockcmd.Release)
-	s.SetName("")
+	clientSession{s}.SetName("")
 	s.calls.UnmuteLater()
 	s.move.Store(false)
 	s.activity.noEvict.Store(false)

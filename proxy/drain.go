@@ -187,7 +187,7 @@ func (s *Server) AnnounceStop(within time.Duration) {
 	frame = append(resp.AppendInt(frame, seconds), resp.Null...)
 	for _, one := range s.all() {
 		if one.move.Load() && one.locks.RefuseGrants() {
-			one.Notify(frame)
+			one.subscribing().Notify(frame)
 		}
 	}
 }

@@ -53,6 +53,11 @@ func (s *session) guard(what string, f func()) {
 	}
 }
 
+// Go implements client.Owner, call.Session and subscribers.Session.
+func (s *session) Go(what string, f func()) bool {
+	return s.server.start(what, func() { s.guard(what, f) })
+}
+
 // Fail implements call.Session. The session has panicked. Its calls in flight may never be
 // answered, so it waits for none of them. Its locks expire as if they were lost.
 func (s *session) Fail() {

@@ -9,33 +9,35 @@ import (
 	"time"
 
 	"leash/internal/guard"
+	"leash/proxy/client"
 	"leash/proxy/command"
 	"leash/proxy/info"
 	"leash/proxy/resp"
 )
 
 func showInfo(s *session, c *command.Command, cmd resp.Command) bool {
-	return info.Run(&s.router, s, c, cmd)
+	return info.Run(&s.router, infoOf{s.server, s.conn}, c, cmd)
 }
 
-var _ info.Leash = (*session)(nil)
+// infoOf is what INFO tells a client about this Leash.
+type infoOf struct {
+	*Server
+	conn *client.Conn
+}
 
 // Own implements info.Leash. The fields describe clients and the address.
-func (s *session) Own() map[string]string {
-	srv, a := s.server, s.server.announcedAddr(s.conn)
+func (s infoOf) Own() map[string]string {
+	a := s.announcedAddr(s.conn)
 	return map[string]string{
 		"tcp_port":                   strconv.Itoa(a.Port),
-		"connected_clients":          strconv.Itoa(srv.sessionCount()),
-		"maxclients":                 strconv.Itoa(srv.Settings().MaxClients),
-		"blocked_clients":            strconv.Itoa(srv.blockedCount()),
-		"total_connections_received": strconv.FormatInt(srv.stats.accepted.Load(), 10),
-		"rejected_connections":       strconv.FormatInt(srv.stats.refused.Load(), 10),
+		"connected_clients":          strconv.Itoa(s.sessionCount()),
+		"maxclients":                 strconv.Itoa(s.Settings().MaxClients),
+		"blocked_clients":            strconv.Itoa(s.blockedCount()),
+		"total_connections_received": strconv.FormatInt(s.stats.accepted.Load(), 10),
+		"rejected_connections":       strconv.FormatInt(s.stats.refused.Load(), 10),
 		"connected_slaves":           "0", // clients cannot reach replicas through Leash
 	}
 }
-
-// Fields implements info.Leash.
-func (s *session) Fields(line func(name string, value any)) { s.server.Fields(line) }
 
 // Fields gives every field of INFO leash to line, in order. A value is a string or an integer.
 func (s *Server) Fields(line func(name string, value any)) {

@@ -12,7 +12,10 @@ func lock(s *session, c *command.Command, cmd resp.Command) bool {
 	return s.locks.Run(c, cmd) && !s.LeaveIfDraining()
 }
 
-var _ locks.Session = (*session)(nil)
+// lockSession is a session as its locks see it.
+type lockSession struct{ callSession }
+
+var _ locks.Session = lockSession{}
 
 // Identity implements locks.Session.
 func (s *session) Identity() lockcmd.Client {
@@ -20,11 +23,11 @@ func (s *session) Identity() lockcmd.Client {
 }
 
 // Cut implements locks.Session.
-func (s *session) Cut(reason string) { s.kill(reason, true) }
+func (s lockSession) Cut(reason string) { s.kill(reason, true) }
 
 // Notify implements locks.Session. It closes the connection of a client that leaves too much
 // unread, as for a subscriber.
-func (s *session) Notify(frame []byte) bool { return s.subscribing().Notify(frame) }
+func (s lockSession) Notify(frame []byte) bool { return s.subscribing().Notify(frame) }
 
 // isHolder reports whether the client has locks or permits. Safe for concurrent use.
 func (s *session) isHolder() bool { return s.locks.Holds() > 0 }

@@ -32,16 +32,21 @@ func (s *session) subscribing() *subscribers.Subscriber {
 		return one
 	}
 	s.subscriber.CompareAndSwap(nil, subscribers.New(subscribers.Config{
-		Session: s, Context: s.ctx, Exchange: s.server.exchange, Limits: &s.server.cfg.SubscriberLimits,
-		Router: &s.router, Calls: &s.calls, Out: &s.out, Mu: &s.mu,
+		Session: subscriberSession{s}, Context: s.ctx, Exchange: s.server.exchange,
+		Limits: &s.server.cfg.SubscriberLimits, Router: &s.router, Calls: &s.calls, Out: &s.out, Mu: &s.mu,
 	}))
 	return s.subscriber.Load()
 }
 
-var _ subscribers.Session = (*session)(nil)
+// subscriberSession is a session as its subscriptions see it.
+type subscriberSession struct{ *session }
+
+var _ subscribers.Session = subscriberSession{}
 
 // Room implements subscribers.Session.
-func (s *session) Room(more int) (refusal string) { return s.limits.Room(limits.Subscriptions, more) }
+func (s subscriberSession) Room(more int) (refusal string) {
+	return s.limits.Room(limits.Subscriptions, more)
+}
 
 // Count implements subscribers.Session. It begins or ends RESP2 subscribe mode.
 func (s *session) Count(subscriptions int) {
@@ -53,7 +58,7 @@ func (s *session) Count(subscriptions int) {
 }
 
 // EndSlow implements subscribers.Session.
-func (s *session) EndSlow() {
+func (s subscriberSession) EndSlow() {
 	s.server.stats.subscriberLimit.Add(1)
 	s.server.log.Warn("subscriber does not read its messages, closing it", "session", s.id, "client",
 		s.conn.RemoteAddr())
@@ -77,10 +82,13 @@ func onTracking(answer func(*tracking.Client, resp.Command) (reply []byte, ok bo
 	})
 }
 
-var _ tracking.Session = (*session)(nil)
+// trackingSession is a session as its client-side caching sees it.
+type trackingSession struct{ *session }
+
+var _ tracking.Session = trackingSession{}
 
 // Caching implements tracking.Session.
-func (s *session) Caching(id int64) *tracking.Client {
+func (s trackingSession) Caching(id int64) *tracking.Client {
 	if one := s.server.sessionOf(id); one != nil {
 		return &one.tracking
 	}
@@ -88,10 +96,10 @@ func (s *session) Caching(id int64) *tracking.Client {
 }
 
 // Ended implements tracking.Session.
-func (s *session) Ended() bool { return s.end.Ended() }
+func (s trackingSession) Ended() bool { return s.end.Ended() }
 
 // Tell implements tracking.Session.
-func (s *session) Tell(frame []byte) links.Flusher {
+func (s trackingSession) Tell(frame []byte) links.Flusher {
 	if !s.Subscribed() {
 		return nil // Redis drops it too
 	}
@@ -99,7 +107,7 @@ func (s *session) Tell(frame []byte) links.Flusher {
 }
 
 // Keeps implements tracking.Session.
-func (s *session) Keeps(l *links.Link) bool { return s.tx.Keep(l) }
+func (s trackingSession) Keeps(l *links.Link) bool { return s.tx.Keep(l) }
 
 // monitor has the connections on which Redis reports the commands that it executes.
 type monitor struct {

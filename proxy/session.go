@@ -23,8 +23,8 @@ import (
 	"leash/proxy/transaction"
 )
 
-// session is one client connection and its state. Its exported methods are what the packages below
-// proxy/ need of it, each by an interface.
+// session is one client connection and its state. The packages below proxy/ know it by interfaces
+// of theirs. What only one of them needs is in a type of its own, such as callSession.
 //
 // Its loop (Run) reads commands and submits them to links. The links' goroutines bring the replies
 // (call.Call) and write them to the socket (client.Output). So a client can pipeline commands. The
@@ -71,16 +71,17 @@ type session struct {
 func newSession(srv *Server, c *client.Conn) *session {
 	s := &session{server: srv, conn: c, limits: limits.NewClient(srv.users, srv.addresses)}
 	s.activity.since = time.Now()
-	s.out.Init(c, s, &s.mu)
+	calls := callSession{s}
+	s.out.Init(c, calls, &s.mu)
 	s.end.Init(&s.mu, &s.out)
-	s.calls.Init(&srv.relaying, s, &s.out, &s.mu)
+	s.calls.Init(&srv.relaying, calls, &s.out, &s.mu)
 	s.ctx, s.stop = context.WithCancel(srv.ctx)
-	s.router.Init(s.ctx, srv.up, srv.rights, &srv.relaying, s, &s.calls, &s.out, &s.mu)
+	s.router.Init(s.ctx, srv.up, srv.rights, &srv.relaying, calls, &s.calls, &s.out, &s.mu)
 	s.router.RequireAuth = srv.cfg.RequireAuth
-	s.tracking.Init(s, srv.up, &s.router, &s.calls, &s.mu)
+	s.tracking.Init(trackingSession{s}, srv.up, &s.router, &s.calls, &s.mu)
 	s.locks.Config = locks.Config{
-		Server: &srv.locking, Session: s, Conn: c, End: &s.end, Router: &s.router, Calls: &s.calls, Out: &s.out,
-		Limits: s.limits, Tracking: &s.tracking, Mu: &s.mu,
+		Server: &srv.locking, Session: lockSession{calls}, Conn: c, End: &s.end, Router: &s.router,
+		Calls: &s.calls, Out: &s.out, Limits: s.limits, Tracking: &s.tracking, Mu: &s.mu,
 	}
 	settings := srv.settings.Load()
 	maxBulk := min(settings.MaxBulk, srv.up.MaxBulk())
@@ -115,13 +116,13 @@ func (s *session) entry() entry.Client {
 }
 
 func (s *session) login() login.Caller {
-	return login.Caller{Session: s, Router: &s.router, Up: s.server.up}
+	return login.Caller{Session: clientSession{s}, Router: &s.router, Up: s.server.up}
 }
 
 // blocking is what makes the session wait.
 func (s *session) blocking() blocking.Client {
 	return blocking.Client{
-		Session: s, Conn: s.conn, End: &s.end, Router: &s.router, Calls: &s.calls, Limits: s.limits,
+		Session: callSession{s}, Conn: s.conn, End: &s.end, Router: &s.router, Calls: &s.calls, Limits: s.limits,
 		Tracking: &s.tracking, Now: &s.blocked,
 	}
 }

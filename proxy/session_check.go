@@ -62,7 +62,7 @@ func (s *Server) checkSessions(now time.Time) {
 			continue
 		}
 		if one.subscriber.Load().IsSlow(now) {
-			one.EndSlow()
+			subscriberSession{one}.EndSlow()
 			continue
 		}
 		one.tracking.CheckTopology()

@@ -43,8 +43,8 @@ func (s *session) beginTransaction() (refusal string) {
 	done, refusal := s.limits.Take(limits.Blocked)
 	if refusal == "" {
 		s.tx = transaction.New(transaction.Config{
-			Session: s, Context: s.ctx, Up: s.server.up, Router: &s.router, Calls: &s.calls,
-			Tracking: &s.tracking, Done: done,
+			Session: transactionSession{callSession{s}}, Context: s.ctx, Up: s.server.up, Router: &s.router,
+			Calls: &s.calls, Tracking: &s.tracking, Done: done,
 		})
 	}
 	return refusal
@@ -97,16 +97,19 @@ func (s *session) queue(c *command.Command, cmd resp.Command) bool {
 	return s.tx.Take(c, cmd)
 }
 
-var _ transaction.Session = (*session)(nil)
+// transactionSession is a session as its transaction sees it.
+type transactionSession struct{ callSession }
+
+var _ transaction.Session = transactionSession{}
 
 // Forbids implements transaction.Session.
-func (s *session) Forbids(c *command.Command, args [][]byte) bool {
+func (s transactionSession) Forbids(c *command.Command, args [][]byte) bool {
 	return c == nil || c.Class == command.LeashOnly || c.Class == command.Refused || masters.Refusal(c, args) != "" ||
 		c.Waits() && !replication.IsBefore72(s.server.up.Version()) // it would answer for the transaction's connection
 }
 
 // Forbid implements transaction.Session.
-func (s *session) Forbid(c *command.Command, cmd resp.Command) bool {
+func (s transactionSession) Forbid(c *command.Command, cmd resp.Command) bool {
 	switch {
 	case command.IsOwn(cmd.Args[0]):
 		return s.router.Fail("ERR '" + string(command.Quoted(cmd.Args[0], command.MaxQuoted)) +
@@ -123,7 +126,7 @@ func (s *session) Forbid(c *command.Command, cmd resp.Command) bool {
 }
 
 // Queue implements transaction.Session.
-func (s *session) Queue(c *command.Command, cmd resp.Command) (request []byte, amend transaction.Amend) {
+func (s transactionSession) Queue(c *command.Command, cmd resp.Command) (request []byte, amend transaction.Amend) {
 	if c.Name == "script|flush" {
 		// earlier than necessary; a script that is missing before EXEC is then not reloaded
 		s.server.scripts.Clear()
@@ -133,7 +136,7 @@ func (s *session) Queue(c *command.Command, cmd resp.Command) (request []byte, a
 
 // RunOwn implements transaction.Session. Only the reply to PING depends on the modes of the
 // session.
-func (s *session) RunOwn(c *command.Command, cmd resp.Command) (reply []byte, ok bool) {
+func (s transactionSession) RunOwn(c *command.Command, cmd resp.Command) (reply []byte, ok bool) {
 	return s.capture(func() bool {
 		if c.Name == "ping" {
 			return s.dispatch(cmd)
@@ -146,7 +149,7 @@ func (s *session) RunOwn(c *command.Command, cmd resp.Command) (reply []byte, ok
 func (s *session) Subscribed() bool { return s.subscriber.Load().Len() > 0 }
 
 // Over implements transaction.Session.
-func (s *session) Over() {
+func (s transactionSession) Over() {
 	s.tx = nil
 	s.modes &^= modeMulti
 	s.updateDescription() // before the client can have read the answer
