@@ -140,7 +140,7 @@ func (s *Server) Serve(ctx context.Context, lns []net.Listener) error {
 	for i, ln := range lns {
 		l := client.NewListener(ln, client.Config{
 			Open: s.open, ProxyProtocol: s.cfg.ProxyProtocol, Log: s.log,
-			PeerTimeout: func() time.Duration { return s.Settings().PeerTimeout },
+			PeerTimeout: func() time.Duration { return s.Settings().PeerTimeout }, Sent: &s.stats.outBytes,
 		})
 		listeners[i] = l
 		serving.Go(func() { failed <- l.Serve() })

@@ -86,9 +86,6 @@ func (s callSession) Failed(class uint8) { s.server.stats.errors[class].Add(1) }
 // Refused implements call.Session.
 func (s callSession) Refused(code []byte) { s.server.stats.redirects.count(string(code)) }
 
-// Sent implements client.Owner.
-func (s callSession) Sent(n int) { s.server.stats.outBytes.Add(int64(n)) }
-
 // IdleLocked implements call.Session.
 func (s callSession) IdleLocked() { s.locks.RestartSilence() }
 

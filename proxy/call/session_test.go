@@ -94,7 +94,6 @@ func (s *testSession) Push(p []byte) (int, error)                             { 
 func (s *testSession) IdleLocked()                                            { s.idle++ }
 func (*testSession) End(string)                                               {}
 func (s *testSession) Fail()                                                  { s.failed++ }
-func (s *testSession) Sent(int)                                               {}
 func (s *testSession) Failed(uint8)                                           {}
 func (s *testSession) Slow([]byte, *links.Node, time.Duration, time.Duration) {}
 func (s *testSession) Refused([]byte)                                         {}

@@ -17,6 +17,7 @@ type Conn struct {
 	net.Conn    // the socket; with TLS, its bytes are encrypted
 	log         *slog.Logger
 	raw         syscall.RawConn
+	sent        *atomic.Int64        // see Config
 	secure      *secure              // nil: the client speaks plain
 	balanced    bool                 // a balancer relays it and sends a PROXY protocol header first
 	peerTimeout func() time.Duration // silence after which a guarded peer is dead
@@ -52,7 +53,9 @@ func newConn(nc net.Conn, tlsConfig *tls.Config, cfg *Config) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{Conn: nc, log: cfg.Log, raw: raw, balanced: cfg.ProxyProtocol, peerTimeout: cfg.PeerTimeout}
+	c := &Conn{
+		Conn: nc, log: cfg.Log, raw: raw, sent: cfg.Sent, balanced: cfg.ProxyProtocol, peerTimeout: cfg.PeerTimeout,
+	}
 	c.tryOnce = func(fd uintptr) bool { c.writeOnce(fd); return true }
 	c.waitAndWrite = func(fd uintptr) bool {
 		c.writeOnce(fd)
@@ -97,20 +100,22 @@ func (c *Conn) Close() error {
 
 // Try writes as many bytes as the socket accepts at once and returns their number. Only one
 // goroutine may write at a time.
-func (c *Conn) Try(p []byte) (int, error) {
-	if c.secure != nil {
-		return c.secure.write(p, c.tryOnce)
-	}
-	return c.write(p, c.tryOnce)
-}
+func (c *Conn) Try(p []byte) (int, error) { return c.send(p, c.tryOnce) }
 
 // Push writes as Try does, but waits until the socket takes at least one byte. With TLS, that byte
 // need not be the last one of a record. Then Push returns 0.
-func (c *Conn) Push(p []byte) (int, error) {
+func (c *Conn) Push(p []byte) (int, error) { return c.send(p, c.waitAndWrite) }
+
+func (c *Conn) send(p []byte, f func(uintptr) bool) (n int, err error) {
 	if c.secure != nil {
-		return c.secure.write(p, c.waitAndWrite)
+		n, err = c.secure.write(p, f)
+	} else {
+		n, err = c.write(p, f)
 	}
-	return c.write(p, c.waitAndWrite)
+	if c.sent != nil {
+		c.sent.Add(int64(n))
+	}
+	return n, err
 }
 
 func (c *Conn) write(p []byte, f func(uintptr) bool) (int, error) {

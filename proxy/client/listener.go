@@ -34,6 +34,7 @@ type Config struct {
 	ProxyProtocol bool                 // TCP connections begin with the PROXY protocol header of a balancer
 	PeerTimeout   func() time.Duration // silence after which a guarded peer is dead; may change
 	Log           *slog.Logger
+	Sent          *atomic.Int64 // counts the bytes that sockets have taken; nil: nobody counts
 }
 
 // Listener accepts clients. After a failed accept it pauses. The pause doubles from 5 ms to 1 s, as

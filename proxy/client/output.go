@@ -11,8 +11,6 @@ import (
 type Owner interface {
 	// Go runs f on a goroutine. It returns false, and does nothing, when the server has stopped.
 	Go(what string, f func()) bool
-	// Sent is called after n bytes were written to the socket. It does not block.
-	Sent(n int)
 	// Wrote is called after a change of the output other than more output. The output's mutex is
 	// held.
 	Wrote()
@@ -90,7 +88,6 @@ func (o *Output) writeLocked(wait bool) bool {
 	}
 	o.mu.Unlock()
 	n, err := write(p)
-	o.owner.Sent(n)
 	o.mu.Lock()
 	if o.dropped {
 		o.writing = false

@@ -26,8 +26,7 @@ func (o *testOwner) Go(_ string, f func()) bool {
 	return true
 }
 
-func (o *testOwner) Sent(int) {}
-func (o *testOwner) Wrote()   { o.changed.Broadcast() }
+func (o *testOwner) Wrote() { o.changed.Broadcast() }
 
 func (o *testOwner) OutputDropped(n int) {
 	o.dropped += n

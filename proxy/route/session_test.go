@@ -197,7 +197,6 @@ func (*testSession) Replied(*links.Node, *call.Call) {}
 func (*testSession) Failed(uint8)                    {}
 func (*testSession) Refused([]byte)                  {}
 func (*testSession) IdleLocked()                     {}
-func (*testSession) Sent(int)                        {}
 func (*testSession) OutputDropped(int)               {}
 func (*testSession) Try(p []byte) (int, error)       { return len(p), nil }
 func (*testSession) Push(p []byte) (int, error)      { return len(p), nil }

@@ -60,7 +60,6 @@ func (s *testSession) Tell(frame []byte) links.Flusher {
 func (*testSession) Keeps(*links.Link) bool { return false }
 
 func (*testSession) Go(string, func()) bool { return false }
-func (*testSession) Sent(int)               {}
 func (*testSession) Wrote()                 {}
 func (*testSession) OutputDropped(int)      {}
 

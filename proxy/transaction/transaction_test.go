@@ -47,7 +47,6 @@ func (s *testSession) RunOwn(c *command.Command, _ resp.Command) (reply []byte, 
 
 func (*testSession) Refused([]byte)         {}
 func (*testSession) Go(string, func()) bool { return false }
-func (*testSession) Sent(int)               {}
 func (*testSession) Wrote()                 {}
 func (*testSession) OutputDropped(int)      {}
 func (*testSession) Failed(uint8)           {}
