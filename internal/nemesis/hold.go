@@ -179,6 +179,18 @@ func (w *worker) checkEarlyLoss(b *belief, what, reply string) {
 	}
 }
 
+// about is the hold that an error is about: LOCKLOST names the key of one of several.
+func (g holdGroup) about(reply string) *belief {
+	lost, _ := strings.CutPrefix(reply, "-LOCKLOST ")
+	key, _, _ := strings.Cut(lost, " ")
+	for _, b := range g {
+		if b.key == key {
+			return b
+		}
+	}
+	return g[0]
+}
+
 // reattach is for a client whose connection is gone. If the hold has an owner, it may attach the
 // hold to another connection and go on. It reports whether that succeeded.
 func (w *worker) reattach(g holdGroup) bool {

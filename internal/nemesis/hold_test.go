@@ -38,3 +38,19 @@ func TestEarlyLoss(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatALossIsAbout: LOCK.MRELEASE names the one of its holds that was lost. The others were
+// certain, and that is no fault.
+func TestWhatALossIsAbout(t *testing.T) {
+	g := holdGroup{{key: "lock:3"}, {key: "lock:1"}}
+	for reply, want := range map[string]string{
+		"-LOCKLOST lock:1 broken":             "lock:1",
+		"-LOCKLOST lock:3 broken":             "lock:3",
+		"-LOCKNOTHELD there is no such hold":  "lock:3",
+		"-LOCKLOST lock:7 of another command": "lock:3",
+	} {
+		if got := g.about(reply).key; got != want {
+			t.Errorf("%s: about %s, want %s", reply, got, want)
+		}
+	}
+}

@@ -137,7 +137,7 @@ func (w *worker) give(c *client, g holdGroup, args ...string) {
 	case reply[0] == '-':
 		w.tally.Errored("release", reply)
 		if !ended || !strings.HasPrefix(reply, "-LOCKNOTHELD") && !strings.HasPrefix(reply, "-SEMNOTHELD") {
-			w.checkEarlyLoss(b, args[0], reply)
+			w.checkEarlyLoss(g.about(reply), args[0], reply)
 		}
 	default:
 		w.tally.Add("release", reply)
