@@ -40,7 +40,8 @@ func TestBadUsage(t *testing.T) {
 
 func TestUpstreamThatIsNotThere(t *testing.T) {
 	var out bytes.Buffer
-	err := run(t.Context(), []string{"--upstream", "127.0.0.1:1", "--wait-for-upstream", "0", "--redirect-timeout", "100ms"}, nil, &out, &out)
+	err := run(t.Context(), []string{"--listen", redistest.FreeAddr(t), "--upstream", "127.0.0.1:1",
+		"--wait-for-upstream", "0", "--redirect-timeout", "100ms"}, nil, &out, &out)
 	if exitCode(err) != 1 || !strings.Contains(err.Error(), "127.0.0.1:1") {
 		t.Errorf("exit code %d: %v", exitCode(err), err)
 	}
@@ -67,7 +68,8 @@ func TestStopBeforeReady(t *testing.T) {
 		<-done
 	}()
 	var out bytes.Buffer
-	err = run(ctx, []string{"--upstream", ln.Addr().String(), "--upstream-timeout", "1m"}, nil, &out, &out)
+	err = run(ctx, []string{"--listen", redistest.FreeAddr(t), "--upstream", ln.Addr().String(),
+		"--upstream-timeout", "1m"}, nil, &out, &out)
 	if exitCode(err) != 0 || !strings.Contains(out.String(), "leash has stopped before it was ready") {
 		t.Errorf("exit code %d: %v; it said %s", exitCode(err), err, out.String())
 	}
