@@ -137,16 +137,6 @@ func (l *Link) close(cause error) {
 func (l *Link) breakConn(cause error) {
 	l.mu.Lock()
 	conn := l.conn
-	l.mu.Unlock()
-	l.breakThis(conn, cause)
-}
-
-// breakThis is breakConn if conn is the current connection.
-func (l *Link) breakThis(conn net.Conn, cause error) {
-	l.mu.Lock()
-	if conn != l.conn {
-		conn = nil
-	}
 	if conn != nil && l.broken == nil {
 		l.broken = cause
 	}

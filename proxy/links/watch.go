@@ -7,6 +7,7 @@ import (
 	"net"
 	"time"
 
+	"leash/internal/guard"
 	"leash/proxy/dial"
 	"leash/proxy/resp"
 )
@@ -29,9 +30,7 @@ func (n *Node) watch() {
 		cancel()
 		if err == nil {
 			failing = time.Time{}
-			for conn != nil {
-				conn, err = n.listen(n.newPinger(conn))
-			}
+			err = n.listen(conn)
 			n.usable.Store(false)
 			n.nodes.answers.came()
 		}
@@ -55,14 +54,20 @@ func (n *Node) watch() {
 	}
 }
 
-// listen sends PINGs with p until its connection breaks or is silent for too long. Any byte counts
-// as an answer, also -NOAUTH, -LOADING and -BUSY. If the node answers on a new connection only,
-// listen returns that connection.
-func (n *Node) listen(p *pinger) (fresh net.Conn, err error) {
+// listen sends PINGs on conn until it breaks or is silent for too long. Any byte counts as an
+// answer, also -NOAUTH, -LOADING and -BUSY.
+func (n *Node) listen(conn net.Conn) error {
+	stop := context.AfterFunc(n.ctx, guard.Func(n.nodes.log, "end of a node", func() { conn.Close() }))
+	var broken error
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		broken = guard.Call(n.nodes.log, "liveness reader", func() error { return n.readAnswers(conn) })
+	}()
 	defer func() {
-		if fresh == nil {
-			p.end()
-		}
+		stop()
+		conn.Close()
+		<-ended
 	}()
 	start := Now()
 	n.asked.Store(0)
@@ -71,36 +76,25 @@ func (n *Node) listen(p *pinger) (fresh net.Conn, err error) {
 	next, due := time.NewTimer(interval), Now()+interval
 	defer next.Stop()
 	for {
-		p.conn.SetWriteDeadline(time.Now().Add(pingInterval))
+		conn.SetWriteDeadline(time.Now().Add(pingInterval))
 		n.asked.CompareAndSwap(0, int64(Now()))
-		_, _ = p.conn.Write(dial.PingRequest) // if the connection is broken, the reader ends
-		var other net.Conn
+		_, _ = conn.Write(dial.PingRequest) // if the connection is broken, the reader ends
 		select {
-		case <-p.ended:
-			return nil, p.err
+		case <-ended:
+			return broken
 		case <-next.C:
 		case <-n.wanted:
-		case other = <-p.others:
-			p.others = nil
 		}
 		if Now() > due+interval { // this process did not run, so it could not hear an answer
 			start = Now()
 		}
 		n.sweepIdle(time.Now())
 		n.sweepSecondLinks(time.Now())
-		heard := time.Duration(p.heard.Load())
+		heard := time.Duration(n.heard.Load())
 		silence := Now() - max(start, heard)
 		left := timeout - silence
-		if silence <= n.deadSilence() {
-			closeConn(other)
-		} else if other != nil {
-			n.suspect(p, left)
-			return other, nil
-		} else {
-			n.openBeside(p)
-		}
 		if left <= 0 {
-			return nil, errSilent
+			return errSilent
 		}
 		n.judge(silence, heard > start)
 		next.Reset(min(interval, left))
@@ -122,6 +116,18 @@ func (n *Node) judge(silence time.Duration, heard bool) {
 		if n.usable.Load() { // not while it loads its data: it may be silent for seconds again
 			n.nodes.logBack(n.Addr)
 		}
+	}
+}
+
+// readAnswers reads the answers to PINGs until the connection breaks.
+func (n *Node) readAnswers(conn net.Conn) error {
+	buf := make([]byte, 512)
+	for {
+		read, err := conn.Read(buf)
+		if err != nil {
+			return err
+		}
+		n.answered(buf[:read])
 	}
 }
 
