@@ -58,6 +58,32 @@ func TestLinkWritesNoOverdueCall(t *testing.T) {
 	}
 }
 
+// A command that comes too late ends no connection: others wait there for their replies.
+func TestOverdueCallLeavesOthersAlone(t *testing.T) {
+	got, answer := make(chan struct{}), make(chan struct{})
+	f := redistest.StartFake(t, func(args []string) string {
+		if args[1] == "early" {
+			close(got)
+			<-answer
+		}
+		return redistest.Echo(args)
+	})
+	l := start(t, f.Addr, 10*time.Second).Link(dial.Lane{})
+	results := make(chan result, 2)
+	submit(l, results, "ECHO", "early")
+	<-got
+	past := time.Now().Add(-time.Second)
+	over := &deadlineSink{sink: sink{name: "over", results: results}, until: &past}
+	l.Submit(&Call{Request: resp.AppendCommand(nil, "ECHO", "late"), Sink: over})
+	if r := next(t, results); r.name != "over" || !errors.Is(r.cause, ErrDropped) {
+		t.Errorf("got %+v, want the overdue call dropped", r)
+	}
+	close(answer)
+	if r := next(t, results); r.reply != "$5\r\nearly\r\n" {
+		t.Errorf("the call before it: %+v, want its reply", r)
+	}
+}
+
 func TestLinkAbortsWriteAtDeadline(t *testing.T) {
 	t.Parallel()
 	ended := make(chan struct{})

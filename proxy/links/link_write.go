@@ -46,6 +46,9 @@ func (w *requestWriter) run() {
 		for _, sink := range overdue {
 			sink.Overdue()
 		}
+		if len(overdue) > 0 { // nothing is to be written, and after the deadline even that would fail
+			continue
+		}
 		if err := w.flush(); err != nil {
 			w.link.breakConn(err)
 		}
