@@ -74,7 +74,7 @@ func (c *Carrier) replyTaken(dst []byte, r acquire.Result, taken string) []byte 
 
 // failureText is the error of an acquire as the client gets it.
 func failureText(err error) string {
-	if r, ok := err.(acquire.Refusal); ok {
+	if r, ok := err.(refusal.Error); ok {
 		return string(r)
 	}
 	return transport.ErrorText(err)

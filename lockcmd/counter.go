@@ -79,7 +79,7 @@ func (c *Carrier) take(ctx context.Context, dst []byte, args [][]byte) []byte {
 	r := c.AttemptOrWait(ctx, wt, wait.Position{}, waits, false)
 	if r.Kind == acquire.Granted && !c.CanAnswer(ctx) {
 		s.tasks.Spawn(func() { _, _ = s.Redis.Give(transport.Connection{}, lock, n, s.deadline()) })
-		r = acquire.Result{Kind: acquire.Failed, Err: acquire.Gone}
+		r = acquire.Result{Kind: acquire.Failed, Err: refusal.Error(refusal.Gone)}
 	}
 	return c.replyCount(dst, r)
 }

@@ -82,7 +82,7 @@ func New(cfg Config, links transport.Links, subscriber event.Subscriber, log *sl
 		Restorer: restorer, Waiters: s.Waits, Tasks: &s.tasks, BreakTimeout: release.BreakTimeout,
 	}
 	s.acquirer = &acquire.Acquirer{
-		Releaser: s.Releaser, Waiters: s.Waits, Granted: s.granted, Names: cfg.NameHolds,
+		Releaser: s.Releaser, Waits: s.Waits, Granted: s.granted, Names: cfg.NameHolds,
 	}
 	s.Viewer = view.New(s.acquirer, s.recorder)
 	s.Change(cfg)

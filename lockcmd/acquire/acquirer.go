@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"leash/lockcmd/hold"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/release"
 	"leash/lockcmd/script"
 )
@@ -14,8 +15,8 @@ import (
 // safe for concurrent use.
 type Acquirer struct {
 	*release.Releaser
-	Waiters *Waiters
-	Names   Names // nil for no limit
+	Waits *Waiters
+	Names Names // nil for no limit
 	// Granted is told of a hold that a carrier has now, and for how long its command has waited. It
 	// does not block, and no mutex is held.
 	Granted func(h *hold.Hold, waited time.Duration)
@@ -38,7 +39,8 @@ func (a *Acquirer) admit(ctx context.Context, n int64, keys ...string) error {
 	if a.Names != nil {
 		if pattern := a.Names.Full(keys, n); pattern != "" {
 			a.NameLimited.Add(1)
-			return Refusal("LOCKLIMIT this Leash has as many holds as --limit-name-holds permits for '" + pattern + "'")
+			return refusal.Error("LOCKLIMIT this Leash has as many holds as --limit-name-holds permits for '" +
+				pattern + "'")
 		}
 	}
 	a.awaitRenewals(ctx)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"leash/lockcmd/hold"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/wait"
 )
 
@@ -28,7 +29,7 @@ func (c *Carrier) WaitsFor() *wait.Wait[Result] { return c.waitsFor.Load() }
 // BeginWait counts a command as waiting and tells the host. It fails when too many commands wait.
 // Otherwise EndWait must follow.
 func (c *Carrier) BeginWait() bool {
-	if !c.Acquirer.Waiters.Begin(&c.Command) {
+	if !c.Acquirer.Waits.Begin(&c.Command) {
 		return false
 	}
 	c.GuardWait()
@@ -37,7 +38,7 @@ func (c *Carrier) BeginWait() bool {
 
 // EndWait ends the wait of the command, if it waits. It reports whether the command is to fail.
 func (c *Carrier) EndWait() (fails bool) {
-	ended, fails := c.Acquirer.Waiters.End(&c.Command)
+	ended, fails := c.Acquirer.Waits.End(&c.Command)
 	if ended {
 		c.waitsFor.Store(nil)
 		c.Guard(-1)
@@ -48,7 +49,7 @@ func (c *Carrier) EndWait() (fails bool) {
 // endedWait ends the wait. It returns the result to answer after a wait with result r.
 func (c *Carrier) endedWait(r Result) Result {
 	if c.EndWait() && r.mayChange() {
-		return Result{Kind: Failed, Err: Unblocked}
+		return failed(refusal.Unblocked)
 	}
 	return r
 }
@@ -58,7 +59,7 @@ func (c *Carrier) endedWait(r Result) Result {
 // (R18). It blocks until the result is known, BLOCK is over, or ctx ends.
 func (c *Carrier) AttemptOrWait(ctx context.Context, wt wait.Wait[Result], at wait.Position,
 	waits, first bool) (r Result) {
-	w := c.Acquirer.Waiters
+	w := c.Acquirer.Waits
 	if first || !waits || !w.Waiting(wt.Queue) {
 		wt.LastMessage = w.Channels.LastMessage(wt.Queue.Channel)
 		r = wt.Request.Attempt(w.Deadline(wt.End), at)
@@ -67,7 +68,7 @@ func (c *Carrier) AttemptOrWait(ctx context.Context, wt wait.Wait[Result], at wa
 	case !waits || !r.mayChange():
 		return r
 	case !c.BeginWait():
-		return Result{Kind: Failed, Err: TooMany}
+		return failed(refusal.TooMany)
 	}
 	defer func() { r = c.endedWait(r) }()
 	return c.await(ctx, wt, r)
@@ -80,12 +81,12 @@ func (c *Carrier) await(ctx context.Context, wt wait.Wait[Result], seen Result) 
 	if wt.Queue.Channel != "" { // QUORUM waits for a set of keys
 		c.waitsFor.Store(&wt)
 	}
-	r, end := c.Acquirer.Waiters.Wait(ctx, wt, seen)
+	r, end := c.Acquirer.Waits.Wait(ctx, wt, seen)
 	switch end.Reason {
 	case wait.Gone:
-		r = Result{Kind: Failed, Err: Gone}
+		r = failed(refusal.Gone)
 	case wait.Drained:
-		r = Result{Kind: Failed, Err: Draining}
+		r = failed(refusal.Draining)
 	}
 	r.copyPending = end.CopyPending
 	return r

@@ -1,5 +1,6 @@
 // Package acquire obtains holds: of locks, of permits, and of several locks at once. It answers
-// with a typed [Result]. A [Refusal] in it is the reply; package lockcmd makes all other replies.
+// with a typed [Result]. A refusal.Error in it is the reply; package lockcmd makes all other
+// replies.
 //
 //	acquirer.go    what all carriers of a Leash share
 //	carrier.go     a connection that asks for holds, and its wait

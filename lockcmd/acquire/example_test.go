@@ -29,14 +29,14 @@ func Example() {
 	waits, reply := opts, make(chan Result)
 	waits.Wait, waits.Block = true, time.Minute
 	go func() { reply <- b.Acquire(context.Background(), waits) }()
-	for !l.Waiters.Rests(wait.QueueOf(opts.Lock, opts.Mode)) {
+	for !l.Waits.Rests(wait.QueueOf(opts.Lock, opts.Mode)) {
 		time.Sleep(time.Millisecond)
 	}
 	h := a.Newest(opts.Lock, func(*hold.Hold) bool { return true })
 	code, _, err := l.Release(h, true, l.Redis.Deadline())
 	fmt.Println(code == script.HoldEnded, err)
 	second := <-reply
-	fmt.Println(second.Kind == Granted, second.Token > first.Token, l.Waiters.Handovers.Load())
+	fmt.Println(second.Kind == Granted, second.Token > first.Token, l.Waits.Handovers.Load())
 
 	fmt.Println(c.Acquire(context.Background(), opts).Kind == Taken)
 	// Output:

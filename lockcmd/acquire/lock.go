@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"leash/lockcmd/hold"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 	"leash/lockcmd/wait"
 	"leash/renewal"
@@ -15,11 +16,11 @@ import (
 // client is gone. What it may have taken otherwise is undone in the background.
 func (c *Carrier) Acquire(ctx context.Context, opts Options) Result {
 	if opts.Wait && c.waitsForItself(&opts) {
-		return Result{Kind: Failed, Err: Deadlock}
+		return failed(refusal.Deadlock)
 	}
 	own, ok := c.lockOwnHold(&opts)
 	if !ok {
-		return Result{Kind: Busy, Err: NotAccepted}
+		return notAccepted()
 	}
 	if own == nil {
 		if err := c.Acquirer.admit(ctx, 1, opts.Key); err != nil {
@@ -34,7 +35,7 @@ func (c *Carrier) Acquire(ctx context.Context, opts Options) Result {
 	a.askedTTL = asked
 	defer a.unlockOwn()
 	wt := a.wait()
-	first := opts.Wait && c.Acquirer.Waiters.Waiting(wt.Queue) && c.skipsQueue(&opts)
+	first := opts.Wait && c.Acquirer.Waits.Waiting(wt.Queue) && c.skipsQueue(&opts)
 	r := c.AttemptOrWait(ctx, wt, wait.Position{Place: c.placeOf(&opts)}, opts.Wait, first)
 	a.copyPending = a.copyPending || r.copyPending
 	// In the other cases the undo takes the waiter out of the queue.
@@ -73,7 +74,7 @@ func (c *Carrier) newLockRequest(opts Options, own *hold.Hold) *lockRequest {
 		a.owner = c.Acquirer.Holds.OwnerName(a.ownerNumber)
 	}
 	if a.waitsFair() {
-		a.fairPlace = c.Acquirer.Waiters.Arrive(opts.Lock, a.owner)
+		a.fairPlace = c.Acquirer.Waits.Arrive(opts.Lock, a.owner)
 	}
 	return a
 }
@@ -82,7 +83,7 @@ func (c *Carrier) newLockRequest(opts Options, own *hold.Hold) *lockRequest {
 func (a *lockRequest) acquireArgs() script.AcquireArgs {
 	opts, s := &a.options, a.carrier.Acquirer
 	args := script.AcquireArgs{
-		Lock: opts.Lock, Mode: opts.Mode, Grant: a.grantTerms(), Turn: s.Waiters.Entry(opts.Mode),
+		Lock: opts.Lock, Mode: opts.Mode, Grant: a.grantTerms(), Turn: s.Waits.Entry(opts.Mode),
 		Place: a.place, TurnEvent: wait.TurnEvent(opts.Lock, opts.Mode),
 		Replicas: opts.Replicas, ReplicasIn: replicaWait(a.end),
 	}
@@ -90,7 +91,7 @@ func (a *lockRequest) acquireArgs() script.AcquireArgs {
 		args.Token = a.own.Token
 	}
 	if a.waitsFair() {
-		args.FairFor = s.Waiters.FairTimeout
+		args.FairFor = s.Waits.FairTimeout
 	}
 	return args
 }
@@ -133,7 +134,7 @@ func (a *lockRequest) sendOnce(until time.Time) Result {
 	case script.AcquireGone:
 		return a.superseded(until)
 	case script.AcquireOtherMode:
-		return Result{Kind: Failed, Err: OtherMode}
+		return failed(refusal.OtherMode)
 	case script.AcquireInGrace:
 		if refused, again := a.refusedInGrace(r.Master, until); !again {
 			return refused
@@ -154,7 +155,7 @@ func (a *lockRequest) conclude(ctx context.Context, r Result) Result {
 			return Result{Kind: Unknown, Err: err}
 		}
 	case r.Kind == Unknown:
-		r.Err = Unanswered
+		r.Err = refusal.Error(refusal.Unanswered)
 		switch {
 		case a.move != nil:
 			a.undoMoved(func() *hold.Hold { return a.move.finish(a.finishLimit()) })
@@ -176,7 +177,7 @@ func (a *lockRequest) accept(ctx context.Context, r Result) error {
 	h, until := a.hold(&r)
 	if renewal.Left(until) <= 0 {
 		a.undo()
-		return TooLate
+		return refusal.Error(refusal.TooLate)
 	}
 	if !a.carrier.attachHold(ctx, h, a.options.ID, !r.repeated, until) {
 		if r.Kind == Moved {
@@ -184,7 +185,7 @@ func (a *lockRequest) accept(ctx context.Context, r Result) error {
 		} else {
 			a.giveBack(h)
 		}
-		return Gone
+		return refusal.Error(refusal.Gone)
 	}
 	a.granted = h
 	a.accepted(a)

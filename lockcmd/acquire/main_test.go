@@ -67,7 +67,7 @@ func newLeash(addr string, timeout time.Duration) *leash {
 		Timeout: s.Timeout, Max: 100, FairTimeout: wait.FairTimeout,
 	})}
 	l.Acquirer = &Acquirer{
-		Releaser: &release.Releaser{Restorer: r, Waiters: waiters, Tasks: l}, Waiters: waiters, Granted: l.Granted,
+		Releaser: &release.Releaser{Restorer: r, Waiters: waiters, Tasks: l}, Waits: waiters, Granted: l.Granted,
 	}
 	return l
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"leash/lockcmd/hold"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/restore"
 	"leash/lockcmd/script"
 	"leash/renewal"
@@ -26,12 +27,12 @@ func (c *Carrier) MoveHere(lock script.Lock, which hold.Selector, until time.Tim
 		r, again := c.tryMoveHere(lock, which, until)
 		switch {
 		case r.Kind == Busy && r.Err == nil, again && !time.Now().Before(until):
-			return Result{Kind: Busy, Err: NotAccepted}
+			return notAccepted()
 		case !again:
 			return r
 		}
 	}
-	return Result{Kind: Failed, Err: NotHeld}
+	return failed(refusal.NotHeld)
 }
 
 // tryMoveHere moves the hold once. again is true when it has changed since it was read.
@@ -47,7 +48,7 @@ func (c *Carrier) tryMoveHere(lock script.Lock, which hold.Selector, until time.
 	opts := &Options{Lock: lock, Mode: f.Mode, Owner: which.Owner, TTL: a.Holds.TTL}
 	own, ok := c.lockOwnHold(opts)
 	if !ok {
-		return Result{Kind: Busy, Err: NotAccepted}, false
+		return notAccepted(), false
 	}
 	if own != nil {
 		defer own.UnlockRequests()
@@ -57,7 +58,7 @@ func (c *Carrier) tryMoveHere(lock script.Lock, which hold.Selector, until time.
 		return Result{Kind: Granted, Token: which.Token}, false
 	case f.Record.Carrier == c.Name: // a release, an undo or an ATTACH of it is in progress
 		a.Redis.StoppedWithin(movePause)
-		return Result{Kind: Failed, Err: NotHeld}, c.NewestReported(lock, which.Means) == nil
+		return failed(refusal.NotHeld), c.NewestReported(lock, which.Means) == nil
 	case own == nil:
 	case own.Token == which.Token: // it was moved away
 		own.Ended(renewal.Repeated)
@@ -89,8 +90,8 @@ func (c *Carrier) moveFound(opts *Options, f script.Hold, until time.Time) (r Re
 			r = Result{Kind: Busy, Err: err}
 		}
 	case Failed:
-		if r.Err == Elsewhere {
-			r.Err, again = NotHeld, true
+		if r.Err == refusal.Error(refusal.Elsewhere) {
+			r.Err, again = refusal.Error(refusal.NotHeld), true
 		}
 	}
 	m.Unlock()
@@ -123,7 +124,7 @@ func (m *arrival) send(until time.Time) Result {
 	case err != nil:
 		return Failure(err)
 	case !r.Moved:
-		return Result{Kind: Failed, Err: Elsewhere}
+		return failed(refusal.Elsewhere)
 	default:
 		return Result{Kind: Moved, Token: r.Token, left: r.Left, sent: r.Sent, replicas: r.Replicas, move: r}
 	}
@@ -156,14 +157,14 @@ func (m *arrival) carry(r Result) (h *hold.Hold, err error) {
 	c := m.carrier
 	g, until := m.options.grant(m.Args.Owner, &r), renewal.Until(r.sent, r.left)
 	if !time.Now().Before(until) {
-		return nil, TooLate
+		return nil, refusal.Error(refusal.TooLate)
 	}
 	h = hold.New(&c.Carrier, &g)
 	if c.attachHold(context.Background(), h, r.move.Record.LastID(), true, until) {
 		return h, nil
 	}
 	h.Close()
-	return nil, Gone
+	return nil, refusal.Error(refusal.Gone)
 }
 
 // pendingMove is an owner's hold that may have moved to a carrier, or is being put back there. The

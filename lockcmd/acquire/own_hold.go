@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"leash/lockcmd/hold"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 	"leash/renewal"
 )
@@ -98,7 +99,7 @@ func (a *lockRequest) ownerElsewhere(found script.AcquireResult, until time.Time
 		}
 	}
 	if !back {
-		return Result{Kind: Failed, Err: Elsewhere}
+		return failed(refusal.Elsewhere)
 	}
 	m := a.carrier.newArrival(&a.options, script.MoveArgs{
 		Owner: a.owner, From: script.Ref{Token: found.Token, Carrier: found.Carrier}, Request: a.number,
@@ -130,7 +131,7 @@ func (a *lockRequest) ownElsewhere(token int64, back bool, until time.Time) (r R
 	}
 	switch {
 	case err != nil:
-		return Result{Kind: Busy, Err: NotAccepted}, true
+		return notAccepted(), true
 	case how == renewal.Renewed: // a new master lacked the move to us
 		return a.sendAfresh(until), true
 	}
@@ -145,7 +146,7 @@ func (a *lockRequest) superseded(until time.Time) Result {
 	if a.graceRetries < maxGraceRetries && !a.copyPending {
 		switch how, err := a.carrier.Acquirer.Restore(a.own, until); {
 		case err != nil:
-			return Result{Kind: Busy, Err: NotAccepted}
+			return notAccepted()
 		case how == renewal.Renewed: // a new master lacked it
 			return a.sendAfresh(until)
 		}
@@ -178,7 +179,7 @@ func (a *lockRequest) ownGone(until time.Time) (r Result, lost bool) {
 func (c *Carrier) settleGone(own *hold.Hold, until time.Time) (r Result, lost bool) {
 	switch reason, err := c.Acquirer.SettleMissing(own, until); {
 	case err != nil:
-		return Result{Kind: Busy, Err: NotAccepted}, true
+		return notAccepted(), true
 	case reason != "":
 		return Result{Kind: Failed, Err: c.ReportLoss(own, reason)}, true
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"leash/lockcmd/hold"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 	"leash/lockcmd/wait"
 	"leash/renewal"
@@ -22,12 +23,12 @@ func (c *Carrier) AcquirePermits(ctx context.Context, opts Options, n int64) (pe
 	}
 	a := c.newPermitRequest(opts, n)
 	if opts.ID != "" && a.hasPendingRequest() {
-		return nil, Result{Kind: Busy, Err: NotAccepted}
+		return nil, notAccepted()
 	}
 	wt := wait.Wait[Result]{
 		Queue: wait.QueueOf(opts.Lock, script.Permit), Request: a, Turns: script.Permit, End: wait.EndOf(opts.Block),
 	}
-	first := opts.ID != "" && c.Acquirer.Waiters.Waiting(wt.Queue) && a.mayExist(ctx)
+	first := opts.ID != "" && c.Acquirer.Waits.Waiting(wt.Queue) && a.mayExist(ctx)
 	r = c.AttemptOrWait(ctx, wt, wait.Position{}, opts.Wait, first)
 	a.copyPending = a.copyPending || r.copyPending
 	return a.permits, a.conclude(ctx, r)
@@ -108,7 +109,7 @@ func (a *permitRequest) script(at wait.Position) *script.PermitRequest {
 			Carrier: a.carrier.Name, Request: a.number, Master: s.Masters.GrantingMaster(opts.Key), TTL: opts.TTL,
 			Options: opts.OptionLetters(), ID: opts.ID, Client: a.carrier.Client().Name,
 		},
-		Permits: a.permits, FirstToken: a.firstToken, Turn: s.Waiters.Entry(script.Permit), Waits: opts.Wait,
+		Permits: a.permits, FirstToken: a.firstToken, Turn: s.Waits.Entry(script.Permit), Waits: opts.Wait,
 		Behind: at.Behind, TurnEvent: wait.TurnEvent(opts.Lock, script.Permit),
 	}
 }
@@ -137,7 +138,7 @@ func (a *permitRequest) Attempt(until time.Time, at wait.Position) Result {
 			return Result{Kind: Taken, left: found.Left}
 		}
 	}
-	return Result{Kind: Failed, Err: Elsewhere}
+	return failed(refusal.Elsewhere)
 }
 
 // PassesOn implements wait.Request.
@@ -152,7 +153,7 @@ func (a *permitRequest) TakesFrom(m *script.Mode) bool { return m == script.Perm
 // afterwards.
 func (a *permitRequest) fetch(found script.PermitAcquireResult, until time.Time) Result {
 	if found.Token == 0 || a.options.ID == "" {
-		return Result{Kind: Failed, Err: Elsewhere}
+		return failed(refusal.Elsewhere)
 	}
 	if r, lost := a.settleReplaced(found.Permit, found.Token, until); lost {
 		return Result{Kind: Failed, Err: r.Err}
@@ -189,7 +190,7 @@ func (a *permitRequest) settleReplaced(permit string, token int64, until time.Ti
 	if own.Token != token {
 		var err error
 		if how, err = a.carrier.Acquirer.Tombstone(own, until); err != nil {
-			return Result{Kind: Busy, Err: NotAccepted}, true
+			return notAccepted(), true
 		}
 	}
 	if reason := own.SettleMissing(how, own.SafeUntil()); reason != "" {
@@ -205,7 +206,7 @@ func (a *permitRequest) conclude(ctx context.Context, r Result) Result {
 	case r.Kind == Granted:
 		return a.accept(ctx, r)
 	case r.Kind == Unknown:
-		r.Err = Unanswered
+		r.Err = refusal.Error(refusal.Unanswered)
 		a.undo()
 	case a.copyPending || len(a.moved) > 0:
 		a.undo()
@@ -217,7 +218,7 @@ func (a *permitRequest) conclude(ctx context.Context, r Result) Result {
 func (a *permitRequest) accept(ctx context.Context, r Result) Result {
 	fresh, until, failure := a.newHolds(r)
 	if failure.Err == nil && !a.carrier.attachHolds(ctx, fresh, a.options.ID, until) {
-		failure = Result{Kind: Unknown, Err: Gone}
+		failure = unknown(refusal.Gone)
 	}
 	if failure.Err != nil {
 		a.undo()
@@ -237,7 +238,7 @@ func (a *permitRequest) newHolds(r Result) (holds []*hold.Hold, until []time.Tim
 		r.Token = r.grants[i].Token
 		end := renewal.Until(r.sent, r.grants[i].Left)
 		if renewal.Left(end) <= 0 {
-			return nil, nil, Result{Kind: Unknown, Err: TooLate}
+			return nil, nil, unknown(refusal.TooLate)
 		}
 		if a.options.ID != "" { // without an ID all are new
 			if own := a.own(p); own != nil && own.Token == r.Token {

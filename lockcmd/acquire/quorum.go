@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"leash/internal/guard"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 	"leash/lockcmd/wait"
 )
@@ -38,14 +39,14 @@ type quorumRequest struct {
 func (ma *multiRequest) takeMost() Result {
 	q, r, again := &quorumRequest{multiRequest: ma, window: minBackOff}, Result{Kind: Taken}, true
 	wt := wait.Wait[Result]{Queue: ma.queueID(), Request: q, End: ma.end}
-	if !ma.mayWait() || !ma.carrier.Acquirer.Waiters.Waiting(wt.Queue) {
+	if !ma.mayWait() || !ma.carrier.Acquirer.Waits.Waiting(wt.Queue) {
 		r, again = q.attemptOnce()
 	}
 	switch {
 	case !again:
 		return r
 	case !ma.beginWait():
-		return Result{Kind: Failed, Err: TooMany}
+		return failed(refusal.TooMany)
 	}
 	return ma.carrier.await(ma.ctx, wt, r)
 }
@@ -127,12 +128,12 @@ func (ma *multiRequest) pause(d time.Duration) Result {
 	defer timer.Stop()
 	select {
 	case <-ma.ctx.Done():
-		return Result{Kind: Failed, Err: Gone}
+		return failed(refusal.Gone)
 	case <-ma.carrier.Unblocked():
 	case <-timer.C:
 	}
-	if ma.carrier.Acquirer.Waiters.Draining() {
-		return Result{Kind: Failed, Err: Draining}
+	if ma.carrier.Acquirer.Waits.Draining() {
+		return failed(refusal.Draining)
 	}
 	return Result{Kind: Granted}
 }
@@ -159,7 +160,7 @@ func (ma *multiRequest) judgeAttempt(results []keyResult, n int) (r Result, agai
 		r = wrong
 	}
 	if ma.ctx.Err() != nil {
-		return Result{Kind: Failed, Err: Gone}, false
+		return failed(refusal.Gone), false
 	}
 	return r, ma.mayWait() && hopeless <= least && !ma.blockOver()
 }
@@ -175,10 +176,10 @@ func (ma *multiRequest) awaitOne(results []keyResult) bool {
 		}
 	}
 	if first < 0 {
-		ma.pause(s.Waiters.Pause(wait.Outcome{State: wait.Busy}))
+		ma.pause(s.Waits.Pause(wait.Outcome{State: wait.Busy}))
 		return false
 	}
-	block := s.Waiters.Pause(wait.Outcome{})
+	block := s.Waits.Pause(wait.Outcome{})
 	if left := ma.blockLeft(); left > 0 {
 		block = min(block, left)
 	}
@@ -249,7 +250,7 @@ func (ma *multiRequest) putBackLate(done <-chan keyResult, late int) {
 // attemptKey attempts one key, unless over is closed.
 func (ma *multiRequest) attemptKey(i int, until time.Time, over <-chan struct{}) keyResult {
 	// in case the attempt panics
-	kr := keyResult{index: i, result: Result{Kind: Unknown, Err: NotAccepted}}
+	kr := keyResult{index: i, result: unknown(refusal.NotAccepted)}
 	select {
 	case <-over:
 		return kr

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"leash/internal/faultproxy"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 	"leash/lockcmd/script/transport"
 	"leash/proxy/slots"
@@ -81,7 +82,7 @@ func TestQuorumWaitsForAMajority(t *testing.T) {
 		tokens, _ := b.AcquireAll(t.Context(), opts, keys, 2)
 		reply <- tokens
 	}()
-	eventually(t, "it waits", func() bool { return l.Waiters.Stats.Waiters.Load() == 1 })
+	eventually(t, "it waits", func() bool { return l.Waits.Stats.Waiters.Load() == 1 })
 	eventually(t, "it has nothing", func() bool { return slices.Equal(l.taken(keys), []bool{true, true, false}) })
 	a.releaseNewest(t, keys[1])
 	if tokens := <-reply; len(tokens) != 3 || tokens[0] != 0 || tokens[1] == 0 || tokens[2] == 0 {
@@ -100,7 +101,7 @@ func TestR26QuorumUndoesTheRest(t *testing.T) {
 		taken  []bool
 	}{
 		{2, Granted, nil, []bool{true, false, true}},
-		{3, Unknown, Unanswered, []bool{false, false, false}},
+		{3, Unknown, refusal.Error(refusal.Unanswered), []bool{false, false, false}},
 	} {
 		for name, arm := range lost {
 			t.Run(fmt.Sprintf("%s, quorum of %d", name, row.quorum), func(t *testing.T) {

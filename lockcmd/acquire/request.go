@@ -68,7 +68,7 @@ func (a *request) refusedInGrace(replid string, until time.Time) (r Result, agai
 	default:
 		a.graceRetries = 0
 	}
-	return Result{Kind: Busy, Err: NotAccepted}, false
+	return notAccepted(), false
 }
 
 // maxLate is how late a copy of an acquire may reach Redis and still be taken back, if the TTL is

@@ -77,45 +77,33 @@ func (r Result) LeavesPermits(woken bool) bool {
 	return r.Kind != Granted || r.PermitsLeft > 0 || woken
 }
 
-// Refusal is an error that Leash made. Its text is the reply to the client.
-type Refusal string
+// failed is the result of a request that Leash refuses.
+func failed(why refusal.Error) Result { return Result{Kind: Failed, Err: why} }
 
-// Error implements error.
-func (r Refusal) Error() string { return string(r) }
+// unknown is the result of a request whose outcome nobody knows.
+func unknown(why refusal.Error) Result { return Result{Kind: Unknown, Err: why} }
 
-// The refusals without details.
-const (
-	Unanswered  Refusal = refusal.Unanswered
-	NotAccepted Refusal = refusal.NotAccepted
-	TooLate     Refusal = refusal.TooLate
-	Gone        Refusal = refusal.Gone
-	Draining    Refusal = refusal.Draining
-	TooMany     Refusal = refusal.TooMany
-	Unblocked   Refusal = refusal.Unblocked
-	NotHeld     Refusal = refusal.NotHeld
-	Deadlock    Refusal = refusal.Deadlock
-	Elsewhere   Refusal = refusal.Elsewhere
-	OtherMode   Refusal = refusal.OtherMode
-)
+// notAccepted is the result of a request that Redis did not take.
+func notAccepted() Result { return Result{Kind: Busy, Err: refusal.Error(refusal.NotAccepted)} }
 
 // Loss is the refusal for a hold of that key, which was lost.
-func Loss(key, reason string) Refusal {
-	return Refusal("LOCKLOST " + transport.PrintableKey(key) + " " + reason)
+func Loss(key, reason string) refusal.Error {
+	return refusal.Error("LOCKLOST " + transport.PrintableKey(key) + " " + reason)
 }
 
 // tooFewReplicas is the refusal of a grant that so few replicas have. undone says that Redis has
 // taken it back.
-func tooFewReplicas(have, want int64, undone bool) Refusal {
+func tooFewReplicas(have, want int64, undone bool) refusal.Error {
 	then := "is still releasing"
 	if undone {
 		then = "released"
 	}
-	return Refusal(fmt.Sprintf("NOREPLICAS %d of %d replicas confirmed the lock in time, Leash %s it", have, want,
+	return refusal.Error(fmt.Sprintf("NOREPLICAS %d of %d replicas confirmed the lock in time, Leash %s it", have, want,
 		then))
 }
 
 // ReportLoss is the refusal for a hold that was found to be lost. The client learns of that by it.
-func (c *Carrier) ReportLoss(h *hold.Hold, reason string) Refusal {
+func (c *Carrier) ReportLoss(h *hold.Hold, reason string) refusal.Error {
 	c.ForgetLoss(h)
 	return Loss(h.Key(), reason)
 }
@@ -135,5 +123,5 @@ func Failure(err error) Result {
 		reply, _ := errors.AsType[resp.ReplyError](err)
 		return Result{Kind: Busy, Err: reply}
 	}
-	return Result{Kind: Busy, Err: NotAccepted}
+	return notAccepted()
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"leash/lockcmd/hold"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script/transport"
 	"leash/lockcmd/wait"
 )
@@ -23,7 +24,7 @@ func (c *Carrier) AcquireAll(ctx context.Context, opts Options, keys []string, q
 	defer cancel() // late attempts take nothing
 	ma := newMultiRequest(ctx, c, keys, opts, quorum)
 	if opts.Wait && ma.deadlock() {
-		return nil, Result{Kind: Failed, Err: Deadlock}
+		return nil, failed(refusal.Deadlock)
 	}
 	take := ma.takeAll
 	if quorum > 0 {
@@ -112,7 +113,7 @@ func (ma *multiRequest) mayWait() bool { return ma.keys[0].Wait }
 
 // deadline is when an attempt must be answered.
 func (ma *multiRequest) deadline() time.Time {
-	return ma.carrier.Acquirer.Waiters.Deadline(ma.end)
+	return ma.carrier.Acquirer.Waits.Deadline(ma.end)
 }
 
 // blockLeft is what is left of BLOCK; 0 without one.
@@ -144,7 +145,7 @@ func (ma *multiRequest) takeKey(i int, block time.Duration) Result {
 	defer a.unlockOwn()
 	if ma.mayWait() && r.mayChange() {
 		if !ma.beginWait() {
-			return ma.keepResult(ma.concludeKey(i, a, Result{Kind: Failed, Err: TooMany}))
+			return ma.keepResult(ma.concludeKey(i, a, failed(refusal.TooMany)))
 		}
 		if a.options.Block = block; block > 0 {
 			a.end = end
@@ -161,14 +162,14 @@ func (ma *multiRequest) beginKey(i int, until time.Time) (*lockRequest, Result) 
 	c, opts := ma.carrier, ma.keys[i]
 	own, ok := c.lockOwnHold(&opts)
 	if !ok {
-		return nil, Result{Kind: Unknown, Err: NotAccepted}
+		return nil, unknown(refusal.NotAccepted)
 	}
 	if ma.switchesToLease() && own == nil {
 		opts.Lease, opts.TTL = false, max(opts.TTL, hold.MinTTL)
 	}
 	a := c.newLockRequest(opts, own)
 	a.group = ma.group
-	if !opts.Wait || !c.Acquirer.Waiters.Waiting(a.queueID()) || c.skipsQueue(&opts) {
+	if !opts.Wait || !c.Acquirer.Waits.Waiting(a.queueID()) || c.skipsQueue(&opts) {
 		return a, a.send(until)
 	}
 	return a, Result{Kind: Taken}
@@ -220,7 +221,7 @@ func (ma *multiRequest) switchToLease() Result {
 		if err != nil {
 			r := Failure(err)
 			if r.Err == nil {
-				r.Err = NotAccepted
+				r.Err = refusal.Error(refusal.NotAccepted)
 			}
 			return r
 		}
@@ -233,7 +234,7 @@ func (ma *multiRequest) switchToLease() Result {
 func (ma *multiRequest) complete(enough int) Result {
 	switch ok, gone := ma.carrier.Complete(ma.ctx, ma.group, ma.holds, ma.moved, enough, ma.quorum > 0); {
 	case gone:
-		return Result{Kind: Unknown, Err: Gone}
+		return unknown(refusal.Gone)
 	case !ok:
 		return Result{Kind: Taken}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"leash/internal/faultproxy"
 	"leash/lockcmd/hold"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 )
 
@@ -33,14 +34,14 @@ func TestAcquireAllTakesAllOrNone(t *testing.T) {
 		{"the last is taken", plain, takenKey(2), Taken, nil, []bool{false, false, true}, 0},
 		{"the second is of another mode", owned, func(t *testing.T, l *leash, c *Carrier, keys []string) {
 			c.take(t, Options{Mode: script.Read, TTL: time.Minute, Owner: "me"}, keys[1])
-		}, Failed, OtherMode, []bool{false, true, false}, 1},
+		}, Failed, refusal.Error(refusal.OtherMode), []bool{false, true, false}, 1},
 		{"the owner has the second", owned, func(t *testing.T, l *leash, c *Carrier, keys []string) {
 			c.take(t, owned, keys[1])
 		}, Granted, nil, []bool{true, true, true}, 3},
 		{"another connection of the owner has the second", owned,
 			func(t *testing.T, l *leash, _ *Carrier, keys []string) {
 				l.connect().take(t, owned, keys[1])
-			}, Failed, Elsewhere, []bool{false, true, false}, 0},
+			}, Failed, refusal.Error(refusal.Elsewhere), []bool{false, true, false}, 0},
 		{"this connection has the second", plain, func(t *testing.T, _ *leash, c *Carrier, keys []string) {
 			c.take(t, plain, keys[1])
 		}, Taken, nil, []bool{false, true, false}, 1},
@@ -49,7 +50,7 @@ func TestAcquireAllTakesAllOrNone(t *testing.T) {
 			name, opts, kind, wantErr := row.name, row.opts, row.kind, row.err
 			if opts.Wait, opts.Block = waits, block; waits {
 				if name += ", with BLOCK"; row.kind == Taken && row.holds == 1 {
-					kind, wantErr = Failed, Deadlock // it would wait for itself
+					kind, wantErr = Failed, refusal.Error(refusal.Deadlock) // it would wait for itself
 				}
 			}
 			t.Run(name, func(t *testing.T) {
@@ -73,7 +74,7 @@ func TestAcquireAllTakesAllOrNone(t *testing.T) {
 				if got := l.taken(keys); !slices.Equal(got, row.taken) || c.Holds() != row.holds {
 					t.Errorf("the keys are taken: %v, and the connection has %d holds", got, c.Holds())
 				}
-				if l.Waiters.Stats.Waiters.Load() != 0 {
+				if l.Waits.Stats.Waiters.Load() != 0 {
 					t.Error("a waiter stays")
 				}
 			})
@@ -110,14 +111,14 @@ func TestR19AcquireAllEndsWithItsConnection(t *testing.T) {
 			}()
 			eventually(t, "it waits with the first key", func() bool { return c.WaitsFor() != nil && c.Holds() == 1 })
 			end(c, gone)
-			if r := <-reply; r.Kind != Failed || r.Err != Gone {
+			if r := <-reply; r.Kind != Failed || r.Err != refusal.Error(refusal.Gone) {
 				t.Errorf("got %+v", r)
 			}
 			eventually(t, "only the second key is taken", func() bool {
 				return slices.Equal(l.taken(keys), []bool{false, true, false})
 			})
-			if c.Holds() != 0 || l.Waiters.Stats.Waiters.Load() != 0 {
-				t.Errorf("%d holds and %d waiters stay", c.Holds(), l.Waiters.Stats.Waiters.Load())
+			if c.Holds() != 0 || l.Waits.Stats.Waiters.Load() != 0 {
+				t.Errorf("%d holds and %d waiters stay", c.Holds(), l.Waits.Stats.Waiters.Load())
 			}
 		})
 	}
@@ -133,7 +134,7 @@ func TestR26AcquireAllOfUnknownOutcome(t *testing.T) {
 			keys, c := newKeys(3), l.connect()
 			fault := arm(p, faultproxy.Holding(keys[1]), faultproxy.Always())
 			_, r := c.AcquireAll(t.Context(), Options{Mode: script.Plain, TTL: time.Minute}, keys, 0)
-			if r.Kind != Unknown || r.Err != Unanswered {
+			if r.Kind != Unknown || r.Err != refusal.Error(refusal.Unanswered) {
 				t.Errorf("got %+v", r)
 			}
 			if err := fault.Await(time.Second); err != nil {

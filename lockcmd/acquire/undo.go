@@ -90,7 +90,7 @@ func (a *lockRequest) takeBack(number int64, _ bool) {
 // for other waiters.
 func (a *lockRequest) leaveQueue() (left <-chan struct{}) {
 	if a.waitsFair() {
-		left = a.carrier.Acquirer.Waiters.Dequeue(a.fairPlace)
+		left = a.carrier.Acquirer.Waits.Dequeue(a.fairPlace)
 	}
 	return left
 }

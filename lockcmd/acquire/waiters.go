@@ -57,7 +57,7 @@ func (a *lockRequest) takeOver(h *hold.Hold, end script.EndArgs, at wait.Positio
 ) {
 	s := a.carrier.Acquirer
 	r, unknown, err := s.Redis.Handover(&script.HandoverArgs{
-		End: end, Grant: a.grantTerms(), Mode: a.options.Mode, Turn: s.Waiters.Entry(a.options.Mode),
+		End: end, Grant: a.grantTerms(), Mode: a.options.Mode, Turn: s.Waits.Entry(a.options.Mode),
 		TurnOver:  at.Place == script.PlaceFirst, // its turn ends if another Leash waits
 		TurnEvent: wait.TurnEvent(h.Lock(), h.Mode()),
 	}, until)

@@ -4,6 +4,12 @@ package refusal
 
 import "strings"
 
+// Error is a refusal as an error. Its text is the reply to the client.
+type Error string
+
+// Error implements error.
+func (e Error) Error() string { return string(e) }
+
 // The refusals.
 const (
 	Syntax        = "ERR syntax error"

@@ -45,7 +45,7 @@ func Example() {
 	})
 	v := view.New(&acquire.Acquirer{
 		Releaser: &release.Releaser{Restorer: &restore.Restorer{Holds: holds}},
-		Waiters:  &acquire.Waiters{Machine: wait.New[acquire.Result](wait.Config{})},
+		Waits:    &acquire.Waiters{Machine: wait.New[acquire.Result](wait.Config{})},
 	}, l.Recorder)
 	var c hold.Carrier
 	c.Init(holds, 1, hold.Client{Name: "127.0.0.1:5000"}, l, l)

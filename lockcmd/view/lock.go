@@ -60,7 +60,7 @@ func (v *Viewer) ViewLock(lock script.Lock, until time.Time) (Lock, error) {
 		}
 	}
 	l.Waiters = v.waitersOf(lock)
-	for _, w := range v.acquirer.Waiters.First(lock, MaxWaiters) {
+	for _, w := range v.acquirer.Waits.First(lock, MaxWaiters) {
 		l.Queue = append(l.Queue, viewWaiter(w))
 	}
 	return l, nil
@@ -68,7 +68,7 @@ func (v *Viewer) ViewLock(lock script.Lock, until time.Time) (Lock, error) {
 
 // waitersOf is the number of commands that wait for the lock on this Leash.
 func (v *Viewer) waitersOf(lock script.Lock) int {
-	all, _ := v.acquirer.Waiters.OfLock(lock)
+	all, _ := v.acquirer.Waits.OfLock(lock)
 	return all
 }
 

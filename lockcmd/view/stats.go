@@ -55,7 +55,7 @@ func LossReasons() []string { return lossReasons[:] }
 func (v *Viewer) Stats() Stats {
 	r, a := v.recorder, v.acquirer
 	masters, longest := a.Masters.Active()
-	renewals, holds, waits := a.Holds.Watchdog, &a.Holds.Stats, a.Waiters
+	renewals, holds, waits := a.Holds.Watchdog, &a.Holds.Stats, a.Waits
 	out := Stats{
 		Holds: holds.Holds.Load(), HoldsByMode: holds.Holds.ByName(), HoldTimes: holds.Times.Snapshot(),
 		Waiters: waits.Stats.Waiters.Load(), Limited: waits.Stats.Limited.Load(),
