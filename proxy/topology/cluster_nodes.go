@@ -13,6 +13,7 @@ import (
 // nodeLine is a line of CLUSTER NODES (https://redis.io/docs/latest/commands/cluster-nodes/):
 // "<id> <ip:port@cport[,hostname[,…]]> <flags> <master> <ping> <pong> <epoch> <link> <slot> …".
 type nodeLine struct {
+	id        string
 	addrs     []string // the one with the IP address, and then the one with the host name, if any
 	flags     []string
 	connected bool
@@ -28,7 +29,7 @@ func parseNodes(nodes, asked string) (all []nodeLine) {
 			continue
 		}
 		all = append(all, nodeLine{
-			addrs: addrsIn(fields[1], asked), flags: strings.Split(fields[2], ","),
+			id: fields[0], addrs: addrsIn(fields[1], asked), flags: strings.Split(fields[2], ","),
 			connected: fields[7] == "connected", slots: fields[8:],
 		})
 	}
@@ -53,6 +54,9 @@ func (n nodeLine) addTo(l *Layout, names bool) {
 	reached := n.addrs
 	if names {
 		reached = n.addrs[len(n.addrs)-1:]
+	}
+	if !n.is("handshake") { // until then, the id is a random one
+		l.IDs = append(l.IDs, n.id)
 	}
 	if !n.is("noaddr") {
 		l.Peers = append(l.Peers, reached...)

@@ -18,6 +18,7 @@ type Layout struct {
 	Ranges   []Range
 	Slotless []string // working masters without slots; keys of a migrating slot may be there
 	Peers    []string // of a cluster: every address that may know the topology
+	IDs      []string // of the nodes of a cluster
 	Healthy  []string // addresses that work
 	Replicas int      // how many of them work; -1 for unknown
 }
@@ -80,6 +81,26 @@ func (l Layout) Members() map[string]bool {
 		members[addr] = true
 	}
 	return members
+}
+
+// Worth tells which of several nodes knows the cluster best. It is slots.Count if each slot has an
+// owner and at least half of the nodes with these ids are there. Otherwise it is less, and 0 or
+// less without these nodes. A node without them has just joined or left, or belongs to another
+// cluster now.
+func (l Layout) Worth(ids []string) (worth int) {
+	for _, r := range l.Ranges {
+		worth += int(r.Last-r.First) + 1
+	}
+	common := 0
+	for _, id := range ids {
+		if slices.Contains(l.IDs, id) {
+			common++
+		}
+	}
+	if len(l.IDs) > 0 && 2*common < len(ids) {
+		worth -= slots.Count
+	}
+	return worth
 }
 
 // Snapshot returns the layout with a node for each address. Without replicas, node is called for

@@ -62,6 +62,7 @@ func TestParseClusterNodes(t *testing.T) {
 	}
 	want := Layout{
 		Cluster: true, Ranges: l.Ranges, Replicas: 1,
+		IDs:      []string{"07c3", "67ed", "292f", "5fe2", "b1c0", "b1c1", "e7d1"},
 		Slotless: []string{"127.0.0.1:30006"},
 		Peers: []string{"127.0.0.1:30004", "host4:30004", "127.0.0.1:30002", "127.0.0.1:30005", "127.0.0.1:30006",
 			"host6:30006", "127.0.0.1:30007", "127.0.0.1:30008", "10.0.0.1:30001", "other:30009"},

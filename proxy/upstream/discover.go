@@ -9,6 +9,7 @@ import (
 
 	"leash/proxy/dial"
 	"leash/proxy/links"
+	"leash/proxy/slots"
 	"leash/proxy/topology"
 )
 
@@ -48,30 +49,59 @@ func (u *Upstream) discover(ctx context.Context, since time.Time) (err error) {
 	case "sentinel":
 		return u.followSentinels(ctx)
 	}
-	for _, addr := range u.candidates() {
-		var reply []any
-		var nodes string
-		failed := u.Ask(ctx, addr, func(c *dial.Conn) (err error) {
-			nodes, err = c.Text("CLUSTER", "NODES")
-			if err != nil && !dial.IsReply(err) { // an error of Redis does no harm: CLUSTER SLOTS is enough
-				return err
-			}
-			// servers before Redis 7 do not know CLUSTER SHARDS
-			reply, err = c.List("CLUSTER", "SLOTS")
-			return err
-		})
-		var l topology.Layout
-		if failed == nil {
-			l, failed = topology.ParseCluster(reply, nodes, addr, u.cfg.TLS != nil)
-		}
-		if failed == nil {
-			u.adopt(l)
-			u.discoveredAt.Store(&start)
-			return nil
-		}
-		err = clearerError(err, failed)
+	if err = u.discoverCluster(ctx); err == nil {
+		u.discoveredAt.Store(&start)
 	}
 	return err
+}
+
+// discoverCluster asks the nodes until one knows the whole cluster. If none does, it adopts what
+// the best of them knows.
+func (u *Upstream) discoverCluster(ctx context.Context) (err error) {
+	var best topology.Layout
+	worth, found := 0, false
+	for _, addr := range u.candidates() {
+		l, failed := u.layoutAt(ctx, addr)
+		if failed != nil {
+			err = clearerError(err, failed)
+			continue
+		}
+		w := l.Worth(u.ids)
+		if w <= 0 {
+			u.log.Warn("a redis node does not know this cluster", "node", addr)
+		}
+		if !found || w > worth {
+			best, worth, found = l, w, true
+		}
+		if w == slots.Count {
+			break
+		}
+	}
+	if !found {
+		return err
+	}
+	u.adopt(best)
+	u.ids = best.IDs
+	return nil
+}
+
+// layoutAt asks a node of a cluster for the topology.
+func (u *Upstream) layoutAt(ctx context.Context, addr string) (topology.Layout, error) {
+	var reply []any
+	var nodes string
+	err := u.Ask(ctx, addr, func(c *dial.Conn) (err error) {
+		nodes, err = c.Text("CLUSTER", "NODES")
+		if err != nil && !dial.IsReply(err) { // an error of Redis does no harm: CLUSTER SLOTS is enough
+			return err
+		}
+		// servers before Redis 7 do not know CLUSTER SHARDS
+		reply, err = c.List("CLUSTER", "SLOTS")
+		return err
+	})
+	if err != nil {
+		return topology.Layout{}, err
+	}
+	return topology.ParseCluster(reply, nodes, addr, u.cfg.TLS != nil)
 }
 
 // candidates returns the addresses to ask for the topology and for everything that any node can

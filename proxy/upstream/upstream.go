@@ -51,6 +51,7 @@ type Upstream struct {
 
 	topology     atomic.Pointer[topology.Snapshot]
 	discovering  chan struct{}             // size 1: a goroutine reads the topology
+	ids          []string                  // of the cluster's nodes; only discovering uses it
 	discoveredAt atomic.Pointer[time.Time] // when the last successful reading of the topology began
 	turn         atomic.Uint32             // index of the node that AnyNode takes next
 	version      string                    // redis_version, set by Connect

@@ -1,0 +1,82 @@
+package upstream
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"leash/internal/redistest"
+	"leash/proxy/resp"
+)
+
+// view is what a node of a cluster says: the ids of the nodes, the master, and its last slot.
+type view struct {
+	ids    []string
+	master string
+	last   int
+}
+
+// answer is the reply of a node that has this view.
+func (v view) answer(args []string) string {
+	switch {
+	case args[0] != "CLUSTER":
+		return "+OK\r\n"
+	case args[1] == "NODES":
+		var nodes []byte
+		for i, id := range v.ids {
+			nodes = fmt.Appendf(nodes, "%s 127.0.0.1:%d@1 master - 0 0 1 connected\n", id, i+1)
+		}
+		return string(resp.AppendBulk(nil, string(nodes)))
+	}
+	host, port, _ := net.SplitHostPort(v.master)
+	return fmt.Sprintf("*1\r\n*3\r\n:0\r\n:%d\r\n*2\r\n$%d\r\n%s\r\n:%s\r\n", v.last, len(host), host, port)
+}
+
+// TestOtherClusterIsNotFollowed checks that Leash stays with its cluster when one of the addresses
+// that it knows belongs to another cluster, or to a node that does not know the whole cluster yet.
+// If all of its nodes have become another cluster, it follows.
+func TestOtherClusterIsNotFollowed(t *testing.T) {
+	ours := view{[]string{"a", "b", "c"}, "127.0.0.1:1", 16383}
+	others := map[string]view{
+		"another cluster":              {[]string{"x", "y", "z"}, "127.0.0.1:2", 16383},
+		"another cluster, with a node": {[]string{"x", "y", "z", "a"}, "127.0.0.1:2", 16383},
+		"a new node":                   {[]string{"a", "d"}, "127.0.0.1:2", 5460},
+		"some slots only":              {[]string{"a", "b", "c", "d"}, "127.0.0.1:2", 5460},
+	}
+	for name, other := range others {
+		t.Run(name, func(t *testing.T) {
+			var views [2]atomic.Pointer[view]
+			var addrs []string
+			for i := range views {
+				views[i].Store(&ours)
+				f := redistest.StartFake(t, func(args []string) string { return views[i].Load().answer(args) })
+				addrs = append(addrs, f.Addr)
+			}
+			u, err := New(Config{Addrs: addrs, Mode: "cluster"}, slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer u.Nodes.End()
+			master := func() string {
+				if err := u.discover(t.Context(), time.Now()); err != nil {
+					t.Fatal(err)
+				}
+				return u.Topology().Masters()[0].Addr
+			}
+			master()
+			views[1].Store(&other)
+			for range 20 { // each asks in an order of its own
+				if m := master(); m != ours.master {
+					t.Fatalf("the master is %s, want that of the own cluster", m)
+				}
+			}
+			views[0].Store(&other)
+			if m := master(); m != other.master {
+				t.Errorf("the master is %s, want the only one that is known", m)
+			}
+		})
+	}
+}
