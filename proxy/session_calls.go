@@ -89,8 +89,8 @@ func (s callSession) Refused(code []byte) { s.server.stats.redirects.count(strin
 // IdleLocked implements call.Session.
 func (s callSession) IdleLocked() { s.locks.RestartSilence() }
 
-// Dropped implements links.Permit. After the loss of a lock, the session sends nothing more.
-func (s callSession) Dropped() bool { return s.end.Dropped() }
+// Take implements links.Permit. After the loss of a lock, the session sends nothing more.
+func (s callSession) Take() bool { return !s.end.Dropped() }
 
 // Until implements links.Permit. Nothing is sent after the end of a hold that the session relies
 // on (rule R27). It takes no mutex.

@@ -71,8 +71,8 @@ func (q *Queue) Push(r *Request) *Part {
 	c.bytes, c.source = len(r.Bytes), r.Source
 	c.reads, c.script = r.Reads, r.Script
 	p := &c.part
-	p.call, p.slot = c, r.Slot
-	p.Call.Request, p.Sink, p.Prefix = r.Bytes, p, r.Prefix
+	p.slot, p.Call.Request = r.Slot, r.Bytes
+	p.join(c, r.Prefix)
 	q.pushLocked(c)
 	return p
 }

@@ -35,7 +35,7 @@ func (q *Queue) PushShares(s *Shares) bool {
 	c.bytes, c.reads = s.Bytes, s.Reads
 	c.fan = &fanout{call: c, parts: s.Parts, left: len(s.Parts), merge: s.Merge}
 	for _, p := range s.Parts {
-		p.call, p.Sink, p.Prefix = c, p, s.Prefix
+		p.join(c, s.Prefix)
 	}
 	q.pushLocked(c)
 	return true

@@ -72,6 +72,11 @@ func SparePart(request []byte) *Part {
 	return p
 }
 
+// join makes the part belong to a call. prefix goes before the command, or is nil.
+func (p *Part) join(c *Call, prefix []byte) {
+	p.call, p.Sink, p.Permit, p.Prefix = c, p, c.queue.session, prefix
+}
+
 // Via sets the path of a part that does not use the session's links. It returns the part.
 func (p *Part) Via(path Path) *Part {
 	p.path = path
@@ -137,16 +142,6 @@ func (p *Part) fail(message string) {
 
 // abandoned reports whether the client has gone and needs no reply.
 func (p *Part) abandoned() bool { return p.path != nil && p.path.Abandoned() }
-
-// Dropped implements links.Permit. After the loss of a lock, the session sends nothing more.
-func (p *Part) Dropped() bool { return p.call.queue.session.Dropped() }
-
-// Until implements links.Permit. Nothing is sent after the end of a hold that the session relies
-// on (rule R27).
-func (p *Part) Until() *time.Time { return p.call.queue.session.Until() }
-
-// Overdue implements links.Permit.
-func (p *Part) Overdue() { p.call.queue.session.Overdue() }
 
 // RunsScript implements links.Mover.
 func (p *Part) RunsScript() bool { return p.call.script }

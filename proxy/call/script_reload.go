@@ -36,7 +36,7 @@ func (p *Part) reloadScript() bool {
 	p.scriptReloaded, p.state = true, redirected
 	// the reply to the command behind it shows whether it worked
 	load := &links.Call{
-		Request: resp.AppendCommand(nil, "SCRIPT", "LOAD", text), Sink: links.Discard{Permit: q.session},
+		Request: resp.AppendCommand(nil, "SCRIPT", "LOAD", text), Sink: links.Discard{}, Permit: q.session,
 	}
 	q.session.Submit(p.node, false, load)
 	p.send(p.node, p.Asking)

@@ -104,7 +104,7 @@ func (s *testSession) Cluster() bool                                          { 
 func (s *testSession) Moved(slots.Slot, *links.Node)                          { s.moved = true }
 func (*testSession) NoteMoving()                                              {}
 func (*testSession) Refresh()                                                 {}
-func (*testSession) Dropped() bool                                            { return false }
+func (*testSession) Take() bool                                               { return true }
 func (*testSession) Until() *time.Time                                        { return nil }
 func (*testSession) Overdue()                                                 {}
 func (*testSession) Go(string, func()) bool                                   { return false }

@@ -141,7 +141,8 @@ func (p *Part) replaceByKeys(args [][]byte, how Splitting) []*Part {
 	parts := make([]*Part, len(keys))
 	for i, key := range keys {
 		one := NewPart(how.request(args, []int{i}), p.slot)
-		one.call, one.node, one.path, one.Prefix, one.Sink = c, p.node, p.path, p.Prefix, one
+		one.join(c, p.Prefix)
+		one.node, one.path = p.node, p.path
 		one.got.Keys = []int{key}
 		parts[i] = one
 	}

@@ -38,7 +38,6 @@ func (l *Link) ask(ctx context.Context, commands []byte, n int) ([]byte, error) 
 
 // whole is the sink of a command that Leash itself sends.
 type whole struct {
-	Unlimited
 	reply []byte
 	ended func(reply []byte, lost error) // called once; it must not block
 }

@@ -9,7 +9,7 @@ import (
 
 // Reasons why a call gets no reply from Redis. See Sink.Lost.
 var (
-	// ErrDropped is for a call that its sink dropped before it was written.
+	// ErrDropped is for a call whose Permit did not let it be written.
 	ErrDropped = errors.New("upstream: dropped before it was sent")
 	// ErrUnreachable is for calls to a node that could not be reached for the redirect time-out.
 	ErrUnreachable = errors.New("upstream: node cannot be reached")
@@ -23,6 +23,7 @@ type Call struct {
 	Request []byte // a whole command; not changed until the reply
 	Asking  bool   // send ASKING right before it and discard its +OK
 	Sink    Sink
+	Permit  Permit // asked before the command is written; nil: it may be written at any time
 
 	Prefix []byte // a command to send right before it, whose reply is discarded; nil: none
 
@@ -64,36 +65,35 @@ type Sink interface {
 	// received and run the command. A *guard.Panic as cause means that the sink itself panicked, in
 	// Reply.
 	Lost(written bool, cause error)
-	Permit
 }
 
-// Permit says whether a call may still be written.
+// Permit decides whether a call may still be written. Take and Until are called with the link's
+// mutex held.
 type Permit interface {
-	// Dropped is asked before the command is written. It returns true if the command must not run
-	// any more.
-	Dropped() bool
-	// Until is also asked before the command is written. It returns the time from which the command
-	// must not be written any more, or nil. The time must not change.
+	// Take is called when the link is about to write the command. If it returns false, the command
+	// is dropped. If it returns true, Redis may have the command from then on. It may be called
+	// again for the same command.
+	Take() bool
+	// Until returns the time from which the command must not be written any more, or nil. The time
+	// must not change. It is called after Take.
 	Until() *time.Time
-	// Overdue reports that this time has come and the command is not written. After it, Dropped
-	// returns true or Until returns another time.
+	// Overdue reports that this time has come and the command is not written. After it, Take
+	// returns false or Until returns another time.
 	Overdue()
 }
 
-// Unlimited is the Permit of commands that may be written at any time.
-type Unlimited struct{}
+func (c *Call) taken() bool { return c.Permit == nil || c.Permit.Take() }
 
-// Dropped implements Permit.
-func (Unlimited) Dropped() bool { return false }
-
-// Until implements Permit.
-func (Unlimited) Until() *time.Time { return nil }
-
-// Overdue implements Permit.
-func (Unlimited) Overdue() {}
+// until is the time from which the command must not be written any more, or nil.
+func (c *Call) until() *time.Time {
+	if c.Permit == nil {
+		return nil
+	}
+	return c.Permit.Until()
+}
 
 // Discard is the sink of commands whose replies nobody needs.
-type Discard struct{ Permit }
+type Discard struct{}
 
 // Reply implements Sink.
 func (Discard) Reply([]byte, bool) Flusher { return nil }

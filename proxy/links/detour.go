@@ -170,7 +170,7 @@ func (r *replyReader) moveReads() {
 		if !ok || c.Asking || c.Prefix != nil || c.Replies > 1 || len(c.Request) >= referenced || !m.Move() {
 			continue
 		}
-		waiting[i] = &Call{Sink: Discard{Unlimited{}}}
+		waiting[i] = &Call{Sink: Discard{}}
 		second.Submit(c)
 	}
 }

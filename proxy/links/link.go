@@ -40,8 +40,7 @@ type Link struct {
 	scripts scripts // used on a link for scripts
 	detour          // for calls that get no answer
 
-	// mu guards the fields below. It is never held across I/O or a sink's method, except Dropped,
-	// which takes no lock.
+	// mu guards the fields below. It is never held across I/O or a sink's method.
 	mu           sync.Mutex
 	pending      queue // submitted, not written
 	written      queue // written since the reader last took them over

@@ -31,11 +31,9 @@ func startWith(t *testing.T, addr string, cfg dial.Config, hooks Hooks) *Node {
 
 // sink is a call of a test. It records the call's results in order.
 type sink struct {
-	Unlimited
 	name    string
 	results chan<- result
 	reply   []byte
-	dropped bool
 }
 
 type result struct {
@@ -55,8 +53,6 @@ func (s *sink) Reply(p []byte, done bool) Flusher {
 func (s *sink) Lost(written bool, cause error) {
 	s.results <- result{name: s.name, written: written, cause: cause}
 }
-
-func (s *sink) Dropped() bool { return s.dropped }
 
 func submit(l *Link, results chan<- result, args ...string) *Call {
 	c := &Call{Request: resp.AppendCommand(nil, args...), Sink: &sink{name: strings.Join(args, " "), results: results}}
@@ -179,8 +175,8 @@ func TestLinkDropsAbandonedCalls(t *testing.T) {
 	n := start(t, f.Addr, 10*time.Second)
 	l := n.Link(dial.Lane{})
 	results := make(chan result, 2)
-	l.Submit(&Call{Request: resp.AppendCommand(nil, "ECHO", "a"),
-		Sink: &sink{name: "a", results: results, dropped: true}})
+	dropped := &deadlineSink{sink: sink{name: "a", results: results}, dropped: true}
+	l.Submit(&Call{Request: resp.AppendCommand(nil, "ECHO", "a"), Sink: dropped, Permit: dropped})
 	submit(l, results, "ECHO", "b")
 	got := map[string]result{}
 	for range 2 {

@@ -16,8 +16,11 @@ type deadlineSink struct {
 	sink
 	until   *time.Time
 	allows  time.Duration
+	dropped bool
 	overdue int
 }
+
+func (m *deadlineSink) Take() bool { return !m.dropped }
 
 func (m *deadlineSink) Until() *time.Time { return m.until }
 
@@ -39,8 +42,8 @@ func TestLinkWritesNoOverdueCall(t *testing.T) {
 	over := &deadlineSink{sink: sink{name: "over", results: results}, until: &past}
 	prolonged := &deadlineSink{sink: sink{name: "prolonged", results: results}, until: &past, allows: time.Minute}
 	submit(l, results, "ECHO", "a")
-	l.Submit(&Call{Request: resp.AppendCommand(nil, "ECHO", "b"), Sink: over})
-	l.Submit(&Call{Request: resp.AppendCommand(nil, "ECHO", "c"), Sink: prolonged})
+	l.Submit(&Call{Request: resp.AppendCommand(nil, "ECHO", "b"), Sink: over, Permit: over})
+	l.Submit(&Call{Request: resp.AppendCommand(nil, "ECHO", "c"), Sink: prolonged, Permit: prolonged})
 	submit(l, results, "ECHO", "d")
 	got := map[string]result{}
 	for range 4 {
@@ -96,7 +99,7 @@ func TestLinkAbortsWriteAtDeadline(t *testing.T) {
 	request := resp.AppendCommand(nil, "ECHO", string(make([]byte, 64<<20)))
 	soon := time.Now().Add(5 * time.Second)
 	c := &deadlineSink{sink: sink{name: "large", results: results}, until: &soon}
-	l.Submit(&Call{Request: request, Sink: c})
+	l.Submit(&Call{Request: request, Sink: c, Permit: c})
 	for range 2 {
 		if r := next(t, results); !r.written || r.cause == nil {
 			t.Errorf("got %+v, want it lost with its connection", r)

@@ -43,8 +43,8 @@ func (w *requestWriter) run() {
 			c.lost(w.link, false, ErrDropped)
 		}
 		w.dropped = w.dropped[:0]
-		for _, sink := range overdue {
-			sink.Overdue()
+		for _, c := range overdue {
+			c.Permit.Overdue()
 		}
 		if len(overdue) > 0 { // nothing is to be written, and after the deadline even that would fail
 			continue
@@ -72,12 +72,12 @@ func (w *requestWriter) await() bool {
 }
 
 // take moves pending calls, up to a batch, to the written ones. From then on, Redis may have them.
-// If it is too late for one of them, it moves none. It then returns the sinks of the overdue calls.
+// If it is too late for one of them, it moves none. It then returns the overdue calls.
 //
 // It compares the time last, when everything is ready to be written, because this process may be
 // stopped at any point before. After the comparison, this goroutine needs a few µs until the kernel
 // has the bytes. The time in Until contains a margin for that (renewal.Until, 20 ms and more).
-func (w *requestWriter) take() (overdue []Sink) {
+func (w *requestWriter) take() (overdue []*Call) {
 	l := w.link
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,7 +88,7 @@ func (w *requestWriter) take() (overdue []Sink) {
 			break
 		}
 		l.pendingBytes -= len(c.Request)
-		if c.Sink.Dropped() {
+		if !c.taken() {
 			w.dropped = append(w.dropped, c)
 			continue
 		}
@@ -104,7 +104,7 @@ func (w *requestWriter) take() (overdue []Sink) {
 		w.add(c.Request)
 		size += len(c.Request)
 		w.batch = append(w.batch, c)
-		if t := c.Sink.Until(); t != nil && (until == nil || t.Before(*until)) {
+		if t := c.until(); t != nil && (until == nil || t.Before(*until)) {
 			until = t
 		}
 	}
@@ -124,14 +124,13 @@ func (w *requestWriter) take() (overdue []Sink) {
 	return nil
 }
 
-// putBackLocked makes the batch pending again. It returns the sinks of the calls for which it is
-// too late.
-func (w *requestWriter) putBackLocked() (overdue []Sink) {
+// putBackLocked makes the batch pending again. It returns the calls for which it is too late.
+func (w *requestWriter) putBackLocked() (overdue []*Call) {
 	w.link.pending.putBack(w.batch)
 	for _, c := range w.batch {
 		w.link.pendingBytes += len(c.Request)
-		if t := c.Sink.Until(); t != nil && past(*t) {
-			overdue = append(overdue, c.Sink)
+		if t := c.until(); t != nil && past(*t) {
+			overdue = append(overdue, c)
 		}
 	}
 	clear(w.batch)

@@ -190,7 +190,7 @@ func (p *callPool) get() *scriptCall {
 	}
 	c := &scriptCall{pool: p, ended: make(chan struct{}, 1), timer: time.NewTimer(0)}
 	c.timer.Stop()
-	c.Sink = c
+	c.Sink, c.Permit = c, c
 	return c
 }
 
@@ -253,14 +253,11 @@ func (c *scriptCall) Lost(written bool, cause error) {
 	c.end()
 }
 
-// Dropped implements Sink.
-func (c *scriptCall) Dropped() bool {
-	c.state.CompareAndSwap(waiting, taken)
-	return c.state.Load() == abandoned
-}
+// Take implements Permit.
+func (c *scriptCall) Take() bool { return c.state.CompareAndSwap(waiting, taken) || c.state.Load() == taken }
 
-// Until implements Sink.
+// Until implements Permit.
 func (c *scriptCall) Until() *time.Time { return c.writeBy }
 
-// Overdue implements Sink. The link drops the call next.
+// Overdue implements Permit. The link drops the call next.
 func (c *scriptCall) Overdue() { c.state.Store(abandoned) }

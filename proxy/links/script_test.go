@@ -133,12 +133,12 @@ func TestAbandonedScript(t *testing.T) {
 	n, _ := startScripts(t, redistest.Echo)
 	l := n.Link(dial.Lane{Scripts: true})
 	c := newScriptCall(l, 1, nil)
-	if !c.state.CompareAndSwap(waiting, abandoned) || !c.Dropped() {
+	if !c.state.CompareAndSwap(waiting, abandoned) || c.Take() {
 		t.Error("an abandoned call is written")
 	}
 	c = newScriptCall(l, 1, nil)
 	for range 2 { // asked again, it is the same
-		if c.Dropped() || c.state.CompareAndSwap(waiting, abandoned) {
+		if !c.Take() || c.state.CompareAndSwap(waiting, abandoned) {
 			t.Error("a written call is called unsent")
 		}
 	}

@@ -47,7 +47,6 @@ const (
 
 // request is one command on a line, and the sink of its call.
 type request struct {
-	links.Unlimited
 	line    *line
 	ping    bool
 	join    bool

@@ -9,7 +9,6 @@ import (
 // Answer is one command on a private link, and its whole reply.
 type Answer struct {
 	links.Call
-	links.Permit
 	of *Gathering // nil: it has not been sent
 
 	Bytes   []byte // the reply
@@ -62,8 +61,8 @@ func (r *Router) Send(l *links.Link, requests [][]byte, prefixes ...[]byte) (*Ga
 	g := newGathering(r, len(requests))
 	answers := make([]*Answer, len(requests))
 	for i, request := range requests {
-		a := &Answer{of: g, Permit: r.session}
-		a.Request, a.Sink = request, a
+		a := &Answer{of: g}
+		a.Request, a.Sink, a.Permit = request, a, r.session
 		if i < len(prefixes) {
 			a.Prefix = prefixes[i]
 		}
@@ -78,8 +77,8 @@ func (r *Router) Send(l *links.Link, requests [][]byte, prefixes ...[]byte) (*Ga
 // SendTo sends one request on a private link and gives the reply to sink. The sink passes on to a
 // what it does not use. It calls Finish when it has used the whole reply.
 func (a *Answer) SendTo(sink links.Sink, r *Router, l *links.Link, request []byte) {
-	*a = Answer{of: newGathering(r, 1), Permit: r.session}
-	a.Call = links.Call{Request: request, Sink: sink}
+	*a = Answer{of: newGathering(r, 1)}
+	a.Call = links.Call{Request: request, Sink: sink, Permit: r.session}
 	l.Submit(&a.Call)
 }
 

@@ -118,7 +118,6 @@ var ofClients = []string{"ASKING", "GET", "SET", "MGET", "EVAL", "ECHO"}
 
 // testSession is a session without a client.
 type testSession struct {
-	links.Unlimited
 	router  Router
 	calls   call.Queue
 	up      *upstream.Upstream
@@ -193,6 +192,9 @@ func (*testSession) Source() call.Source             { return nil }
 func (*testSession) MayReadReplicas() bool           { return false }
 func (*testSession) Cache() Cache                    { return nil }
 func (*testSession) Go(_ string, f func()) bool      { return false }
+func (*testSession) Take() bool                      { return true }
+func (*testSession) Until() *time.Time               { return nil }
+func (*testSession) Overdue()                        {}
 func (*testSession) Replied(*links.Node, *call.Call) {}
 func (*testSession) Failed(uint8)                    {}
 func (*testSession) Refused([]byte)                  {}
