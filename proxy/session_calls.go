@@ -30,7 +30,7 @@ func (s callSession) Wrote() { s.calls.WroteLocked() }
 func (s callSession) OutputDropped(n int) { s.server.garbage.add(n + s.calls.DroppedLocked()) }
 
 // Submit implements call.Session.
-func (s callSession) Submit(n *links.Node, replica bool, c *links.Call) {
+func (s callSession) Submit(n *links.Node, replica bool, c *links.Request) {
 	s.router.Submit(n, replica, c)
 }
 

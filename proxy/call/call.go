@@ -50,8 +50,8 @@ func (c *Call) TrackLocked(t Tracker) { c.tracked = append(c.tracked, t) }
 // FollowLocked adds a frame that comes after c's reply.
 func (c *Call) FollowLocked(frame []byte) { c.after = append(c.after, frame...) }
 
-// Request is a command that goes to one node as it is.
-type Request struct {
+// Whole is a command that goes to one node as it is.
+type Whole struct {
 	Bytes  []byte // the whole command
 	Source Source // holds the bytes
 	Prefix []byte // CLIENT CACHING, if it goes before the command
@@ -62,7 +62,7 @@ type Request struct {
 
 // Push makes a call of a command and adds it to the queue. The caller then sends the part. It waits
 // while calls are held. It returns nil when the session ends.
-func (q *Queue) Push(r *Request) *Part {
+func (q *Queue) Push(r *Whole) *Part {
 	if !q.lockUnheld() {
 		return nil
 	}
@@ -71,7 +71,7 @@ func (q *Queue) Push(r *Request) *Part {
 	c.bytes, c.source = len(r.Bytes), r.Source
 	c.reads, c.script = r.Reads, r.Script
 	p := &c.part
-	p.slot, p.Call.Request = r.Slot, r.Bytes
+	p.slot, p.Request.Command = r.Slot, r.Bytes
 	p.join(c, r.Prefix)
 	q.pushLocked(c)
 	return p

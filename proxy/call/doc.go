@@ -2,7 +2,7 @@
 //
 // A [Queue] has the calls of one session in the order of the commands. It gives the client each
 // reply in that order. A [Call] has one [Part], or one for each node or slot that gets a share of
-// it. A part goes to a node by a link (package links). It follows redirects, and it decides
+// it. A part is a request to a node on a link (links.Request). It follows redirects, and it decides
 // what may be sent again: transition.go has all states of a part and all changes between them. When
 // all parts of a call have their replies, package merge makes one reply of them.
 //

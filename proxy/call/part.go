@@ -31,7 +31,7 @@ func NotSent(cause error) string {
 //
 // A part is on one link at a time. Until the end of the reply, its fields belong to that link.
 type Part struct {
-	links.Call
+	links.Request
 	call  *Call
 	path  Path // nil: the session's links
 	node  *links.Node
@@ -54,7 +54,7 @@ var _ links.Sink = (*Part)(nil)
 // NewPart makes a part of a fan-out. slot may be slots.Any.
 func NewPart(request []byte, slot slots.Slot) *Part {
 	p := &Part{slot: slot, got: new(merge.Reply)}
-	p.Request = request
+	p.Command = request
 	return p
 }
 
@@ -89,7 +89,7 @@ func (p *Part) Node() *links.Node { return p.node }
 // SendOn sends the part on a link of the session.
 func (p *Part) SendOn(l *links.Link) {
 	p.node, p.replica = l.Node(), l.ReadsReplica()
-	l.Submit(&p.Call)
+	l.Submit(&p.Request)
 }
 
 // Send sends the part to a node.
@@ -108,10 +108,10 @@ func (p *Part) send(n *links.Node, asking bool) {
 	}
 	p.node, p.Asking = n, asking
 	if p.path != nil {
-		p.path.Submit(n, &p.Call)
+		p.path.Submit(n, &p.Request)
 		return
 	}
-	c.queue.session.Submit(n, p.replica, &p.Call)
+	c.queue.session.Submit(n, p.replica, &p.Request)
 }
 
 // pass gives a piece of the reply to the call.

@@ -35,7 +35,7 @@ func TestQueueCounts(t *testing.T) {
 		{7, 1, 7},
 	} {
 		if step.request > 0 {
-			p := q.Push(&Request{Bytes: make([]byte, step.request), Source: &source, Slot: slots.Any})
+			p := q.Push(&Whole{Bytes: make([]byte, step.request), Source: &source, Slot: slots.Any})
 			used[p.call] = true
 			if q.YoungestLocked() != p.call {
 				t.Fatal("the new call is not the youngest")
@@ -95,7 +95,7 @@ func TestRepliesKeepTheirOrder(t *testing.T) {
 				if !q.Muted {
 					fmt.Fprintf(&want, "[%d:%s]", n, strings.Repeat("x", one.left-1))
 				}
-				one.part.Request = fmt.Appendf(nil, "[%d:", n)
+				one.part.Command = fmt.Appendf(nil, "[%d:", n)
 			case 2:
 				q.Muted = false
 				q.Answer(fmt.Appendf(nil, "[%d:]", n))
@@ -111,8 +111,8 @@ func TestRepliesKeepTheirOrder(t *testing.T) {
 				}
 				i := random.IntN(len(inFlight))
 				one := inFlight[i]
-				piece := string(one.part.Request)
-				one.part.Request = []byte("x")
+				piece := string(one.part.Command)
+				one.part.Command = []byte("x")
 				if one.left--; one.left == 0 {
 					piece += "]"
 					inFlight = append(inFlight[:i], inFlight[i+1:]...)
@@ -124,7 +124,7 @@ func TestRepliesKeepTheirOrder(t *testing.T) {
 			}
 		}
 		for _, one := range inFlight {
-			piece := string(one.part.Request)
+			piece := string(one.part.Command)
 			for ; one.left > 1; one.left-- {
 				one.part.Reply([]byte(piece), false)
 				piece = "x"

@@ -106,6 +106,6 @@ func (p *Part) readerIncident(b []byte) trouble {
 
 // trusted reports whether the error can only come from Redis. A script can return any error.
 func (p *Part) trusted() bool {
-	c, _ := p.call.queue.server.lookup(p.Request)
+	c, _ := p.call.queue.server.lookup(p.Command)
 	return c != nil && c.Trusted
 }

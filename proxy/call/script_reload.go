@@ -35,8 +35,8 @@ func (p *Part) reloadScript() bool {
 	}
 	p.scriptReloaded, p.state = true, redirected
 	// the reply to the command behind it shows whether it worked
-	load := &links.Call{
-		Request: resp.AppendCommand(nil, "SCRIPT", "LOAD", text), Sink: links.Discard{}, Permit: q.session,
+	load := &links.Request{
+		Command: resp.AppendCommand(nil, "SCRIPT", "LOAD", text), Sink: links.Discard{}, Permit: q.session,
 	}
 	q.session.Submit(p.node, false, load)
 	p.send(p.node, p.Asking)
@@ -45,12 +45,12 @@ func (p *Part) reloadScript() bool {
 }
 
 func (p *Part) missingScript() (text string, ok bool) {
-	cmd, ok := resp.ParseRequest(p.Request)
+	cmd, ok := resp.ParseRequest(p.Command)
 	if !ok || len(cmd.Args) < 3 || !resp.IsWord(cmd.Args[0], "EVALSHA") && !resp.IsWord(cmd.Args[0], "EVALSHA_RO") {
 		return "", false
 	}
 	text, ok = p.call.queue.server.Script(strings.ToLower(string(cmd.Args[1])))
-	fake := strings.Contains(text, "NOSCRIPT") || bytes.Contains(p.Request, []byte("NOSCRIPT"))
+	fake := strings.Contains(text, "NOSCRIPT") || bytes.Contains(p.Command, []byte("NOSCRIPT"))
 	return text, ok && !fake
 }
 

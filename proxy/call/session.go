@@ -15,8 +15,8 @@ import (
 // concurrent use.
 type Session interface {
 	links.Permit
-	// Submit sends a call on the session's link to a node: to a replica or to a master.
-	Submit(n *links.Node, replica bool, c *links.Call)
+	// Submit sends a request on the session's link to a node: to a replica or to a master.
+	Submit(n *links.Node, replica bool, c *links.Request)
 	// Go runs f on a goroutine of the session. It returns false when the server has stopped.
 	Go(what string, f func()) bool
 	// Replied is called with each piece of a reply from a node, before the client gets it.
@@ -40,10 +40,10 @@ type Session interface {
 	Fail()
 }
 
-// Path brings calls to nodes on a connection of their own. Its methods do not block.
+// Path brings requests to nodes on a connection of their own. Its methods do not block.
 type Path interface {
-	// Submit sends a call to a node. The call may be lost before it returns.
-	Submit(n *links.Node, c *links.Call)
+	// Submit sends a request to a node. The request may be lost before it returns.
+	Submit(n *links.Node, c *links.Request)
 	// Abandoned reports whether the client has gone and needs no reply.
 	Abandoned() bool
 }

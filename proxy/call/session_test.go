@@ -72,7 +72,7 @@ func (s *testSession) held() int {
 
 // push adds a command to the queue and returns its part.
 func (s *testSession) push(slot slots.Slot, request string) *Part {
-	return s.queue.Push(&Request{Bytes: []byte(request), Slot: slot})
+	return s.queue.Push(&Whole{Bytes: []byte(request), Slot: slot})
 }
 
 // got flushes and returns what the client has got.
@@ -81,8 +81,8 @@ func (s *testSession) got() string {
 	return string(s.written)
 }
 
-func (s *testSession) Submit(n *links.Node, replica bool, c *links.Call) {
-	s.set(func() { s.submits = append(s.submits, submit{n, replica, c.Asking, string(c.Request)}) })
+func (s *testSession) Submit(n *links.Node, replica bool, c *links.Request) {
+	s.set(func() { s.submits = append(s.submits, submit{n, replica, c.Asking, string(c.Command)}) })
 }
 
 func (s *testSession) Try(p []byte) (int, error) {
@@ -135,7 +135,7 @@ type ownPath struct {
 	gone    bool // the client
 }
 
-func (p *ownPath) Submit(n *links.Node, c *links.Call) { p.session.Submit(n, false, c) }
+func (p *ownPath) Submit(n *links.Node, c *links.Request) { p.session.Submit(n, false, c) }
 func (p *ownPath) Abandoned() bool                     { return p.gone }
 
 func (s *testSession) NodeOf(slots.Slot) (n *links.Node) {

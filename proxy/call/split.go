@@ -67,7 +67,7 @@ func (how Splitting) BySlot(args [][]byte) []*Part {
 		p.got.Keys = append(p.got.Keys, key)
 	}
 	for _, p := range parts {
-		p.Request = how.request(args, p.got.Keys)
+		p.Command = how.request(args, p.got.Keys)
 	}
 	return parts
 }
@@ -106,7 +106,7 @@ func (p *Part) UseReplica(replica bool) { p.replica = replica }
 // returns false if the order of the session's commands on the slot would change.
 func (p *Part) splitByKey() bool {
 	q := p.call.queue
-	command, args := q.server.lookup(p.Request)
+	command, args := q.server.lookup(p.Command)
 	if command == nil {
 		return false
 	}

@@ -160,7 +160,7 @@ func (p *Part) Reply(b []byte, end bool) links.Flusher {
 	if end {
 		p.state = done
 		if began := c.began; began > 0 && c.queue.server.Slow.IsSlow(p.Answered-began) {
-			c.queue.session.Slow(p.Request, p.node, p.Written-began, p.Answered-p.Written)
+			c.queue.session.Slow(p.Command, p.node, p.Written-began, p.Answered-p.Written)
 		}
 	}
 	return p.pass(b, end)

@@ -24,7 +24,7 @@ func (l *Link) ask(ctx context.Context, commands []byte, n int) ([]byte, error) 
 	ended := make(chan struct{})
 	var replies []byte
 	var err error
-	l.Submit(&Call{Request: commands, Replies: n, Sink: &whole{ended: func(got []byte, lost error) {
+	l.Submit(&Request{Command: commands, Replies: n, Sink: &whole{ended: func(got []byte, lost error) {
 		replies, err = got, lost
 		close(ended)
 	}}})
@@ -54,8 +54,8 @@ func (w *whole) Reply(part []byte, done bool) Flusher {
 // Lost implements Sink.
 func (w *whole) Lost(_ bool, cause error) { w.ended(nil, cause) }
 
-// Urgent sends one command on a new connection, so that it does not wait for the calls on a link.
-// The connection is set up for the lane, but in database 0. Urgent blocks for at most
+// Urgent sends one command on a new connection, so that it does not wait for the requests on a
+// link. The connection is set up for the lane, but in database 0. Urgent blocks for at most
 // dial.Config.UpstreamTimeout. It returns Redis's reply, which may be an error. err is an error of
 // the network.
 func (n *Node) Urgent(ctx context.Context, lane dial.Lane, command []byte) ([]byte, error) {

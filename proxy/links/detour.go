@@ -9,36 +9,36 @@ import (
 	"leash/proxy/resp"
 )
 
-// silentFor is how long the oldest call on a link may wait before the link counts as stalled. The
-// check takes between one and two times as long.
+// silentFor is how long the oldest request on a link may wait before the link counts as stalled.
+// The check takes between one and two times as long.
 const silentFor = 50 * time.Millisecond
 
-// detour lets the sessions of a lane pass a call that Redis does not answer. Examples are a write
-// while writes are paused and a script that does not end. Redis stops only the connection that sent
-// it, but many sessions share that link.
+// detour lets the sessions of a lane pass a request that Redis does not answer. Examples are a
+// write while writes are paused and a script that does not end. Redis stops only the connection
+// that sent it, but many sessions share that link.
 //
-// When the oldest call has waited for silentFor, the link sends a PING on a second link to the
+// When the oldest request has waited for silentFor, the link sends a PING on a second link to the
 // node. If the PING is answered first, unsent commands take the second link. There Redis gives its
 // own answer (BUSY). Reads that are already written move there too, because they may run
 // twice. The first script on the link of a busy node stays, because it may be the one that runs.
-// Calls before it move as well: Redis keeps their replies until the script ends. Writes take the
+// Requests before it move as well: Redis keeps their replies until the script ends. Writes take the
 // second link only while the node is busy, because the node then refuses them at once. A paused
 // write would stall the second link too.
 //
-// When the first link is answered again, all calls return to it. The second link is closed after
+// When the first link is answered again, all requests return to it. The second link is closed after
 // idleFor without use.
 type detour struct {
 	first  *Link                // on a second link: the link that it replaces; nil on all others
-	second atomic.Pointer[Link] // the link that calls take now; nil: none
+	second atomic.Pointer[Link] // the link that requests take now; nil: none
 	busy   atomic.Bool          // on a second link: Redis runs a slow script
 
 	heard    atomic.Int64 // see Heard
-	answered atomic.Int64 // calls with a whole reply on this connection
+	answered atomic.Int64 // requests with a whole reply on this connection
 	asking   atomic.Bool  // a PING on the second link is in flight
 
 	// Guarded by Link.mu.
-	taken  int64       // calls written on this connection
-	timer  *time.Timer // nil before the first call
+	taken  int64       // requests written on this connection
+	timer  *time.Timer // nil before the first request
 	armed  bool        // the timer is running
 	before int64       // value of heard when the timer was set
 	needed time.Time   // on a second link: when it was last used
@@ -66,7 +66,7 @@ func (l *Link) watched() bool {
 	return !l.pinned && l.receiver == nil && !l.lane.Scripts && l.first == nil
 }
 
-// tookLocked counts calls that are written now and starts the check for their replies.
+// tookLocked counts requests that are written now and starts the check for their replies.
 func (l *Link) tookLocked(n int) {
 	l.taken += int64(n)
 	if l.armed || n == 0 || !l.watched() {
@@ -96,7 +96,7 @@ func (l *Link) progress(now time.Duration) {
 	}
 }
 
-// checkStalled is called by the timer while calls wait for their replies.
+// checkStalled is called by the timer while requests wait for their replies.
 func (l *Link) checkStalled() {
 	l.mu.Lock()
 	waiting := l.conn != nil && l.broken == nil && l.closing == nil && l.taken != l.answered.Load()
@@ -113,7 +113,7 @@ func (l *Link) checkStalled() {
 	}
 	if !l.asking.Swap(true) {
 		second := l.node.secondLink(l.lane, l)
-		second.Submit(&Call{Request: dial.PingRequest, Sink: &whole{ended: func(reply []byte, lost error) {
+		second.Submit(&Request{Command: dial.PingRequest, Sink: &whole{ended: func(reply []byte, lost error) {
 			l.secondAnswered(second, heard, reply, lost)
 		}}})
 	}
@@ -137,7 +137,7 @@ func (l *Link) secondAnswered(second *Link, heard int64, reply []byte, lost erro
 	}
 }
 
-// interruptReader makes the reader look for calls to move.
+// interruptReader makes the reader look for requests to move.
 func (l *Link) interruptReader() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -146,7 +146,7 @@ func (l *Link) interruptReader() {
 	}
 }
 
-// moveReads sends written calls that may move on the second link. Their replies on this link are
+// moveReads sends written requests that may move on the second link. Their replies on this link are
 // discarded.
 func (r *replyReader) moveReads() {
 	second := r.link.second.Load()
@@ -156,10 +156,10 @@ func (r *replyReader) moveReads() {
 	l := r.link
 	l.mu.Lock()
 	for c := l.written.pop(); c != nil; c = l.written.pop() {
-		r.calls.push(c)
+		r.requests.push(c)
 	}
 	l.mu.Unlock()
-	waiting := r.calls.calls[r.calls.head:]
+	waiting := r.requests.list[r.requests.head:]
 	scriptRuns := second.busy.Load()
 	for i, c := range waiting {
 		m, ok := c.Sink.(Mover)
@@ -167,20 +167,20 @@ func (r *replyReader) moveReads() {
 			scriptRuns = false
 			continue
 		}
-		if !ok || c.Asking || c.Prefix != nil || c.Replies > 1 || len(c.Request) >= referenced || !m.Move() {
+		if !ok || c.Asking || c.Prefix != nil || c.Replies > 1 || len(c.Command) >= referenced || !m.Move() {
 			continue
 		}
-		waiting[i] = &Call{Sink: Discard{}}
+		waiting[i] = &Request{Sink: Discard{}}
 		second.Submit(c)
 	}
 }
 
-// Mover is a Sink whose call may be able to run twice.
+// Mover is a Sink whose request may be able to run twice.
 type Mover interface {
-	// Move is asked before a written call moves to another link. Later calls of its session then
-	// wait until it has its reply.
+	// Move is asked before a written request moves to another link. Later requests of its session
+	// then wait until it has its reply.
 	Move() bool
-	// RunsScript reports whether the call runs a script, so that Redis may be busy with it.
+	// RunsScript reports whether the request runs a script, so that Redis may be busy with it.
 	RunsScript() bool
 }
 

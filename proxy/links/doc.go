@@ -2,20 +2,20 @@
 //
 // # Types
 //
-//	Nodes  all nodes, and the sessions of each lane
-//	Node   one Redis server, and whether it is alive
-//	Link   the one connection to a node that all sessions of a lane share, or one session alone
-//	Call   one command on a link; its Sink takes the reply
+//	Nodes    all nodes, and the sessions of each lane
+//	Node     one Redis server, and whether it is alive
+//	Link     the one connection to a node that all sessions of a lane share, or one session alone
+//	Request  one command on a link; its Sink takes the reply
 //
-// The caller asks a Node for its Link in a lane and submits a Call. The reply's bytes come to the
-// Sink of the Call. Node.Pin gives a session a link of its own (pin.go), and Node.Listen gives one
-// for subscriptions (listen.go). Which node owns a key is known above: Hooks tell the owner of the
-// topology what a link finds out.
+// The caller asks a Node for its Link in a lane and submits a Request. The reply's bytes come to
+// the Sink of the Request. Node.Pin gives a session a link of its own (pin.go), and Node.Listen
+// gives one for subscriptions (listen.go). Which node owns a key is known above: Hooks tell the
+// owner of the topology what a link finds out.
 //
 // # Lost connections
 //
-// A call that was written is never repeated here. A call that was not written goes out on the next
-// connection. Redirects are replies like any other: the caller follows them.
+// A request that was written is never repeated here. A request that was not written goes out on the
+// next connection. Redirects are replies like any other: the caller follows them.
 //
 // # Concurrency
 //

@@ -15,12 +15,12 @@ import (
 // maxPending is how many bytes of requests may wait on one link before sessions pause (Link.Room).
 const maxPending = 32 << 20
 
-// Link is the one shared, pipelined connection to a node in a lane. Calls are written in the order
-// of Submit, and their replies come in that order.
+// Link is the one shared, pipelined connection to a node in a lane. Requests are written in the
+// order of Submit, and their replies come in that order.
 //
-// When the connection breaks, calls that were written are lost (Sink.Lost with written set) and
-// never repeated. Calls that were not written go out on the next connection. A Link dials on its
-// first call or on Open.
+// When the connection breaks, requests that were written are lost (Sink.Lost with written set) and
+// never repeated. Requests that were not written go out on the next connection. A Link dials on its
+// first request or on Open.
 //
 // All methods are safe for concurrent use and do not block.
 type Link struct {
@@ -32,13 +32,13 @@ type Link struct {
 
 	// The fields below are for pinned links (Node.Pin), which have only one connection.
 	pinned      bool
-	receivePush func(frame []byte) // takes frames that answer no call; may be nil
+	receivePush func(frame []byte) // takes frames that answer no request; may be nil
 	clientID    atomic.Int64
 
 	refusesWrites atomic.Bool // a single Redis has become a replica
 
 	scripts scripts // used on a link for scripts
-	detour          // for calls that get no answer
+	detour          // for requests that get no answer
 
 	// mu guards the fields below. It is never held across I/O or a sink's method.
 	mu           sync.Mutex
@@ -47,7 +47,7 @@ type Link struct {
 	pendingBytes int
 	room         chan struct{} // closed when there is room again; nil: no session waits
 	idle         bool          // the link's goroutine waits for wake
-	wanted       bool          // a connection is wanted without a call
+	wanted       bool          // a connection is wanted without a request
 	conn         net.Conn      // nil while not connected
 	broken       error         // why conn can no longer be used
 	closing      error         // set by close; the link's goroutine then ends
@@ -61,9 +61,9 @@ func newLink(n *Node, lane dial.Lane) *Link {
 	return &Link{node: n, lane: lane, wake: make(chan struct{}, 1)}
 }
 
-// Submit queues c after all earlier calls. On a closed link, c is lost before Submit returns. So
-// the caller must not hold a lock that the call's sink needs.
-func (l *Link) Submit(c *Call) {
+// Submit queues c after all earlier requests. On a closed link, c is lost before Submit returns. So
+// the caller must not hold a lock that the request's sink needs.
+func (l *Link) Submit(c *Request) {
 	l.mu.Lock()
 	if l.dead {
 		cause := l.closing
@@ -79,17 +79,17 @@ func (l *Link) Submit(c *Call) {
 }
 
 // submitLocked queues c. It reports whether the link's goroutine must be woken.
-func (l *Link) submitLocked(c *Call) (idle bool) {
+func (l *Link) submitLocked(c *Request) (idle bool) {
 	l.pending.push(c)
-	l.pendingBytes += len(c.Request)
+	l.pendingBytes += len(c.Command)
 	idle = l.idle
 	l.idle = false
 	return idle
 }
 
-// Open dials without a call if there is no connection. It is for scripts, which do not wait for a
-// connection. Also, Redis ends the connections of a deleted user, so a connection lets Leash notice
-// that.
+// Open dials without a request if there is no connection. It is for scripts, which do not wait for
+// a connection. Also, Redis ends the connections of a deleted user, so a connection lets Leash
+// notice that.
 func (l *Link) Open() {
 	l.mu.Lock()
 	l.wanted = l.conn == nil && l.closing == nil
@@ -103,8 +103,8 @@ func (l *Link) Open() {
 	}
 }
 
-// Room returns nil while the link takes more calls. Otherwise it returns a channel that is closed
-// when there is room again. Submit accepts calls in either case.
+// Room returns nil while the link takes more requests. Otherwise it returns a channel that is
+// closed when there is room again. Submit accepts requests in either case.
 func (l *Link) Room() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -117,8 +117,8 @@ func (l *Link) Room() <-chan struct{} {
 	return l.room
 }
 
-// close ends the link. Calls that are not written are lost with cause and can be sent elsewhere.
-// Calls that are written are lost for good.
+// close ends the link. Requests that are not written are lost with cause and can be sent elsewhere.
+// Requests that are written are lost for good.
 func (l *Link) close(cause error) {
 	l.mu.Lock()
 	if l.closing == nil {
@@ -132,7 +132,7 @@ func (l *Link) close(cause error) {
 	l.signal()
 }
 
-// breakConn ends the current connection. The next calls get a new one.
+// breakConn ends the current connection. The next requests get a new one.
 func (l *Link) breakConn(cause error) {
 	l.mu.Lock()
 	conn := l.conn
@@ -160,7 +160,7 @@ func (l *Link) run(ctx context.Context) {
 	defer stop()
 	var downSince time.Time
 	backoff := minBackoff
-	again := false // dial without a call
+	again := false // dial without a request
 	for again || l.awaitCall() {
 		again = false
 		start := time.Now()
@@ -291,27 +291,27 @@ func (l *Link) serve(conn net.Conn, login dial.Login) (cause error) {
 	return cause
 }
 
-// losePending removes all unwritten calls from the link and loses them, in order.
+// losePending removes all unwritten requests from the link and loses them, in order.
 func (l *Link) losePending(cause error) {
 	for c := l.nextPending(); c != nil; c = l.nextPending() {
 		c.lost(l, false, cause)
 	}
 }
 
-// nextPending removes the first unwritten call from the link. It is nil when there is none.
-func (l *Link) nextPending() *Call {
+// nextPending removes the first unwritten request from the link. It is nil when there is none.
+func (l *Link) nextPending() *Request {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := l.pending.pop()
 	if c != nil {
-		l.pendingBytes -= len(c.Request)
+		l.pendingBytes -= len(c.Command)
 	}
 	l.freeRoomLocked()
 	return c
 }
 
-// end loses the pending calls. Calls that come while it runs are queued after them. So no call can
-// be sent elsewhere before an earlier one.
+// end loses the pending requests. Requests that come while it runs are queued after them. So no
+// request can be sent elsewhere before an earlier one.
 func (l *Link) end() {
 	for {
 		l.losePending(l.closing)

@@ -53,8 +53,8 @@ func (l *Link) dial(ctx context.Context) (net.Conn, error) {
 }
 
 // mayBeRefused reports whether Redis may have closed the connection because the user was deleted.
-// The sessions must learn of that even without another call, so the link dials again. A pinned link
-// does not dial again. The lane's shared link does so instead.
+// The sessions must learn of that even without another request, so the link dials again. A pinned
+// link does not dial again. The lane's shared link does so instead.
 func (l *Link) mayBeRefused() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,8 +62,9 @@ func (l *Link) mayBeRefused() bool {
 }
 
 // backOff waits before the next dial. Once the node has been unreachable for the redirect time-out,
-// calls are lost at once instead of waiting. Reads from a replica are always lost at once, because
-// the master can serve them. So are scripts, because the topology may name another node soon.
+// requests are lost at once instead of waiting. Reads from a replica are always lost at once,
+// because the master can serve them. So are scripts, because the topology may name another node
+// soon.
 func (l *Link) backOff(ctx context.Context, downSince time.Time, d time.Duration, err error) {
 	cause := error(ErrUnreachable)
 	switch {
@@ -76,7 +77,7 @@ func (l *Link) backOff(ctx context.Context, downSince time.Time, d time.Duration
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	until := downSince.Add(l.node.nodes.Dialer.RedirectTimeout())
-	late := time.NewTimer(time.Until(until)) // calls must not wait for the rest of the back-off
+	late := time.NewTimer(time.Until(until)) // requests must not wait for the rest of the back-off
 	defer late.Stop()
 	for {
 		overdue := l.lane.Replica || l.lane.Scripts || !time.Now().Before(until)
@@ -102,10 +103,10 @@ func (l *Link) backOff(ctx context.Context, downSince time.Time, d time.Duration
 }
 
 // refuseCredential tells the lane's sessions that Redis refuses their credential, and loses their
-// calls. A later call belongs to a session that has authenticated since. That call waits for the
-// next dial.
+// requests. A later request belongs to a session that has authenticated since. That request waits
+// for the next dial.
 func (l *Link) refuseCredential() {
-	var refused []*Call
+	var refused []*Request
 	for c := l.nextPending(); c != nil; c = l.nextPending() {
 		refused = append(refused, c)
 	}

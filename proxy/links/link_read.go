@@ -28,32 +28,32 @@ const maxScriptReply = 64 << 20
 // errStalled means that Redis began a reply and did not continue it.
 var errStalled = errors.New("upstream: a reply that does not continue")
 
-// ErrUnasked means that Redis sent a reply that no call waits for.
+// ErrUnasked means that Redis sent a reply that no request waits for.
 var ErrUnasked = errors.New("upstream: a reply that nobody asked for")
 
 // errInternal means that reading from a connection panicked.
 var errInternal = errors.New("upstream: internal error")
 
-// replyReader finds the ends of replies on a connection and passes their bytes to the calls, in
+// replyReader finds the ends of replies on a connection and passes their bytes to the requests, in
 // order. Its fields belong to its goroutine until that has ended.
 type replyReader struct {
 	link *Link
 	conn net.Conn
 
-	calls         queue // taken over from link.written
-	current       *Call // the call whose reply is being read
-	handed        *Call // the call whose sink is taking a piece of its reply
-	scan          resp.Scanner
-	kind          byte   // first byte of the current reply; 0 between replies
-	size          int    // bytes of the current reply so far
-	answersNoCall bool   // the current reply answers no call, or the receiver decides
-	frame         []byte // the beginning of such a frame, which is passed on whole
-	errBuf        []byte // the beginning of an error reply, which is passed on whole
-	touched       []Flusher
+	requests       queue    // taken over from link.written
+	current        *Request // the request whose reply is being read
+	handed         *Request // the request whose sink is taking a piece of its reply
+	scan           resp.Scanner
+	kind           byte   // first byte of the current reply; 0 between replies
+	size           int    // bytes of the current reply so far
+	answersNothing bool   // the current reply answers no request, or the receiver decides
+	frame          []byte // the beginning of such a frame, which is passed on whole
+	errBuf         []byte // the beginning of an error reply, which is passed on whole
+	touched        []Flusher
 
 	now      time.Duration // of the last read, by Now
 	deadline time.Time     // read deadline for the rest of a reply; zero: none
-	done     int64         // calls with a whole reply
+	done     int64         // requests with a whole reply
 }
 
 func newReplyReader(l *Link, conn net.Conn) *replyReader {
@@ -113,8 +113,8 @@ func (r *replyReader) replies(p []byte) error {
 	for len(p) > 0 {
 		if r.kind == 0 {
 			r.kind, r.size = p[0], 0
-			r.answersNoCall = r.link.receiver != nil || r.kind == '>' || !r.next()
-			if r.answersNoCall && r.kind != '>' && !r.link.takesFrames() {
+			r.answersNothing = r.link.receiver != nil || r.kind == '>' || !r.next()
+			if r.answersNothing && r.kind != '>' && !r.link.takesFrames() {
 				return ErrUnasked
 			}
 		}
@@ -136,18 +136,18 @@ func (r *replyReader) replies(p []byte) error {
 	return nil
 }
 
-// next makes the oldest call the current one.
+// next makes the oldest request the current one.
 func (r *replyReader) next() bool {
-	if r.current != nil { // the reply to the previous call has been read
+	if r.current != nil { // the reply to the previous request has been read
 		return true
 	}
-	if r.calls.len() == 0 {
+	if r.requests.len() == 0 {
 		l := r.link
 		l.mu.Lock()
-		r.calls, l.written = l.written, r.calls
+		r.requests, l.written = l.written, r.requests
 		l.mu.Unlock()
 	}
-	r.current = r.calls.pop()
+	r.current = r.requests.pop()
 	return r.current != nil
 }
 
@@ -155,7 +155,7 @@ func (r *replyReader) next() bool {
 func (r *replyReader) part(p []byte, done bool) error {
 	c := r.current
 	switch {
-	case r.answersNoCall:
+	case r.answersNothing:
 		return r.handOnPush(p, done)
 	case c.awaited > 0:
 		if done {
@@ -197,8 +197,8 @@ func (r *replyReader) part(p []byte, done bool) error {
 	return nil
 }
 
-// giveUp ends the connection after a panic in run. If a sink was taking a piece, its call is lost,
-// because the sink may be in any state.
+// giveUp ends the connection after a panic in run. If a sink was taking a piece, its request is
+// lost, because the sink may be in any state.
 func (r *replyReader) giveUp(cause error) {
 	if c := r.handed; c != nil {
 		if r.current == c {
@@ -210,8 +210,8 @@ func (r *replyReader) giveUp(cause error) {
 	r.link.breakConn(errInternal)
 }
 
-// handOnPush passes on a complete frame that answers no call. On a shared link no session has asked
-// for one.
+// handOnPush passes on a complete frame that answers no request. On a shared link no session has
+// asked for one.
 func (r *replyReader) handOnPush(p []byte, done bool) (err error) {
 	if !r.link.takesFrames() {
 		return nil
@@ -236,7 +236,7 @@ func (r *replyReader) handOnPush(p []byte, done bool) (err error) {
 	return err
 }
 
-// takesFrames reports whether somebody takes frames that answer no call.
+// takesFrames reports whether somebody takes frames that answer no request.
 func (l *Link) takesFrames() bool { return l.receivePush != nil || l.receiver != nil }
 
 // flush lets every session that got something write it, once.
@@ -251,14 +251,14 @@ func (r *replyReader) flush() {
 	}
 }
 
-// unanswered returns the calls without a whole reply, oldest first. Call it only after run has
+// unanswered returns the requests without a whole reply, oldest first. Call it only after run has
 // returned.
-func (r *replyReader) unanswered() []*Call {
-	var lost []*Call
+func (r *replyReader) unanswered() []*Request {
+	var lost []*Request
 	if r.current != nil {
 		lost = append(lost, r.current)
 	}
-	for c := r.calls.pop(); c != nil; c = r.calls.pop() {
+	for c := r.requests.pop(); c != nil; c = r.requests.pop() {
 		lost = append(lost, c)
 	}
 	return lost

@@ -29,7 +29,7 @@ func startWith(t *testing.T, addr string, cfg dial.Config, hooks Hooks) *Node {
 	return ns.Node(addr)
 }
 
-// sink is a call of a test. It records the call's results in order.
+// sink is a request of a test. It records the request's results in order.
 type sink struct {
 	name    string
 	results chan<- result
@@ -54,8 +54,8 @@ func (s *sink) Lost(written bool, cause error) {
 	s.results <- result{name: s.name, written: written, cause: cause}
 }
 
-func submit(l *Link, results chan<- result, args ...string) *Call {
-	c := &Call{Request: resp.AppendCommand(nil, args...), Sink: &sink{name: strings.Join(args, " "), results: results}}
+func submit(l *Link, results chan<- result, args ...string) *Request {
+	c := &Request{Command: resp.AppendCommand(nil, args...), Sink: &sink{name: strings.Join(args, " "), results: results}}
 	l.Submit(c)
 	return c
 }
@@ -100,7 +100,7 @@ func TestLinkSwallowsAskingsReply(t *testing.T) {
 	l := n.Link(dial.Lane{})
 	results := make(chan result, 3)
 	submit(l, results, "ECHO", "a")
-	l.Submit(&Call{Request: resp.AppendCommand(nil, "ECHO", "b"), Asking: true,
+	l.Submit(&Request{Command: resp.AppendCommand(nil, "ECHO", "b"), Asking: true,
 		Sink: &sink{name: "b", results: results}})
 	submit(l, results, "ECHO", "c")
 	for _, want := range []string{"a", "b", "c"} {
@@ -113,8 +113,8 @@ func TestLinkSwallowsAskingsReply(t *testing.T) {
 	}
 }
 
-// TestLinkLosesWrittenCallsAndSendsOthers checks that a call that Redis may have run is never
-// sent again. The calls behind it go out on a new connection.
+// TestLinkLosesWrittenCallsAndSendsOthers checks that a request that Redis may have run is never
+// sent again. The requests behind it go out on a new connection.
 func TestLinkLosesWrittenCallsAndSendsOthers(t *testing.T) {
 	f := redistest.StartFake(t, func(args []string) string {
 		if args[1] == "die" {
@@ -158,7 +158,7 @@ func TestLinkWithoutNodeGivesUp(t *testing.T) {
 	}
 }
 
-// TestBackOffEndsCallsInTime checks that a call does not wait for the end of the back-off.
+// TestBackOffEndsCallsInTime checks that a request does not wait for the end of the back-off.
 func TestBackOffEndsCallsInTime(t *testing.T) {
 	n := start(t, "127.0.0.1:1", 100*time.Millisecond)
 	l := newLink(n, dial.Lane{})
@@ -176,7 +176,7 @@ func TestLinkDropsAbandonedCalls(t *testing.T) {
 	l := n.Link(dial.Lane{})
 	results := make(chan result, 2)
 	dropped := &deadlineSink{sink: sink{name: "a", results: results}, dropped: true}
-	l.Submit(&Call{Request: resp.AppendCommand(nil, "ECHO", "a"), Sink: dropped, Permit: dropped})
+	l.Submit(&Request{Command: resp.AppendCommand(nil, "ECHO", "a"), Sink: dropped, Permit: dropped})
 	submit(l, results, "ECHO", "b")
 	got := map[string]result{}
 	for range 2 {
@@ -247,8 +247,9 @@ func TestLinkRefusedCredential(t *testing.T) {
 	}
 }
 
-// TestLinkUnexpectedReply checks that a reply without a call ends the connection, because the order
-// of replies is lost. While a call is in flight, such a reply cannot be told from the call's own.
+// TestLinkUnexpectedReply checks that a reply without a request ends the connection, because the
+// order of replies is lost. While a request is in flight, such a reply cannot be told from the
+// request's own.
 func TestLinkUnexpectedReply(t *testing.T) {
 	f := redistest.StartFake(t, func(args []string) string {
 		if args[1] == "twice" {

@@ -42,8 +42,8 @@ func TestLinkWritesNoOverdueCall(t *testing.T) {
 	over := &deadlineSink{sink: sink{name: "over", results: results}, until: &past}
 	prolonged := &deadlineSink{sink: sink{name: "prolonged", results: results}, until: &past, allows: time.Minute}
 	submit(l, results, "ECHO", "a")
-	l.Submit(&Call{Request: resp.AppendCommand(nil, "ECHO", "b"), Sink: over, Permit: over})
-	l.Submit(&Call{Request: resp.AppendCommand(nil, "ECHO", "c"), Sink: prolonged, Permit: prolonged})
+	l.Submit(&Request{Command: resp.AppendCommand(nil, "ECHO", "b"), Sink: over, Permit: over})
+	l.Submit(&Request{Command: resp.AppendCommand(nil, "ECHO", "c"), Sink: prolonged, Permit: prolonged})
 	submit(l, results, "ECHO", "d")
 	got := map[string]result{}
 	for range 4 {
@@ -51,10 +51,10 @@ func TestLinkWritesNoOverdueCall(t *testing.T) {
 		got[r.name] = r
 	}
 	if r := got["over"]; !errors.Is(r.cause, ErrDropped) || r.written || over.overdue != 1 {
-		t.Errorf("the overdue call: %+v, told %d times", r, over.overdue)
+		t.Errorf("the overdue request: %+v, told %d times", r, over.overdue)
 	}
 	if r := got["prolonged"]; r.reply != "$1\r\nc\r\n" || prolonged.overdue != 1 {
-		t.Errorf("the call with more time: %+v, told %d times", r, prolonged.overdue)
+		t.Errorf("the request with more time: %+v, told %d times", r, prolonged.overdue)
 	}
 	if sent := f.Commands(); sent != "ECHO a|ECHO c|ECHO d" {
 		t.Errorf("sent %q, want the others in their order", sent)
@@ -99,7 +99,7 @@ func TestLinkAbortsWriteAtDeadline(t *testing.T) {
 	request := resp.AppendCommand(nil, "ECHO", string(make([]byte, 64<<20)))
 	soon := time.Now().Add(5 * time.Second)
 	c := &deadlineSink{sink: sink{name: "large", results: results}, until: &soon}
-	l.Submit(&Call{Request: request, Sink: c, Permit: c})
+	l.Submit(&Request{Command: request, Sink: c, Permit: c})
 	for range 2 {
 		if r := next(t, results); !r.written || r.cause == nil {
 			t.Errorf("got %+v, want it lost with its connection", r)

@@ -12,17 +12,17 @@ import (
 // Flush. They must not block.
 type Receiver interface {
 	// Receive takes a whole frame, which it may change, and which is valid only during the call.
-	// oldest is the oldest call without an answer, or nil. answered reports whether the frame ends
-	// that call, whose sink then gets neither Reply nor Lost. An error ends the link.
-	Receive(frame []byte, oldest *Call) (answered bool, err error)
+	// oldest is the oldest request without an answer, or nil. answered reports whether the frame
+	// ends that request, whose sink then gets neither Reply nor Lost. An error ends the link.
+	Receive(frame []byte, oldest *Request) (answered bool, err error)
 	Flusher // called after all frames of the same read from Redis
 	// Ended is called once, when the link has ended or there is no connection. Submit may be called
-	// until Ended has returned. After it, the calls that are left are lost.
+	// until Ended has returned. After it, the requests that are left are lost.
 	Ended(cause error)
 }
 
 // Listen gives the caller a link for subscriptions, until Break. r decides which frame answers
-// which call, because messages may come before an answer, and an answer may have several frames.
+// which request, because messages may come before an answer, and an answer may have several frames.
 // The link dials at once, and ends when its connection breaks or there is none. It may outlive the
 // node.
 func (n *Node) Listen(lane dial.Lane, r Receiver) *Link {

@@ -6,7 +6,7 @@ import "net"
 // end of the token, or after some hours. So Leash sends AUTH again on open connections of its own
 // user when it has a new password:
 //
-//	links      between two calls (Link.loginAgain)
+//	links      between two requests (Link.loginAgain)
 //	pinned     while no session uses them, because AUTH within MULTI would shift the replies
 //	subscribers in RESP3, between two commands (pubsub.line)
 //
@@ -21,8 +21,8 @@ func (ns *Nodes) LogInAgain() {
 	}
 }
 
-// loginAgain sends AUTH on a link of Leash's own user if the password has changed. It is a call
-// like any other, after all earlier calls and before all later ones.
+// loginAgain sends AUTH on a link of Leash's own user if the password has changed. It is a request
+// like any other, after all earlier requests and before all later ones.
 func (l *Link) loginAgain() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -34,7 +34,7 @@ func (l *Link) loginAgain() {
 		return
 	}
 	addr := l.conn.RemoteAddr()
-	if l.submitLocked(&Call{Request: command, Sink: &whole{ended: func(reply []byte, lost error) {
+	if l.submitLocked(&Request{Command: command, Sink: &whole{ended: func(reply []byte, lost error) {
 		if lost == nil { // otherwise the next connection logs in
 			l.loggedIn(addr, reply)
 		}

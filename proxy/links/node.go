@@ -42,7 +42,7 @@ type Node struct {
 }
 
 // Link returns the node's link in a lane, and makes it if there is none. After the node has closed,
-// every call on the link is lost at once.
+// every request on the link is lost at once.
 func (n *Node) Link(lane dial.Lane) *Link {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -95,7 +95,8 @@ func (n *Node) closeLane(lane dial.Lane, cause error) {
 	closeAll(links, cause)
 }
 
-// dropLinks closes the links of all lanes for which of returns true. The next call gets a new link.
+// dropLinks closes the links of all lanes for which of returns true. The next request gets a new
+// link.
 func (n *Node) dropLinks(of func(dial.Lane) bool) {
 	n.mu.Lock()
 	var dropped []*Link

@@ -135,8 +135,8 @@ func (ns *Nodes) Remove(n *Node) {
 	}
 }
 
-// Abandon breaks every connection to Redis, so that each call in flight is lost at once. It is for
-// a stop: later calls are lost too.
+// Abandon breaks every connection to Redis, so that each request in flight is lost at once. It is
+// for a stop: later requests are lost too.
 func (ns *Nodes) Abandon() {
 	ns.stop(ErrClosed)
 	for _, n := range ns.All() {

@@ -29,14 +29,14 @@ func TestPinnedConnectionWithInvalidID(t *testing.T) {
 		results := make(chan result, 1)
 		submit(l, results, "ECHO", "a")
 		if got := next(t, results); got.cause == nil || got.written {
-			t.Errorf("%q: got %+v, want a call that was not sent", id, got)
+			t.Errorf("%q: got %+v, want a request that was not sent", id, got)
 		}
 		l.Unpin(false)
 	}
 }
 
-// TestLinkDropsConnectionOnInvalidReply checks that an invalid reply loses its call and those
-// behind it. None gets a wrong reply, and the next call goes out on a new connection.
+// TestLinkDropsConnectionOnInvalidReply checks that an invalid reply loses its request and those
+// behind it. None gets a wrong reply, and the next request goes out on a new connection.
 func TestLinkDropsConnectionOnInvalidReply(t *testing.T) {
 	for _, bad := range []string{
 		"+OK\n", ":\n", "$3\r\nabcdef\r\n", "$-2\r\n", "*-2\r\n", "$9999999999999\r\n", "%0\r\n", "PONG\r\n",
@@ -68,8 +68,8 @@ func TestLinkDropsConnectionOnInvalidReply(t *testing.T) {
 	}
 }
 
-// TestLinkDropsConnectionOnStalledReply checks that a reply that stays incomplete delays calls for
-// the upstream time-out at most.
+// TestLinkDropsConnectionOnStalledReply checks that a reply that stays incomplete delays requests
+// for the upstream time-out at most.
 func TestLinkDropsConnectionOnStalledReply(t *testing.T) {
 	for _, begun := range []string{"$1000\r\nabc", "*2\r\n:1\r\n", "*2147483647\r\n", "+endless", "$4294967296\r\n"} {
 		t.Run(begun, func(t *testing.T) {
@@ -100,7 +100,7 @@ type panicking struct{ *sink }
 
 func (panicking) Reply([]byte, bool) Flusher { panic("panic of the test") }
 
-// TestPanicInOneCallEndsOnlyItsConnection checks that a panic in one call loses that call and
+// TestPanicInOneCallEndsOnlyItsConnection checks that a panic in one request loses that request and
 // those behind it. The process and the link go on.
 func TestPanicInOneCallEndsOnlyItsConnection(t *testing.T) {
 	f := redistest.StartFake(t, redistest.Echo)
@@ -108,7 +108,7 @@ func TestPanicInOneCallEndsOnlyItsConnection(t *testing.T) {
 	l := n.Link(dial.Lane{})
 	results := make(chan result, 2)
 	before := guard.Panics()
-	l.Submit(&Call{Request: resp.AppendCommand(nil, "ECHO", "bad"),
+	l.Submit(&Request{Command: resp.AppendCommand(nil, "ECHO", "bad"),
 		Sink: panicking{&sink{name: "bad", results: results}}})
 	got := next(t, results)
 	if _, ok := errors.AsType[*guard.Panic](got.cause); !ok || guard.Panics() != before+1 {

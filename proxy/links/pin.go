@@ -34,11 +34,11 @@ type idleLink struct {
 // is not made again. So the connection keeps the state that a command left on it (MULTI, WATCH)
 // until the link ends.
 //
-// The link's reader passes frames that answer no call to receivePush, and nil when the link has
+// The link's reader passes frames that answer no request to receivePush, and nil when the link has
 // ended. receivePush may be nil. A link with receivePush is always new.
 //
 // The caller gives the link back with Unpin. Pin does not block. At the node's limit
-// (Config.MaxPinned), the returned link has ended, and calls on it are lost with a *Refusal.
+// (Config.MaxPinned), the returned link has ended, and requests on it are lost with a *Refusal.
 func (n *Node) Pin(lane dial.Lane, receivePush func(frame []byte)) *Link {
 	l, old := n.pin(lane, receivePush)
 	if old != nil {
@@ -87,9 +87,9 @@ func (l *Link) live(ctx context.Context) {
 	}
 }
 
-// Unpin takes a pinned link back. With clean, the caller states that every call has been answered
-// and that the connection is as when it was new. Then another session may use it. Otherwise it is
-// closed, and its calls are lost.
+// Unpin takes a pinned link back. With clean, the caller states that every request has been
+// answered and that the connection is as when it was new. Then another session may use it.
+// Otherwise it is closed, and its requests are lost.
 func (l *Link) Unpin(clean bool) {
 	n := l.node
 	n.counts.used.Add(-1)
@@ -145,12 +145,12 @@ func (n *Node) idleLocked(lane dial.Lane) (links []*Link) {
 	return links
 }
 
-// usable reports whether a pinned link has no pending call and a connection that is not known to be
-// broken or to lead to a replica.
+// usable reports whether a pinned link has no pending request and a connection that is not known to
+// be broken or to lead to a replica.
 func (l *Link) usable() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	free := l.pending.len() == 0 || l.login.InFlight() // an AUTH changes nothing for later calls
+	free := l.pending.len() == 0 || l.login.InFlight() // an AUTH changes nothing for later requests
 	return l.conn != nil && l.broken == nil && l.closing == nil && !l.dead && free && !l.refusesWrites.Load()
 }
 
@@ -167,20 +167,20 @@ func (l *Link) Steady(steady bool) {
 	}
 }
 
-// Ended reports whether a pinned link takes no more calls.
+// Ended reports whether a pinned link takes no more requests.
 func (l *Link) Ended() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.broken != nil || l.closing != nil || l.dead
 }
 
-// Break ends the connection of a pinned link or of one of Listen. Its calls are lost.
+// Break ends the connection of a pinned link or of one of Listen. Its requests are lost.
 func (l *Link) Break() { l.close(ErrClosed) }
 
 // HangUp makes Redis end the command that blocks on a pinned link. Replies that Redis has given
-// before still come. Then the connection ends, and calls without a reply are lost. A node that
-// hangs ends nothing: the calls wait for it until the upstream time-out. Safe for concurrent use;
-// does not block.
+// before still come. Then the connection ends, and requests without a reply are lost. A node that
+// hangs ends nothing: the requests wait for it until the upstream time-out. Safe for concurrent
+// use; does not block.
 //
 // Redis forgets the reply to a connection whose end it sees at the same moment. So HangUp sends
 // CLIENT UNBLOCK first (https://redis.io/docs/latest/commands/client-unblock/).
@@ -194,7 +194,7 @@ func (l *Link) HangUp() {
 		return
 	}
 	request := resp.AppendCommand(nil, "CLIENT", "UNBLOCK", strconv.FormatInt(id, 10), "ERROR")
-	l.node.Link(l.node.nodes.Dialer.ServiceLane()).Submit(&Call{Request: request, Sink: &whole{
+	l.node.Link(l.node.nodes.Dialer.ServiceLane()).Submit(&Request{Command: request, Sink: &whole{
 		ended: func(reply []byte, _ error) {
 			// otherwise the reader sees the error that Redis gives the command
 			if string(reply) != ":1\r\n" {

@@ -2,38 +2,38 @@ package links
 
 import "slices"
 
-// queue is a first-in first-out list of calls that keeps its memory.
+// queue is a first-in first-out list of requests that keeps its memory.
 type queue struct {
-	calls []*Call
-	head  int
+	list []*Request
+	head int
 }
 
-func (q *queue) len() int { return len(q.calls) - q.head }
+func (q *queue) len() int { return len(q.list) - q.head }
 
-func (q *queue) push(c *Call) {
-	if q.head > 64 && q.head*2 > len(q.calls) {
-		n := copy(q.calls, q.calls[q.head:])
-		clear(q.calls[n:])
-		q.calls, q.head = q.calls[:n], 0
+func (q *queue) push(c *Request) {
+	if q.head > 64 && q.head*2 > len(q.list) {
+		n := copy(q.list, q.list[q.head:])
+		clear(q.list[n:])
+		q.list, q.head = q.list[:n], 0
 	}
-	q.calls = append(q.calls, c)
+	q.list = append(q.list, c)
 }
 
 // pop returns nil when the queue is empty.
-func (q *queue) pop() *Call {
-	if q.head == len(q.calls) {
+func (q *queue) pop() *Request {
+	if q.head == len(q.list) {
 		return nil
 	}
-	c := q.calls[q.head]
-	q.calls[q.head] = nil
+	c := q.list[q.head]
+	q.list[q.head] = nil
 	q.head++
-	if q.head == len(q.calls) {
-		q.calls, q.head = q.calls[:0], 0
+	if q.head == len(q.list) {
+		q.list, q.head = q.list[:0], 0
 	}
 	return c
 }
 
-// putBack puts calls before all others and keeps their order.
-func (q *queue) putBack(calls []*Call) {
-	q.calls, q.head = slices.Concat(calls, q.calls[q.head:]), 0
+// putBack puts requests before all others and keeps their order.
+func (q *queue) putBack(requests []*Request) {
+	q.list, q.head = slices.Concat(requests, q.list[q.head:]), 0
 }

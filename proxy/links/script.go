@@ -73,7 +73,7 @@ func (l *Link) script(until time.Time, writeBy *time.Time, asking bool, count in
 	c := newScriptCall(l, count, commands)
 	c.writeBy, c.Asking = writeBy, asking
 	l.scripts.begun()
-	l.Submit(&c.Call)
+	l.Submit(&c.Request)
 	c.timer.Reset(time.Until(until))
 	select {
 	case <-c.ended:
@@ -158,7 +158,7 @@ func (l *Link) silent() bool {
 }
 
 type scriptCall struct {
-	Call
+	Request
 	pool    *callPool
 	link    *Link
 	writeBy *time.Time // it must not be written from then on; nil: no limit
@@ -195,7 +195,7 @@ func (p *callPool) get() *scriptCall {
 }
 
 func (p *callPool) put(c *scriptCall) {
-	if max(cap(c.Request), cap(c.reply)) <= p.kept {
+	if max(cap(c.Command), cap(c.reply)) <= p.kept {
 		p.calls.Put(c)
 	}
 }
@@ -208,7 +208,7 @@ func newScriptCall(l *Link, n int, commands []byte) *scriptCall {
 	}
 	c := pool.get()
 	c.link, c.Replies = l, n
-	c.Request = append(c.Request[:0], commands...)
+	c.Command = append(c.Command[:0], commands...)
 	return c
 }
 
@@ -254,7 +254,9 @@ func (c *scriptCall) Lost(written bool, cause error) {
 }
 
 // Take implements Permit.
-func (c *scriptCall) Take() bool { return c.state.CompareAndSwap(waiting, taken) || c.state.Load() == taken }
+func (c *scriptCall) Take() bool {
+	return c.state.CompareAndSwap(waiting, taken) || c.state.Load() == taken
+}
 
 // Until implements Permit.
 func (c *scriptCall) Until() *time.Time { return c.writeBy }

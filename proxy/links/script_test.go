@@ -134,12 +134,12 @@ func TestAbandonedScript(t *testing.T) {
 	l := n.Link(dial.Lane{Scripts: true})
 	c := newScriptCall(l, 1, nil)
 	if !c.state.CompareAndSwap(waiting, abandoned) || c.Take() {
-		t.Error("an abandoned call is written")
+		t.Error("an abandoned request is written")
 	}
 	c = newScriptCall(l, 1, nil)
 	for range 2 { // asked again, it is the same
 		if !c.Take() || c.state.CompareAndSwap(waiting, abandoned) {
-			t.Error("a written call is called unsent")
+			t.Error("a written request is called unsent")
 		}
 	}
 }
@@ -211,7 +211,7 @@ func TestScriptIsNotWrittenTooLate(t *testing.T) {
 	}
 }
 
-// TestScriptsHaveLinksOfTheirOwn checks that scripts do not wait behind the calls of sessions.
+// TestScriptsHaveLinksOfTheirOwn checks that scripts do not wait behind the requests of sessions.
 func TestScriptsHaveLinksOfTheirOwn(t *testing.T) {
 	n, _ := startScripts(t, redistest.Echo)
 	if n.Link(dial.Lane{}) == n.Link(dial.Lane{Scripts: true}) {

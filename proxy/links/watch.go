@@ -71,7 +71,7 @@ func (n *Node) listen(conn net.Conn) error {
 	}()
 	start := Now()
 	n.asked.Store(0)
-	timeout := n.nodes.Dialer.Timeout() // a call waits at most so long
+	timeout := n.nodes.Dialer.Timeout() // a request waits at most so long
 	interval := min(pingInterval, timeout/3)
 	next, due := time.NewTimer(interval), Now()+interval
 	defer next.Stop()

@@ -40,7 +40,7 @@ func Select(c Caller, about *command.Command, cmd resp.Command) bool {
 // all users of the link.
 func (c Caller) relaySelect(argument string) bool {
 	p := call.NewPart(nil, slots.Any)
-	p.Request = resp.AppendCommand(nil, "SELECT", argument)
+	p.Command = resp.AppendCommand(nil, "SELECT", argument)
 	return c.Router.RelayPart(p, selectBytes, merge.First)
 }
 

@@ -97,7 +97,7 @@ func (l *line) submitLocked(r *request) *request {
 		l.finishLocked(r, links.ErrClosed)
 		return r
 	}
-	l.link.Submit(&links.Call{Request: command, Sink: r})
+	l.link.Submit(&links.Request{Command: command, Sink: r})
 	return r
 }
 

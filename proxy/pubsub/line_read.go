@@ -12,7 +12,7 @@ import (
 const fanBatch = 256
 
 // Receive implements links.Receiver. It hands out what Redis sends.
-func (l *line) Receive(raw []byte, oldest *links.Call) (answered bool, err error) {
+func (l *line) Receive(raw []byte, oldest *links.Request) (answered bool, err error) {
 	if raw[0] == '>' { // apart from that, messages are the same in RESP2
 		raw[0] = '*'
 	}

@@ -8,7 +8,7 @@ import (
 
 // Answer is one command on a private link, and its whole reply.
 type Answer struct {
-	links.Call
+	links.Request
 	of *Gathering // nil: it has not been sent
 
 	Bytes   []byte // the reply
@@ -62,14 +62,14 @@ func (r *Router) Send(l *links.Link, requests [][]byte, prefixes ...[]byte) (*Ga
 	answers := make([]*Answer, len(requests))
 	for i, request := range requests {
 		a := &Answer{of: g}
-		a.Request, a.Sink, a.Permit = request, a, r.session
+		a.Command, a.Sink, a.Permit = request, a, r.session
 		if i < len(prefixes) {
 			a.Prefix = prefixes[i]
 		}
 		answers[i] = a
 	}
 	for _, a := range answers {
-		l.Submit(&a.Call)
+		l.Submit(&a.Request)
 	}
 	return g, answers
 }
@@ -78,8 +78,8 @@ func (r *Router) Send(l *links.Link, requests [][]byte, prefixes ...[]byte) (*Ga
 // what it does not use. It calls Finish when it has used the whole reply.
 func (a *Answer) SendTo(sink links.Sink, r *Router, l *links.Link, request []byte) {
 	*a = Answer{of: newGathering(r, 1)}
-	a.Call = links.Call{Request: request, Sink: sink, Permit: r.session}
-	l.Submit(&a.Call)
+	a.Request = links.Request{Command: request, Sink: sink, Permit: r.session}
+	l.Submit(&a.Request)
 }
 
 // Sent reports whether the command has been sent.

@@ -23,9 +23,9 @@ func (r *Router) linkTo(n *links.Node) *links.Link {
 	return n.Link(r.Lane)
 }
 
-// Submit sends a call on the session's link to a node: to a replica or to a master. It does not
+// Submit sends a request on the session's link to a node: to a replica or to a master. It does not
 // block. Safe for concurrent use while a call is in flight.
-func (r *Router) Submit(n *links.Node, replica bool, c *links.Call) {
+func (r *Router) Submit(n *links.Node, replica bool, c *links.Request) {
 	if replica {
 		r.replicaLink(n).Submit(c)
 		return

@@ -41,7 +41,7 @@ func (p *Pin) Link() *links.Link {
 }
 
 // Submit implements call.Path. It uses the current connection if that leads to the node.
-func (p *Pin) Submit(n *links.Node, c *links.Call) {
+func (p *Pin) Submit(n *links.Node, c *links.Request) {
 	p.mu.Lock()
 	if p.over {
 		p.mu.Unlock()

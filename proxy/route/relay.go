@@ -90,7 +90,7 @@ func (r *Router) RelayPart(p *call.Part, size int, m merge.Func) bool {
 // Push makes a call of cmd and adds it to the session's calls. It returns nil when the session
 // ends.
 func (r *Router) Push(cmd resp.Command, slot slots.Slot) *call.Part {
-	request := call.Request{
+	request := call.Whole{
 		Bytes: cmd.Raw, Source: r.session.Source(), Slot: slot,
 		Reads: r.onlyReads(), Script: r.Command != nil && r.Command.Script,
 	}

@@ -181,7 +181,7 @@ func (s *testSession) got() string {
 	return strings.ReplaceAll(strings.TrimSuffix(string(all), "\r\n"), "\r\n", "|")
 }
 
-func (s *testSession) Submit(n *links.Node, replica bool, c *links.Call) {
+func (s *testSession) Submit(n *links.Node, replica bool, c *links.Request) {
 	s.router.Submit(n, replica, c)
 }
 func (s *testSession) BeforeBarrier()                { s.barrier() }

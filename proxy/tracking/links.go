@@ -45,7 +45,7 @@ func (t *tracking) Link(n *links.Node) *links.Link {
 	}
 	one = t.pinLocked(n)
 	for _, args := range t.accepted {
-		one.link.Submit(&links.Call{Request: resp.AppendCommand(nil, args...), Sink: links.Discard{}})
+		one.link.Submit(&links.Request{Command: resp.AppendCommand(nil, args...), Sink: links.Discard{}})
 	}
 	return one.link
 }

@@ -7,20 +7,20 @@ import (
 	"leash/internal/guard"
 )
 
-// Reasons why a call gets no reply from Redis. See Sink.Lost.
+// Reasons why a request gets no reply from Redis. See Sink.Lost.
 var (
-	// ErrDropped is for a call whose Permit did not let it be written.
+	// ErrDropped is for a request whose Permit did not let it be written.
 	ErrDropped = errors.New("upstream: dropped before it was sent")
-	// ErrUnreachable is for calls to a node that could not be reached for the redirect time-out.
+	// ErrUnreachable is for requests to a node that could not be reached for the redirect time-out.
 	ErrUnreachable = errors.New("upstream: node cannot be reached")
-	// ErrClosed is for calls on a closed link. Its node left the topology, or Leash stops.
+	// ErrClosed is for requests on a closed link. Its node left the topology, or Leash stops.
 	ErrClosed = errors.New("upstream: link closed")
 )
 
-// Call is one command for one node, and its sink. It belongs to the link from Submit until its sink
-// has the end of the reply or Lost.
-type Call struct {
-	Request []byte // a whole command; not changed until the reply
+// Request is one command for one node, and its sink. It belongs to the link from Submit until its
+// sink has the end of the reply or Lost.
+type Request struct {
+	Command []byte // a whole command; not changed until the reply
 	Asking  bool   // send ASKING right before it and discard its +OK
 	Sink    Sink
 	Permit  Permit // asked before the command is written; nil: it may be written at any time
@@ -49,12 +49,12 @@ func Now() time.Duration { return time.Since(started) }
 func At(now time.Duration) time.Time { return started.Add(now) }
 
 // lost calls Lost on a sink, which may panic.
-func (c *Call) lost(l *Link, written bool, cause error) {
+func (c *Request) lost(l *Link, written bool, cause error) {
 	_ = guard.Do(l.node.nodes.log, "lost call", func() { c.Sink.Lost(written, cause) }, "node", l.node.Addr)
 }
 
-// Sink takes the results of a call. The link's goroutines call its methods, never two at once for
-// one call. They must not block, because that delays all sessions of the link.
+// Sink takes the results of a request. The link's goroutines call its methods, never two at once
+// for one request. They must not block, because that delays all sessions of the link.
 type Sink interface {
 	// Reply hands over reply bytes exactly as Redis sent them. They are valid only during the call.
 	// A reply may come in parts, and the last has done set. An error reply always comes in one
@@ -67,7 +67,7 @@ type Sink interface {
 	Lost(written bool, cause error)
 }
 
-// Permit decides whether a call may still be written. Take and Until are called with the link's
+// Permit decides whether a request may still be written. Take and Until are called with the link's
 // mutex held.
 type Permit interface {
 	// Take is called when the link is about to write the command. If it returns false, the command
@@ -82,10 +82,10 @@ type Permit interface {
 	Overdue()
 }
 
-func (c *Call) taken() bool { return c.Permit == nil || c.Permit.Take() }
+func (c *Request) taken() bool { return c.Permit == nil || c.Permit.Take() }
 
 // until is the time from which the command must not be written any more, or nil.
-func (c *Call) until() *time.Time {
+func (c *Request) until() *time.Time {
 	if c.Permit == nil {
 		return nil
 	}
