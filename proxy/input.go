@@ -63,8 +63,8 @@ type batch struct {
 
 var _ call.Source = (*batch)(nil)
 
-// HoldLocked implements call.Source.
-func (b *batch) HoldLocked() { b.refs++ }
+// RetainLocked implements call.Source.
+func (b *batch) RetainLocked() { b.refs++ }
 
 // ReleaseLocked implements call.Source.
 func (b *batch) ReleaseLocked() {

@@ -18,7 +18,7 @@ type Call struct {
 	next   *Call // the next younger call, or the next free one
 	part   Part  // the command as sent; used if one node gets all of it
 	fan    *fanout
-	source Source        // holds the request's bytes; may be nil
+	source Source        // has the request's bytes; may be nil
 	bytes  int           // of the request
 	size   int           // of the reply so far
 	begun  bool          // a piece of the reply has been passed on
@@ -35,9 +35,9 @@ type Call struct {
 	after   []byte // frames that come after the reply
 }
 
-// Source holds the bytes of requests. It must not change them while a call needs them.
+// Source has the bytes of requests. It must not change them while a call needs them.
 type Source interface {
-	HoldLocked()    // one call more needs it
+	RetainLocked()  // one call more needs it
 	ReleaseLocked() // one call less needs it
 }
 
@@ -53,7 +53,7 @@ func (c *Call) FollowLocked(frame []byte) { c.after = append(c.after, frame...) 
 // Whole is a command that goes to one node as it is.
 type Whole struct {
 	Bytes  []byte // the whole command
-	Source Source // holds the bytes
+	Source Source // has the bytes
 	Prefix []byte // CLIENT CACHING, if it goes before the command
 	Slot   slots.Slot
 	Reads  bool // it only reads and may be executed twice
@@ -61,9 +61,9 @@ type Whole struct {
 }
 
 // Push makes a call of a command and adds it to the queue. The caller then sends the part. It waits
-// while calls are held. It returns nil when the session ends.
+// while the session is suspended. It returns nil when the session ends.
 func (q *Queue) Push(r *Whole) *Part {
-	if !q.lockUnheld() {
+	if !q.lockForPush() {
 		return nil
 	}
 	defer q.mu.Unlock()
@@ -123,7 +123,7 @@ func (q *Queue) appendLocked(reply []byte) bool {
 
 // Open adds a call whose reply the session's loop makes. It returns nil when the session ends.
 func (q *Queue) Open() *Call {
-	if !q.lockUnheld() {
+	if !q.lockForPush() {
 		return nil
 	}
 	defer q.mu.Unlock()

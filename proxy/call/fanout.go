@@ -25,9 +25,9 @@ type Shares struct {
 }
 
 // PushShares makes a call of several parts and adds it to the queue. The caller then sends the
-// parts. It waits while calls are held. It returns false when the session ends.
+// parts. It waits while the session is suspended. It returns false when the session ends.
 func (q *Queue) PushShares(s *Shares) bool {
-	if !q.lockUnheld() {
+	if !q.lockForPush() {
 		return false
 	}
 	defer q.mu.Unlock()

@@ -39,7 +39,7 @@ func (q *Queue) toFlushLocked() links.Flusher {
 
 // pushListLocked returns the list for a frame that answers no command.
 func (q *Queue) pushListLocked() *chunk.List {
-	if q.pushes.holds > 0 || q.head != nil && q.head.begun {
+	if q.pushes.delays > 0 || q.head != nil && q.head.begun {
 		return &q.pushes.waiting
 	}
 	return &q.out.List
@@ -70,23 +70,23 @@ func (q *Queue) UnreadLocked() int {
 // pushQueue has frames that answer no command: messages, invalidations and notices of locks.
 type pushQueue struct {
 	waiting chunk.List // for after the current reply
-	holds   int        // calls of HoldPushes minus those of ReleasePushes; above 0, frames wait
+	delays  int        // calls of DelayPushes minus those of AllowPushes; above 0, frames wait
 	unread  int        // bytes of messages since the output was last empty
 }
 
-// HoldPushes stops deliveries until ReleasePushes has been called as often. The caller is about to
+// DelayPushes delays deliveries until AllowPushes has been called as often. The caller is about to
 // send something that must come before them.
-func (q *Queue) HoldPushes() {
+func (q *Queue) DelayPushes() {
 	q.mu.Lock()
-	q.pushes.holds++
+	q.pushes.delays++
 	q.mu.Unlock()
 }
 
-// ReleasePushes delivers the frames that HoldPushes has stopped.
-func (q *Queue) ReleasePushes() {
+// AllowPushes delivers the frames that DelayPushes has delayed.
+func (q *Queue) AllowPushes() {
 	q.mu.Lock()
-	q.pushes.holds--
-	if q.pushes.holds == 0 && (q.head == nil || !q.head.begun) {
+	q.pushes.delays--
+	if q.pushes.delays == 0 && (q.head == nil || !q.head.begun) {
 		q.out.Splice(&q.pushes.waiting)
 	}
 	q.mu.Unlock()

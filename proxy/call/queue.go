@@ -27,20 +27,21 @@ type Queue struct {
 	Arrived time.Duration
 
 	// mu is the session's. It guards the fields below.
-	mu      *sync.Mutex
-	head    *Call // the oldest
-	tail    *Call // the youngest
-	free    *Call // calls to reuse
-	n       int   // in flight
-	bytes   int   // of the requests of calls in flight
-	held    int   // calls that wait to be sent again; no others are sent before them
-	moved   bool  // calls have moved to another link; no others are sent before their replies
-	faulty  bool  // the session has panicked, so a call may get no reply
-	largest int   // largest recent reply; decays by an eighth with each reply
-	kept    int   // bytes of replies that wait for earlier replies
-	lostAt  time.Time
-	replies *chunk.List // where replies go: the output, except during a capture
-	pushes  pushQueue   // frames that answer no command
+	mu    *sync.Mutex
+	head  *Call // the oldest
+	tail  *Call // the youngest
+	free  *Call // calls to reuse
+	n     int   // in flight
+	bytes int   // of the requests of calls in flight
+	// calls that wait to be sent again; no others are sent before them
+	suspended int
+	moved     bool // calls have moved to another link; no others are sent before their replies
+	faulty    bool // the session has panicked, so a call may get no reply
+	largest   int  // largest recent reply; decays by an eighth with each reply
+	kept      int  // bytes of replies that wait for earlier replies
+	lostAt    time.Time
+	replies   *chunk.List // where replies go: the output, except during a capture
+	pushes    pushQueue   // frames that answer no command
 
 	wake    sync.Cond // the loop waits on it
 	waiting bool      // the loop waits on wake
@@ -79,7 +80,7 @@ func (q *Queue) pushLocked(c *Call) {
 	q.n++
 	q.bytes += c.bytes
 	if c.source != nil {
-		c.source.HoldLocked()
+		c.source.RetainLocked()
 	}
 }
 
@@ -117,7 +118,7 @@ func (q *Queue) retireLocked() {
 			q.out.Append(c.after)
 		}
 		q.recycleLocked(c)
-		if q.pushes.holds == 0 {
+		if q.pushes.delays == 0 {
 			q.out.Splice(&q.pushes.waiting)
 		}
 		if next := q.head; next != nil && next.size > 0 {
@@ -158,13 +159,13 @@ func (q *Queue) SendTo(to *chunk.List) {
 	q.mu.Unlock()
 }
 
-// Restore lets replies go to the output again, behind the replies that went to the list held.
-func (q *Queue) Restore(held *chunk.List) {
+// Restore lets replies go to the output again, behind the replies that were captured.
+func (q *Queue) Restore(captured *chunk.List) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.replies = &q.out.List
 	if !q.out.DroppedLocked() {
-		q.out.Splice(held)
+		q.out.Splice(captured)
 	}
 }
 

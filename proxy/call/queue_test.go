@@ -9,11 +9,11 @@ import (
 	"leash/proxy/slots"
 )
 
-// holder counts the calls that need its bytes.
-type holder int
+// counter counts the calls that need its bytes.
+type counter int
 
-func (h *holder) HoldLocked()    { *h++ }
-func (h *holder) ReleaseLocked() { *h-- }
+func (h *counter) RetainLocked()  { *h++ }
+func (h *counter) ReleaseLocked() { *h-- }
 
 // TestQueueCounts checks what a queue counts, in any order of pushes and ends, and that calls are
 // reused.
@@ -21,7 +21,7 @@ func TestQueueCounts(t *testing.T) {
 	s := newSession()
 	q := &s.queue
 	used := make(map[*Call]bool)
-	var source holder
+	var source counter
 	for _, step := range []struct {
 		request  int // its size, or 0 to end the oldest call
 		n, bytes int // what is in flight afterwards
@@ -44,7 +44,7 @@ func TestQueueCounts(t *testing.T) {
 			q.head.Finish(make([]byte, 100))
 		}
 		if q.n != step.n || q.bytes != step.bytes || int(source) != step.n {
-			t.Errorf("%d calls with %d bytes and %d holds, want %d with %d", q.n, q.bytes, source, step.n, step.bytes)
+			t.Errorf("%d calls with %d bytes and %d retained, want %d with %d", q.n, q.bytes, source, step.n, step.bytes)
 		}
 		if (q.n == 0) != (q.head == nil) || (q.n == 0) != (q.tail == nil) {
 			t.Error("the ends of the queue do not fit its length")

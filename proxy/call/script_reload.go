@@ -30,7 +30,7 @@ func (p *Part) reloadScript() bool {
 		return false
 	}
 	text, ok := p.missingScript()
-	if !ok || !q.holdUnless(p.overtakenLocked) {
+	if !ok || !q.suspendUnless(p.overtakenLocked) {
 		return false
 	}
 	p.scriptReloaded, p.state = true, redirected
@@ -40,7 +40,7 @@ func (p *Part) reloadScript() bool {
 	}
 	q.session.Submit(p.node, false, load)
 	p.send(p.node, p.Asking)
-	q.release()
+	q.resume()
 	return true
 }
 

@@ -63,11 +63,11 @@ func newSession() *testSession {
 	return s
 }
 
-// held returns how many calls are held.
-func (s *testSession) held() int {
+// postponed returns how many calls wait to be sent again.
+func (s *testSession) postponed() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.queue.held
+	return s.queue.suspended
 }
 
 // push adds a command to the queue and returns its part.
@@ -136,7 +136,7 @@ type ownPath struct {
 }
 
 func (p *ownPath) Submit(n *links.Node, c *links.Request) { p.session.Submit(n, false, c) }
-func (p *ownPath) Abandoned() bool                     { return p.gone }
+func (p *ownPath) Abandoned() bool                        { return p.gone }
 
 func (s *testSession) NodeOf(slots.Slot) (n *links.Node) {
 	s.set(func() { n = s.owner })

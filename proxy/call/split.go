@@ -111,7 +111,7 @@ func (p *Part) splitByKey() bool {
 		return false
 	}
 	how, ok := splittings[command.Name]
-	if !ok || how.Keys(args) < 2 || !q.holdUnless(p.laterOnSlotLocked) {
+	if !ok || how.Keys(args) < 2 || !q.suspendUnless(p.laterOnSlotLocked) {
 		return false
 	}
 	p.state = done
@@ -119,7 +119,7 @@ func (p *Part) splitByKey() bool {
 	for _, one := range parts {
 		one.send(one.node, false)
 	}
-	q.release()
+	q.resume()
 	return true
 }
 

@@ -12,7 +12,7 @@ import (
 
 // state is how far a part has come. A part begins in the state queued:
 //
-//	queued ──▶ redirected, held ──▶ answered ──▶ done
+//	queued ──▶ redirected, postponed ──▶ answered ──▶ done
 //
 // Only the link knows whether Redis may have a queued part: it says so when it loses the part
 // (Lost).
@@ -21,7 +21,7 @@ type state uint8
 const (
 	queued     state = iota // on a link or about to be
 	redirected              // on a link again
-	held                    // waits to be sent again; the session sends nothing before it
+	postponed               // waits to be sent again; the session sends nothing before it
 	answered                // a piece of the reply has been passed on, so it cannot be sent again
 	done                    // nothing more comes
 )
@@ -58,7 +58,7 @@ const (
 	elsewhere               // send it to the node that the newest topology names
 	reload                  // send the script first, and then the part once more
 	split                   // send a part for each key
-	hold                    // send it again later
+	postpone                // send it again later
 	fail                    // the client gets an error of Leash
 	drop                    // the client gets nothing
 )
@@ -68,15 +68,15 @@ const (
 // last one is always possible.
 var plans = [incidents][]action{
 	noIncident:   {pass},
-	noReader:     {toMaster, hold, fail},
+	noReader:     {toMaster, postpone, fail},
 	noScriptYet:  {reload, pass},
-	demotion:     {hold, pass},
+	demotion:     {postpone, pass},
 	redirection:  {follow},
-	disagreement: {hold, fail},
+	disagreement: {postpone, fail},
 	endless:      {fail},
-	partlyMoved:  {split, hold, pass},
-	slotDown:     {hold, pass},
-	nodeless:     {hold, fail},
+	partlyMoved:  {split, postpone, pass},
+	slotDown:     {postpone, pass},
+	nodeless:     {postpone, fail},
 	keyless:      {fail},
 	lostUnsent:   {elsewhere, fail},
 	refusal:      {fail},
@@ -106,8 +106,8 @@ func (p *Part) resolve(t trouble) bool {
 	panic("call: a plan has no last action")
 }
 
-// try performs an action. It returns false if that is impossible. After any action but hold, the
-// part may be on a link, so its fields are set before.
+// try performs an action. It returns false if that is impossible. After any action but postpone,
+// the part may be on a link, so its fields are set before.
 func (p *Part) try(a action, t trouble) bool {
 	switch a {
 	case follow:
@@ -132,8 +132,8 @@ func (p *Part) try(a action, t trouble) bool {
 		return p.reloadScript()
 	case split:
 		return p.splitByKey()
-	case hold:
-		return p.hold()
+	case postpone:
+		return p.postpone()
 	case fail:
 		p.state = done
 		p.fail(t.message)
@@ -223,11 +223,12 @@ const (
 	MaxRetry = 100 * time.Millisecond
 )
 
-// hold holds the session back and sends the part again after a back-off. Leash looks for the new
-// topology in the background, because nodes that do not serve the part may be the wrong ones. hold
-// returns false when the redirect time-out is over. It also returns false when a later command of
-// the session on the same slot is in flight, because the part must not be executed after it.
-func (p *Part) hold() bool {
+// postpone suspends the session and sends the part again after a back-off. Leash looks for the new
+// topology in the background, because nodes that do not serve the part may be the wrong ones.
+// postpone returns false when the redirect time-out is over. It also returns false when a later
+// command of the session on the same slot is in flight, because the part must not be executed after
+// it.
+func (p *Part) postpone() bool {
 	q := p.call.queue
 	q.server.Nodes.Refresh()
 	now := time.Now()
@@ -235,33 +236,35 @@ func (p *Part) hold() bool {
 		p.since = now
 	}
 	elapsed := now.Sub(p.since)
-	if elapsed > q.server.Nodes.RedirectTimeout() || !q.holdUnless(p.laterOnSlotLocked) {
+	if elapsed > q.server.Nodes.RedirectTimeout() || !q.suspendUnless(p.laterOnSlotLocked) {
 		return false
 	}
-	p.state = held
+	p.state = postponed
 	time.AfterFunc(min(max(elapsed, MinRetry), MaxRetry), p.retry)
 	return true
 }
 
-func (q *Queue) holdUnless(overtaken func() bool) bool {
+// suspendUnless lets no call be pushed until resume. It returns false if the part that is to be
+// sent again has been overtaken.
+func (q *Queue) suspendUnless(overtaken func() bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if overtaken() {
 		return false
 	}
-	q.held++
+	q.suspended++
 	return true
 }
 
-// release lets a session continue that was held back.
-func (q *Queue) release() {
+// resume lets a session continue that was suspended.
+func (q *Queue) resume() {
 	q.mu.Lock()
-	q.held--
+	q.suspended--
 	q.wakeLocked()
 	q.mu.Unlock()
 }
 
-// retry sends a held part again. It is called by a timer.
+// retry sends a postponed part again. It is called by a timer.
 func (p *Part) retry() {
 	q := p.call.queue
 	q.guard("retry", func() {
@@ -271,7 +274,7 @@ func (p *Part) retry() {
 		} else {
 			p.resolve(trouble{incident: nodeless, message: ErrorUnserved})
 		}
-		q.release()
+		q.resume()
 	})
 }
 

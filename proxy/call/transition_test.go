@@ -88,9 +88,9 @@ func words(args ...string) string { return string(resp.AppendCommand(nil, args..
 
 // outcome is what has come of a part right after it happened.
 type outcome struct {
-	sent  []submit // what was sent because of it
-	held  bool
-	reply string // what the client has got
+	sent      []submit // what was sent because of it
+	postponed bool
+	reply     string // what the client has got
 }
 
 // play makes a scene.
@@ -144,7 +144,7 @@ func (c scene) play() (*testSession, outcome) {
 	} else if f := p.Reply([]byte(c.happens), true); f != nil {
 		f.Flush()
 	}
-	return s, outcome{s.taken(), s.held() > 0, s.got()}
+	return s, outcome{s.taken(), s.postponed() > 0, s.got()}
 }
 
 // TestEveryTransition checks, for each combination, the rules that hold for all of them.
@@ -168,27 +168,27 @@ func checkScenes(t *testing.T) {
 		replica := c.kind == "replica"
 		ended := s.queue.n == min(len(c.later), 1)
 		outcomes := 0
-		for _, is := range []bool{len(o.sent) > 0, o.held, ended, s.failed > 0} {
+		for _, is := range []bool{len(o.sent) > 0, o.postponed, ended, s.failed > 0} {
 			if is {
 				outcomes++
 			}
 		}
 		switch {
-		case c.begun && (len(o.sent) > 0 || o.held):
+		case c.begun && (len(o.sent) > 0 || o.postponed):
 			fails("it is sent again although the client has a piece of the reply")
 		case !c.begun && outcomes != 1:
 			fails("%d outcomes, want one", outcomes)
 		case panicked != (s.failed > 0):
 			fails("the session failed %d times", s.failed)
-		case loss.written && !replica && (len(o.sent) > 0 || o.held):
+		case loss.written && !replica && (len(o.sent) > 0 || o.postponed):
 			fails("it is sent again although Redis may have executed it")
-		case c.kind == "fixed" && (len(o.sent) > 0 || o.held):
+		case c.kind == "fixed" && (len(o.sent) > 0 || o.postponed):
 			fails("it is sent again although it is about one node")
-		case c.over && o.held:
-			fails("it is held although the time is over")
-		case c.later == "same slot" && o.held:
+		case c.over && o.postponed:
+			fails("it is postponed although the time is over")
+		case c.later == "same slot" && o.postponed:
 			fails("a later command on the slot overtakes it")
-		case c.mode != "cluster" && c.later != "" && o.held:
+		case c.mode != "cluster" && c.later != "" && o.postponed:
 			fails("a later command overtakes it")
 		case c.mode == "cluster" && len(o.sent) > 0 && o.sent[0].node == b && c.kind == "keyless" && !lost:
 			fails("a command without a slot follows a redirect")
@@ -264,8 +264,8 @@ func TestWhatIsSent(t *testing.T) {
 			if got := s.got(); got != one.reply {
 				t.Errorf("%+v: the client got %q, want %q", c, got, one.reply)
 			}
-			if held := s.held(); held > 0 != c.nowhere {
-				t.Errorf("%+v: %d calls are held", c, held)
+			if n := s.postponed(); n > 0 != c.nowhere {
+				t.Errorf("%+v: %d calls are postponed", c, n)
 			}
 			s.set(func() { s.timeout = -1 }) // ends the attempts
 			time.Sleep(MaxRetry)
@@ -273,9 +273,9 @@ func TestWhatIsSent(t *testing.T) {
 	}
 }
 
-// TestHeldUntilServed checks that a part whose slot nobody serves is sent as soon as a node does,
-// and that it fails when time is over. Meanwhile the session sends nothing.
-func TestHeldUntilServed(t *testing.T) {
+// TestPostponedUntilServed checks that a part whose slot nobody serves is sent as soon as a node
+// does, and that it fails when time is over. Meanwhile the session sends nothing.
+func TestPostponedUntilServed(t *testing.T) {
 	for _, served := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newSession()

@@ -19,15 +19,15 @@ func (q *Queue) window() int {
 // returns false when the session ends first.
 func (q *Queue) Empty() bool { return q.await(0) }
 
-// Readable waits until the client reads its replies, and no call is held. It returns false when the
-// session was cut off or its socket cannot be used any more.
+// Readable waits until the client reads its replies, and the session is not suspended. It returns
+// false when the session was cut off or its socket cannot be used any more.
 func (q *Queue) Readable() bool { return q.await(maxCalls) }
 
 // await waits until at most calls calls are in flight and the client reads its replies. It returns
 // false when the session was cut off or its socket cannot be used any more.
 func (q *Queue) await(calls int) bool {
 	q.mu.Lock()
-	if q.n <= calls && q.held == 0 && !q.FullLocked() || q.out.DroppedLocked() {
+	if q.n <= calls && q.suspended == 0 && !q.FullLocked() || q.out.DroppedLocked() {
 		defer q.mu.Unlock()
 		return !q.out.DroppedLocked()
 	}
@@ -36,7 +36,7 @@ func (q *Queue) await(calls int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.waiting, q.wakeAt = true, calls
-	for (q.n > calls || q.held > 0 || q.FullLocked()) && !q.out.DroppedLocked() {
+	for (q.n > calls || q.suspended > 0 || q.FullLocked()) && !q.out.DroppedLocked() {
 		q.wake.Wait()
 	}
 	q.waiting = false
@@ -58,7 +58,7 @@ func (q *Queue) wakeLocked() {
 func (q *Queue) Admit(size int) bool {
 	q.mu.Lock()
 	window := q.window()
-	ok := q.held == 0 && !q.out.DroppedLocked() && q.n < window && !q.FullLocked() &&
+	ok := q.suspended == 0 && !q.out.DroppedLocked() && q.n < window && !q.FullLocked() &&
 		(q.bytes+size <= requestBytes || q.n == 0)
 	full := q.bytes+size > requestBytes
 	q.mu.Unlock()
@@ -71,11 +71,11 @@ func (q *Queue) Admit(size int) bool {
 	return q.await(window / 2) // wake up once for many replies, not for each
 }
 
-// lockUnheld locks mu when no call waits to be sent again and no call has moved to another link. It
-// returns false when the session ends.
-func (q *Queue) lockUnheld() bool {
+// lockForPush locks mu when a call may be pushed: no call waits to be sent again, and none has
+// moved to another link. It returns false when the session ends.
+func (q *Queue) lockForPush() bool {
 	q.mu.Lock()
-	for q.held > 0 || q.moved {
+	for q.suspended > 0 || q.moved {
 		calls := maxCalls
 		if q.moved {
 			calls = 0

@@ -49,8 +49,8 @@ func change(kind pubsub.Kind, join bool) Change {
 		}
 		s.Router.Flush()
 		if join {
-			s.Calls.HoldPushes()
-			defer s.Calls.ReleasePushes()
+			s.Calls.DelayPushes()
+			defer s.Calls.AllowPushes()
 		}
 		frames, ok := s.subscription(kind, join, cmd.Args[1:])
 		return ok && s.confirm(frames)
@@ -68,7 +68,7 @@ func (s *Subscriber) confirm(frames []byte) bool {
 
 // subscription begins or ends subscriptions. It returns their confirmations, or the error that
 // answers the command. It blocks until Redis has answered. ok is false when the session ends. When
-// it begins a subscription, the caller holds messages back (HoldPushes) until the client has got
+// it begins a subscription, the caller delays messages (DelayPushes) until the client has got
 // the frames, so each message comes after its confirmation.
 func (s *Subscriber) subscription(kind pubsub.Kind, join bool, args [][]byte) (frames []byte, ok bool) {
 	names := make([]string, len(args))

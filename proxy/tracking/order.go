@@ -36,10 +36,10 @@ func (c *Client) Behind(f func() bool) bool {
 	if !c.Expects() {
 		return f()
 	}
-	var held chunk.List
-	c.calls.SendTo(&held)
+	var captured chunk.List
+	c.calls.SendTo(&captured)
 	ok := f() && c.Await()
-	c.calls.Restore(&held)
+	c.calls.Restore(&captured)
 	return ok
 }
 

@@ -194,8 +194,8 @@ func (t *Transaction) runQueued(queue []queued, reply []byte) bool {
 	if !ok || n != len(queue)-1 { // nil, or an error
 		return t.Calls.Answer(reply)
 	}
-	t.Calls.HoldPushes() // messages of its subscriptions come after the reply to EXEC
-	defer t.Calls.ReleasePushes()
+	t.Calls.DelayPushes() // messages of its subscriptions come after the reply to EXEC
+	defer t.Calls.AllowPushes()
 	merged := resp.AppendArray(nil, n)
 	for _, q := range queue[1:] {
 		var scan resp.Scanner
