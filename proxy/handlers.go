@@ -140,7 +140,7 @@ func onRouter(run masters.Run) handler {
 }
 
 func scanKeys(s *session, c *command.Command, cmd resp.Command) bool {
-	if !s.router.OnCluster() || !c.ArityOK(cmd.Args) || !s.router.Authenticated() {
+	if !s.router.Up.Cluster() || !c.ArityOK(cmd.Args) || !s.router.Authenticated() {
 		return s.router.RelayAny(cmd)
 	}
 	return s.server.scans.Scan(&s.router, cmd)

@@ -32,8 +32,8 @@ func (s *session) subscribing() *subscribers.Subscriber {
 		return one
 	}
 	s.subscriber.CompareAndSwap(nil, subscribers.New(subscribers.Config{
-		Session: subscriberSession{s}, Context: s.ctx, Exchange: s.server.exchange,
-		Limits: &s.server.cfg.SubscriberLimits, Router: &s.router, Calls: &s.calls, Out: &s.out, Mu: &s.mu,
+		Session: subscriberSession{s}, Exchange: s.server.exchange, Limits: &s.server.cfg.SubscriberLimits,
+		Router: &s.router,
 	}))
 	return s.subscriber.Load()
 }

@@ -76,12 +76,14 @@ func newSession(srv *Server, c *client.Conn) *session {
 	s.end.Init(&s.mu, &s.out)
 	s.calls.Init(&srv.relaying, calls, &s.out, &s.mu)
 	s.ctx, s.stop = context.WithCancel(srv.ctx)
-	s.router.Init(s.ctx, srv.up, srv.rights, &srv.relaying, calls, &s.calls, &s.out, &s.mu)
-	s.router.RequireAuth = srv.cfg.RequireAuth
-	s.tracking.Init(trackingSession{s}, srv.up, &s.router, &s.calls, &s.mu)
+	s.router.Init(route.Config{
+		Context: s.ctx, Up: srv.up, Rights: srv.rights, Session: calls, Calls: &s.calls, Out: &s.out, Mu: &s.mu,
+		Log: srv.log, RequireAuth: srv.cfg.RequireAuth,
+	})
+	s.tracking.Init(trackingSession{s}, &s.router)
 	s.locks.Config = locks.Config{
 		Server: &srv.locking, Session: lockSession{calls}, Conn: c, End: &s.end, Router: &s.router,
-		Calls: &s.calls, Out: &s.out, Limits: s.limits, Tracking: &s.tracking, Mu: &s.mu,
+		Limits: s.limits, Tracking: &s.tracking,
 	}
 	settings := srv.settings.Load()
 	maxBulk := min(settings.MaxBulk, srv.up.MaxBulk())
@@ -116,13 +118,13 @@ func (s *session) entry() entry.Client {
 }
 
 func (s *session) login() login.Caller {
-	return login.Caller{Session: clientSession{s}, Router: &s.router, Up: s.server.up}
+	return login.Caller{Session: clientSession{s}, Router: &s.router}
 }
 
 // blocking is what makes the session wait.
 func (s *session) blocking() blocking.Client {
 	return blocking.Client{
-		Session: callSession{s}, Conn: s.conn, End: &s.end, Router: &s.router, Calls: &s.calls, Limits: s.limits,
+		Session: callSession{s}, Conn: s.conn, End: &s.end, Router: &s.router, Limits: s.limits,
 		Tracking: &s.tracking, Now: &s.blocked,
 	}
 }

@@ -43,8 +43,7 @@ func (s *session) beginTransaction() (refusal string) {
 	done, refusal := s.limits.Take(limits.Blocked)
 	if refusal == "" {
 		s.tx = transaction.New(transaction.Config{
-			Session: transactionSession{callSession{s}}, Context: s.ctx, Up: s.server.up, Router: &s.router,
-			Calls: &s.calls, Tracking: &s.tracking, Done: done,
+			Session: transactionSession{callSession{s}}, Router: &s.router, Tracking: &s.tracking, Done: done,
 		})
 	}
 	return refusal

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"leash/internal/limits"
-	"leash/proxy/call"
 	"leash/proxy/client"
 	"leash/proxy/command"
 	"leash/proxy/ending"
@@ -53,7 +52,6 @@ type Client struct {
 	Conn     *client.Conn
 	End      *ending.Ending
 	Router   *route.Router
-	Calls    *call.Queue
 	Limits   *limits.Client
 	Tracking *tracking.Client
 	Now      *atomic.Pointer[Wait] // nil while the session does not wait
@@ -94,7 +92,7 @@ func (c Client) blockOn(cmd resp.Command, slot slots.Slot) bool {
 	if !c.Router.AdoptTopology() || !c.Router.Barrier() {
 		return false
 	}
-	c.Router.Flush()
+	c.Router.Out.Flush()
 	done, refusal := c.Limits.Take(limits.Blocked)
 	if refusal != "" {
 		return c.Router.Fail(refusal)
@@ -121,13 +119,13 @@ func (c Client) blockPinned(cmd resp.Command, slot slots.Slot) bool {
 	} else {
 		p.Unserved()
 	}
-	open, lostAt := true, c.Calls.LastLoss()
+	open, lostAt := true, c.Router.Calls.LastLoss()
 	ok := c.watched(&Wait{[]*route.Pin{own}}, own.Abort, func() {
 		if open = c.Router.Barrier(); !open {
 			own.Abort()
 		}
 	})
-	if !ok && c.Calls.LastLoss() != lostAt {
+	if !ok && c.Router.Calls.LastLoss() != lostAt {
 		c.awaitAbandoned(own, lostAt)
 	}
 	own.Release()
@@ -140,7 +138,7 @@ func (c Client) blockPinned(cmd resp.Command, slot slots.Slot) bool {
 // the last loss back to before, the value from before the command.
 func (c Client) awaitAbandoned(own *route.Pin, before time.Time) {
 	if !c.End.IsCut() && c.Session.ReleasesLocks() && own.AwaitGone() {
-		c.Calls.Lost(before)
+		c.Router.Calls.Lost(before)
 	}
 }
 
@@ -176,7 +174,7 @@ func (c Client) Delay(d time.Duration, changed <-chan struct{}) bool {
 	if !c.Session.AwaitQueued() {
 		return false
 	}
-	c.Router.Flush()
+	c.Router.Out.Flush()
 	c.Conn.Gather(gathered)
 	defer c.Conn.Gather(1)
 	gone := make(chan struct{})
@@ -188,7 +186,7 @@ func (c Client) Delay(d time.Duration, changed <-chan struct{}) bool {
 		case <-timer.C:
 		case <-changed:
 		case <-gone:
-		case <-c.Router.Context().Done():
+		case <-c.Router.Context.Done():
 		}
 	}) && !c.End.IsCut()
 }

@@ -65,7 +65,7 @@ func (c Client) Enter(since time.Time) bool {
 // readRefused reads the first bytes of a client that has got an error. Without that, closing the
 // socket could reset the connection before the client has read the error.
 func (c Client) readRefused() {
-	c.Login.Router.Flush()
+	c.Login.Router.Out.Flush()
 	_ = c.Conn.SetReadDeadline(time.Now().Add(c.HeaderTimeout))
 	_ = c.Read()
 }

@@ -82,7 +82,7 @@ func (c Client) ByCertificate() bool {
 		return true
 	}
 	r := c.Login.Router
-	if r.Context().Err() != nil {
+	if r.Context.Err() != nil {
 		c.End.Set(ending.Killed)
 		return false
 	}

@@ -5,13 +5,11 @@ package locks
 
 import (
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"leash/internal/limits"
 	"leash/lockcmd"
-	"leash/proxy/call"
 	"leash/proxy/client"
 	"leash/proxy/dial"
 	"leash/proxy/ending"
@@ -52,11 +50,8 @@ type Config struct {
 	Conn     *client.Conn
 	End      *ending.Ending
 	Router   *route.Router
-	Calls    *call.Queue
-	Out      *client.Output
 	Limits   *limits.Client
 	Tracking *tracking.Client
-	Mu       *sync.Mutex // the session's
 }
 
 // Client is what a session has for its locks. It needs its Config. Only the session's loop calls
@@ -128,7 +123,7 @@ func (l *Client) Close(how lockcmd.Ending) {
 		return
 	}
 	var unsure time.Time
-	if lost := l.Calls.LastLoss(); !lost.IsZero() {
+	if lost := l.Router.Calls.LastLoss(); !lost.IsZero() {
 		unsure = lost.Add(lateCommandTime)
 	}
 	switch {

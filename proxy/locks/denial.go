@@ -20,7 +20,7 @@ func (l *Client) denial(o *usage.Command, args [][]byte) string {
 	if len(keys) == 0 && o.Keys != usage.NoKey {
 		return "" // the arguments are wrong
 	}
-	if err := l.Rights.Permit(l.Router.Context(), lane, keys, o.Use.Right[0], o.Use.Right[1:]...); err != nil {
+	if err := l.Rights.Permit(l.Router.Context, lane, keys, o.Use.Right[0], o.Use.Right[1:]...); err != nil {
 		return l.denialBy(o, err)
 	}
 	// Leash's own user sends the lock scripts, so Leash must look out for a deletion of this user.

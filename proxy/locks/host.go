@@ -40,8 +40,8 @@ func (h *host) Push(frame []byte) bool {
 	if len(frame) > 0 {
 		return h.Session.Notify(frame)
 	}
-	h.Mu.Lock()
-	defer h.Mu.Unlock()
+	h.Router.Mu.Lock()
+	defer h.Router.Mu.Unlock()
 	return h.Router.Lane.RESP3
 }
 
@@ -73,13 +73,13 @@ func (l *Client) RestartSilence() {
 
 // SilentSince implements lockcmd.Silence.
 func (h *host) SilentSince() time.Time {
-	h.Mu.Lock()
-	owed := h.Calls.LenLocked() > 0
-	if since := h.Out.StalledSinceLocked(); !since.IsZero() && h.Calls.FullLocked() {
-		h.Mu.Unlock()
+	h.Router.Mu.Lock()
+	owed := h.Router.Calls.LenLocked() > 0
+	if since := h.Router.Out.StalledSinceLocked(); !since.IsZero() && h.Router.Calls.FullLocked() {
+		h.Router.Mu.Unlock()
 		return since
 	}
-	h.Mu.Unlock()
+	h.Router.Mu.Unlock()
 	at := h.silence.Load()
 	// With unread bytes in the socket, Leash itself was stopped or slow. The client was not silent.
 	if owed || at == 0 || h.Conn.HasUnread() {

@@ -30,7 +30,7 @@ func (l *Client) Run(c *command.Command, cmd resp.Command) bool {
 	if !l.Router.Barrier() {
 		return false
 	}
-	l.Router.Flush()
+	l.Router.Out.Flush()
 	if carrier := l.Carrier(); carrier != nil {
 		carrier.CheckOverdue() // calls do this themselves, but lock scripts are not calls
 	}
@@ -138,7 +138,7 @@ func (l *Client) do(carrier *lockcmd.Carrier, args [][]byte) (reply []byte, gone
 	w := l.next
 	if w == nil {
 		w = &watch{Watcher: client.Watcher{Conn: l.Conn, Owner: l.Session}}
-		w.ctx, w.Gone = context.WithCancel(l.Router.Context())
+		w.ctx, w.Gone = context.WithCancel(l.Router.Context)
 		l.next = w
 	}
 	l.watcher.Store(&w.Watcher)
@@ -155,7 +155,7 @@ func (l *Client) do(carrier *lockcmd.Carrier, args [][]byte) (reply []byte, gone
 
 // logSlow adds a command to the log of slow commands if it was slow. It began at that time.
 func (l *Client) logSlow(carrier *lockcmd.Carrier, args [][]byte, began time.Duration) {
-	now, arrived := links.Now(), l.Calls.Arrived
+	now, arrived := links.Now(), l.Router.Calls.Arrived
 	if !l.Slow.IsSlow(now - arrived) {
 		return
 	}

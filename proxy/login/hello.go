@@ -33,7 +33,7 @@ func Hello(c Caller, _ *command.Command, cmd resp.Command) bool {
 		switch {
 		case !ok:
 			return c.Router.Fail(msgProtoNumber)
-		case version != 2 && (version != 3 || !c.Up.SpeaksRESP3()):
+		case version != 2 && (version != 3 || !c.Router.Up.SpeaksRESP3()):
 			return c.Router.Fail(msgNoProto)
 		}
 		lane.RESP3 = version == 3
@@ -52,7 +52,7 @@ func Hello(c Caller, _ *command.Command, cmd resp.Command) bool {
 		if !c.Router.Barrier() {
 			return false
 		}
-		c.Up.Nodes.Join(lane)
+		c.Router.Up.Nodes.Join(lane)
 		c.Session.ChangeLane(lane)
 	}
 	return c.welcome(opts)
@@ -82,7 +82,7 @@ func (c Caller) welcome(o helloOptions) bool {
 	if o.named {
 		c.Session.SetName(string(o.name))
 	}
-	version := c.Up.Version()
+	version := c.Router.Up.Version()
 	if version == "" { // the embedded Redis does not report it
 		version = command.BuiltinVersion
 	}
@@ -90,7 +90,7 @@ func (c Caller) welcome(o helloOptions) bool {
 	if c.Router.Lane.RESP3 {
 		proto = 3
 	}
-	if c.Router.OnCluster() {
+	if c.Router.Up.Cluster() {
 		mode = "cluster"
 	}
 	b := resp.AppendPairs(nil, c.Router.Lane.RESP3, 7)

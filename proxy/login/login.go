@@ -8,7 +8,6 @@ import (
 	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/route"
-	"leash/proxy/upstream"
 )
 
 // Session is what a login changes in its session. Only the session's loop calls its methods.
@@ -26,7 +25,6 @@ type Session interface {
 type Caller struct {
 	Session Session
 	Router  *route.Router
-	Up      *upstream.Upstream
 }
 
 // Auth answers AUTH [user] password. Redis checks the password on a connection of its own. If Redis
@@ -54,11 +52,11 @@ func (c Caller) authenticate(request []byte, lane dial.Lane, password []byte, ac
 		// Redis accepts any password for a default user without one, except in this form
 		request = resp.AppendCommand(nil, []byte("AUTH"), password)
 	}
-	c.Up.Nodes.Join(lane)
-	reply, ok, err := c.Up.Authenticate(c.Router.Context(), request, lane.User, password)
+	c.Router.Up.Nodes.Join(lane)
+	reply, ok, err := c.Router.Up.Authenticate(c.Router.Context, request, lane.User, password)
 	if ok {
 		if refusal := c.Session.Admit(lane.User); refusal != "" {
-			c.Up.Nodes.Leave(lane)
+			c.Router.Up.Nodes.Leave(lane)
 			return c.Router.Fail(refusal)
 		}
 		c.Session.ChangeLane(lane)
@@ -68,9 +66,9 @@ func (c Caller) authenticate(request []byte, lane dial.Lane, password []byte, ac
 		}
 		return c.Router.Answer(reply)
 	}
-	c.Up.Nodes.Leave(lane)
+	c.Router.Up.Nodes.Leave(lane)
 	if err != nil {
-		c.Router.Log().Warn("cannot check a password with redis", "err", err)
+		c.Router.Log.Warn("cannot check a password with redis", "err", err)
 		return c.Router.Fail(merge.NotSent)
 	}
 	return c.Router.Answer(reply)
@@ -81,13 +79,13 @@ func (c Caller) authenticate(request []byte, lane dial.Lane, password []byte, ac
 // Redis could not be asked. It may be called only while no call is in flight.
 func (c Caller) AsUser(user, password string) (refusal []byte, err error) {
 	lane := c.Router.Lane.As(user)
-	c.Up.Nodes.Join(lane)
+	c.Router.Up.Nodes.Join(lane)
 	request := resp.AppendCommand(nil, "AUTH", user, password)
-	reply, ok, err := c.Up.Authenticate(c.Router.Context(), request, user, []byte(password))
+	reply, ok, err := c.Router.Up.Authenticate(c.Router.Context, request, user, []byte(password))
 	if ok {
 		c.Session.ChangeLane(lane)
 		return nil, nil
 	}
-	c.Up.Nodes.Leave(lane)
+	c.Router.Up.Nodes.Leave(lane)
 	return reply, err
 }

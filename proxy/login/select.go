@@ -27,7 +27,7 @@ func Select(c Caller, about *command.Command, cmd resp.Command) bool {
 		return c.relaySelect("2147483648")
 	case int(db) == c.Router.Lane.DB:
 		return c.Router.RelayAny(cmd)
-	case db < 0 && !c.Up.Topology().Cluster():
+	case db < 0 && !c.Router.Up.Topology().Cluster():
 		return c.Router.RelayAny(cmd)
 	}
 	lane := c.Router.Lane
@@ -52,20 +52,20 @@ func (c Caller) enterDatabase(lane dial.Lane) bool {
 	if !c.Router.Barrier() {
 		return false
 	}
-	c.Router.Flush()
-	c.Up.Nodes.Join(lane)
-	reply, ok, err := c.Up.Select(c.Router.Context(), lane)
+	c.Router.Out.Flush()
+	c.Router.Up.Nodes.Join(lane)
+	reply, ok, err := c.Router.Up.Select(c.Router.Context, lane)
 	switch {
 	case err != nil:
-		c.Up.Nodes.Leave(lane)
-		c.Router.Log().Warn("cannot select a database", "db", lane.DB, "err", err)
+		c.Router.Up.Nodes.Leave(lane)
+		c.Router.Log.Warn("cannot select a database", "db", lane.DB, "err", err)
 		return c.Router.Fail(merge.NotSent)
 	case !ok:
-		c.Up.Nodes.Leave(lane)
+		c.Router.Up.Nodes.Leave(lane)
 		return c.Router.Answer(reply)
-	case c.Up.Topology().Cluster():
+	case c.Router.Up.Topology().Cluster():
 		// newer servers can have databases on a cluster; locks and scans do not support them
-		c.Up.Nodes.Leave(lane)
+		c.Router.Up.Nodes.Leave(lane)
 		return c.Router.Fail(msgNoSelect)
 	}
 	c.Session.ChangeLane(lane)

@@ -22,7 +22,7 @@ func keys(r *route.Router, _ *command.Command, cmd resp.Command) bool {
 	if !r.Barrier() {
 		return false
 	}
-	r.Flush()
+	r.Out.Flush()
 	parts, pins := make([]*call.Part, len(masters)), make([]*route.Pin, len(masters))
 	for i := range masters {
 		pins[i] = r.Pin()

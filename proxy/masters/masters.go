@@ -62,7 +62,7 @@ func Commands() map[string]Run {
 // command itself.
 func Every(m merge.Func) Run {
 	return func(r *route.Router, _ *command.Command, cmd resp.Command) bool {
-		if !r.OnCluster() {
+		if !r.Up.Cluster() {
 			return r.RelayAny(cmd)
 		}
 		return r.Everywhere(cmd, m)

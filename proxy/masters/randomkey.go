@@ -16,7 +16,7 @@ import (
 // each is its node's share of all keys. If the user may not read the numbers, all nodes with keys
 // are equally likely.
 func randomKey(r *route.Router, c *command.Command, cmd resp.Command) bool {
-	if !r.OnCluster() || !c.ArityOK(cmd.Args) {
+	if !r.Up.Cluster() || !c.ArityOK(cmd.Args) {
 		return r.RelayAny(cmd)
 	}
 	masters, ok := r.AllMasters(len(cmd.Raw))

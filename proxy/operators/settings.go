@@ -129,7 +129,7 @@ func drain(by Caller, _ *command.Command, _ resp.Command) bool {
 	by.Log.Info("leash is told to stop by a client", "session", by.Router.ID, "client", by.Client,
 		"user", by.User)
 	ok := by.Router.OK()
-	by.Router.Flush()
+	by.Router.Out.Flush()
 	by.Stop()
 	return ok
 }

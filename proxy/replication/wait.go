@@ -25,7 +25,7 @@ func Wait(r *route.Router, cmd resp.Command, block func(pins []*route.Pin, abort
 	if !r.AdoptTopology() || !r.Barrier() {
 		return nil, false
 	}
-	r.Flush()
+	r.Out.Flush()
 	nodes, left := r.Written()
 	if len(nodes) == 0 {
 		if r.Keyless() == nil {

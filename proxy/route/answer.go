@@ -62,7 +62,7 @@ func (r *Router) Send(l *links.Link, requests [][]byte, prefixes ...[]byte) (*Ga
 	answers := make([]*Answer, len(requests))
 	for i, request := range requests {
 		a := &Answer{of: g}
-		a.Command, a.Sink, a.Permit = request, a, r.session
+		a.Command, a.Sink, a.Permit = request, a, r.Session
 		if i < len(prefixes) {
 			a.Prefix = prefixes[i]
 		}
@@ -78,7 +78,7 @@ func (r *Router) Send(l *links.Link, requests [][]byte, prefixes ...[]byte) (*Ga
 // what it does not use. It calls Finish when it has used the whole reply.
 func (a *Answer) SendTo(sink links.Sink, r *Router, l *links.Link, request []byte) {
 	*a = Answer{of: newGathering(r, 1)}
-	a.Request = links.Request{Command: request, Sink: sink, Permit: r.session}
+	a.Request = links.Request{Command: request, Sink: sink, Permit: r.Session}
 	l.Submit(&a.Request)
 }
 
@@ -95,7 +95,7 @@ func (a *Answer) Await(l *links.Link) { a.of.Await(l) }
 func (g *Gathering) Await(l *links.Link) {
 	select {
 	case <-g.done:
-	case <-g.router.ctx.Done():
+	case <-g.router.Context.Done():
 		l.Break()
 		<-g.done
 	}

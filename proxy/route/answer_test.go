@@ -9,7 +9,7 @@ import (
 // TestGathering checks that a gathering waits for all its replies, those in pieces and those that
 // are lost, and says of each what became of it.
 func TestGathering(t *testing.T) {
-	r := &Router{ctx: context.Background()}
+	r := &Router{Config: Config{Context: context.Background()}}
 	g := newGathering(r, 3)
 	whole, pieces, lost := &Answer{of: g}, &Answer{of: g}, &Answer{of: g}
 	cause := errors.New("reset")

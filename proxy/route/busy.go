@@ -23,12 +23,12 @@ func (r *Router) BusyReply(c *command.Command, cmd resp.Command) []byte {
 	if node == nil || !r.Authenticated() || !r.Barrier() {
 		return nil
 	}
-	return node.BusyReply(r.ctx)
+	return node.BusyReply(r.Context)
 }
 
 // busyNode returns the busy node that would run the command, or nil if there is none.
 func (r *Router) busyNode(c *command.Command, cmd resp.Command) *links.Node {
-	t := r.up.Topology()
+	t := r.Up.Topology()
 	switch {
 	case c == nil || !c.ArityOK(cmd.Args):
 	case c.Own != nil:

@@ -36,7 +36,7 @@ func (r *Router) changePath(link **links.Link, write bool) bool {
 // takePathTo is takePath for a node. link is nil if the node is not a master of the session's
 // topology, or if the session uses client-side caching.
 func (r *Router) takePathTo(n *links.Node) (link *links.Link, ok bool) {
-	if n == nil || r.topology == nil || r.session.Cache() != nil {
+	if n == nil || r.topology == nil || r.Session.Cache() != nil {
 		return nil, true
 	}
 	owner := slices.Index(r.topology.Masters(), n)
@@ -52,7 +52,7 @@ func (r *Router) takePathTo(n *links.Node) (link *links.Link, ok bool) {
 // onlyReads reports whether the current command only reads and may run twice. A command after
 // CLIENT CACHING may not.
 func (r *Router) onlyReads() bool {
-	if cache := r.session.Cache(); cache != nil && cache.HasPrefix() {
+	if cache := r.Session.Cache(); cache != nil && cache.HasPrefix() {
 		return false
 	}
 	return r.Command != nil && r.Command.Repeatable
@@ -61,7 +61,7 @@ func (r *Router) onlyReads() bool {
 // TakePrefix returns the request that is to be sent before the current command, only once. It is
 // nil if there is none.
 func (r *Router) TakePrefix() []byte {
-	if cache := r.session.Cache(); cache != nil {
+	if cache := r.Session.Cache(); cache != nil {
 		return cache.TakePrefix()
 	}
 	return nil

@@ -35,8 +35,8 @@ const MaxAge = time.Second
 // AllMasters returns the masters of a topology that is no older than MaxAge, because a new node may
 // have keys too. It waits until a request of size bytes may be sent to each.
 func (r *Router) AllMasters(size int) ([]*links.Node, bool) {
-	r.up.RefreshTopology(r.ctx, MaxAge)
-	if !r.AdoptTopology() || !r.calls.Admit(size) {
+	r.Up.RefreshTopology(r.Context, MaxAge)
+	if !r.AdoptTopology() || !r.Calls.Admit(size) {
 		return nil, false
 	}
 	masters := r.topology.Holders()

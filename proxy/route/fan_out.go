@@ -21,7 +21,7 @@ func (r *Router) FanOut(parts []*call.Part, to []*links.Node, bytes int, m merge
 	}
 	shares := call.Shares{Parts: parts, Bytes: bytes, Reads: r.onlyReads(), Merge: m}
 	shares.Prefix = r.TakePrefix()
-	if !r.calls.PushShares(&shares) {
+	if !r.Calls.PushShares(&shares) {
 		return false
 	}
 	for i, p := range parts {
@@ -42,7 +42,7 @@ func (r *Router) FanOut(parts []*call.Part, to []*links.Node, bytes int, m merge
 
 // RelayTo sends a request to one node, in place of a command of size bytes.
 func (r *Router) RelayTo(n *links.Node, request []byte, size int, m merge.Func) bool {
-	if !r.calls.Admit(size) || !r.AwaitRoom(n) {
+	if !r.Calls.Admit(size) || !r.AwaitRoom(n) {
 		return false
 	}
 	return r.FanOut([]*call.Part{call.FixedPart(request)}, []*links.Node{n}, size, m)

@@ -5,7 +5,7 @@ import (
 )
 
 func (r *Router) link(owner int) *links.Link {
-	if cache := r.session.Cache(); cache != nil {
+	if cache := r.Session.Cache(); cache != nil {
 		return cache.Link(r.topology.Masters()[owner])
 	}
 	if r.links[owner] == nil {
@@ -17,7 +17,7 @@ func (r *Router) link(owner int) *links.Link {
 // linkTo returns the link to a node that need not be in the session's topology. Safe for concurrent
 // use.
 func (r *Router) linkTo(n *links.Node) *links.Link {
-	if cache := r.session.Cache(); cache != nil {
+	if cache := r.Session.Cache(); cache != nil {
 		return cache.Link(n)
 	}
 	return n.Link(r.Lane)
@@ -43,11 +43,11 @@ func (r *Router) awaitLink(l *links.Link) bool {
 	if room == nil {
 		return true
 	}
-	r.out.Flush()
+	r.Out.Flush()
 	for room != nil {
 		select {
 		case <-room:
-		case <-r.ctx.Done():
+		case <-r.Context.Done():
 			return false
 		}
 		room = l.Room()

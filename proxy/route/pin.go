@@ -30,7 +30,7 @@ func (r *Router) Pin() *Pin { return &Pin{router: r} }
 
 // OwnPin returns a connection to a node, for commands of Leash's own user.
 func (r *Router) OwnPin(n *links.Node) *Pin {
-	return &Pin{router: r, link: n.Pin(r.up.Dialer.ServiceLane(), nil)}
+	return &Pin{router: r, link: n.Pin(r.Up.Dialer.ServiceLane(), nil)}
 }
 
 // Link is the current connection, or nil. Only that of OwnPin has one before a command is sent.
@@ -118,9 +118,9 @@ func (p *Pin) AwaitGone() bool {
 		return false
 	}
 	n, id := link.Node(), link.ClientID()
-	ctx, cancel := context.WithTimeout(p.router.ctx, goneTimeout)
+	ctx, cancel := context.WithTimeout(p.router.Context, goneTimeout)
 	defer cancel()
-	asked := n.Link(p.router.up.Dialer.ServiceLane())
+	asked := n.Link(p.router.Up.Dialer.ServiceLane())
 	request := resp.AppendCommand(nil, []byte("CLIENT"), []byte("LIST"), []byte("ID"), resp.AppendDecimal(nil, id))
 	line := append(resp.AppendDecimal([]byte("id="), id), ' ')
 	for pause := time.Millisecond; ; pause *= 2 {

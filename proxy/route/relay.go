@@ -29,7 +29,7 @@ func (r *Router) RelayAny(cmd resp.Command) bool {
 // RelayKeys sends one whole command to one node. many means that the command may have several keys
 // of the slot.
 func (r *Router) RelayKeys(cmd resp.Command, slot slots.Slot, many bool) bool {
-	if !r.AdoptTopology() || !r.calls.Admit(len(cmd.Raw)) {
+	if !r.AdoptTopology() || !r.Calls.Admit(len(cmd.Raw)) {
 		return false
 	}
 	link, ok := r.linkOf(slot)
@@ -48,7 +48,7 @@ func (r *Router) RelayKeys(cmd resp.Command, slot slots.Slot, many bool) bool {
 	default:
 		p.Unserved()
 	}
-	if many && r.topology.Cluster() && r.up.SlotsMoving() {
+	if many && r.topology.Cluster() && r.Up.SlotsMoving() {
 		return r.Barrier() // it may have to be split by key
 	}
 	return true
@@ -75,7 +75,7 @@ func (r *Router) linkOf(slot slots.Slot) (link *links.Link, ok bool) {
 // RelayPart sends one part to the node of its slot. The request has size bytes. m turns Redis's
 // reply into the client's reply.
 func (r *Router) RelayPart(p *call.Part, size int, m merge.Func) bool {
-	if !r.AdoptTopology() || !r.calls.Admit(size) {
+	if !r.AdoptTopology() || !r.Calls.Admit(size) {
 		return false
 	}
 	node := r.Keyless()
@@ -91,11 +91,11 @@ func (r *Router) RelayPart(p *call.Part, size int, m merge.Func) bool {
 // ends.
 func (r *Router) Push(cmd resp.Command, slot slots.Slot) *call.Part {
 	request := call.Whole{
-		Bytes: cmd.Raw, Source: r.session.Source(), Slot: slot,
+		Bytes: cmd.Raw, Source: r.Session.Source(), Slot: slot,
 		Reads: r.onlyReads(), Script: r.Command != nil && r.Command.Script,
 	}
 	request.Prefix = r.TakePrefix()
-	return r.calls.Push(&request)
+	return r.Calls.Push(&request)
 }
 
 // RelayRewritten relays a command to the session's usual node. rewrite turns Redis's reply into the

@@ -48,7 +48,7 @@ func (r *Router) readLink(owner int) (*links.Link, bool) {
 		return r.link(owner), true
 	}
 	if r.reads.links[owner] == nil {
-		n := r.up.Reader(r.topology, owner, r.ID)
+		n := r.Up.Reader(r.topology, owner, r.ID)
 		if n == r.topology.Masters()[owner] {
 			r.reads.links[owner] = r.link(owner)
 		} else {
@@ -69,15 +69,15 @@ func (r *Router) replicaLink(n *links.Node) *links.Link {
 // mayReadReplicas reports whether a replica may serve the current command, in the session's present
 // state.
 func (r *Router) mayReadReplicas() bool {
-	return r.Command != nil && r.Command.Readable && r.session.MayReadReplicas() &&
-		!r.up.SlotsMoving()
+	return r.Command != nil && r.Command.Readable && r.Session.MayReadReplicas() &&
+		!r.Up.SlotsMoving()
 }
 
 // takeReplicas changes to the replicas if nothing is in flight.
 func (r *Router) takeReplicas() bool {
-	r.mu.Lock()
-	busy := r.calls.LenLocked() > 0
-	r.mu.Unlock()
+	r.Mu.Lock()
+	busy := r.Calls.LenLocked() > 0
+	r.Mu.Unlock()
 	if busy || r.reads.wrote {
 		return false
 	}

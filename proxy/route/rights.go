@@ -15,7 +15,7 @@ import (
 // Authenticated reports whether the session's commands are served. Those of a client without a user
 // are, if Redis serves them and RequireAuth is off.
 func (r *Router) Authenticated() bool {
-	return r.Lane.User != "" || !r.up.Dialer.AuthRequired() && !r.RequireAuth
+	return r.Lane.User != "" || !r.Up.Dialer.AuthRequired() && !r.RequireAuth
 }
 
 // Ready makes Redis's checks before a command that Leash answers itself: the number of arguments,
@@ -53,9 +53,9 @@ func (r *Router) Refuse(c *command.Command, cmd resp.Command) bool {
 // Denial returns the error for a user who may not run a command that Leash runs itself. It is empty
 // if the user may. It blocks for a round trip, unless Redis has been asked within the last second.
 func (r *Router) Denial(c *command.Command, cmd resp.Command) string {
-	refusal, err := r.rights.Refusal(r.ctx, r.Lane, c.Name, cmd.Args)
+	refusal, err := r.Rights.Refusal(r.Context, r.Lane, c.Name, cmd.Args)
 	if err != nil {
-		r.rights.Warn(r.Lane.User, err)
+		r.Rights.Warn(r.Lane.User, err)
 		return call.NotSent(err)
 	}
 	return refusal
@@ -69,11 +69,11 @@ const AskTimeout = 5 * time.Second
 // checks Leash's own user and works with a Redis without ACL DRYRUN, because these commands concern
 // other clients. If it returns false, the client has been answered. It blocks for a round trip.
 func (r *Router) Permitted(args ...string) bool {
-	r.Flush()
-	ctx, cancel := context.WithTimeout(r.ctx, AskTimeout)
+	r.Out.Flush()
+	ctx, cancel := context.WithTimeout(r.Context, AskTimeout)
 	defer cancel()
 	question := resp.AppendCommand(nil, args...)
-	reply, err := r.up.FirstAnswer(ctx, nil, func(ctx context.Context, n *links.Node) ([]byte, error) {
+	reply, err := r.Up.FirstAnswer(ctx, nil, func(ctx context.Context, n *links.Node) ([]byte, error) {
 		return n.Link(r.Lane).Ask(ctx, question)
 	})
 	switch {

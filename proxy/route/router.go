@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"leash/proxy/call"
+	"leash/proxy/client"
 	"leash/proxy/command"
 	"leash/proxy/dial"
 	"leash/proxy/links"
@@ -41,25 +42,29 @@ type Cache interface {
 	TakePrefix() []byte
 }
 
+// Config is what a session shares with its router and, by it, with the packages that serve the
+// session. It is not changed after Init.
+type Config struct {
+	Context     context.Context // done when the session ends
+	Up          *upstream.Upstream
+	Rights      *rights.Checker
+	Session     Session
+	Calls       *call.Queue
+	Out         *client.Output
+	Mu          *sync.Mutex // the session's
+	Log         *slog.Logger
+	RequireAuth bool // clients must authenticate, also if Redis serves them without
+}
+
 // Router decides where the commands of one session go.
 type Router struct {
+	Config
 	// ID is that of the session.
 	ID int64
 	// Command is the command that the session runs. It is nil if it is in no table.
 	Command *command.Command
-	// RequireAuth means that clients must authenticate, also if Redis serves them without.
-	RequireAuth bool
 	// Lane is the session's lane. Only ChangeLane changes it.
 	Lane dial.Lane
-
-	up      *upstream.Upstream
-	rights  *rights.Checker
-	server  *call.Server
-	session Session
-	calls   *call.Queue
-	out     links.Flusher
-	ctx     context.Context // done when the session ends
-	mu      *sync.Mutex     // the session's
 
 	topology *topology.Snapshot
 	links    []*links.Link // by index of the master; nil until used
@@ -68,12 +73,10 @@ type Router struct {
 	written  writtenNodes  // for WAIT
 }
 
-// Init prepares the router of a session that ends with ctx. The mutex is the session's.
-func (r *Router) Init(ctx context.Context, up *upstream.Upstream, rights *rights.Checker, server *call.Server,
-	session Session, calls *call.Queue, out links.Flusher, mu *sync.Mutex) {
-	r.ctx, r.up, r.rights, r.server, r.session = ctx, up, rights, server, session
-	r.calls, r.out, r.mu = calls, out, mu
-	r.reads.wanted = up.ReadsReplicas()
+// Init prepares the router of a session.
+func (r *Router) Init(c Config) {
+	r.Config = c
+	r.reads.wanted = c.Up.ReadsReplicas()
 }
 
 // Begin makes c the command that the session runs. c is nil for a command in no table. If replicas
@@ -94,8 +97,8 @@ func (r *Router) EndPipeline() { r.reads.wrote = false }
 // Barrier waits until every earlier call has its reply, so that the next call may use another
 // connection.
 func (r *Router) Barrier() bool {
-	r.session.BeforeBarrier()
-	return r.calls.Empty()
+	r.Session.BeforeBarrier()
+	return r.Calls.Empty()
 }
 
 // Topology is the topology that the session uses.
@@ -113,14 +116,14 @@ func (r *Router) Keyless() *links.Node {
 // AdoptTopology changes to a new topology, after a barrier. All commands that were sent by the old
 // topology have their replies before one is sent by the new topology, so their order is kept.
 func (r *Router) AdoptTopology() bool {
-	t := r.up.Topology()
+	t := r.Up.Topology()
 	if t == r.topology {
 		return true
 	}
 	if !r.Barrier() {
 		return false
 	}
-	r.setTopology(r.up.Topology())
+	r.setTopology(r.Up.Topology())
 	return true
 }
 
@@ -138,7 +141,7 @@ func (r *Router) setTopology(t *topology.Snapshot) {
 
 // restartCache gives up the connections for client-side caching, if there are any.
 func (r *Router) restartCache() {
-	if cache := r.session.Cache(); cache != nil {
+	if cache := r.Session.Cache(); cache != nil {
 		cache.Restart()
 	}
 }
@@ -150,39 +153,23 @@ func (r *Router) ChangeLane(lane dial.Lane) {
 	r.Start(lane)
 	clear(r.links)
 	r.reads.forget()
-	r.up.Nodes.Leave(old)
+	r.Up.Nodes.Leave(old)
 	r.restartCache()
 }
 
 // Start sets the first lane, which the session has joined.
 func (r *Router) Start(lane dial.Lane) {
-	r.mu.Lock()
+	r.Mu.Lock()
 	r.Lane = lane
-	r.mu.Unlock()
+	r.Mu.Unlock()
 }
-
-// Context is done when the session ends.
-func (r *Router) Context() context.Context { return r.ctx }
-
-// Log is the server's.
-func (r *Router) Log() *slog.Logger { return r.server.Log }
-
-// OnCluster reports whether Redis is a cluster.
-func (r *Router) OnCluster() bool { return r.up.Topology().Cluster() }
 
 // Answer answers the current command, after the calls in flight. It returns false when the session
 // ends.
-func (r *Router) Answer(reply []byte) bool { return r.calls.Answer(reply) }
+func (r *Router) Answer(reply []byte) bool { return r.Calls.Answer(reply) }
 
 // Fail answers the current command with an error. The message begins with the error's code.
 func (r *Router) Fail(message string) bool { return r.Answer(resp.AppendError(nil, message)) }
 
 // OK answers the current command with OK.
 func (r *Router) OK() bool { return r.Answer([]byte(resp.OK)) }
-
-// Admit waits until the window has room for a request of size bytes. It returns false when the
-// session ends.
-func (r *Router) Admit(size int) bool { return r.calls.Admit(size) }
-
-// Flush gives the client the replies so far.
-func (r *Router) Flush() { r.out.Flush() }

@@ -151,7 +151,7 @@ func startSession(t *testing.T, c *fakeCluster, patience time.Duration) *testSes
 	s.out.Init(s, s, &s.mu)
 	s.calls.Init(server, s, &s.out, &s.mu)
 	s.calls.SendTo(&s.replies)
-	s.router.Init(ctx, up, nil, server, s, &s.calls, &s.out, &s.mu)
+	s.router.Init(Config{Context: ctx, Up: up, Session: s, Calls: &s.calls, Out: &s.out, Mu: &s.mu, Log: log})
 	lane := dial.Lane{}
 	up.Nodes.Join(lane)
 	s.router.Start(lane)

@@ -16,14 +16,14 @@ func (r *Router) Split(how call.Splitting, cmd resp.Command) bool {
 	if one || !r.topology.Cluster() {
 		return r.RelayKeys(cmd, slot, how.Keys(cmd.Args) > 1)
 	}
-	if !r.calls.Admit(len(cmd.Raw)) {
+	if !r.Calls.Admit(len(cmd.Raw)) {
 		return false
 	}
 	parts := how.BySlot(cmd.Args)
 	to := make([]*links.Node, len(parts))
 	moving := false
 	for i, p := range parts {
-		moving = moving || p.HasManyKeys() && r.up.SlotsMoving()
+		moving = moving || p.HasManyKeys() && r.Up.SlotsMoving()
 		link, ok := r.linkOf(p.Slot())
 		if link == nil && ok {
 			continue

@@ -30,8 +30,8 @@ func (r *Router) WroteElsewhereLocked(n *links.Node) {
 // reports whether one of them has stopped being a master since the last call. The state of its
 // writes is then unknown.
 func (r *Router) Written() (nodes []*links.Node, left bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	r.Mu.Lock()
+	defer r.Mu.Unlock()
 	w, masters := &r.written, r.topology.Masters()
 	for _, n := range append(w.nodes, w.elsewhere...) {
 		if !slices.Contains(masters, n) {

@@ -136,7 +136,7 @@ func (l lockListing) reply(next uint64, names, missing []byte) []byte {
 // failure is the error for the client. Otherwise failure is nil.
 func (s *Scans) listNode(r *route.Router, n *links.Node, finder Finder, l lockListing, local uint64) (next uint64,
 	names, failure []byte) {
-	got, err := n.Link(r.Lane).Ask(r.Context(), resp.AppendCommand(nil, "SCAN", strconv.FormatUint(local, 10), "COUNT",
+	got, err := n.Link(r.Lane).Ask(r.Context, resp.AppendCommand(nil, "SCAN", strconv.FormatUint(local, 10), "COUNT",
 		strconv.FormatInt(l.count, 10), "TYPE", "hash"))
 	if err != nil {
 		return 0, nil, s.failure(r, err)
@@ -151,7 +151,7 @@ func (s *Scans) listNode(r *route.Router, n *links.Node, finder Finder, l lockLi
 		name, _ := resp.Text(key)
 		keys[i] = string(name)
 	}
-	locks, err := finder.Locks(r.Context(), r.Lane.DB, keys)
+	locks, err := finder.Locks(r.Context, r.Lane.DB, keys)
 	if err != nil {
 		return 0, nil, s.failure(r, err)
 	}

@@ -96,8 +96,8 @@ func (s *Scans) from(r *route.Router, at cursor, v visit, e end) bool {
 // begin scans the first node of a pass. It makes sure that the topology is recent.
 func (s *Scans) begin(r *route.Router, v visit, p pass) bool {
 	if p == once {
-		s.Up.RefreshTopology(r.Context(), route.MaxAge) // the check at the end notices if it failed
-	} else if !s.Up.RefreshTopology(r.Context(), 0) {
+		s.Up.RefreshTopology(r.Context, route.MaxAge) // the check at the end notices if it failed
+	} else if !s.Up.RefreshTopology(r.Context, 0) {
 		return r.Fail(merge.NotSent)
 	}
 	if !r.AdoptTopology() {
@@ -136,9 +136,9 @@ func (s *Scans) confirm(r *route.Router, v visit, c cursor, e end) bool {
 	}
 	settled := c.name == s.order(r.Topology()).check
 	if settled {
-		r.Flush()
+		r.Out.Flush()
 		var err error
-		if settled, err = s.Up.SlotsStable(r.Context(), r.Topology()); err != nil && !e.unsure {
+		if settled, err = s.Up.SlotsStable(r.Context, r.Topology()); err != nil && !e.unsure {
 			s.Log.Warn("cannot end a scan", "session", r.ID, "err", err)
 			return r.Fail(merge.NotSent)
 		}

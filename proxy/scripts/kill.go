@@ -24,13 +24,13 @@ func kill(r *route.Router, _ *Seen, c *command.Command, cmd resp.Command) bool {
 	if !r.AdoptTopology() || !r.Barrier() {
 		return false
 	}
-	r.Flush()
+	r.Out.Flush()
 	masters := r.Topology().Masters()
 	replies := make([][]byte, len(masters))
 	var asking sync.WaitGroup
 	for i, n := range masters {
 		replies[i] = resp.AppendError(nil, merge.NotSent) // replaced by the node's reply
-		asking.Go(guard.Func(r.Log(), "kill of a script", func() { replies[i] = urgent(r, n, cmd.Raw) }))
+		asking.Go(guard.Func(r.Log, "kill of a script", func() { replies[i] = urgent(r, n, cmd.Raw) }))
 	}
 	asking.Wait()
 	return r.Answer(killed(replies))
@@ -38,9 +38,9 @@ func kill(r *route.Router, _ *Seen, c *command.Command, cmd resp.Command) bool {
 
 // urgent sends a command to one node and returns its reply.
 func urgent(r *route.Router, n *links.Node, command []byte) []byte {
-	reply, err := n.Urgent(r.Context(), r.Lane, command)
+	reply, err := n.Urgent(r.Context, r.Lane, command)
 	if err != nil {
-		r.Log().Warn("cannot kill a script", "session", r.ID, "err", err)
+		r.Log.Warn("cannot kill a script", "session", r.ID, "err", err)
 		return resp.AppendError(nil, merge.NotSent)
 	}
 	return reply

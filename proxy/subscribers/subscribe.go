@@ -47,7 +47,7 @@ func change(kind pubsub.Kind, join bool) Change {
 		case !s.Router.Barrier():
 			return false
 		}
-		s.Router.Flush()
+		s.Out.Flush()
 		if join {
 			s.Calls.DelayPushes()
 			defer s.Calls.AllowPushes()

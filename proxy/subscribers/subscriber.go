@@ -1,12 +1,8 @@
 package subscribers
 
 import (
-	"context"
-	"sync"
 	"time"
 
-	"leash/proxy/call"
-	"leash/proxy/client"
 	"leash/proxy/links"
 	"leash/proxy/pubsub"
 	"leash/proxy/route"
@@ -42,14 +38,10 @@ type Session interface {
 
 // Config is what a Subscriber uses of its session and of the server.
 type Config struct {
-	Session  Session
-	Context  context.Context // done when the session ends
-	Exchange *pubsub.Exchange
-	Limits   *Limits
-	Router   *route.Router
-	Calls    *call.Queue
-	Out      *client.Output
-	Mu       *sync.Mutex // the session's
+	Session       Session
+	Exchange      *pubsub.Exchange
+	Limits        *Limits
+	*route.Router // the session's: its calls, its output and its mutex
 }
 
 // Subscriber is what a session has once it subscribes, or gets a message for another reason. A nil

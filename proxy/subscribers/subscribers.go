@@ -40,7 +40,7 @@ func activeChannels(kind pubsub.Kind) Run {
 		if len(cmd.Args) == 3 {
 			pattern = string(cmd.Args[2])
 		}
-		counts := x.Count(r.Context(), kind, nil, pattern)
+		counts := x.Count(r.Context, kind, nil, pattern)
 		return r.Everywhere(cmd, func(replies []*merge.Reply) (merge.Reply, bool) {
 			found := counts.Active()
 			for _, r := range replies {
@@ -85,7 +85,7 @@ func subscriberCounts(kind pubsub.Kind) Run {
 		for i, arg := range cmd.Args[2:] {
 			names[i] = string(arg)
 		}
-		counts := x.Count(r.Context(), kind, names, "")
+		counts := x.Count(r.Context, kind, names, "")
 		return r.Everywhere(cmd, func(replies []*merge.Reply) (merge.Reply, bool) {
 			at := make([]int64, len(names))
 			for _, r := range replies {
@@ -112,7 +112,7 @@ func subscriberCounts(kind pubsub.Kind) Run {
 // number and not the patterns. Leash knows only the patterns of Leashes. So it counts a pattern on
 // several nodes once only if a Leash has subscribed to it.
 func patternCount(r *route.Router, x *pubsub.Exchange, cmd resp.Command) bool {
-	counts := x.Count(r.Context(), pubsub.Pattern, nil, "*")
+	counts := x.Count(r.Context, pubsub.Pattern, nil, "*")
 	return r.ToEvery(cmd, func(parts []*call.Part) merge.Func {
 		return func(replies []*merge.Reply) (merge.Reply, bool) {
 			ours := counts.Active()

@@ -8,7 +8,6 @@ import (
 	"leash/proxy/command"
 	"leash/proxy/links"
 	"leash/proxy/route"
-	"leash/proxy/upstream"
 )
 
 // Session is what a Client needs of its session.
@@ -30,10 +29,9 @@ type Session interface {
 // except for those that say otherwise. Tracking is off at first.
 type Client struct {
 	session Session
-	up      *upstream.Upstream
 	router  *route.Router
-	calls   *call.Queue
-	mu      *sync.Mutex // the session's
+	calls   *call.Queue // of the router
+	mu      *sync.Mutex // of the router
 
 	own      atomic.Pointer[tracking]
 	isTarget atomic.Bool // another session redirects or has redirected its invalidations here
@@ -41,11 +39,9 @@ type Client struct {
 	sources map[*tracking]struct{} // those that redirect here; guarded by mu
 }
 
-// Init prepares the caching of a session. The mutex, the router and the calls are those of the
-// session.
-func (c *Client) Init(session Session, up *upstream.Upstream, router *route.Router, calls *call.Queue,
-	mu *sync.Mutex) {
-	c.session, c.up, c.router, c.calls, c.mu = session, up, router, calls, mu
+// Init prepares the caching of a session, whose router it is.
+func (c *Client) Init(session Session, router *route.Router) {
+	c.session, c.router, c.calls, c.mu = session, router, router.Calls, router.Mu
 }
 
 // On reports whether tracking is on. Safe for concurrent use.
@@ -113,7 +109,7 @@ func (c *Client) CheckTopology() {
 	if t == nil {
 		return
 	}
-	now := c.up.Topology()
+	now := c.router.Up.Topology()
 	if t.seen.Swap(now) != now {
 		t.forgetAll()
 	}

@@ -34,8 +34,8 @@ func newSessions(n int64) map[int64]*testSession {
 		s := &testSession{others: all}
 		s.out.Init(s, s, &s.mu)
 		s.calls.Init(&call.Server{}, s, &s.out, &s.mu)
-		s.router.ID = id
-		s.client.Init(s, nil, &s.router, &s.calls, &s.mu)
+		s.router.ID, s.router.Config = id, route.Config{Calls: &s.calls, Mu: &s.mu}
+		s.client.Init(s, &s.router)
 		all[id] = s
 	}
 	return all

@@ -113,7 +113,7 @@ func (t *tracking) reconnect() {
 // source's loop calls it, while no call is in flight.
 func (t *tracking) connectAll() {
 	t.stale.Store(false)
-	for _, n := range t.client.up.Topology().Masters() {
+	for _, n := range t.client.router.Up.Topology().Masters() {
 		t.client.mu.Lock()
 		one := t.links[n]
 		whole := one != nil && one.listener != nil && !one.link.Ended() && !one.listener.Ended()

@@ -118,7 +118,7 @@ func (t *tracking) everywhere() (links []*links.Link) {
 	if !t.bcast.Load() {
 		return nil
 	}
-	for _, n := range t.client.up.Topology().Masters() {
+	for _, n := range t.client.router.Up.Topology().Masters() {
 		links = append(links, t.Link(n))
 	}
 	return links
@@ -126,7 +126,7 @@ func (t *tracking) everywhere() (links []*links.Link) {
 
 // lacksConnection reports whether a master has no connection. Safe for concurrent use.
 func (t *tracking) lacksConnection() bool {
-	masters := t.client.up.Topology().Masters()
+	masters := t.client.router.Up.Topology().Masters()
 	t.client.mu.Lock()
 	defer t.client.mu.Unlock()
 	for _, n := range masters {
@@ -159,7 +159,7 @@ func (t *tracking) TakePrefix() []byte {
 
 // Restart implements route.Cache. The session's lane or the topology has changed.
 func (t *tracking) Restart() {
-	t.seen.Store(t.client.up.Topology())
+	t.seen.Store(t.client.router.Up.Topology())
 	t.close()
 	if t.redirect.Load() != nil {
 		t.reconnect()

@@ -62,14 +62,14 @@ func (e *execution) end(reply []byte) bool {
 		e.call.Finish(reply)
 		return true
 	}
-	return e.of.Calls.Answer(reply)
+	return e.of.Router.Answer(reply)
 }
 
 // exec runs the transaction. Commands that were not sent yet go out together with EXEC.
 func (t *Transaction) exec() bool {
 	t.retries = retriesFromNow()
 	if t.answered == len(t.queue) && t.cannotExecute() {
-		return t.Calls.Answer(t.discard(t.unexecuted()))
+		return t.Router.Answer(t.discard(t.unexecuted()))
 	}
 	e := &execution{of: t}
 	var queuedReplies *call.Call
@@ -192,7 +192,7 @@ func (t *Transaction) hasOwn() bool {
 func (t *Transaction) runQueued(queue []queued, reply []byte) bool {
 	rest, n, ok := resp.CutHeader(reply, "*")
 	if !ok || n != len(queue)-1 { // nil, or an error
-		return t.Calls.Answer(reply)
+		return t.Router.Answer(reply)
 	}
 	t.Calls.DelayPushes() // messages of its subscriptions come after the reply to EXEC
 	defer t.Calls.AllowPushes()
@@ -201,7 +201,7 @@ func (t *Transaction) runQueued(queue []queued, reply []byte) bool {
 		var scan resp.Scanner
 		used, done, err := scan.Scan(rest)
 		if err != nil || !done {
-			return t.Calls.Answer(resp.AppendError(nil, merge.Mismatch))
+			return t.Router.Answer(resp.AppendError(nil, merge.Mismatch))
 		}
 		element := rest[:used]
 		rest = rest[used:]
@@ -217,7 +217,7 @@ func (t *Transaction) runQueued(queue []queued, reply []byte) bool {
 		}
 		merged = append(merged, element...)
 	}
-	return t.Calls.Answer(merged)
+	return t.Router.Answer(merged)
 }
 
 // noLongerAllowed replaces a NOPERM error by the one that Redis gives in EXEC. The user had the

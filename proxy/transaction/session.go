@@ -1,16 +1,12 @@
 package transaction
 
 import (
-	"context"
-
-	"leash/proxy/call"
 	"leash/proxy/command"
 	"leash/proxy/links"
 	"leash/proxy/resp"
 	"leash/proxy/route"
 	"leash/proxy/slots"
 	"leash/proxy/tracking"
-	"leash/proxy/upstream"
 )
 
 // Session is what a Transaction needs of its session. Only the session's loop calls its methods.
@@ -39,13 +35,10 @@ type Amend func(node *links.Node, element []byte) []byte
 
 // Config is what a Transaction uses of its session and of the server.
 type Config struct {
-	Session  Session
-	Context  context.Context // done when the session ends
-	Up       *upstream.Upstream
-	Router   *route.Router
-	Calls    *call.Queue
-	Tracking *tracking.Client
-	Done     func() // called when the transaction has ended, before Over
+	Session       Session
+	*route.Router // the session's: its calls, its context and the nodes
+	Tracking      *tracking.Client
+	Done          func() // called when the transaction has ended, before Over
 }
 
 // New returns a transaction without commands and without watched keys.

@@ -114,9 +114,9 @@ func (t *Transaction) Take(c *command.Command, cmd resp.Command) bool {
 	case name == "exec" && alone:
 		return t.exec()
 	case name == "exec":
-		return t.AwaitQueued() && t.Calls.Answer(t.discard(resp.AppendError(nil, ExecArity)))
+		return t.AwaitQueued() && t.Router.Answer(t.discard(resp.AppendError(nil, ExecArity)))
 	case name == "discard" && alone:
-		return t.AwaitQueued() && t.Calls.Answer(t.discard([]byte(resp.OK)))
+		return t.AwaitQueued() && t.Router.Answer(t.discard([]byte(resp.OK)))
 	case name == "multi" && alone:
 		return t.AwaitQueued() && t.fail(msgNestedMulti)
 	case name == "watch" && !alone:
@@ -187,7 +187,7 @@ func (t *Transaction) Refuse(exec bool, message string) bool {
 	case !t.AwaitQueued():
 		return false
 	case exec:
-		return t.Calls.Answer(t.discard(resp.AppendError(nil, message)))
+		return t.Router.Answer(t.discard(resp.AppendError(nil, message)))
 	}
 	return t.refuse(message)
 }
@@ -225,7 +225,7 @@ func (t *Transaction) AwaitQueued() bool {
 // pass gives the client those of answers that it does not have yet, which are the last ones.
 func (t *Transaction) pass(answers []*route.Answer) bool {
 	for _, a := range t.unanswered(answers) {
-		if !t.Calls.Answer(a.Bytes) {
+		if !t.Router.Answer(a.Bytes) {
 			return false
 		}
 	}
@@ -300,7 +300,7 @@ func (t *Transaction) Propagates() bool { return t != nil && t.propagates }
 
 // fail answers the current command with an error. The message begins with the error's code.
 func (t *Transaction) fail(message string) bool {
-	return t.Calls.Answer(resp.AppendError(nil, message))
+	return t.Router.Answer(resp.AppendError(nil, message))
 }
 
 // nilReply is what EXEC answers when a watched key has changed.

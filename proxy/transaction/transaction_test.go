@@ -11,6 +11,7 @@ import (
 	"leash/proxy/links"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
+	"leash/proxy/route"
 )
 
 type (
@@ -90,7 +91,7 @@ func TestOwnCommandsAfterExec(t *testing.T) {
 		{"too few", []queued{multi, own("client|id"), byRedis}, "*2\r\n+PONG\r\n", "-" + merge.Mismatch + "\r\n", 1},
 	} {
 		s := newSession()
-		tx := New(Config{Session: s, Calls: &s.calls})
+		tx := New(Config{Session: s, Router: &route.Router{Config: route.Config{Calls: &s.calls}}})
 		if !tx.runQueued(test.queue, []byte(test.reply)) {
 			t.Errorf("%s: the session has ended", test.name)
 		}

@@ -23,7 +23,7 @@ func (t *Transaction) Watch(cmd resp.Command) bool {
 	}
 	reply := t.watch(bytes.Clone(cmd.Raw))
 	t.endUnused()
-	return t.Context.Err() == nil && t.Calls.Answer(reply)
+	return t.Context.Err() == nil && t.Router.Answer(reply)
 }
 
 func (t *Transaction) endUnused() {
