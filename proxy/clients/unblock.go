@@ -46,5 +46,5 @@ func unblock(by Caller, cmd resp.Command) bool {
 	if len(parts) == 0 {
 		return by.answerInt(0)
 	}
-	return by.Router.Calls.Admit(len(cmd.Raw)) && by.Router.FanOut(parts, to, len(cmd.Raw), merge.Most)
+	return by.Router.FanOut(parts, to, len(cmd.Raw), merge.Most)
 }

@@ -40,7 +40,7 @@ func Run(r *route.Router, leash Leash, c *command.Command, cmd resp.Command) boo
 		return true
 	case len(cmd.Args) == 2 && resp.IsWord(cmd.Args[1], "LEASH"):
 		return r.Answer(resp.AppendText(nil, r.Lane.RESP3, string(section(leash))))
-	case !r.AdoptTopology() || !r.Calls.Admit(len(cmd.Raw)):
+	case !r.AdoptTopology():
 		return false
 	case r.Keyless() == nil:
 		return r.Fail(call.ErrorUnserved)

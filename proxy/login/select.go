@@ -39,8 +39,7 @@ func Select(c Caller, about *command.Command, cmd resp.Command) bool {
 // own text, because older servers are less strict about numbers. They could change the database of
 // all users of the link.
 func (c Caller) relaySelect(argument string) bool {
-	p := call.NewPart(nil, slots.Any)
-	p.Command = resp.AppendCommand(nil, "SELECT", argument)
+	p := call.NewPart(resp.AppendCommand(nil, "SELECT", argument), slots.Any)
 	return c.Router.RelayPart(p, selectBytes, merge.First)
 }
 

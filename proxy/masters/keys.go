@@ -15,7 +15,7 @@ import (
 // is a barrier in both directions. The bytes of the replies count as the session's output until
 // they are sent.
 func keys(r *route.Router, _ *command.Command, cmd resp.Command) bool {
-	masters, ok := r.AllMasters(len(cmd.Raw))
+	masters, ok := r.AllMasters()
 	if !ok || len(masters) == 0 {
 		return ok && r.Fail(call.ErrorUnserved)
 	}

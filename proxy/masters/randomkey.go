@@ -19,7 +19,7 @@ func randomKey(r *route.Router, c *command.Command, cmd resp.Command) bool {
 	if !r.Up.Cluster() || !c.ArityOK(cmd.Args) {
 		return r.RelayAny(cmd)
 	}
-	masters, ok := r.AllMasters(len(cmd.Raw))
+	masters, ok := r.AllMasters()
 	if !ok || len(masters) == 0 {
 		return ok && r.Fail(call.ErrorUnserved)
 	}

@@ -36,7 +36,7 @@ func (r *Router) changePath(link **links.Link, write bool) bool {
 // takePathTo is takePath for a node. link is nil if the node is not a master of the session's
 // topology, or if the session uses client-side caching.
 func (r *Router) takePathTo(n *links.Node) (link *links.Link, ok bool) {
-	if n == nil || r.topology == nil || r.Session.Cache() != nil {
+	if r.topology == nil || r.Session.Cache() != nil {
 		return nil, true
 	}
 	owner := slices.Index(r.topology.Masters(), n)

@@ -18,7 +18,7 @@ func (r *Router) Everywhere(cmd resp.Command, m merge.Func) bool {
 
 // ToEvery is Everywhere for a merge that uses the parts.
 func (r *Router) ToEvery(cmd resp.Command, m func([]*call.Part) merge.Func) bool {
-	masters, ok := r.AllMasters(len(cmd.Raw))
+	masters, ok := r.AllMasters()
 	if !ok || len(masters) == 0 {
 		return ok && r.Fail(call.ErrorUnserved)
 	}
@@ -33,17 +33,11 @@ func (r *Router) ToEvery(cmd resp.Command, m func([]*call.Part) merge.Func) bool
 const MaxAge = time.Second
 
 // AllMasters returns the masters of a topology that is no older than MaxAge, because a new node may
-// have keys too. It waits until a request of size bytes may be sent to each.
-func (r *Router) AllMasters(size int) ([]*links.Node, bool) {
+// have keys too. It returns false when the session ends.
+func (r *Router) AllMasters() ([]*links.Node, bool) {
 	r.Up.RefreshTopology(r.Context, MaxAge)
-	if !r.AdoptTopology() || !r.Calls.Admit(size) {
+	if !r.AdoptTopology() {
 		return nil, false
 	}
-	masters := r.topology.Holders()
-	for _, n := range masters {
-		if !r.AwaitRoom(n) {
-			return nil, false
-		}
-	}
-	return masters, true
+	return r.topology.Holders(), true
 }

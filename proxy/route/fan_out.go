@@ -7,15 +7,19 @@ import (
 )
 
 // FanOut sends the parts of one call. Part i goes to node to[i]. The call gets its place in the
-// order of the session's calls. bytes is the size of the request.
+// order of the session's calls. bytes is the size of the request. FanOut waits until there is room
+// for it, in the session's window and on the links.
 func (r *Router) FanOut(parts []*call.Part, to []*links.Node, bytes int, m merge.Func) bool {
+	if !r.Calls.Admit(bytes) {
+		return false
+	}
 	links := make([]*links.Link, len(to))
 	for i, n := range to {
 		var ok bool
-		if !parts[i].UsesLink() {
+		if n == nil || !parts[i].UsesLink() {
 			continue
 		}
-		if links[i], ok = r.takePathTo(n); !ok {
+		if links[i], ok = r.takePathTo(n); !ok || !r.awaitRoom(n, links[i]) {
 			return false
 		}
 	}
@@ -38,12 +42,4 @@ func (r *Router) FanOut(parts []*call.Part, to []*links.Node, bytes int, m merge
 		}
 	}
 	return true
-}
-
-// RelayTo sends a request to one node, in place of a command of size bytes.
-func (r *Router) RelayTo(n *links.Node, request []byte, size int, m merge.Func) bool {
-	if !r.Calls.Admit(size) || !r.AwaitRoom(n) {
-		return false
-	}
-	return r.FanOut([]*call.Part{call.FixedPart(request)}, []*links.Node{n}, size, m)
 }

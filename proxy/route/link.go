@@ -33,11 +33,15 @@ func (r *Router) Submit(n *links.Node, replica bool, c *links.Request) {
 	r.linkTo(n).Submit(c)
 }
 
-// AwaitRoom waits while too much is pending for a node.
-func (r *Router) AwaitRoom(n *links.Node) bool {
-	return n == nil || r.awaitLink(r.linkTo(n))
+// awaitRoom waits while too much is pending on a link to a node. A nil link means linkTo.
+func (r *Router) awaitRoom(n *links.Node, l *links.Link) bool {
+	if l == nil {
+		l = r.linkTo(n)
+	}
+	return r.awaitLink(l)
 }
 
+// awaitLink waits while too much is pending on a link. It returns false when the session ends.
 func (r *Router) awaitLink(l *links.Link) bool {
 	room := l.Room()
 	if room == nil {

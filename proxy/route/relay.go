@@ -75,7 +75,7 @@ func (r *Router) linkOf(slot slots.Slot) (link *links.Link, ok bool) {
 // RelayPart sends one part to the node of its slot. The request has size bytes. m turns Redis's
 // reply into the client's reply.
 func (r *Router) RelayPart(p *call.Part, size int, m merge.Func) bool {
-	if !r.AdoptTopology() || !r.Calls.Admit(size) {
+	if !r.AdoptTopology() {
 		return false
 	}
 	node := r.Keyless()
@@ -84,7 +84,7 @@ func (r *Router) RelayPart(p *call.Part, size int, m merge.Func) bool {
 	} else if node == nil {
 		return r.Fail(call.ErrorUnserved)
 	}
-	return r.AwaitRoom(node) && r.FanOut([]*call.Part{p}, []*links.Node{node}, size, m)
+	return r.FanOut([]*call.Part{p}, []*links.Node{node}, size, m)
 }
 
 // Push makes a call of cmd and adds it to the session's calls. It returns nil when the session

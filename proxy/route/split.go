@@ -16,9 +16,6 @@ func (r *Router) Split(how call.Splitting, cmd resp.Command) bool {
 	if one || !r.topology.Cluster() {
 		return r.RelayKeys(cmd, slot, how.Keys(cmd.Args) > 1)
 	}
-	if !r.Calls.Admit(len(cmd.Raw)) {
-		return false
-	}
 	parts := how.BySlot(cmd.Args)
 	to := make([]*links.Node, len(parts))
 	moving := false

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"leash/proxy/call"
+	"leash/proxy/links"
 	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/route"
@@ -125,7 +126,8 @@ func (s *Scans) visit(r *route.Router, cmd resp.Command, o *order, stop int, fro
 		}
 		return reply(next, keys)
 	}
-	return r.RelayTo(o.stops[stop].node, resp.AppendCommand(nil, args...), len(cmd.Raw), merge.Rewritten(rename))
+	parts := []*call.Part{call.FixedPart(resp.AppendCommand(nil, args...))}
+	return r.FanOut(parts, []*links.Node{o.stops[stop].node}, len(cmd.Raw), merge.Rewritten(rename))
 }
 
 // confirm ends a scan if no slot has moved since it began. It waits for an answer from every
