@@ -34,7 +34,6 @@ type Nodes struct {
 	pinLimit atomic.Int64 // set by SetMaxPinned
 	busy     atomic.Int64 // nodes that run a slow script
 	stats    counters
-	answers  answers
 	lost     lostNodes
 
 	ctx     context.Context

@@ -12,7 +12,7 @@ import (
 	"leash/proxy/resp"
 )
 
-// Leash sends a PING every second, and when Nodes.Answer wants one. A node is unresponsive when it
+// Leash sends a PING every second, and when Answer wants one. A node is unresponsive when it
 // sends nothing for suspectAfter, and lost after dial.Config.UpstreamTimeout.
 const (
 	pingInterval = time.Second
@@ -32,7 +32,6 @@ func (n *Node) watch() {
 			failing = time.Time{}
 			err = n.listen(conn)
 			n.usable.Store(false)
-			n.nodes.answers.came()
 		}
 		n.notePing(nil)
 		if n.ctx.Err() != nil {
@@ -139,5 +138,4 @@ func (n *Node) answered(reply []byte) {
 	if sent := n.asked.Swap(0); sent != 0 {
 		n.measured(time.Duration(now - sent))
 	}
-	n.nodes.answers.came()
 }

@@ -40,7 +40,7 @@ func usable(t *topology.Snapshot) (n int) {
 	return n
 }
 
-// Answers reports whether a master answers now: links.Nodes.Answer.
+// Answers reports whether a master answers now: links.Answer.
 func (u *Upstream) Answers(ctx context.Context) bool {
-	return u.Nodes.Answer(ctx, func() []*links.Node { return u.Topology().Masters() })
+	return links.Answer(ctx, func() []*links.Node { return u.Topology().Masters() })
 }

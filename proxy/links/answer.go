@@ -2,57 +2,28 @@ package links
 
 import (
 	"context"
-	"sync"
 	"time"
 )
 
 const (
 	freshAnswer = 100 * time.Millisecond // an answer of this age needs no new PING
 	answerWait  = 900 * time.Millisecond // how long a PING may take before its node counts as silent
+	answerPoll  = 5 * time.Millisecond   // between two looks for an answer
 )
-
-// answers tells those who wait that a node has answered, or that its connection has ended.
-type answers struct {
-	mu   sync.Mutex
-	next chan struct{} // closed at the next answer; nil: nobody waits
-}
-
-func (a *answers) wait() <-chan struct{} {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.next == nil {
-		a.next = make(chan struct{})
-	}
-	return a.next
-}
-
-func (a *answers) came() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.next != nil {
-		close(a.next)
-		a.next = nil
-	}
-}
 
 // Answer reports whether one of the nodes that of returns answers now. If none has answered in the
 // last 100 ms, it sends a PING to each and waits for the first answer, 900 ms at most. Concurrent
 // calls share the PINGs. While all are known to be silent or away, it returns false at once.
-func (ns *Nodes) Answer(ctx context.Context, of func() []*Node) bool {
+func Answer(ctx context.Context, of func() []*Node) bool {
+	ctx, cancel := context.WithTimeout(ctx, answerWait)
+	defer cancel()
 	since := Now() - freshAnswer
-	end := time.NewTimer(answerWait)
-	defer end.Stop()
 	for {
-		changed := ns.answers.wait()
 		answered, asked := ping(of(), since)
 		if answered || !asked {
 			return answered
 		}
-		select {
-		case <-changed:
-		case <-end.C:
-			return false
-		case <-ctx.Done():
+		if Pause(ctx, answerPoll); ctx.Err() != nil {
 			return false
 		}
 	}
