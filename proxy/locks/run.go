@@ -180,17 +180,15 @@ func inRESP3(reply []byte, isMap bool) []byte {
 		b = resp.AppendMap(nil, n/2)
 	}
 	for len(rest) > 0 {
-		var scan resp.Scanner
-		used, _, err := scan.Scan(rest)
-		if err != nil {
+		var element []byte
+		if element, rest, ok = resp.Cut(rest); !ok {
 			return reply
 		}
-		if element := rest[:used]; string(element) == resp.NilBulk {
+		if string(element) == resp.NilBulk {
 			b = append(b, resp.Null...)
 		} else {
 			b = append(b, element...)
 		}
-		rest = rest[used:]
 	}
 	return b
 }

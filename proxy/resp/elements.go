@@ -17,6 +17,13 @@ func CutHeader(reply []byte, marks string) (rest []byte, n int, ok bool) {
 	return rest, int(number), ok && number >= 0
 }
 
+// Cut removes the first of several replies. ok is false if it is not complete or invalid.
+func Cut(replies []byte) (first, rest []byte, ok bool) {
+	var scan Scanner
+	n, done, err := scan.Scan(replies)
+	return replies[:n], replies[n:], done && err == nil
+}
+
 // Elements returns the elements of an array. For a map, they are name, value, name and so on.
 func Elements(reply []byte) (all [][]byte, ok bool) {
 	rest, n, ok := CutHeader(reply, "*%")
@@ -27,12 +34,11 @@ func Elements(reply []byte) (all [][]byte, ok bool) {
 		n *= 2
 	}
 	for range n {
-		var scan Scanner
-		used, done, err := scan.Scan(rest)
-		if err != nil || !done {
+		var element []byte
+		if element, rest, ok = Cut(rest); !ok {
 			return nil, false
 		}
-		all, rest = append(all, rest[:used]), rest[used:]
+		all = append(all, element)
 	}
 	return all, true
 }

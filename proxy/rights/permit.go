@@ -142,15 +142,14 @@ func (q question) dryRuns(keys [][]byte) (commands []byte) {
 // verdict reads replies to ACL DRYRUN. The error is that of the first which does not permit.
 func verdict(replies []byte) error {
 	for len(replies) > 0 {
-		var scan resp.Scanner
-		used, _, err := scan.Scan(replies)
-		if err == nil {
-			err = verdictOf(replies[:used])
+		reply, rest, ok := resp.Cut(replies)
+		if !ok {
+			return resp.ErrFrame
 		}
-		if err != nil {
+		if err := verdictOf(reply); err != nil {
 			return err
 		}
-		replies = replies[used:]
+		replies = rest
 	}
 	return nil
 }

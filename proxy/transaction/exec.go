@@ -198,13 +198,10 @@ func (t *Transaction) runQueued(queue []queued, reply []byte) bool {
 	defer t.Calls.AllowPushes()
 	merged := resp.AppendArray(nil, n)
 	for _, q := range queue[1:] {
-		var scan resp.Scanner
-		used, done, err := scan.Scan(rest)
-		if err != nil || !done {
+		var element []byte
+		if element, rest, ok = resp.Cut(rest); !ok {
 			return t.Router.Answer(resp.AppendError(nil, merge.Mismatch))
 		}
-		element := rest[:used]
-		rest = rest[used:]
 		if q.amend != nil {
 			element = q.amend(t.node, element)
 		}
