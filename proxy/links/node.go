@@ -170,9 +170,6 @@ func Pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Context is done when the node has been closed.
-func (n *Node) Context() context.Context { return n.ctx }
-
 // Close ends a node that has left the topology, and all connections to it.
 func (n *Node) Close() {
 	n.nodes.log.Info("redis node is not used any more", "node", n.Addr)

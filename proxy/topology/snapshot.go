@@ -76,19 +76,3 @@ func (s *Snapshot) Has(n *links.Node) bool {
 	}
 	return false
 }
-
-// Ranges returns the ranges of slots that have a master, in order. Each has the address of its
-// master, and no replicas.
-func (s *Snapshot) Ranges() (all []Range) {
-	for first := slots.Slot(0); first < slots.Count; {
-		n, last := s.Node(first), first
-		for last+1 < slots.Count && s.Node(last+1) == n {
-			last++
-		}
-		if n != nil {
-			all = append(all, Range{first, last, []string{n.Addr}})
-		}
-		first = last + 1
-	}
-	return all
-}
