@@ -16,7 +16,7 @@ func clusterHandlers(t command.Table) handlers {
 	all := family("CLUSTER|", cluster.Commands(), func(run cluster.Run) handler {
 		return onCluster(func(s *session, _ *command.Command, cmd resp.Command) bool {
 			addr := s.server.announcedAddr(s.conn)
-			return run(cluster.View{Addr: addr, Router: &s.router, Topology: s.server.up.Topology()}, cmd)
+			return run(cluster.View{Addr: addr, Router: &s.router}, cmd)
 		})
 	})
 	for name, c := range t["CLUSTER"].Subs {

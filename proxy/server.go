@@ -99,13 +99,11 @@ func New(cfg Config, up *upstream.Upstream, service *lockcmd.Service, exchange *
 		garbage:  garbage{wake: make(chan struct{}, 1)},
 		started:  time.Now(),
 	}
-	s.scans.Up, s.scans.Log = up, log
 	s.settings.Store(&s.cfg.Settings)
 	s.relaying.Nodes, s.relaying.Commands, s.relaying.Script, s.relaying.Log = up, table, s.scripts.Find, log
 	s.relaying.Slow = slowlog.New(s.cfg.SlowerThan, s.cfg.SlowLength)
-	s.locking = locks.Server{Service: service, Rights: s.rights, Scans: &s.scans, Slow: s.relaying.Slow, Log: log,
-		RefuseLane: s.refuseLane}
-	s.leash.Server, s.leash.Locks, s.leash.Slow, s.leash.Log = s, service, s.relaying.Slow, log
+	s.locking = locks.Server{Service: service, Scans: &s.scans, Slow: s.relaying.Slow, RefuseLane: s.refuseLane}
+	s.leash.Server, s.leash.Locks, s.leash.Slow = s, service, s.relaying.Slow
 	s.leash.Settings, s.leash.Stop, s.leash.Commands = s.cfg.Process, cfg.Stop, table["LEASH"].Own.Subs
 	s.entries.HeaderTimeout, s.entries.ProtectedMode = s.cfg.HeaderTimeout, cfg.ProtectedMode
 	s.entries.TrustClients, s.entries.UserOf, s.entries.Log = cfg.TrustClients, cfg.UserOf, log

@@ -10,7 +10,6 @@ import (
 	"leash/proxy/resp"
 	"leash/proxy/route"
 	"leash/proxy/slots"
-	"leash/proxy/topology"
 )
 
 // Redis's own messages about clusters.
@@ -22,9 +21,8 @@ const (
 
 // View is the cluster as one client sees it.
 type View struct {
-	Addr     Addr
-	Router   *route.Router
-	Topology *topology.Snapshot // of the real cluster
+	Addr   Addr
+	Router *route.Router
 }
 
 // Run answers a command for a client. It returns false when the session ends.
@@ -98,7 +96,7 @@ func (v View) answerText(text string) bool {
 
 func info(v View, _ resp.Command) bool {
 	assigned, state := 0, "ok"
-	t := v.Topology
+	t := v.Router.Up.Topology() // of the real cluster
 	for slot := range slots.Slot(slots.Count) {
 		if t.Owner(slot) >= 0 {
 			assigned++

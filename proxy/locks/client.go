@@ -4,7 +4,6 @@
 package locks
 
 import (
-	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 	"leash/proxy/client"
 	"leash/proxy/dial"
 	"leash/proxy/ending"
-	"leash/proxy/rights"
 	"leash/proxy/route"
 	"leash/proxy/scan"
 	"leash/proxy/slowlog"
@@ -36,10 +34,8 @@ type Session interface {
 // Server is what the locks of all clients share. It is not changed after its first use.
 type Server struct {
 	Service    *lockcmd.Service
-	Rights     *rights.Checker
 	Scans      *scan.Scans
 	Slow       *slowlog.Log
-	Log        *slog.Logger
 	RefuseLane func(dial.Lane) // ends the sessions of a user who no longer exists
 }
 

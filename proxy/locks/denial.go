@@ -20,12 +20,12 @@ func (l *Client) denial(o *usage.Command, args [][]byte) string {
 	if len(keys) == 0 && o.Keys != usage.NoKey {
 		return "" // the arguments are wrong
 	}
-	if err := l.Rights.Permit(l.Router.Context, lane, keys, o.Use.Right[0], o.Use.Right[1:]...); err != nil {
+	if err := l.Router.Rights.Permit(l.Router.Context, lane, keys, o.Use.Right[0], o.Use.Right[1:]...); err != nil {
 		return l.denialBy(o, err)
 	}
 	// Leash's own user sends the lock scripts, so Leash must look out for a deletion of this user.
 	for _, key := range keys {
-		l.Rights.Watch(lane, key)
+		l.Router.Rights.Watch(lane, key)
 	}
 	return ""
 }
@@ -41,7 +41,7 @@ func (l *Client) denialBy(o *usage.Command, err error) string {
 		l.RefuseLane(l.Router.Lane)
 		return "NOPERM this user no longer exists"
 	}
-	l.Rights.Warn(l.Router.Lane.User, err)
+	l.Router.Rights.Warn(l.Router.Lane.User, err)
 	if !errors.Is(err, rights.ErrNoCheck) {
 		return call.NotSent(err)
 	}

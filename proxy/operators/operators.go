@@ -4,7 +4,6 @@ package operators
 
 import (
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -49,7 +48,6 @@ type Leash struct {
 	Settings ProcessSettings
 	Stop     func()          // ends the process in an orderly way; nil: the command is refused
 	Commands []usage.Command // of LEASH
-	Log      *slog.Logger
 
 	listing sync.Mutex // a list is being made
 }

@@ -78,7 +78,7 @@ func configSet(by Caller, _ *command.Command, cmd resp.Command) bool {
 const maxSetting = 1024
 
 func (by Caller) setSettings(pairs []string) bool {
-	log := by.Log.With("session", by.Router.ID, "client", by.Client, "user", by.User)
+	log := by.Router.Log.With("session", by.Router.ID, "client", by.Client, "user", by.User)
 	if err := by.Settings.Set(pairs, log); err != nil {
 		return by.Router.Fail("ERR " + err.Error())
 	}
@@ -126,7 +126,7 @@ func drain(by Caller, _ *command.Command, _ resp.Command) bool {
 	if by.Stop == nil {
 		return by.Router.Fail(msgNoStop)
 	}
-	by.Log.Info("leash is told to stop by a client", "session", by.Router.ID, "client", by.Client,
+	by.Router.Log.Info("leash is told to stop by a client", "session", by.Router.ID, "client", by.Client,
 		"user", by.User)
 	ok := by.Router.OK()
 	by.Router.Out.Flush()

@@ -166,6 +166,6 @@ func (s *Scans) listNode(r *route.Router, n *links.Node, finder Finder, l lockLi
 }
 
 func (s *Scans) failure(r *route.Router, err error) []byte {
-	s.Log.Warn("cannot list locks", "session", r.ID, "err", err)
+	r.Log.Warn("cannot list locks", "session", r.ID, "err", err)
 	return resp.AppendError(nil, merge.NotSent)
 }

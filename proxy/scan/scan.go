@@ -1,7 +1,6 @@
 package scan
 
 import (
-	"log/slog"
 	"strconv"
 	"sync/atomic"
 
@@ -10,7 +9,6 @@ import (
 	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/route"
-	"leash/proxy/upstream"
 )
 
 // pass is the purpose of one pass of a scan.
@@ -42,11 +40,9 @@ const (
 	afterFirst = 2
 )
 
-// Scans runs the scans of a server's sessions. It is safe for concurrent use, and not copied.
+// Scans runs the scans of a server's sessions. The zero value is ready. It is safe for concurrent
+// use, and not copied.
 type Scans struct {
-	Up  *upstream.Upstream
-	Log *slog.Logger
-
 	latest atomic.Pointer[order] // belongs to the newest topology that was scanned
 }
 
@@ -72,7 +68,7 @@ type end struct {
 
 func (s *Scans) from(r *route.Router, at cursor, v visit, e end) bool {
 	switch {
-	case at == cursor{} && s.Up.SlotsMoving():
+	case at == cursor{} && r.Up.SlotsMoving():
 		return s.begin(r, v, first)
 	case at == cursor{}:
 		return s.begin(r, v, once)
@@ -97,8 +93,8 @@ func (s *Scans) from(r *route.Router, at cursor, v visit, e end) bool {
 // begin scans the first node of a pass. It makes sure that the topology is recent.
 func (s *Scans) begin(r *route.Router, v visit, p pass) bool {
 	if p == once {
-		s.Up.RefreshTopology(r.Context, route.MaxAge) // the check at the end notices if it failed
-	} else if !s.Up.RefreshTopology(r.Context, 0) {
+		r.Up.RefreshTopology(r.Context, route.MaxAge) // the check at the end notices if it failed
+	} else if !r.Up.RefreshTopology(r.Context, 0) {
 		return r.Fail(merge.NotSent)
 	}
 	if !r.AdoptTopology() {
@@ -140,13 +136,13 @@ func (s *Scans) confirm(r *route.Router, v visit, c cursor, e end) bool {
 	if settled {
 		r.Out.Flush()
 		var err error
-		if settled, err = s.Up.SlotsStable(r.Context, r.Topology()); err != nil && !e.unsure {
-			s.Log.Warn("cannot end a scan", "session", r.ID, "err", err)
+		if settled, err = r.Up.SlotsStable(r.Context, r.Topology()); err != nil && !e.unsure {
+			r.Log.Warn("cannot end a scan", "session", r.ID, "err", err)
 			return r.Fail(merge.NotSent)
 		}
 	}
 	if !settled {
-		s.Up.NoteMoving()
+		r.Up.NoteMoving()
 		return s.begin(r, v, first)
 	}
 	return r.Answer(e.reply)
