@@ -66,7 +66,7 @@ func (d *Dialer) setUp(ctx context.Context, conn net.Conn, lane Lane) error {
 		return err
 	}
 	if lane.DB != 0 {
-		if err := d.selectDB(ctx, conn, lane); err != nil {
+		if err := selectDB(ctx, conn, lane.DB); err != nil {
 			return err
 		}
 	}
