@@ -5,7 +5,6 @@ import (
 	"leash/proxy/chunk"
 	"leash/proxy/command"
 	"leash/proxy/masters"
-	"leash/proxy/replication"
 	"leash/proxy/resp"
 	"leash/proxy/subscribers"
 	"leash/proxy/transaction"
@@ -104,7 +103,7 @@ var _ transaction.Session = transactionSession{}
 // Forbids implements transaction.Session.
 func (s transactionSession) Forbids(c *command.Command, args [][]byte) bool {
 	return c == nil || c.Class == command.LeashOnly || c.Class == command.Refused || masters.Refusal(c, args) != "" ||
-		c.Waits() && !replication.IsBefore72(s.server.up.Version()) // it would answer for the transaction's connection
+		c.Waits() && !s.server.up.IsBefore(7, 2) // it would answer for the transaction's connection
 }
 
 // Forbid implements transaction.Session.

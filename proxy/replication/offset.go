@@ -4,8 +4,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	mathrand "math/rand/v2"
-	"strconv"
-	"strings"
 
 	"leash/proxy/links"
 	"leash/proxy/resp"
@@ -42,18 +40,6 @@ func firstFailure(answers []*route.Answer) *route.Answer {
 		}
 	}
 	return nil
-}
-
-// IsBefore72 reports whether a version is older than Redis 7.2.
-func IsBefore72(version string) bool {
-	major, rest, _ := strings.Cut(version, ".")
-	minor, _, _ := strings.Cut(rest, ".")
-	m, err := strconv.Atoi(major)
-	if err != nil {
-		return false
-	}
-	n, err := strconv.Atoi(minor)
-	return err == nil && (m < 7 || m == 7 && n < 2)
 }
 
 // writeNothing returns two commands that are replicated and leave nothing behind on n. They write

@@ -12,16 +12,6 @@ import (
 	"leash/proxy/upstream"
 )
 
-func TestIsBefore72(t *testing.T) {
-	for version, want := range map[string]bool{
-		"7.0.15": true, "6.2.0": true, "7.2.4": false, "8.0.2": false, "10.0.0": false, "odd": false, "": false,
-	} {
-		if got := IsBefore72(version); got != want {
-			t.Errorf("%q: got %v", version, got)
-		}
-	}
-}
-
 // TestOwnKey checks that a key can be made for a node with only one slot.
 func TestOwnKey(t *testing.T) {
 	t.Parallel()

@@ -73,3 +73,14 @@ func TestWaitIsLoggedOnceForEachReason(t *testing.T) {
 		t.Errorf("logged %d times, want 3:\n%s", n, &log)
 	}
 }
+
+// TestIsBefore checks which versions are older than 7.2.
+func TestIsBefore(t *testing.T) {
+	for version, want := range map[string]bool{
+		"7.0.15": true, "6.2.0": true, "7.2.4": false, "8.0.2": false, "10.0.0": false, "odd": false, "": false,
+	} {
+		if got := (&Upstream{version: version}).IsBefore(7, 2); got != want {
+			t.Errorf("%q: got %v", version, got)
+		}
+	}
+}

@@ -10,8 +10,8 @@ import (
 // HasShardedChannels reports whether the upstream knows SSUBSCRIBE: Redis 7 and later. The embedded
 // Redis does not, and reports no version.
 func (u *Upstream) HasShardedChannels() bool {
-	major, ok := u.majorVersion()
-	return ok && major >= 7
+	_, _, known := u.release()
+	return known && !u.IsBefore(7, 0)
 }
 
 // ReceivesMessages reports whether published messages reach a node: a master, or a replica that

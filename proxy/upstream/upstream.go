@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -182,16 +180,19 @@ func (u *Upstream) Version() string { return u.version }
 
 // SpeaksRESP3 reports whether the upstream knows HELLO 3 and ACL users: Redis 6 and later. It is
 // true if the version is unknown.
-func (u *Upstream) SpeaksRESP3() bool {
-	major, ok := u.majorVersion()
-	return !ok || major >= 6
+func (u *Upstream) SpeaksRESP3() bool { return !u.IsBefore(6, 0) }
+
+// IsBefore reports whether the upstream is older than a version of Redis. It is false if the
+// version is unknown.
+func (u *Upstream) IsBefore(major, minor int) bool {
+	m, n, known := u.release()
+	return known && (m < major || m == major && n < minor)
 }
 
-// majorVersion is the first number of Version. ok is false if there is none.
-func (u *Upstream) majorVersion() (major int, ok bool) {
-	text, _, _ := strings.Cut(u.version, ".")
-	major, err := strconv.Atoi(text)
-	return major, err == nil
+// release has the first two numbers of Version. known is false without them.
+func (u *Upstream) release() (major, minor int, known bool) {
+	n, _ := fmt.Sscanf(u.version, "%d.%d", &major, &minor)
+	return major, minor, n == 2
 }
 
 // RedirectTimeout is how long a call may search for its node.
