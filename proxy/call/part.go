@@ -158,7 +158,10 @@ func (p *Part) Move() bool {
 			return false
 		}
 	}
-	q.moved = true
+	if !q.moved {
+		q.moved = true
+		q.suspended++ // until none is in flight, see retireLocked
+	}
 	return true
 }
 

@@ -27,18 +27,17 @@ type Queue struct {
 	Arrived time.Duration
 
 	// mu is the session's. It guards the fields below.
-	mu    *sync.Mutex
-	head  *Call // the oldest
-	tail  *Call // the youngest
-	free  *Call // calls to reuse
-	n     int   // in flight
-	bytes int   // of the requests of calls in flight
-	// calls that wait to be sent again; no others are sent before them
-	suspended int
-	moved     bool // calls have moved to another link; no others are sent before their replies
-	faulty    bool // the session has panicked, so a call may get no reply
-	largest   int  // largest recent reply; decays by an eighth with each reply
-	kept      int  // bytes of replies that wait for earlier replies
+	mu        *sync.Mutex
+	head      *Call // the oldest
+	tail      *Call // the youngest
+	free      *Call // calls to reuse
+	n         int   // in flight
+	bytes     int   // of the requests of calls in flight
+	suspended int   // reasons why no call may be pushed now
+	moved     bool  // one of them: calls have moved to another link
+	faulty    bool  // the session has panicked, so a call may get no reply
+	largest   int   // largest recent reply; decays by an eighth with each reply
+	kept      int   // bytes of replies that wait for earlier replies
 	lostAt    time.Time
 	replies   *chunk.List // where replies go: the output, except during a capture
 	pushes    pushQueue   // frames that answer no command
@@ -126,6 +125,10 @@ func (q *Queue) retireLocked() {
 		}
 	}
 	if q.n == 0 {
+		if q.moved {
+			q.moved = false
+			q.suspended--
+		}
 		q.session.IdleLocked()
 	}
 	q.wakeLocked()

@@ -71,18 +71,13 @@ func (q *Queue) Admit(size int) bool {
 	return q.await(window / 2) // wake up once for many replies, not for each
 }
 
-// lockForPush locks mu when a call may be pushed: no call waits to be sent again, and none has
-// moved to another link. It returns false when the session ends.
+// lockForPush locks mu when the session is not suspended, so that a call may be pushed. It returns
+// false when the session ends.
 func (q *Queue) lockForPush() bool {
 	q.mu.Lock()
-	for q.suspended > 0 || q.moved {
-		calls := maxCalls
-		if q.moved {
-			calls = 0
-		}
-		q.moved = q.moved && q.n > 0
+	for q.suspended > 0 {
 		q.mu.Unlock()
-		if !q.await(calls) {
+		if !q.await(maxCalls) {
 			return false
 		}
 		q.mu.Lock()
