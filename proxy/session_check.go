@@ -6,6 +6,7 @@ import (
 	"leash/internal/guard"
 	"leash/internal/limits"
 	"leash/proxy/ending"
+	"leash/proxy/links"
 )
 
 const (
@@ -26,18 +27,7 @@ const (
 // returns false if it has stopped already.
 func (s *Server) repeat(what string, interval time.Duration, do func(now time.Time)) bool {
 	return s.start(what, func() {
-		guard.Repeat(s.ctx, s.log, what, func() {
-			tick := time.NewTicker(interval)
-			defer tick.Stop()
-			for {
-				select {
-				case <-s.ctx.Done():
-					return
-				case now := <-tick.C:
-					do(now)
-				}
-			}
-		})
+		guard.Repeat(s.ctx, s.log, what, func() { links.Every(s.ctx, interval, do) })
 	})
 }
 

@@ -4,6 +4,7 @@ package commandinfo
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"leash/proxy/command"
@@ -119,7 +120,7 @@ func docs(v View, _ *command.Command, cmd resp.Command) bool {
 	names := v.Table.OwnNames(cmd.Args)
 	for i := range command.AllOwn {
 		for n, o := range command.AllOwn[i].WithSubs() {
-			if len(cmd.Args) == 2 && n == 0 || contains(names, o) {
+			if len(cmd.Args) == 2 && n == 0 || slices.Contains(names, o) {
 				own = append(own, resp.AppendBulk(nil, o.Name), o.Docs(resp3))
 			}
 		}
@@ -135,15 +136,6 @@ func docs(v View, _ *command.Command, cmd resp.Command) bool {
 		}
 		return resp.Array(all)
 	})
-}
-
-func contains(names []*usage.Command, o *usage.Command) bool {
-	for _, n := range names {
-		if n == o {
-			return true
-		}
-	}
-	return false
 }
 
 // getKeys answers COMMAND GETKEYS and COMMAND GETKEYSANDFLAGS for Leash's own commands.

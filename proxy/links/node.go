@@ -160,6 +160,20 @@ func (n *Node) Use() {
 	}
 }
 
+// Every calls f at an interval until ctx is done.
+func Every(ctx context.Context, interval time.Duration, f func(now time.Time)) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			f(now)
+		}
+	}
+}
+
 // Pause waits for d or until ctx is done.
 func Pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)

@@ -53,10 +53,7 @@ func (in Info) Merge(replies []*Reply) (Reply, bool) {
 			text = fmt.Appendf(text, "leash_missing_masters:%d\r\n", r.Missing)
 		}
 	}
-	if r.RESP3 {
-		return Of(resp.AppendVerbatim(nil, string(text))), true
-	}
-	return Of(resp.AppendBulk(nil, text)), true
+	return Of(resp.AppendText(nil, r.RESP3, string(text))), true
 }
 
 // unknownSection reports whether the reply is the embedded Redis's error for an unknown section.

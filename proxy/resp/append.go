@@ -97,14 +97,6 @@ func AppendBulk[T ~[]byte | ~string](dst []byte, b T) []byte {
 	return append(dst, asciiCRLF...)
 }
 
-// AppendVerbatim appends a RESP3 verbatim string of plain text.
-func AppendVerbatim(dst []byte, text string) []byte {
-	dst = appendHeader(dst, '=', int64(len(text)+len(plainText)))
-	dst = append(dst, plainText...)
-	dst = append(dst, text...)
-	return append(dst, asciiCRLF...)
-}
-
 // AppendCommand appends a request: an array of bulk strings.
 func AppendCommand[T ~[]byte | ~string](dst []byte, args ...T) []byte {
 	dst = AppendArray(dst, len(args))
@@ -122,8 +114,11 @@ func appendHeader(dst []byte, mark byte, n int64) []byte {
 
 // AppendText appends a text for people. It is a verbatim string in RESP3.
 func AppendText(dst []byte, resp3 bool, text string) []byte {
-	if resp3 {
-		return AppendVerbatim(dst, text)
+	if !resp3 {
+		return AppendBulk(dst, text)
 	}
-	return AppendBulk(dst, text)
+	dst = appendHeader(dst, '=', int64(len(text)+len(plainText)))
+	dst = append(dst, plainText...)
+	dst = append(dst, text...)
+	return append(dst, asciiCRLF...)
 }

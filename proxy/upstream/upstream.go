@@ -158,18 +158,11 @@ func (u *Upstream) Run(ctx context.Context) error {
 
 // every calls ask at an interval until ctx is done. It may block for dial.AskTimeout.
 func every(ctx context.Context, interval time.Duration, ask func(context.Context)) {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	links.Every(ctx, interval, func(time.Time) {
 		timed, cancel := context.WithTimeout(ctx, dial.AskTimeout)
+		defer cancel()
 		ask(timed)
-		cancel()
-	}
+	})
 }
 
 // Mode is the upstream's mode: cluster, standalone or sentinel. Call it after Connect.
