@@ -55,7 +55,8 @@ func (s *sink) Lost(written bool, cause error) {
 }
 
 func submit(l *Link, results chan<- result, args ...string) *Request {
-	c := &Request{Command: resp.AppendCommand(nil, args...), Sink: &sink{name: strings.Join(args, " "), results: results}}
+	by := &sink{name: strings.Join(args, " "), results: results}
+	c := &Request{Command: resp.AppendCommand(nil, args...), Sink: by}
 	l.Submit(c)
 	return c
 }

@@ -77,13 +77,13 @@ func TestOverdueCallLeavesOthersAlone(t *testing.T) {
 	<-got
 	past := time.Now().Add(-time.Second)
 	over := &deadlineSink{sink: sink{name: "over", results: results}, until: &past}
-	l.Submit(&Call{Request: resp.AppendCommand(nil, "ECHO", "late"), Sink: over})
+	l.Submit(&Request{Command: resp.AppendCommand(nil, "ECHO", "late"), Sink: over, Permit: over})
 	if r := next(t, results); r.name != "over" || !errors.Is(r.cause, ErrDropped) {
-		t.Errorf("got %+v, want the overdue call dropped", r)
+		t.Errorf("got %+v, want the overdue request dropped", r)
 	}
 	close(answer)
 	if r := next(t, results); r.reply != "$5\r\nearly\r\n" {
-		t.Errorf("the call before it: %+v, want its reply", r)
+		t.Errorf("the request before it: %+v, want its reply", r)
 	}
 }
 
