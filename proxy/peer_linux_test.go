@@ -74,7 +74,7 @@ func TestR29LocksOfAVanishedHostRunOut(t *testing.T) {
 	start := time.Now()
 	waiters := make(map[string]*redistest.Client)
 	for name, then := range map[string]func(c *redistest.Client, conn *net.TCPConn){
-		"idle": func(_ *redistest.Client, conn *net.TCPConn) { proxytest.Vanish(t, conn) },
+		"idle": func(_ *redistest.Client, conn *net.TCPConn) { redistest.Vanish(t, conn) },
 		"with a reply on its way": func(c *redistest.Client, conn *net.TCPConn) {
 			if err := c.Send(redistest.Command("BLPOP", "list", "0")); err != nil {
 				t.Fatal(err)
@@ -82,7 +82,7 @@ func TestR29LocksOfAVanishedHostRunOut(t *testing.T) {
 			proxytest.Eventually(t, "it blocks", func() bool {
 				return strings.Contains(proxytest.Text(t, other.Reply(t, "CLIENT", "LIST")), "cmd=blpop")
 			})
-			proxytest.Vanish(t, conn)
+			redistest.Vanish(t, conn)
 			other.Want(t, ":1\r\n", "LPUSH", "list", "x")
 		},
 		"having stopped to read": func(c *redistest.Client, conn *net.TCPConn) {
@@ -90,13 +90,13 @@ func TestR29LocksOfAVanishedHostRunOut(t *testing.T) {
 				t.Fatal(err)
 			}
 			proxytest.Eventually(t, "its kernel has no more room", func() bool { return waitsForWindow(t, l) })
-			proxytest.Vanish(t, conn)
+			redistest.Vanish(t, conn)
 		},
 		"waiting for another lock": func(c *redistest.Client, conn *net.TCPConn) {
 			if err := c.Send(redistest.Command("LOCK.ACQUIRE", "taken", "BLOCK", "0")); err != nil {
 				t.Fatal(err)
 			}
-			proxytest.Vanish(t, conn)
+			redistest.Vanish(t, conn)
 		},
 	} {
 		c, conn := proxytest.SilentPeer(t, l)

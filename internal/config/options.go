@@ -200,7 +200,8 @@ func relayOptions(c *Config) []option {
 		{name: "upstream-timeout", value: duration("duration", &c.UpstreamTimeout),
 			summary: "How long a Redis node may be silent before Leash closes its connections to it.",
 			details: []string{
-				"The same time limits how long Redis may take to answer on a new connection.",
+				"The same time limits how long Redis may take to answer on a new connection. On Linux it also " +
+					"limits how long the network may lose what is sent on one connection.",
 				"A script can silence Redis for 5 s by default (`busy-reply-threshold`). Stay above that.",
 			},
 			limits: "2s to 10m"},

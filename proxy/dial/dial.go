@@ -2,6 +2,7 @@ package dial
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"time"
@@ -50,15 +51,17 @@ func (d *Dialer) Dial(ctx context.Context, addr string, lane Lane, patient bool)
 
 // Open connects to a Redis. Every connection to one begins here.
 func (d *Dialer) Open(ctx context.Context, addr string) (net.Conn, error) {
-	if d.cfg.TLS == nil {
-		return connectPlain(ctx, addr)
-	}
-	return connectTLS(ctx, addr, d.cfg.TLS())
+	return d.connect(ctx, addr, d.cfg.TLS)
 }
 
-func connectPlain(ctx context.Context, addr string) (net.Conn, error) {
-	d := net.Dialer{KeepAliveConfig: keepAlive}
-	return d.DialContext(ctx, "tcp", addr)
+// connect connects with TLS, or without if config is nil.
+func (d *Dialer) connect(ctx context.Context, addr string, config func() *tls.Config) (net.Conn, error) {
+	dialer := net.Dialer{KeepAliveConfig: keepAlive, Control: endUnacknowledged(d.cfg.UpstreamTimeout)}
+	socket, err := dialer.DialContext(ctx, "tcp", addr)
+	if err != nil || config == nil {
+		return socket, err
+	}
+	return startTLS(ctx, addr, socket, config())
 }
 
 func (d *Dialer) setUp(ctx context.Context, conn net.Conn, lane Lane) error {

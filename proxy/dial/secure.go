@@ -12,20 +12,17 @@ import (
 	"time"
 )
 
-// connectTLS connects with TLS. The server's certificate must have the ServerName of config, or, if
-// that is empty, the host of addr.
-func connectTLS(ctx context.Context, addr string, config *tls.Config) (net.Conn, error) {
+// startTLS makes a connection to addr one with TLS. The server's certificate must have the
+// ServerName of config, or, if that is empty, the host of addr. After an error, socket is closed.
+func startTLS(ctx context.Context, addr string, socket net.Conn, config *tls.Config) (net.Conn, error) {
 	if config.ServerName == "" {
 		host, _, err := net.SplitHostPort(addr)
 		if err != nil {
+			socket.Close()
 			return nil, err
 		}
 		config = config.Clone()
 		config.ServerName = host
-	}
-	socket, err := connectPlain(ctx, addr)
-	if err != nil {
-		return nil, err
 	}
 	if end, ok := ctx.Deadline(); ok {
 		_ = socket.SetDeadline(

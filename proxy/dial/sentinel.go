@@ -50,8 +50,5 @@ func (d *Dialer) readSentinelPassword() string {
 }
 
 func (d *Dialer) connectSentinel(ctx context.Context, addr string) (net.Conn, error) {
-	if d.cfg.SentinelTLS == nil {
-		return connectPlain(ctx, addr)
-	}
-	return connectTLS(ctx, addr, d.cfg.SentinelTLS())
+	return d.connect(ctx, addr, d.cfg.SentinelTLS)
 }

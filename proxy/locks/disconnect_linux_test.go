@@ -25,7 +25,7 @@ func TestR28OnDisconnect(t *testing.T) {
 		},
 		"silence, as the kernel finds": func(t *testing.T, _ *proxytest.Leash, _ *redistest.Client,
 			conn *net.TCPConn) {
-			proxytest.Vanish(t, conn)
+			redistest.Vanish(t, conn)
 		},
 		"silence, as Leash finds": func(t *testing.T, l *proxytest.Leash, c *redistest.Client, conn *net.TCPConn) {
 			other, list := l.Dial(t), "list:"+conn.LocalAddr().String()
@@ -35,7 +35,7 @@ func TestR28OnDisconnect(t *testing.T) {
 			proxytest.Eventually(t, "it blocks", func() bool {
 				return strings.Contains(proxytest.Text(t, other.Reply(t, "CLIENT", "LIST")), "cmd=blpop")
 			})
-			proxytest.Vanish(t, conn)
+			redistest.Vanish(t, conn)
 			other.Want(t, ":1\r\n", "LPUSH", list, "x")
 			other.Close()
 		},

@@ -24,7 +24,7 @@ func TestTLSVanishedHost(t *testing.T) {
 	if err := waiter.Send(redistest.Command("LOCK.ACQUIRE", "k", "BLOCK", "0")); err != nil {
 		t.Fatal(err)
 	}
-	proxytest.Vanish(t, conn.NetConn().(*net.TCPConn))
+	redistest.Vanish(t, conn.NetConn().(*net.TCPConn))
 	if got, err := waiter.Read(); err != nil || got[0] != ':' {
 		t.Errorf("got %q %v", got, err)
 	}
