@@ -45,6 +45,13 @@ func TestR7NoRetriableErrorReachesClients(t *testing.T) {
 		begin: [][]any{{"CLUSTER", "DELSLOTS", slot}}, stop: [][]any{{"CLUSTER", "ADDSLOTS", slot}},
 		at: cluster.MasterOf(slot).Client(), rdb: locktest.DialCluster(t, cluster.Addrs()...),
 	}
+	// the same, where only another slot is without a node, and reads go on
+	reads := redistest.StartCluster(t, redistest.ClusterOptions{})
+	cases["Script attempted to execute a write command"] = transientCase{
+		begin: [][]any{{"CONFIG", "SET", "cluster-allow-reads-when-down", "yes"}, {"CLUSTER", "DELSLOTS", slot + 1}},
+		stop:  [][]any{{"CLUSTER", "ADDSLOTS", slot + 1}},
+		at:    reads.MasterOf(slot).Client(), rdb: locktest.DialCluster(t, reads.Addrs()...),
+	}
 	tests := make(map[string]func(*testing.T))
 	for word, c := range cases {
 		tests[word] = func(t *testing.T) {

@@ -52,7 +52,9 @@ const (
 // Transient are the errors that Redis answers, instead of running a script, for a limited time.
 var Transient = []string{"TRYAGAIN", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "READONLY", "BUSY", "MOVED", "ASK",
 	"NOREPLICAS", "MISCONF", "NOAUTH", "WRONGPASS",
-	"Protocol error: unauthenticated"} // for a long command on a connection that must log in first
+	"Protocol error: unauthenticated", // for a long command on a connection that must log in first
+	// with cluster-allow-reads-when-down, instead of CLUSTERDOWN, at the first write of the script
+	"Script attempted to execute a write command while the cluster is down"}
 
 // Migrates reports whether an error says that, in a slot migration, a node does not have all keys
 // of a script. Redis finds that before the script runs, or when the script touches the missing key
