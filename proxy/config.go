@@ -36,7 +36,7 @@ type Config struct {
 	UserOf func(tls.ConnectionState) (user, password string, ok bool)
 	// Certificates are those that INFO tells about.
 	Certificates []*tlsfiles.Source
-	Process      operators.ProcessSettings // for LEASH CONFIG; if nil, there are no settings
+	Process      operators.ProcessSettings // for LEASH CONFIG
 	// SubscriberLimits limit the output of subscriptions that waits; if zero, to Redis's limits.
 	SubscriberLimits subscribers.Limits
 	// MaintNotifications lets clients ask to be told of a stop; without it, that is refused.
@@ -64,9 +64,6 @@ func (c Config) withDefaults() Config {
 	c.Settings = c.Settings.withDefaults()
 	setDefault(&c.HeaderTimeout, 10*time.Second)
 	setDefault(&c.SubscriberLimits, subscribers.DefaultLimits)
-	if c.Process == nil {
-		c.Process = operators.NoSettings{}
-	}
 	return c
 }
 

@@ -65,6 +65,9 @@ func Start(t testing.TB, addrs []string, opts ...func(*Options)) *Leash {
 	if !o.Embedded {
 		commands = up.Commands(t.Context())
 	}
+	if o.Front.Process == nil {
+		o.Front.Process = noSettings{}
+	}
 	server, err := proxy.New(o.Front, up, locks, exchange, commands, log)
 	if err != nil {
 		t.Fatal(err)
@@ -125,3 +128,12 @@ func (l *Leash) Dial(t testing.TB) *redistest.Client {
 	t.Helper()
 	return Dial(t, l.Addr)
 }
+
+// noSettings are those of a process without any.
+type noSettings struct{}
+
+// All implements operators.ProcessSettings.
+func (noSettings) All() []string { return nil }
+
+// Set implements operators.ProcessSettings.
+func (noSettings) Set([]string, *slog.Logger) error { return nil }

@@ -19,15 +19,6 @@ type ProcessSettings interface {
 	Set(pairs []string, log *slog.Logger) error
 }
 
-// NoSettings are those of a process without any.
-type NoSettings struct{}
-
-// All implements ProcessSettings.
-func (NoSettings) All() []string { return nil }
-
-// Set implements ProcessSettings.
-func (NoSettings) Set([]string, *slog.Logger) error { return nil }
-
 // logLevelSetting is the setting of LEASH LOGLEVEL.
 const logLevelSetting = "log-level"
 
