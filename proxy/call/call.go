@@ -134,57 +134,35 @@ func (q *Queue) Open() *Call {
 
 // Reply adds a piece to c's reply. It may be called from any goroutine. It returns the output if
 // the caller must flush it.
-func (c *Call) Reply(p []byte, done bool) links.Flusher {
+func (c *Call) Reply(p []byte, done bool) links.Flusher { return c.add(p, nil, done) }
+
+// add is Reply for a piece in two parts. It copies p and moves rest without a copy. rest may be
+// nil.
+func (c *Call) add(p []byte, rest *chunk.List, done bool) links.Flusher {
 	q := c.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if c.muted {
-		p = nil
+		p, rest = nil, nil
 	}
-	c.size += len(p)
+	size := len(p) + rest.Len()
+	c.size += size
 	if c == q.head {
 		if !q.out.DroppedLocked() {
 			q.replies.Append(p)
+			q.replies.Splice(rest)
 		}
 		c.begun = !c.muted
 	} else {
 		c.buffer.append(p)
-		q.kept += len(p)
+		c.buffer.rest.Splice(rest)
+		q.kept += size
 		q.largest = max(q.largest, c.size) // at once, not only when c is the oldest call
 	}
 	if done {
 		c.doneLocked()
 	}
 	return q.toFlushLocked()
-}
-
-// replyWith is Reply for a whole reply. It copies start and moves rest without a copy.
-func (c *Call) replyWith(start []byte, rest *chunk.List) links.Flusher {
-	if rest.Len() == 0 {
-		return c.Reply(start, true)
-	}
-	flusher := c.Reply(start, false)
-	q := c.queue
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	size := rest.Len()
-	switch {
-	case c.muted, c == q.head && q.out.DroppedLocked():
-		rest.Clear()
-	case c == q.head:
-		c.size += size
-		q.replies.Splice(rest)
-	default:
-		c.size += size
-		c.buffer.rest.Splice(rest)
-		q.kept += size
-		q.largest = max(q.largest, c.size)
-	}
-	c.doneLocked()
-	if flusher == nil {
-		flusher = q.toFlushLocked()
-	}
-	return flusher
 }
 
 func (c *Call) doneLocked() {

@@ -92,7 +92,7 @@ func (f *fanout) reply() links.Flusher {
 	if len(start) > 0 && start[0] == '-' {
 		q.session.Failed(f.call.class)
 	}
-	return f.call.replyWith(start, rest)
+	return f.call.add(start, rest, true)
 }
 
 // guard runs f. A panic in f ends only the session.

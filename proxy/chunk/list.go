@@ -23,8 +23,13 @@ type List struct {
 	length     int
 }
 
-// Len returns the number of bytes.
-func (l *List) Len() int { return l.length }
+// Len returns the number of bytes. A nil List has none.
+func (l *List) Len() int {
+	if l == nil {
+		return 0
+	}
+	return l.length
+}
 
 // Append copies p to the end.
 func (l *List) Append(p []byte) {
@@ -46,10 +51,10 @@ func (l *List) Append(p []byte) {
 	}
 }
 
-// Splice moves all of o to the end of l.
+// Splice moves all of o, which may be nil, to the end of l.
 func (l *List) Splice(o *List) {
 	switch {
-	case o.head == nil:
+	case o.Len() == 0:
 		return
 	case l.tail == nil:
 		*l = *o
