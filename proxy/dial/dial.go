@@ -49,14 +49,21 @@ func (d *Dialer) Dial(ctx context.Context, addr string, lane Lane, patient bool)
 	return conn, nil
 }
 
-// Open connects to a Redis. Every connection to one begins here.
+// Open is OpenFor with the upstream time-out.
 func (d *Dialer) Open(ctx context.Context, addr string) (net.Conn, error) {
-	return d.connect(ctx, addr, d.cfg.TLS)
+	return d.OpenFor(ctx, addr, d.cfg.UpstreamTimeout)
+}
+
+// OpenFor connects to a Redis. Every connection to one begins here. On Linux it ends when nothing
+// that was sent has been acknowledged for so long.
+func (d *Dialer) OpenFor(ctx context.Context, addr string, unacknowledged time.Duration) (net.Conn, error) {
+	return connect(ctx, addr, unacknowledged, d.cfg.TLS)
 }
 
 // connect connects with TLS, or without if config is nil.
-func (d *Dialer) connect(ctx context.Context, addr string, config func() *tls.Config) (net.Conn, error) {
-	dialer := net.Dialer{KeepAliveConfig: keepAlive, Control: endUnacknowledged(d.cfg.UpstreamTimeout)}
+func connect(ctx context.Context, addr string, unacknowledged time.Duration, config func() *tls.Config) (
+	net.Conn, error) {
+	dialer := net.Dialer{KeepAliveConfig: keepAlive, Control: endUnacknowledged(unacknowledged)}
 	socket, err := dialer.DialContext(ctx, "tcp", addr)
 	if err != nil || config == nil {
 		return socket, err

@@ -50,5 +50,5 @@ func (d *Dialer) readSentinelPassword() string {
 }
 
 func (d *Dialer) connectSentinel(ctx context.Context, addr string) (net.Conn, error) {
-	return d.connect(ctx, addr, d.cfg.SentinelTLS)
+	return connect(ctx, addr, d.cfg.UpstreamTimeout, d.cfg.SentinelTLS)
 }

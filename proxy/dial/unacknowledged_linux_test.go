@@ -21,8 +21,8 @@ func TestForgottenConnectionEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer redis.Close()
-	d := dial.New(dial.Config{UpstreamTimeout: time.Second}, false, nil, slog.New(slog.DiscardHandler))
-	conn, err := d.Open(t.Context(), redis.Addr().String())
+	d := dial.New(dial.Config{}, false, nil, slog.New(slog.DiscardHandler))
+	conn, err := d.OpenFor(t.Context(), redis.Addr().String(), time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}

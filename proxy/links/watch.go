@@ -26,7 +26,7 @@ func (n *Node) watch() {
 	failing := time.Time{}
 	for n.ctx.Err() == nil {
 		ctx, cancel := context.WithTimeout(n.ctx, suspectAfter)
-		conn, err := n.nodes.Dialer.Open(ctx, n.Addr)
+		conn, err := n.nodes.Dialer.OpenFor(ctx, n.Addr, n.deadSilence())
 		cancel()
 		if err == nil {
 			failing = time.Time{}
@@ -37,8 +37,16 @@ func (n *Node) watch() {
 		if n.ctx.Err() != nil {
 			break
 		}
+		lost := timedOut(err)
+		if lost && Now()-time.Duration(n.heard.Load()) < n.nodes.Dialer.Timeout() {
+			n.suspect(err)
+			continue // a firewall may have forgotten this connection alone
+		}
 		if failing.IsZero() {
 			failing = time.Now()
+			if lost {
+				err = errSilent
+			}
 		}
 		if time.Since(failing) > suspectAfter {
 			n.unresponsive.Store(true)
@@ -51,6 +59,12 @@ func (n *Node) watch() {
 		n.nodes.hooks.Refresh()
 		Pause(n.ctx, pingInterval/2+rand.N(pingInterval))
 	}
+}
+
+// timedOut reports whether the network brought nothing in time.
+func timedOut(err error) bool {
+	failure, ok := errors.AsType[net.Error](err)
+	return ok && failure.Timeout()
 }
 
 // listen sends PINGs on conn until it breaks or is silent for too long. Any byte counts as an
@@ -106,16 +120,21 @@ func (n *Node) listen(conn net.Conn) error {
 func (n *Node) judge(silence time.Duration, heard bool) {
 	switch {
 	case silence > suspectAfter:
-		n.unresponsive.Store(true)
-		n.logLost(errSilent)
-		n.breakReaders()
-		n.nodes.hooks.Refresh()
+		n.suspect(errSilent)
 	case heard:
 		n.unresponsive.Store(false)
 		if n.usable.Load() { // not while it loads its data: it may be silent for seconds again
 			n.nodes.logBack(n.Addr)
 		}
 	}
+}
+
+// suspect notes that the node is silent for that reason.
+func (n *Node) suspect(cause error) {
+	n.unresponsive.Store(true)
+	n.logLost(cause)
+	n.breakReaders()
+	n.nodes.hooks.Refresh()
 }
 
 // readAnswers reads the answers to PINGs until the connection breaks.
