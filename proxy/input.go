@@ -86,6 +86,9 @@ func (s *session) read() error {
 	n, err := s.conn.Read(b.buf[b.filled:])
 	s.calls.Arrived = links.Now()
 	s.locks.EndSilence()
+	if carrier := s.locks.Carrier(); carrier != nil {
+		carrier.CheckOverdue() // now, rather than when the link is about to write for all sessions
+	}
 	b.filled += n
 	if n > 0 {
 		s.server.stats.inBytes.Add(int64(n))

@@ -13,8 +13,8 @@ import (
 // SIGSTOP or on a busy machine. So the writer compares the time itself, right before the write.
 //
 // The carrier keeps one time for that. It is no later than the earliest end of its holds. Renewals
-// do not change it. When it has come, EndOverdue computes the real ends, about once in two thirds
-// of a TTL at most.
+// do not change it. When it comes, EndOverdue computes the real ends, about once in two thirds of a
+// TTL at most.
 //
 // Two kinds of holds do not count. The client knows the end of a LEASE, so that is no loss. With
 // ONLOSS ERROR the client wants to go on, and is told when it next names the lock.
@@ -37,9 +37,13 @@ func (c *Carrier) noteSafeUntilLocked(h *Hold, until time.Time) {
 // endsConnection reports whether the loss of h closes the connection.
 func (h *Hold) endsConnection() bool { return !h.flags.Lease && !h.flags.ErrorOnLoss }
 
-// CheckOverdue calls EndOverdue if SafeUntil has come.
+// overdueSoon is how long before SafeUntil CheckOverdue looks at the holds. A write that is not
+// finished at SafeUntil ends its connection to Redis, which other sessions share.
+const overdueSoon = 250 * time.Millisecond
+
+// CheckOverdue calls EndOverdue if SafeUntil has come, or comes soon.
 func (c *Carrier) CheckOverdue() {
-	if until := c.SafeUntil(); until != nil && renewal.Left(*until) <= 0 {
+	if until := c.SafeUntil(); until != nil && renewal.Left(*until) <= overdueSoon {
 		c.EndOverdue()
 	}
 }

@@ -44,3 +44,36 @@ func TestR1LateGrantIsRenewedAtOnce(t *testing.T) {
 		})
 	}
 }
+
+// renews is a renewal.Store that renews everything.
+type renews struct{}
+
+func (renews) Node(int, int) string { return "node" }
+
+func (renews) Renew(_ context.Context, _ string, _ []renewal.Batch, results [][]renewal.Outcome) {
+	for _, outcomes := range results {
+		for i := range outcomes {
+			outcomes[i] = renewal.Renewed
+		}
+	}
+}
+
+// TestSafeUntilIsLaterInTime: Renewals do not change SafeUntil. CheckOverdue does, before that time
+// has come. Otherwise a write that lasts a little ends the connection of all.
+func TestSafeUntilIsLaterInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLeash()
+		l.Watchdog = renewal.New(renews{})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go l.Watchdog.Run(ctx)
+		h := New(l.connect().carrier, &Grant{Key: "k", Mode: script.Plain, Owner: "me", Token: 1, TTL: time.Minute})
+		first := time.Now().Add(time.Minute)
+		h.Carrier.Attach(ctx, []*Hold{h}, "", []time.Time{first})
+		time.Sleep(time.Until(first) - overdueSoon/2)
+		h.Carrier.CheckOverdue()
+		if until := *h.Carrier.SafeUntil(); !until.After(first.Add(10 * time.Second)) {
+			t.Errorf("safe for %v more, want the end of the renewed hold", time.Until(until))
+		}
+	})
+}
