@@ -76,7 +76,7 @@ func (d *Dialer) setUp(ctx context.Context, conn net.Conn, lane Lane) error {
 		return err
 	}
 	if lane.DB != 0 {
-		if err := selectDB(ctx, conn, lane.DB); err != nil {
+		if err := d.selectDB(ctx, conn, lane); err != nil {
 			return err
 		}
 	}
