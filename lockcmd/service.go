@@ -48,8 +48,8 @@ type Service struct {
 	maxHold atomic.Int64 // Config.MaxHold as Change has set it
 }
 
-// New makes a Service for the Redis that has these links. subscriber receives messages. New does no
-// I/O.
+// New makes a Service for the Redis that has these links. subscriber receives messages. Losses wait
+// for log, so it must not block for long. New does no I/O.
 func New(cfg Config, links transport.Links, subscriber event.Subscriber, log *slog.Logger) *Service {
 	cfg = cfg.withDefaults()
 	s := &Service{cfg: cfg, Redis: script.New(links), log: log, recorder: view.NewRecorder(log)}
@@ -91,8 +91,7 @@ func New(cfg Config, links transport.Links, subscriber event.Subscriber, log *sl
 }
 
 // Run receives wake-ups, renews holds and finishes what must be repeated. It returns when ctx has
-// ended and all goroutines of the Service have, except one that a stuck log may hold up. A Service
-// runs once.
+// ended and all goroutines of the Service have. A Service runs once.
 func (s *Service) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -107,21 +106,11 @@ func (s *Service) Run(ctx context.Context) error {
 	if s.Graces != nil {
 		loop("grace periods", s.Graces.Run)
 	}
-	logged := make(chan struct{})
-	go func() {
-		defer close(logged)
-		guard.Repeat(context.Background(), s.log, "log of losses", s.recorder.RunLog)
-	}()
 	<-ctx.Done()
 	s.tasks.End()
 	s.Redis.Stop(time.Now().Add(stopTimeout))
 	wg.Wait()
 	s.tasks.Wait()
-	s.recorder.EndLog()
-	select {
-	case <-logged:
-	case <-time.After(logTimeout):
-	}
 	return nil
 }
 
@@ -141,10 +130,8 @@ func (s *Service) CheckAll() { s.Watchdog.CheckAll() }
 // each, or when ctx ends. Run must be running.
 func (s *Service) RenewAll(ctx context.Context) { s.Watchdog.RenewAll(ctx) }
 
-const (
-	stopTimeout = time.Second // how long requests may still be sent and answered at the end
-	logTimeout  = time.Second // how long Run waits for the log at its end
-)
+// stopTimeout is how long requests may still be sent and answered at the end.
+const stopTimeout = time.Second
 
 // AddObserver adds one who is told of what happens to holds, see view.Observer. It is not safe for
 // concurrent use with itself.

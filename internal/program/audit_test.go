@@ -61,7 +61,10 @@ func TestAuditLog(t *testing.T) {
 	if err := b.Send("LOCK.ACQUIRE last OWNER me ONCLOSE EXPIRE BLOCK 0\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it waits", func() bool { return strings.Contains(do(t, a, "LEASH", "WAITERS"), "ann-1") })
+	eventually(t, "it has waited for 1 ms", func() bool {
+		waiters := do(t, a, "LEASH", "WAITERS")
+		return strings.Contains(waiters, "ann-1") && !strings.Contains(waiters, "waited-ms\r\n:0\r\n")
+	})
 	do(t, a, "LOCK.RELEASE", "last")
 	if got, err := b.Read(); err != nil || got[0] != ':' {
 		t.Fatalf("got %q, %v", got, err)

@@ -91,7 +91,8 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	// Without this, Go ends the process when nobody reads standard error any more. A value that
 	// nobody receives is better than signal.Ignore, which the command for a password would inherit.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	log := newLogger(cfg.LogFormat, level, stderr)
+	log, endLog := startLog(cfg.LogFormat, level, stderr)
+	defer endLog()
 	slog.SetDefault(log) // for panics in code that has no logger
 	warnOfPublicFile(cfg, log)
 	live := &liveSettings{args: args, environ: environ, level: level, log: log, current: cfg}

@@ -8,7 +8,6 @@
 //	lock.go      a lock with its holders and waiters
 //	recorder.go  counts what happens, and tells observers
 //	change.go    what observers are told
-//	loss_log.go  the log of losses
 //	stats.go     figures
 //
 // A [Viewer] reads. A [Recorder] is told of grants, losses and ends by those who make them.
@@ -17,7 +16,6 @@
 //
 // Everything is safe for concurrent use and has no mutex. Only [Viewer.ViewLock] and [Viewer.Locks]
 // ask Redis, and block until it answers. The others return at once. A search reads the holds in
-// parts, so that no command waits for it. A slow log delays nobody: losses are queued for it, and
-// counted when the queue is full. Observers are called by the goroutine that makes a change,
-// without a mutex held, and must not block.
+// parts, so that no command waits for it. Observers are called by the goroutine that makes a
+// change, without a mutex held, and must not block. That goroutine logs losses too.
 package view

@@ -10,21 +10,21 @@ import (
 )
 
 // Recorder counts what happens to the holds of one Leash, tells the observers, and logs losses.
-// Make one with NewRecorder. Its methods do not block, but for RunLog, and are safe for concurrent
+// Make one with NewRecorder. Its methods block no longer than the log, and are safe for concurrent
 // use, but for AddObserver with itself.
 type Recorder struct {
 	Timeouts atomic.Int64 // commands answered with LOCKTIMEOUT
 	Taken    atomic.Int64 // acquires answered with nil, because the lock was taken
 
 	losses    [len(lossReasons)]atomic.Int64
-	log       *lossLog
+	log       *slog.Logger
 	observers atomic.Pointer[[]Observer]
 }
 
-// NewRecorder makes a Recorder that logs losses to log while RunLog runs.
+// NewRecorder makes a Recorder that logs losses to log.
 func NewRecorder(log *slog.Logger) *Recorder {
-	r := &Recorder{log: newLossLog(log)}
-	r.observers.Store(&[]Observer{r.log})
+	r := &Recorder{log: log}
+	r.observers.Store(new([]Observer))
 	return r
 }
 
@@ -54,9 +54,12 @@ func (r *Recorder) Lost(h *hold.Hold, reason string) {
 	if i := slices.Index(lossReasons[:], reason); i >= 0 {
 		r.losses[i].Add(1)
 	}
+	c := changeOf(h, Lost, reason)
 	for _, o := range *r.observers.Load() {
-		o.Observe(changeOf(h, Lost, reason))
+		o.Observe(c)
 	}
+	r.log.Warn("lock lost", "key", c.Key, "db", c.DB, "owner", c.Owner, "token", c.Token, "reason", c.Reason,
+		"client", c.Client.Name)
 }
 
 // Ended tells the observers of a hold that is over. A loss was told before. No mutex may be held.
@@ -70,9 +73,3 @@ func (r *Recorder) Ended(ch *hold.Change) {
 		r.tell(Expiring, ch.Hold, 0)
 	}
 }
-
-// RunLog writes losses to the log. It returns after EndLog, when it has written the last one.
-func (r *Recorder) RunLog() { r.log.run() }
-
-// EndLog says that no more losses come.
-func (r *Recorder) EndLog() { close(r.log.ended) }

@@ -35,7 +35,6 @@ type Stats struct {
 	// longest time left of a grace period; 0 for none
 	GraceLeft    time.Duration
 	GraceMasters int64 // masters in their grace period
-	Unlogged     int64 // losses missing in the log because it was too slow
 
 	WaitTimes     histogram.Snapshot // of commands that waited, until they had an answer
 	HoldTimes     histogram.Snapshot // of holds that have ended, from the grant on
@@ -62,7 +61,7 @@ func (v *Viewer) Stats() Stats {
 		WaitTimes: waits.Stats.Times.Snapshot(),
 		Handovers: waits.Handovers.Load(), HandoverTimes: waits.HandoverTimes.Snapshot(),
 		Acquires: a.Acquires.Load(), NameLimited: a.NameLimited.Load(), Undone: a.Undone.Load(),
-		Timeouts: r.Timeouts.Load(), Taken: r.Taken.Load(), Unlogged: r.log.unlogged.Load(),
+		Timeouts: r.Timeouts.Load(), Taken: r.Taken.Load(),
 		Releases: a.Releases.Load(), Restored: a.Restored.Load(),
 		Renewals: renewals.Stats.Renewals.Load(), Unrenewed: renewals.Stats.Unknowns.Load(),
 		RenewalLag: time.Duration(renewals.Stats.Lag.Load()), RenewalMargin: renewals.Margin(),
