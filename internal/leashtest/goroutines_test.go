@@ -17,7 +17,7 @@ func TestGoroutines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(got, "    1 leash/proxy.(*Server).Serve, made by nobody\n") || !strings.Contains(got, ", made by leash/lockcmd.") {
+	if !strings.Contains(got, "    1 leash/proxy.(*Server).Serve, made by nobody\n") || !strings.Contains(got, ", made by leash/internal/program.") {
 		t.Errorf("got\n%s", got)
 	}
 	if l.Crashed() {
