@@ -67,7 +67,10 @@ func (u *Upstream) discoverCluster(ctx context.Context) (err error) {
 			continue
 		}
 		w := l.Worth(u.ids)
-		if w <= 0 {
+		if w > 0 {
+			delete(u.foreign, addr)
+		} else if !u.foreign[addr] {
+			u.foreign[addr] = true
 			u.log.Warn("a redis node does not know this cluster", "node", addr)
 		}
 		if !found || w > worth {

@@ -50,6 +50,7 @@ type Upstream struct {
 	topology     atomic.Pointer[topology.Snapshot]
 	discovering  chan struct{}             // size 1: a goroutine reads the topology
 	ids          []string                  // of the cluster's nodes; only discovering uses it
+	foreign      map[string]bool           // addresses that do not know the cluster; only discovering uses it
 	discoveredAt atomic.Pointer[time.Time] // when the last successful reading of the topology began
 	turn         atomic.Uint32             // index of the node that AnyNode takes next
 	version      string                    // redis_version, set by Connect
@@ -81,6 +82,7 @@ func New(cfg Config, log *slog.Logger) (*Upstream, error) {
 		refreshing:  make(chan struct{}, 1),
 		discovering: make(chan struct{}, 1),
 		silentAddrs: make(map[string]bool),
+		foreign:     make(map[string]bool),
 		peers:       cfg.Addrs,
 	}
 	if u.followsSentinels() {
