@@ -27,7 +27,7 @@ type Request struct {
 
 	Prefix []byte // a command to send right before it, whose reply is discarded; nil: none
 
-	// Replies is the number of replies, if Request is several commands. 0 counts as one. The sink
+	// Replies is the number of replies, if Command has several commands. 0 counts as one. The sink
 	// gets the replies as if they were one.
 	Replies int
 
