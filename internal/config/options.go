@@ -68,7 +68,7 @@ func redisOptions(c *Config) []option {
 				"One node of a cluster is enough, because it names the others. " +
 					"Name several, so that Leash can start while one of them is down. " +
 					"Remove a node that moves to another cluster. Until you do, Leash stays with the " +
-					"cluster that it knows, but a new Leash may choose the other one.",
+					"cluster that it knows, but a new Leash does not start.",
 				"A URL works too: `rediss://user:password@host:port` is the address, `--upstream-tls`, " +
 					"`--upstream-user` and the password together. `redis://` is the same without TLS. " +
 					"Write special characters of the password as in any URL, such as `%2C` for a comma. " +

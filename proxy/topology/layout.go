@@ -91,16 +91,26 @@ func (l Layout) Worth(ids []string) (worth int) {
 	for _, r := range l.Ranges {
 		worth += int(r.Last-r.First) + 1
 	}
-	common := 0
-	for _, id := range ids {
-		if slices.Contains(l.IDs, id) {
-			common++
-		}
-	}
-	if len(l.IDs) > 0 && 2*common < len(ids) {
+	if len(l.IDs) > 0 && 2*l.common(ids) < len(ids) {
 		worth -= slots.Count
 	}
 	return worth
+}
+
+// Knows reports whether one of the nodes with these ids is there. It is true if either side has no
+// ids.
+func (l Layout) Knows(ids []string) bool {
+	return len(l.IDs) == 0 || len(ids) == 0 || l.common(ids) > 0
+}
+
+// common is how many of the ids are those of nodes that are there.
+func (l Layout) common(ids []string) (n int) {
+	for _, id := range ids {
+		if slices.Contains(l.IDs, id) {
+			n++
+		}
+	}
+	return n
 }
 
 // Snapshot returns the layout with a node for each address. Without replicas, node is called for

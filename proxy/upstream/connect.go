@@ -1,7 +1,10 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"leash/internal/guard"
@@ -59,7 +62,34 @@ func (u *Upstream) connectOnce(ctx context.Context, began time.Time) error {
 	if err := u.probe(ctx); err != nil {
 		return err
 	}
-	return u.discover(ctx, time.Now())
+	if err := u.discover(ctx, time.Now()); err != nil || u.cfg.Mode != "cluster" {
+		return err
+	}
+	return u.checkAddrs(ctx)
+}
+
+// checkAddrs returns an error if a configured address is a Redis outside the cluster. Otherwise
+// each Leash would choose one of two clusters by chance, and both would grant the same lock. It
+// asks all addresses at once, and ignores those that do not answer.
+func (u *Upstream) checkAddrs(ctx context.Context) error {
+	wrong := make(chan error, len(u.cfg.Addrs))
+	for _, addr := range u.cfg.Addrs {
+		go func() {
+			wrong <- guard.Call(u.log, "question for the cluster", func() error {
+				l, err := u.layoutAt(ctx, addr)
+				alone := err != nil && strings.Contains(err.Error(), "cluster support disabled")
+				if alone || err == nil && !l.Knows(u.ids) {
+					return fmt.Errorf("%s: %w", addr, errNotOneCluster)
+				}
+				return nil
+			})
+		}()
+	}
+	var err error
+	for range u.cfg.Addrs {
+		err = cmp.Or(err, <-wrong)
+	}
+	return err
 }
 
 // isPermanent reports whether another try cannot help. Leash's settings or Redis's must change

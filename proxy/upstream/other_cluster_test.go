@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -13,18 +14,25 @@ import (
 	"leash/proxy/resp"
 )
 
-// view is what a node of a cluster says: the ids of the nodes, the master, and its last slot.
+// view is what a node says: the ids of its cluster's nodes, the master, and its last slot.
 type view struct {
 	ids    []string
 	master string
 	last   int
+	mode   string
 }
 
 // answer is the reply of a node that has this view.
 func (v view) answer(args []string) string {
 	switch {
+	case args[0] == "CONFIG":
+		return "*0\r\n"
+	case args[0] == "INFO":
+		return string(resp.AppendBulk(nil, "redis_mode:"+v.mode+"\r\n"))
 	case args[0] != "CLUSTER":
 		return "+OK\r\n"
+	case v.mode == "standalone":
+		return "-ERR This instance has cluster support disabled\r\n"
 	case args[1] == "NODES":
 		var nodes []byte
 		for i, id := range v.ids {
@@ -55,12 +63,12 @@ func (c *foreignCounter) Handle(_ context.Context, r slog.Record) error {
 // that it knows belongs to another cluster, or to a node that does not know the whole cluster yet.
 // The log says so once. If all of its nodes have become another cluster, it follows.
 func TestOtherClusterIsNotFollowed(t *testing.T) {
-	ours := view{[]string{"a", "b", "c"}, "127.0.0.1:1", 16383}
+	ours := view{[]string{"a", "b", "c"}, "127.0.0.1:1", 16383, "cluster"}
 	others := map[string]view{
-		"another cluster":              {[]string{"x", "y", "z"}, "127.0.0.1:2", 16383},
-		"another cluster, with a node": {[]string{"x", "y", "z", "a"}, "127.0.0.1:2", 16383},
-		"a new node":                   {[]string{"a", "d"}, "127.0.0.1:2", 5460},
-		"some slots only":              {[]string{"a", "b", "c", "d"}, "127.0.0.1:2", 5460},
+		"another cluster":              {[]string{"x", "y", "z"}, "127.0.0.1:2", 16383, "cluster"},
+		"another cluster, with a node": {[]string{"x", "y", "z", "a"}, "127.0.0.1:2", 16383, "cluster"},
+		"a new node":                   {[]string{"a", "d"}, "127.0.0.1:2", 5460, "cluster"},
+		"some slots only":              {[]string{"a", "b", "c", "d"}, "127.0.0.1:2", 5460, "cluster"},
 	}
 	for name, other := range others {
 		t.Run(name, func(t *testing.T) {
@@ -99,4 +107,44 @@ func TestOtherClusterIsNotFollowed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestConnectRefusesAddrsOfSeveral checks that Leash does not start between two clusters, or with
+// the address of a Redis that is in no cluster. A node that does not answer, and one that has just
+// joined, do no harm.
+func TestConnectRefusesAddrsOfSeveral(t *testing.T) {
+	node := func(v view) string { return redistest.StartFake(t, v.answer).Addr }
+	ours := view{[]string{"a", "b", "c"}, "127.0.0.1:1", 16383, "cluster"}
+	own := node(ours)
+	for name, c := range map[string]struct {
+		other   string
+		refused bool
+	}{
+		"the same cluster": {node(ours), false},
+		"a new node":       {node(view{[]string{"d", "a"}, "127.0.0.1:2", 5460, "cluster"}), false},
+		"no node":          {"127.0.0.1:1", false},
+		"another cluster":  {node(view{[]string{"x", "y", "z"}, "127.0.0.1:2", 16383, "cluster"}), true},
+		"a single Redis":   {node(view{mode: "standalone"}), true},
+	} {
+		for range 5 { // each asks in an order of its own
+			err := connectTo(t, "", own, c.other)
+			if refused := errors.Is(err, errNotOneCluster); refused != c.refused || !c.refused && err != nil {
+				t.Errorf("%s: %v, want it refused: %v", name, err, c.refused)
+			}
+		}
+	}
+	single := view{mode: "standalone"}
+	if err := connectTo(t, "standalone", node(single), node(single)); !errors.Is(err, errNotOneCluster) {
+		t.Errorf("two without a cluster: %v", err)
+	}
+}
+
+// connectTo returns the error of Connect in a mode.
+func connectTo(t *testing.T, mode string, addrs ...string) error {
+	u, err := New(Config{Addrs: addrs, Mode: mode}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Nodes.End()
+	return u.Connect(t.Context())
 }

@@ -17,10 +17,13 @@ var (
 	errNotStandalone = errors.New("--upstream-mode is standalone, but the Redis there is a node of a cluster")
 	errIsSentinel    = errors.New("the server there is a sentinel: name its master with --sentinel-master")
 	errNoSuchMaster  = errors.New("no such master")
+	errNotOneCluster = errors.New("the addresses of --upstream are not nodes of one cluster")
 )
 
 func isWrongMode(err error) bool {
-	for _, wrong := range []error{errNotCluster, errNotStandalone, errIsSentinel, errNotSentinel, errNoSuchMaster} {
+	for _, wrong := range []error{
+		errNotCluster, errNotStandalone, errIsSentinel, errNotSentinel, errNoSuchMaster, errNotOneCluster,
+	} {
 		if errors.Is(err, wrong) {
 			return true
 		}
@@ -77,6 +80,8 @@ func (u *Upstream) setMode(reported string) error {
 		return errNotStandalone
 	case reported == "cluster":
 		u.cfg.Mode = "cluster"
+	case len(u.cfg.Addrs) > 1:
+		return errNotOneCluster
 	default:
 		u.cfg.Mode, u.Nodes.Server.Single = "standalone", true
 	}

@@ -49,7 +49,7 @@ type Upstream struct {
 
 	topology     atomic.Pointer[topology.Snapshot]
 	discovering  chan struct{}             // size 1: a goroutine reads the topology
-	ids          []string                  // of the cluster's nodes; only discovering uses it
+	ids          []string                  // of the cluster's nodes; only discovering and Connect use it
 	foreign      map[string]bool           // addresses that do not know the cluster; only discovering uses it
 	discoveredAt atomic.Pointer[time.Time] // when the last successful reading of the topology began
 	turn         atomic.Uint32             // index of the node that AnyNode takes next
