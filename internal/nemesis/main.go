@@ -33,7 +33,7 @@ func main() {
 		err = run(ctx, opt, os.Stdout)
 	}
 	if err != nil && !errors.Is(err, pflag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "nemesis:", err)
+		fmt.Fprintf(os.Stderr, "nemesis: %v\n\nin short:\n%s", err, history.Short(err))
 		os.Exit(1)
 	}
 }

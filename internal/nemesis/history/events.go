@@ -14,6 +14,7 @@ const (
 	reportAfter  = time.Second     // how long after an error its report ends
 	reportLines  = 400             // the most lines of one report
 	maxReports   = 3               // the most reports for errors of one kind
+	eventIndent  = "      "        // before each event of a report
 )
 
 // event is something that happened, for the report of an error.
@@ -73,7 +74,19 @@ func (h *History) eventsOf(key string, holds []int, from, to int64) string {
 	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.at, b.at) })
 	var b strings.Builder
 	for _, e := range events[max(0, len(events)-reportLines):] {
-		fmt.Fprintf(&b, "      %-14v %s\n", time.Duration(e.at).Round(10*time.Microsecond), e.what)
+		fmt.Fprintf(&b, "%s%-14v %s\n", eventIndent, time.Duration(e.at).Round(10*time.Microsecond), e.what)
+	}
+	return b.String()
+}
+
+// Short returns the lines of an error without the events of its reports. A reader of a log that is
+// cut at its start finds them last.
+func Short(err error) string {
+	var b strings.Builder
+	for line := range strings.Lines(err.Error() + "\n") {
+		if !strings.HasPrefix(line, eventIndent) && strings.TrimSpace(line) != "" {
+			b.WriteString(line)
+		}
 	}
 	return b.String()
 }

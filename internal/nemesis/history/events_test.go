@@ -53,6 +53,9 @@ func TestEventsOf(t *testing.T) {
 			t.Errorf("the report has %q", not)
 		}
 	}
+	if s := Short(err); !strings.HasPrefix(s, "k is no mutex") || strings.Contains(s, "LOCK.BREAK") {
+		t.Errorf("in short: %q, want the lines without events", s)
+	}
 	if t.Failed() {
 		t.Log(err)
 	}
