@@ -300,3 +300,20 @@ func TestR26UnknownPermitReleaseIsRepeated(t *testing.T) {
 		}
 	}
 }
+
+// TestR26UnknownReleaseOfPermitsGivesAllBack: A release of several permits gets no answer about the
+// first. It gives back the others too, although their connection stays open.
+func TestR26UnknownReleaseOfPermitsGivesAllBack(t *testing.T) {
+	t.Parallel()
+	s, straight, p := locktest.StartFaulty(t, lockcmd.Config{UpstreamTimeout: locktest.ShortTimeout})
+	for _, where := range []*lockcmd.Service{s, straight} {
+		key, a, b := locktest.Semaphore(t, straight, 3), locktest.Connect(t, where), locktest.Connect(t, s)
+		permits := a.Permits(3, key, "COUNT", "3")
+		p.Freeze()
+		locktest.Want(t, b.Do("SEM.RELEASE", key, permits[0], permits[1], permits[2]), "-"+refusal.ReleaseLater)
+		p.Thaw()
+		locktest.Eventually(t, locktest.Soon, "all are given back", func() bool {
+			return locktest.Get(t, straight, key) == "3" && a.Carrier.Holds() == 0
+		})
+	}
+}

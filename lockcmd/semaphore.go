@@ -95,7 +95,8 @@ func (s *Service) parsePermitOptions(args [][]byte) (opts acquire.Options, count
 	return opts, o.count, msg
 }
 
-// releasePermits runs SEM.RELEASE.
+// releasePermits runs SEM.RELEASE. An error is about one of the permits. All others that can be
+// given back are given back.
 func (c *Carrier) releasePermits(_ context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
 	if len(args) < 2 {
@@ -120,37 +121,36 @@ func (c *Carrier) releasePermits(_ context.Context, dst []byte, args [][]byte) [
 		}
 		permits = []string{h.Owner()}
 	}
-	given, until := int64(0), s.deadline()
-	for _, p := range permits {
-		switch ok, lost, err := c.releasePermit(lock, p, until); {
-		case err != nil:
-			return c.replyError(dst, err, refusal.ReleaseLater)
-		case lost != "":
-			return resp.AppendError(dst, lost)
-		case ok:
-			given++
-		}
-	}
-	if given == 0 {
+	until := s.deadline()
+	replies := c.releaseEach(len(permits), func(i int) []byte { return c.releasePermit(lock, permits[i], until) })
+	reply := appendReleased(nil, replies)
+	if string(reply) == ":0\r\n" {
 		return resp.AppendError(dst, refusal.NoPermit)
 	}
-	return resp.AppendInt(dst, given)
+	return append(dst, reply...)
 }
 
-// releasePermit gives one permit back, whoever holds it. If this connection has lost it, lost is
-// the error to answer.
-func (c *Carrier) releasePermit(lock script.Lock, id string, until time.Time) (given bool, lost string, err error) {
+// releasePermit gives one permit back, whoever holds it, and returns the reply to that.
+func (c *Carrier) releasePermit(lock script.Lock, id string, until time.Time) (reply []byte) {
 	s := c.service
 	h := s.Holds.Find(lock, hold.PermitSelector(id).Means)
+	given, lost, err := false, "", error(nil)
 	if h == nil {
 		given, err = s.Releaser.ReleasePermit(lock, id, until)
-		return given, "", err
+	} else {
+		var code int64
+		code, lost, err = s.Releaser.Release(h, true, until)
+		given = code == script.HoldEnded
 	}
-	code, lost, err := s.Releaser.Release(h, true, until)
-	if lost != "" && h.Carrier == &c.Carrier.Carrier {
-		return false, string(c.ReportLoss(h, lost)), err
+	switch {
+	case err != nil:
+		return c.replyError(nil, err, refusal.ReleaseLater)
+	case lost != "" && h.Carrier == &c.Carrier.Carrier:
+		return resp.AppendError(nil, string(c.ReportLoss(h, lost)))
+	case given:
+		return []byte(":1\r\n")
 	}
-	return code == script.HoldEnded, "", err
+	return []byte(":0\r\n")
 }
 
 // parsePermit reads a permit.

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"leash/internal/guard"
 	"leash/lockcmd/acquire"
 	"leash/lockcmd/refusal"
 	"leash/proxy/resp"
@@ -104,21 +103,21 @@ func (c *Carrier) mrelease(_ context.Context, dst []byte, args [][]byte) []byte 
 		return resp.AppendError(dst, msg)
 	}
 	key, reason, lost := c.takeUnreportedLoss([]byte(mreleaseName), args[1:])
-	replies := make([]string, len(keys))
-	c.service.Releaser.InParallel(len(keys), func(i int) { replies[i] = c.unlockGuarded(keys[i], each[i]) })
+	replies := c.releaseEach(len(keys), func(i int) []byte { return c.unlock(nil, keys[i], each[i]) })
 	if lost {
 		return resp.AppendError(dst, string(acquire.Loss(key, reason)))
 	}
 	return appendReleased(dst, replies)
 }
 
-// unlockGuarded is unlock for one of several keys.
-func (c *Carrier) unlockGuarded(key string, o options) (reply string) {
-	s := c.service
-	if guard.Do(s.log, "release", func() { reply = string(c.unlock(nil, key, o)) }) != nil {
-		return string(c.timeout(nil, refusal.NotAccepted))
-	}
-	return reply
+// releaseEach calls release with every number below n, several at a time, and returns the replies.
+func (c *Carrier) releaseEach(n int, release func(i int) []byte) []string {
+	replies := make([]string, n)
+	c.service.Releaser.InParallel(n, func(i int) {
+		replies[i] = refusedReply // after a panic
+		replies[i] = string(release(i))
+	})
+	return replies
 }
 
 // parseMrelease returns the options of each key.
@@ -150,8 +149,8 @@ func parseMrelease(n int, rest [][]byte) (each []options, msg string) {
 	return nil, refusal.Syntax
 }
 
-// appendReleased answers how many releases ended a hold, or one error. An error of a loss goes
-// first, then one of unknown outcome. A missing hold is no error.
+// appendReleased answers how many releases ended a hold, or the first error. An error of a loss
+// goes before others. A missing hold is no error.
 func appendReleased(dst []byte, replies []string) []byte {
 	ended, worst := 0, ""
 	for _, r := range replies {
