@@ -139,6 +139,9 @@ func (w *worker) give(c *client, g holdGroup, args ...string) {
 		if !ended || !strings.HasPrefix(reply, "-LOCKNOTHELD") && !strings.HasPrefix(reply, "-SEMNOTHELD") {
 			w.checkEarlyLoss(g.about(reply), args[0], reply)
 		}
+		if strings.Contains(reply, "nothing was done") { // the hold lasts as long as its connection
+			w.drop()
+		}
 	default:
 		w.tally.Add("release", reply)
 		if b.mode == "permit" && !ended { // fewer permits than the client held
