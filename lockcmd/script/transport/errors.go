@@ -3,10 +3,11 @@ package transport
 import (
 	"errors"
 	"fmt"
-	"leash/proxy/resp"
 	"slices"
 	"strings"
 	"time"
+
+	"leash/proxy/resp"
 )
 
 // ErrUnknown is the error for a request that was sent and whose outcome nobody knows.
@@ -54,13 +55,15 @@ var Transient = []string{"TRYAGAIN", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "RE
 	"NOREPLICAS", "MISCONF", "NOAUTH", "WRONGPASS",
 	"Protocol error: unauthenticated", // for a long command on a connection that must log in first
 	// with cluster-allow-reads-when-down, instead of CLUSTERDOWN, at the first write of the script
-	"Script attempted to execute a write command while the cluster is down"}
+	"Script attempted to execute a write command while the cluster is down",
+	"Can not execute a write command"} // the same of Valkey 9
 
 // Migrates reports whether an error says that, in a slot migration, a node does not have all keys
 // of a script. Redis finds that before the script runs, or when the script touches the missing key
 // (rw.lua).
 func Migrates(reply error) bool {
-	return HasCode(reply, "TRYAGAIN") || strings.Contains(reply.Error(), "attempted to access a non local key")
+	// Valkey 9 writes it with a capital letter
+	return HasCode(reply, "TRYAGAIN") || strings.Contains(reply.Error(), "ttempted to access a non local key")
 }
 
 // Judge says what an error of a script call means.
@@ -86,8 +89,8 @@ const msgNoText = "ERR redis answered an error without a text"
 // which Redis 7 appends and Redis 6 prepends.
 func ErrorText(err error) string {
 	text := err.Error()
-	if at, _, ok := strings.Cut(text, " script: "); ok {
-		text = at
+	if i := strings.LastIndex(text, " script: "); i >= 0 && strings.Contains(text[i:], "on @user_script") {
+		text = text[:i]
 	}
 	if i := strings.LastIndex(text, "@user_script: "); i >= 0 {
 		if _, rest, ok := strings.Cut(text[i+len("@user_script: "):], ": "); ok {
@@ -111,8 +114,12 @@ func KeysSplit(err error) bool {
 // name the command. Most scripts check the rights that they need before they write anything (needs
 // in prelude.lua) and name the command themselves.
 
-// msgMissingRight is the start of Redis's error for a script that called such a command.
-const msgMissingRight = "ERR The user executing the script can't run this command or subcommand"
+// msgMissingRight is the start of Redis's error for a script that called such a command. Since
+// Redis 7.2 it is scriptFailure, before the error that the command has outside of scripts.
+const (
+	msgMissingRight = "ERR The user executing the script can't run this command or subcommand"
+	scriptFailure   = "ACL failure in script: "
+)
 
 // findMissingRight returns the first command in ARGV that the user may not run on the key, "" for
 // none. It leaves out PUBLISH, whose argument is a channel: no script fails when that is refused.
@@ -139,8 +146,13 @@ return ''`}
 // nameMissingRight adds the missing command or key to Redis's error, if the error is about a
 // missing right.
 func (c *Client) nameMissingRight(call *Call, err error) error {
+	text := err.Error()
+	rest, inScript := strings.CutPrefix(strings.TrimPrefix(text, "ERR "), scriptFailure)
+	if inScript {
+		text = "NOPERM " + rest
+	}
 	for _, start := range msgsMissingKey {
-		if !strings.HasPrefix(err.Error(), start) {
+		if !strings.HasPrefix(text, start) {
 			continue
 		}
 		if key := c.firstDenied(call, findMissingKey, nil, call.Keys); key != "" {
@@ -150,11 +162,12 @@ func (c *Client) nameMissingRight(call *Call, err error) error {
 		return resp.ReplyError("NOPERM Leash's own user has no permissions to access a helper key of '" +
 			PrintableKey(call.Keys[0]) + "'")
 	}
-	// Without the right to EVALSHA, Redis means Leash's own user. A client takes that for its own.
-	if rest, ok := strings.CutPrefix(err.Error(), "NOPERM this user "); ok {
-		return resp.ReplyError("NOPERM Leash's own user " + rest)
-	}
-	if !strings.HasPrefix(err.Error(), msgMissingRight) {
+	if !inScript && !strings.HasPrefix(text, msgMissingRight) {
+		// Without the right to EVALSHA, Redis means Leash's own user. A client takes that for its
+		// own.
+		if _, rest, ok := strings.Cut(text, " has no permissions"); ok && strings.HasPrefix(text, "NOPERM ") {
+			return resp.ReplyError("NOPERM Leash's own user has no permissions" + rest)
+		}
 		return err
 	}
 	if name := c.firstDenied(call, findMissingRight, call.Keys[:1], call.Script.Commands()); name != "" {
