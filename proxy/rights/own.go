@@ -15,22 +15,27 @@ import (
 // have arguments, because a right can depend on them.
 var ownCommands = []string{
 	"ping", "info", "role", "command", "config get maxclients", "cluster slots", "cluster nodes", "client id",
-	"client unblock 1", "select 0", "eval", "evalsha", "wait 1 0", "acl dryrun default ping",
+	"client unblock 1", "select 0", "eval x 0", "evalsha x 0", "wait 1 0", "acl dryrun default ping",
 	"subscribe redisson_lock__channel:{k}", "subscribe leash:fleet", "ssubscribe leash:fleet",
 	"unsubscribe", "sunsubscribe",
 	"publish redisson_lock__channel:{k} 0", "publish leash:fleet 0", "spublish leash:fleet 0",
 }
 
 // missingRightsScript returns the commands in ARGV that the user who runs it may not run. A Redis
-// before version 7 cannot be asked, and does not know every command.
-const missingRightsScript = `local missing = {}
-for _, command in ipairs(ARGV) do
+// before version 7 cannot be asked, and does not know every command. Newer servers want as many
+// arguments as the command takes. So a key that the user may write stands for those of a name
+// alone, but not for a channel.
+const missingRightsScript = `local missing, check, key = {}, redis.acl_check_cmd, 'k'
+local writes = check and (check('del', key) or check('set', key, key) or check('hset', key, key, key))
+for _, command in ipairs(check and ARGV or {}) do
   local words = {}
   for word in string.gmatch(command, '%S+') do table.insert(words, word) end
-  if redis.acl_check_cmd then
-    local known, may = pcall(redis.acl_check_cmd, unpack(words))
-    if known and not may then table.insert(missing, command) end
+  local known, may = pcall(check, unpack(words))
+  for _ = 1, writes and #words == 1 and not command:find('publish$') and 3 or 0 do
+    table.insert(words, key)
+    if not known then known, may = pcall(check, unpack(words)) end
   end
+  if known and not may then table.insert(missing, command) end
 end
 return missing`
 

@@ -123,8 +123,12 @@ const (
 
 // findMissingRight returns the first command in ARGV that the user may not run on the key, "" for
 // none. It leaves out PUBLISH, whose argument is a channel: no script fails when that is refused.
-var findMissingRight = &Script{Source: `for _, name in ipairs(ARGV) do
-if redis.acl_check_cmd and not name:find('PUBLISH$') and not redis.acl_check_cmd(name, KEYS[1]) then return name end
+// The key stands for all arguments, as in prelude.lua.
+var findMissingRight = &Script{Source: `local k = {KEYS[1], KEYS[1], KEYS[1]}
+for _, name in ipairs(redis.acl_check_cmd and ARGV or {}) do
+local known, may = name:find('PUBLISH$'), true
+for n = 3, 0, -1 do if not known then known, may = pcall(redis.acl_check_cmd, name, unpack(k, 1, n)) end end
+if known and not may then return name end
 end
 return ''`}
 
