@@ -150,7 +150,7 @@ func (q *Queues[R]) beginAttempt(w *Waiter[R]) (at Position, ok bool) {
 	defer q.mu.Unlock()
 	k := q.byID[w.QueueID]
 	if w.state != queued || k.waiters[0] != w {
-		w.wokenClaimed = w.state == claimed
+		w.wokenClaimed = w.wokenClaimed || w.state == claimed || w.state == granted
 		return at, false
 	}
 	select { // this attempt serves all wake-ups so far
@@ -210,7 +210,7 @@ func (q *Queues[R]) leave(w *Waiter[R], r R, force bool) bool {
 		q.noteGrant(w)
 	}
 	next := removeWaiter(q.byID, w.QueueID, w)
-	if next != nil && (!took || w.Request.PassesOn(next.Request, r, len(w.wake) > 0)) {
+	if next != nil && (!took || w.Request.PassesOn(next.Request, r, len(w.wake) > 0 || w.wokenClaimed)) {
 		next.wakeUp()
 	}
 	removeWaiter(q.fair, w.Lock, w)

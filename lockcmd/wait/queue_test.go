@@ -35,6 +35,7 @@ var (
 // fakeRequest asks nobody: attempt is called instead.
 type fakeRequest struct {
 	shares  bool
+	permits bool         // a message means that there is more for others
 	attempt func() reply // nil for Taken
 }
 
@@ -45,8 +46,8 @@ func (f *fakeRequest) Attempt(time.Time, Position) reply {
 	return f.attempt()
 }
 
-func (f *fakeRequest) PassesOn(next Request[reply], _ reply, _ bool) bool {
-	return f.shares && next.(*fakeRequest).shares
+func (f *fakeRequest) PassesOn(next Request[reply], _ reply, woken bool) bool {
+	return f.shares && next.(*fakeRequest).shares || f.permits && woken
 }
 
 func (f *fakeRequest) TakesFrom(m *script.Mode) bool { return m == script.Plain }
@@ -152,6 +153,32 @@ func TestR18NextWaiterIsWoken(t *testing.T) {
 		q.leave(head, row.r, false)
 		if woken := len(next.wake) == 1; woken != row.woken || !q.isHead(next) {
 			t.Errorf("%s: the next waiter is woken: %v, want %v", what, woken, row.woken)
+		}
+	}
+}
+
+// TestR18ClaimedWaiterPassesOnItsWakeUp: A second permit comes back while a release hands the first
+// one over. The head of the queue is woken and may not attempt. The waiter behind it attempts.
+func TestR18ClaimedWaiterPassesOnItsWakeUp(t *testing.T) {
+	t.Parallel()
+	for _, granted := range []bool{false, true} { // when it is woken
+		q := newQueues()
+		head, next := q.join(testQueue, &fakeRequest{permits: true}, false), q.join(testQueue, &fakeRequest{}, false)
+		if w, _, ok := q.Claim(testLock, script.Plain, 0); !ok || w != head {
+			t.Fatal("the head is not claimed")
+		}
+		if granted {
+			q.Grant(head, isGot, false)
+		}
+		if q.tries(head) {
+			t.Fatal("a claimed waiter attempts")
+		}
+		if !granted {
+			q.Grant(head, isGot, false)
+		}
+		q.leave(head, isGot, false)
+		if len(next.wake) != 1 {
+			t.Errorf("granted %v: the next waiter is not woken", granted)
 		}
 	}
 }

@@ -14,7 +14,7 @@ type Waiter[R Result] struct {
 	// Guarded by Queues.mu.
 	state        waiterState
 	seenArrivals int64 // arrivals when its last attempt was sent
-	wokenClaimed bool  // it was woken while a release had claimed it
+	wokenClaimed bool  // it was woken since a release claimed it, and did not attempt
 	copyPending  bool  // a copy of a hand-over to it may still be on its way
 }
 

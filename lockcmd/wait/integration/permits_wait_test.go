@@ -54,6 +54,37 @@ func TestPermitWaitersAreWoken(t *testing.T) {
 	})
 }
 
+// TestR18ReleaseOfSeveralPermitsServesAsManyWaiters: A client gives several permits back at once.
+// All waiters of the same Leash get one at once.
+func TestR18ReleaseOfSeveralPermitsServesAsManyWaiters(t *testing.T) {
+	t.Parallel()
+	locktest.Both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		s, n := locktest.Start(t, rdb, lockcmd.Config{}, locktest.SlowRetries), 4
+		key, a := locktest.Semaphore(t, s, n), locktest.Connect(t, s)
+		for range 5 {
+			permits := a.Permits(n, key, "COUNT", strconv.Itoa(n))
+			var clients []*locktest.Client
+			var replies []<-chan string
+			for i := range n {
+				c := locktest.Connect(t, s)
+				clients = append(clients, c)
+				replies = append(replies, c.StartInQueue(s, i+1, locktest.PermitsOf(key), "SEM.ACQUIRE", key,
+					"BLOCK", "0"))
+			}
+			locktest.Eventually(t, locktest.Soon, "they listen", func() bool {
+				return locktest.Listeners(t, rdb, script.PermitChannel(key)) == 1
+			})
+			locktest.Want(t, a.Do(append([]string{"SEM.RELEASE", key}, permits...)...), ":"+strconv.Itoa(n))
+			for _, reply := range replies {
+				locktest.PermitOf(t, locktest.Woken(t, reply))
+			}
+			for _, c := range clients {
+				locktest.Want(t, c.Do("SEM.RELEASE", key), ":1")
+			}
+		}
+	})
+}
+
 // TestR17APermitIsTakenWhenItsLeaseEnds: A JVM died with a permit, so no message will come. A
 // waiter gets the permit when its lease expires.
 func TestR17APermitIsTakenWhenItsLeaseEnds(t *testing.T) {
