@@ -122,7 +122,8 @@ func (c *Carrier) releasePermits(_ context.Context, dst []byte, args [][]byte) [
 		permits = []string{h.Owner()}
 	}
 	until := s.deadline()
-	replies := c.releaseEach(len(permits), func(i int) []byte { return c.releasePermit(lock, permits[i], until) })
+	replies := c.releaseEach(len(permits), func(int) string { return lock.Key },
+		func(i int) []byte { return c.releasePermit(lock, permits[i], until) })
 	reply := appendReleased(nil, replies)
 	if string(reply) == ":0\r\n" {
 		return resp.AppendError(dst, refusal.NoPermit)

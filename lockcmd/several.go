@@ -103,7 +103,8 @@ func (c *Carrier) mrelease(_ context.Context, dst []byte, args [][]byte) []byte 
 		return resp.AppendError(dst, msg)
 	}
 	key, reason, lost := c.takeUnreportedLoss([]byte(mreleaseName), args[1:])
-	replies := c.releaseEach(len(keys), func(i int) []byte { return c.unlock(nil, keys[i], each[i]) })
+	replies := c.releaseEach(len(keys), func(i int) string { return keys[i] },
+		func(i int) []byte { return c.unlock(nil, keys[i], each[i]) })
 	if lost {
 		return resp.AppendError(dst, string(acquire.Loss(key, reason)))
 	}
@@ -111,9 +112,9 @@ func (c *Carrier) mrelease(_ context.Context, dst []byte, args [][]byte) []byte 
 }
 
 // releaseEach calls release with every number below n, several at a time, and returns the replies.
-func (c *Carrier) releaseEach(n int, release func(i int) []byte) []string {
+func (c *Carrier) releaseEach(n int, key func(i int) string, release func(i int) []byte) []string {
 	replies := make([]string, n)
-	c.service.Releaser.InParallel(n, func(i int) {
+	c.service.Releaser.InParallelByNode(n, key, func(i int) {
 		replies[i] = refusedReply // after a panic
 		replies[i] = string(release(i))
 	})

@@ -72,7 +72,7 @@ func (r *Releaser) EndAll(changes []hold.Change) (done <-chan struct{}) {
 	ended := make(chan struct{})
 	r.Tasks.Spawn(func() {
 		defer close(ended)
-		r.InParallel(len(changes), func(i int) {
+		r.InParallelByNode(len(changes), func(i int) string { return changes[i].Hold.Key() }, func(i int) {
 			rel := &request{Releaser: r, hold: changes[i].Hold, all: true, until: changes[i].Until}
 			rel.lockAndFinish()
 		})

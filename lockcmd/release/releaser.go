@@ -10,6 +10,7 @@ import (
 	"leash/lockcmd/restore"
 	"leash/lockcmd/script"
 	"leash/lockcmd/wait"
+	"leash/proxy/slots"
 )
 
 // Releaser ends the holds of one Leash, and those of other Leashes for its clients. Set the fields
@@ -44,8 +45,24 @@ type Handover struct {
 	Unknown bool  // a copy may still be on its way, also if there is no answer
 }
 
-// endWorkers is how many holds of one connection or one command are ended at the same time.
+// endWorkers is how many holds of one connection or one command are ended at the same time, on one
+// node of Redis.
 const endWorkers = 16
+
+// InParallelByNode is InParallel for several keys. Those of each node of Redis have their own
+// goroutines, so a node that does not answer delays no others.
+func (r *Releaser) InParallelByNode(n int, key func(i int) string, end func(i int)) {
+	byNode := make(map[string][]int)
+	for i := range n {
+		node := r.Redis.Links.NodeAddr(slots.Of([]byte(key(i))))
+		byNode[node] = append(byNode[node], i)
+	}
+	var nodes sync.WaitGroup
+	for _, some := range byNode {
+		nodes.Go(func() { r.InParallel(len(some), func(j int) { end(some[j]) }) })
+	}
+	nodes.Wait()
+}
 
 // InParallel calls end with every number below n, on up to 16 goroutines, and waits for them. A
 // panic of a call is logged and ends that call only.

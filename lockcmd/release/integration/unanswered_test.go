@@ -9,6 +9,7 @@ import (
 
 	"leash/internal/faultproxy"
 	"leash/internal/locktest"
+	"leash/internal/redistest"
 	"leash/lockcmd"
 	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
@@ -240,4 +241,41 @@ func TestR28HoldMovedToADisconnectedClientStays(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestR28SilentNodeDelaysNoOtherReleases: A connection has many locks on a node that does not
+// answer, and one lock on another node. That one is released at once.
+func TestR28SilentNodeDelaysNoOtherReleases(t *testing.T) {
+	t.Parallel()
+	// the stopped node must stay a master
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: time.Minute})
+	s := locktest.Start(t, locktest.DialCluster(t, cluster.Addrs()...),
+		lockcmd.Config{WatchdogTimeout: 10 * time.Minute})
+	stopped, answers := cluster.MasterOf(8000), cluster.MasterOf(0).Client()
+	for what, release := range map[string]func(a *locktest.Client, keys []string){
+		"the end of the connection": func(a *locktest.Client, _ []string) { a.Carrier.End(lockcmd.Release) },
+		"LOCK.MRELEASE": func(a *locktest.Client, keys []string) {
+			a.Start(locktest.Several("LOCK.MRELEASE", keys)...)
+		},
+	} {
+		a, last := locktest.Connect(t, s), redistest.KeyIn(0, locktest.NewKey())
+		var keys []string
+		for range 40 {
+			keys = append(keys, redistest.KeyIn(8000, locktest.NewKey()))
+		}
+		keys = append(keys, last)
+		for _, key := range keys {
+			a.Token(key)
+		}
+		if err := stopped.Pause(); err != nil {
+			t.Fatal(err)
+		}
+		release(a, keys)
+		locktest.Eventually(t, locktest.Soon, what+" releases the lock on the node that answers",
+			func() bool { return answers.Exists(t.Context(), last).Val() == 0 })
+		if err := stopped.Resume(); err != nil {
+			t.Fatal(err)
+		}
+		locktest.Eventually(t, locktest.Soon, what+" releases the others", func() bool { return a.Carrier.Holds() == 0 })
+	}
 }
