@@ -147,6 +147,7 @@ const (
 	notHeldReply = "-" + refusal.NotHeld + "\r\n"
 	refusedReply = "-" + refusal.NotAccepted + "\r\n"
 	goneReply    = "-" + refusal.Gone + "\r\n"
+	laterReply   = "-" + refusal.ReleaseLater + "\r\n"
 )
 
 // replyAbsent answers when Redis has no such hold. It was lost if this connection had it.

@@ -3,6 +3,7 @@ package lockcmd_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -301,19 +302,42 @@ func TestR26UnknownPermitReleaseIsRepeated(t *testing.T) {
 	}
 }
 
-// TestR26UnknownReleaseOfPermitsGivesAllBack: A release of several permits gets no answer about the
-// first. It gives back the others too, although their connection stays open.
+// TestR26UnknownReleaseOfPermitsGivesAllBack: A release of many permits gets no answer. It sends
+// some of them only after that. All are given back, although their connection stays open.
 func TestR26UnknownReleaseOfPermitsGivesAllBack(t *testing.T) {
 	t.Parallel()
 	s, straight, p := locktest.StartFaulty(t, lockcmd.Config{UpstreamTimeout: locktest.ShortTimeout})
 	for _, where := range []*lockcmd.Service{s, straight} {
-		key, a, b := locktest.Semaphore(t, straight, 3), locktest.Connect(t, where), locktest.Connect(t, s)
-		permits := a.Permits(3, key, "COUNT", "3")
+		key, a, b := locktest.Semaphore(t, straight, 40), locktest.Connect(t, where), locktest.Connect(t, s)
+		permits := a.Permits(40, key, "COUNT", "40")
 		p.Freeze()
-		locktest.Want(t, b.Do("SEM.RELEASE", key, permits[0], permits[1], permits[2]), "-"+refusal.ReleaseLater)
+		locktest.Want(t, b.Do(append([]string{"SEM.RELEASE", key}, permits...)...), "-"+refusal.ReleaseLater)
 		p.Thaw()
 		locktest.Eventually(t, locktest.Soon, "all are given back", func() bool {
-			return locktest.Get(t, straight, key) == "3" && a.Carrier.Holds() == 0
+			return locktest.Get(t, straight, key) == "40" && a.Carrier.Holds() == 0
 		})
 	}
+}
+
+// TestR26MreleaseSaysWhatWasNotDone: Of two releases for another Leash, one goes on and the other
+// was not begun. The client is told of that one, so that it sends the command again.
+func TestR26MreleaseSaysWhatWasNotDone(t *testing.T) {
+	t.Parallel()
+	s, straight, p := locktest.StartFaulty(t, lockcmd.Config{UpstreamTimeout: locktest.ShortTimeout})
+	a, b, keys := locktest.Connect(t, straight), locktest.Connect(t, s), locktest.NewKeys(2)
+	tokens := []string{"TOKENS"}
+	for _, key := range keys {
+		tokens = append(tokens, strconv.FormatInt(a.Token(key), 10))
+	}
+	release := locktest.Several("LOCK.MRELEASE", keys, tokens...)
+	goesOn := p.DropBefore(locktest.Running(script.RevokeScript, keys[0]), faultproxy.Always())
+	notBegun := p.DropBefore(func(request []byte) bool {
+		args := faultproxy.Args(request)
+		return len(args) > 3 && string(args[3]) == keys[1]
+	}, faultproxy.Always())
+	locktest.Want(t, b.Do(release...), "-"+refusal.NotAccepted)
+	goesOn.Disarm()
+	notBegun.Disarm()
+	b.Do(release...)
+	locktest.Eventually(t, locktest.Soon, "both are released", func() bool { return a.Carrier.Holds() == 0 })
 }

@@ -1,6 +1,7 @@
 package lockcmd
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -150,21 +151,22 @@ func parseMrelease(n int, rest [][]byte) (each []options, msg string) {
 	return nil, refusal.Syntax
 }
 
-// appendReleased answers how many releases ended a hold, or the first error. An error of a loss
-// goes before others. A missing hold is no error.
+// appendReleased answers how many releases ended a hold, or one error: the first of a loss, or of a
+// release that was not done, or of one that goes on. A missing hold is no error.
 func appendReleased(dst []byte, replies []string) []byte {
-	ended, worst := 0, ""
+	ended, lost, refused, goesOn := 0, "", "", ""
 	for _, r := range replies {
 		switch {
 		case r == ":1\r\n":
 			ended++
 		case r[0] == ':', strings.HasPrefix(r, "-LOCKNOTHELD "):
-		case worst == "" || strings.HasPrefix(r, "-LOCKLOST ") && !strings.HasPrefix(worst, "-LOCKLOST "):
-			worst = r
+		case strings.HasPrefix(r, "-LOCKLOST "):
+			lost = cmp.Or(lost, r)
+		case r == laterReply:
+			goesOn = r
+		default:
+			refused = cmp.Or(refused, r)
 		}
 	}
-	if worst != "" {
-		return append(dst, worst...)
-	}
-	return append(dst, ":"+strconv.Itoa(ended)+"\r\n"...)
+	return append(dst, cmp.Or(lost, refused, goesOn, ":"+strconv.Itoa(ended)+"\r\n")...)
 }

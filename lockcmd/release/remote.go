@@ -205,11 +205,12 @@ func (rr *remote) finish() {
 	}
 }
 
-// ReleasePermit gives a permit back that another Leash carries. After a transport.ErrUnknown it
-// goes on in the background.
+// ReleasePermit gives a permit back that another Leash carries. Without an answer, the error is
+// transport.ErrUnknown, and it goes on in the background.
 func (r *Releaser) ReleasePermit(lock script.Lock, permit string, until time.Time) (given bool, err error) {
 	args := &script.PermitRevokeArgs{Permit: permit, Hold: script.Ref{Lock: lock}}
-	if given, err = r.revokePermit(args, until); errors.Is(err, transport.ErrUnknown) {
+	if given, err = r.revokePermit(args, until); transport.IsSilence(err) {
+		err = transport.ErrUnknown
 		limit := time.Now().Add(r.Holds.TTL)
 		r.Tasks.Spawn(func() {
 			r.Redis.Repeat(limit, func(until time.Time) error {
