@@ -135,13 +135,14 @@ func (c *Carrier) releasePermits(_ context.Context, dst []byte, args [][]byte) [
 func (c *Carrier) releasePermit(lock script.Lock, id string, until time.Time) (reply []byte) {
 	s := c.service
 	h := s.Holds.Find(lock, hold.PermitSelector(id).Means)
-	given, lost, err := false, "", error(nil)
-	if h == nil {
-		given, err = s.Releaser.ReleasePermit(lock, id, until)
-	} else {
-		var code int64
+	code, lost, err := int64(script.NoSuchHold), "", error(nil)
+	if h != nil {
 		code, lost, err = s.Releaser.Release(h, true, until)
-		given = code == script.HoldEnded
+	}
+	given := code == script.HoldEnded
+	// The event of a move may still be on its way.
+	if !given && lost == "" && err == nil {
+		given, err = s.Releaser.ReleasePermit(lock, id, until)
 	}
 	switch {
 	case err != nil:

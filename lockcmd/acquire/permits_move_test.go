@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"leash/internal/faultproxy"
 	"leash/internal/locktest"
 	"leash/internal/redistest"
@@ -75,4 +77,22 @@ func TestR7PermitsOfAFailedMoveAreReleased(t *testing.T) {
 	})
 	locktest.Want(t, c.Do("SEM.RELEASE", key), ":1")
 	locktest.WantPrefix(t, b.Do(acquire...), "*2")
+}
+
+// TestR30MovedPermitIsReleasedThroughItsFormerLeash: A permit has moved to another Leash. The first
+// one has not heard of that, and gives the permit back all the same.
+func TestR30MovedPermitIsReleasedThroughItsFormerLeash(t *testing.T) {
+	t.Parallel()
+	locktest.Both(t, func(t *testing.T, rdb redis.UniversalClient) {
+		deaf, other := locktest.NewLeash(t, rdb, lockcmd.Config{}), locktest.Start(t, rdb, lockcmd.Config{})
+		key, a, b := locktest.Semaphore(t, other, 1), locktest.Connect(t, deaf), locktest.Connect(t, other)
+		p := a.Permit(key, "ID", "x")
+		locktest.Want(t, b.Permit(key, "ID", "x"), p)
+		locktest.Want(t, locktest.Connect(t, deaf).Do("SEM.RELEASE", key, p), ":1")
+		locktest.Want(t, locktest.Get(t, other, key), "1")
+		locktest.Eventually(t, locktest.Soon, "its connection knows", func() bool { return b.Carrier.Holds() == 0 })
+		if len(a.Losses)+len(b.Losses) != 0 {
+			t.Error("reported as a loss")
+		}
+	})
 }
