@@ -365,6 +365,13 @@ func permitRightsScenes() (all []rightsScene) {
 		number, text := p.permit()
 		return rightsCall{}.restore(script.Permit, p.key, number, text)
 	})
+	add("permit_revoke", "the permit of another Leash", func(p *rightsStage) rightsCall {
+		number, text := p.permit()
+		r, _ := script.ParseRecord(text)
+		return rightsCall{script: script.PermitRevokeScript,
+			keys: append(script.SemaphoreKeys(p.key), script.TombstoneKey(p.key, r.Token, r.Carrier)),
+			args: []any{number, r.Token, r.Carrier, script.PermitChannel(p.key), "p", 60000, "leash:other", "event"}}
+	})
 	add("permit_undo", "one", func(p *rightsStage) rightsCall {
 		number, text := p.permit()
 		r, _ := script.ParseRecord(text)

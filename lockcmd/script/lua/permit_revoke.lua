@@ -26,6 +26,7 @@ local r = parse(redis.call('HGET', KEYS[3], ARGV[1]))
 if (r[TOKEN] or '') ~= ARGV[2] or (r[CARRIER] or '') ~= ARGV[3] then
   return {-2, r[TOKEN] or '', r[CARRIER] or '', tonumber(r[TTL] or 0)}
 end
+needs('SET')
 local done = freePermit(ARGV[1], ARGV[4], ARGV[5])
 if done == 1 and ARGV[7] ~= '' then
   redis.call('SET', KEYS[4], 'released', 'PX', ARGV[6])
