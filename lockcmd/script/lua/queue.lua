@@ -146,6 +146,4 @@ local function needsForQueue()
 end
 
 -- wakeHead is fairQueue(at).wakeHead, and never fails either.
-local function wakeHead(at, channel, mode)
-  pcall(function() fairQueue(at).wakeHead(channel, mode) end)
-end
+local function wakeHead(at, channel, mode) pcall(function() fairQueue(at).wakeHead(channel, mode) end) end
