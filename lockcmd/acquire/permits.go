@@ -209,6 +209,9 @@ func (a *permitRequest) conclude(ctx context.Context, r Result) Result {
 		r.Err = refusal.Error(refusal.Unanswered)
 		a.undo()
 	case a.copyPending || len(a.moved) > 0:
+		if r.Kind == Busy && r.Err != nil && len(a.moved) > 0 { // not true that nothing was done
+			r = unknown(refusal.Unanswered)
+		}
 		a.undo()
 	}
 	return r

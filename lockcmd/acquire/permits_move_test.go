@@ -79,6 +79,23 @@ func TestR7PermitsOfAFailedMoveAreReleased(t *testing.T) {
 	locktest.WantPrefix(t, b.Do(acquire...), "*2")
 }
 
+// TestR7HalfMovedPermitsAreNoRefusal: The repeated ACQUIRE has moved one permit, and cannot move
+// the other one. The reply says that it is undone, and not that nothing was done.
+func TestR7HalfMovedPermitsAreNoRefusal(t *testing.T) {
+	t.Parallel()
+	s, straight, p := locktest.StartFaulty(t, lockcmd.Config{UpstreamTimeout: locktest.ShortTimeout})
+	key, a, b := locktest.Semaphore(t, straight, 2), locktest.Connect(t, s), locktest.Connect(t, s)
+	acquire := []string{"SEM.ACQUIRE", key, "ID", "1", "COUNT", "2"}
+	permits := a.Permits(2, acquire[1:]...)
+	fault := p.DropBefore(locktest.Running(script.PermitReleaseScript, key), faultproxy.Always())
+	locktest.Want(t, a.Do("SEM.RELEASE", key, permits[1]), "-"+refusal.ReleaseLater)
+	locktest.Want(t, b.Do(acquire...), "-"+refusal.Unanswered)
+	fault.Disarm()
+	locktest.Eventually(t, locktest.Soon, "both are released", func() bool {
+		return locktest.Get(t, straight, key) == "2" && a.Carrier.Holds()+b.Carrier.Holds() == 0
+	})
+}
+
 // TestR30MovedPermitIsReleasedThroughItsFormerLeash: A permit has moved to another Leash. The first
 // one has not heard of that, and gives the permit back all the same.
 func TestR30MovedPermitIsReleasedThroughItsFormerLeash(t *testing.T) {
