@@ -50,10 +50,10 @@ end
 -- commands that follow it. It works from Redis 7 on. Newer servers want as many arguments as the
 -- command takes, so the key stands for all of them, up to three.
 local function needs(...)
-  local k = {KEYS[1], KEYS[1], KEYS[1]}
-  for _, name in ipairs(redis.acl_check_cmd and {...} or {}) do
-    local known, may
-    for n = 3, 0, -1 do if not known then known, may = pcall(redis.acl_check_cmd, name, unpack(k, 1, n)) end end
+  local check, k = redis.acl_check_cmd, KEYS[1]
+  for _, name in ipairs(check and {...} or {}) do
+    local known, may = pcall(check, name, k, k, k)
+    for n = 0, 2 do if not known then known, may = pcall(check, name, unpack({k, k}, 1, n)) end end
     if known and not may then
       error({err = "NOPERM Leash's own user has no permissions to run the '" .. string.lower(name) .. "' command on that key"})
     end
