@@ -25,11 +25,17 @@ func startWithClock(t *testing.T) (rdb *redis.Client, step func(time.Duration)) 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
-	return locktest.DialServer(t, server.Addr), func(d time.Duration) {
+	rdb = locktest.DialServer(t, server.Addr)
+	return rdb, func(d time.Duration) {
 		t.Helper()
+		began, before := time.Now(), rdb.Time(t.Context()).Val()
 		if err := server.Clock.Step(d); err != nil {
 			t.Fatal(err)
 		}
+		locktest.Eventually(t, locktest.Soon, "Redis has read its clock again", func() bool { // Valkey 9 waits for that
+			want := before.Add(d + time.Since(began))
+			return rdb.Time(t.Context()).Val().Sub(want).Abs() < time.Second
+		})
 	}
 }
 
