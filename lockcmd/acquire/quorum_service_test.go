@@ -220,7 +220,7 @@ func TestQuorumReleasedByItsOwner(t *testing.T) {
 // without a long wait. What the silent master may have granted is undone.
 func TestQuorumWithoutANode(t *testing.T) {
 	t.Parallel()
-	cluster := redistest.StartCluster(t)
+	cluster := redistest.StartCluster(t, redistest.ClusterOptions{NodeTimeout: time.Minute}) // no failover
 	rdb := locktest.DialCluster(t, cluster.Addrs()...)
 	s := locktest.Start(t, rdb, lockcmd.Config{WatchdogTimeout: 6 * time.Second, UpstreamTimeout: 6 * time.Second})
 	var keys []string
