@@ -14,8 +14,7 @@ import (
 	"leash/lockcmd/script"
 )
 
-// strictCheck makes redis.acl_check_cmd refuse a wrong number of arguments. Security fixes of 2026
-// do that, such as 8.0.2-3+deb13u3 of Debian 13.
+// strictCheck makes redis.acl_check_cmd refuse a wrong number of arguments, as Redis 8.6.3 does.
 const strictCheck = `local real, arity = redis, {%s}
 local redis = setmetatable({acl_check_cmd = function(...)
   local n, a = select('#', ...), arity[...]
