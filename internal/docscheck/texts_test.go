@@ -53,6 +53,7 @@ var internalTexts = map[string]bool{
 	"ERR The user executing the script can't access at least one of the keys": true,
 	"NOPERM this user has no permissions to access one of the keys":           true,
 	"NOPERM No permissions to access a key":                                   true,
+	"ERR wrong number of arguments for 'auth' command":                        true,
 	// Errors that another text replaces.
 	"upstream: dropped before it was sent":    true,
 	"upstream: no connection for scripts":     true,

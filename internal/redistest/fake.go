@@ -13,6 +13,9 @@ import (
 	"leash/proxy/resp"
 )
 
+// NoReply is for a command of a Fake that gets no reply.
+const NoReply = "no reply"
+
 // Fake answers commands by a function of the test. An empty reply closes the connection.
 type Fake struct {
 	Addr  string
@@ -74,8 +77,11 @@ func (f *Fake) serve(conn net.Conn) {
 		}
 		buf = buf[n:]
 		reply := f.reply(args)
-		if reply == "" {
+		switch reply {
+		case "":
 			return
+		case NoReply:
+			continue
 		}
 		if _, err := io.WriteString(conn, reply); err != nil {
 			return

@@ -1,6 +1,7 @@
 package dial
 
 import (
+	"bytes"
 	"net"
 	"time"
 )
@@ -21,9 +22,26 @@ type Login struct {
 // NewLogin is the state for a connection that is about to be made.
 func (d *Dialer) NewLogin() Login { return Login{since: d.own.number.Load()} }
 
-// LoginAgain returns the AUTH that an open connection of a lane must send now, or nil. The caller
-// sends it and gives the reply to Answer and NoteLogin.
-func (d *Dialer) LoginAgain(lane Lane, l *Login) (command []byte) {
+// Redis 7.2 and later leaves out the reply to a refused AUTH while the connection has replies that
+// are not yet written (redis/redis#15640). All later replies would then be taken for others. So an
+// AUTH on an open connection is followed by one without arguments. Redis refuses that one with
+// AuthEnd, whatever its state and the user's rights.
+const (
+	emptyAuth = "*1\r\n$4\r\nAUTH\r\n"
+	AuthEnd   = "-ERR wrong number of arguments for 'auth' command"
+)
+
+// AuthReply returns the reply to AUTH from all that came, up to AuthEnd.
+func AuthReply(replies []byte) []byte {
+	if bytes.HasPrefix(replies, []byte(AuthEnd)) {
+		return []byte("-WRONGPASS (Redis left out its reply)\r\n")
+	}
+	return replies[:bytes.IndexByte(replies, '\n')+1]
+}
+
+// LoginAgain returns the commands that an open connection of a lane must send now, or nil. The
+// caller sends them and gives AuthReply of their two replies to Answer and NoteLogin.
+func (d *Dialer) LoginAgain(lane Lane, l *Login) (commands []byte) {
 	newest := d.own.number.Load()
 	if l.since >= newest || l.sent != 0 || !d.IsOwn(lane.User) {
 		return nil
@@ -32,7 +50,7 @@ func (d *Dialer) LoginAgain(lane Lane, l *Login) (command []byte) {
 		return nil
 	}
 	l.sent, l.text = newest, d.own.password()
-	return authCommand(lane.User, []byte(l.text))
+	return append(authCommand(lane.User, []byte(l.text)), emptyAuth...)
 }
 
 // InFlight reports whether an AUTH was sent that Answer has not yet got the reply to.

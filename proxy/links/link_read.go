@@ -179,10 +179,7 @@ func (r *replyReader) part(p []byte, done bool) error {
 		}
 		r.link.noteError(p)
 	}
-	if done {
-		c.answers++
-		done = c.answers >= c.Replies
-	}
+	done = done && c.answered(p)
 	if done {
 		r.current = nil
 		r.done++

@@ -55,13 +55,16 @@ func (l *Link) BreakIfSilent() {
 	}
 }
 
-// receive gives a frame to the receiver. An AUTH of loginAgain takes its reply itself.
+// receive gives a frame to the receiver. An AUTH of loginAgain takes its replies itself.
 func (r *replyReader) receive(frame []byte) error {
 	r.next()
 	if r.current != nil && (frame[0] == '+' || frame[0] == '-') {
 		if auth, ok := r.current.Sink.(*whole); ok {
-			r.current = nil
-			auth.Reply(frame, true)
+			done := r.current.answered(frame)
+			if done {
+				r.current = nil
+			}
+			auth.Reply(frame, done)
 			return nil
 		}
 	}

@@ -1,6 +1,10 @@
 package links
 
-import "net"
+import (
+	"net"
+
+	"leash/proxy/dial"
+)
 
 // A service that takes tokens for passwords ends a connection some time after its last AUTH: at the
 // end of the token, or after some hours. So Leash sends AUTH again on open connections of its own
@@ -29,16 +33,17 @@ func (l *Link) loginAgain() {
 	if l.conn == nil || l.broken != nil || l.closing != nil || l.dead || l.pinned && !l.steady {
 		return
 	}
-	command := l.node.nodes.Dialer.LoginAgain(l.lane, &l.login)
-	if command == nil {
+	commands := l.node.nodes.Dialer.LoginAgain(l.lane, &l.login)
+	if commands == nil {
 		return
 	}
 	addr := l.conn.RemoteAddr()
-	if l.submitLocked(&Request{Command: command, Sink: &whole{ended: func(reply []byte, lost error) {
+	sink := &whole{ended: func(replies []byte, lost error) {
 		if lost == nil { // otherwise the next connection logs in
-			l.loggedIn(addr, reply)
+			l.loggedIn(addr, dial.AuthReply(replies))
 		}
-	}}}) {
+	}}
+	if l.submitLocked(&Request{Command: commands, Replies: 2, End: dial.AuthEnd, Sink: sink}) {
 		l.signal()
 	}
 }

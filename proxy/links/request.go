@@ -1,6 +1,7 @@
 package links
 
 import (
+	"bytes"
 	"errors"
 	"time"
 
@@ -30,6 +31,10 @@ type Request struct {
 	// Replies is the number of replies, if Command has several commands. 0 counts as one. The sink
 	// gets the replies as if they were one.
 	Replies int
+
+	// End begins the error that is the last reply. The request then ends even if Redis has left out
+	// a reply before it. Empty: the number of replies counts alone.
+	End string
 
 	// Written is when the command was last about to be written, and Answered when the last bytes of
 	// its reply were read, by Now. The sink may read them at the end of the reply.
@@ -80,6 +85,12 @@ type Permit interface {
 	// Overdue reports that this time has come and the command is not written. After it, Take
 	// returns false or Until returns another time.
 	Overdue()
+}
+
+// answered notes a whole reply. It reports whether the request has ended.
+func (c *Request) answered(reply []byte) bool {
+	c.answers++
+	return c.answers >= c.Replies || c.End != "" && bytes.HasPrefix(reply, []byte(c.End))
 }
 
 func (c *Request) taken() bool { return c.Permit == nil || c.Permit.Take() }
