@@ -49,7 +49,7 @@ func handlersOf(t command.Table) []handler {
 		family("", operators.Commands(), onOperators),
 		family("", scripts.Commands(), onScripts),
 		family("PUBSUB|", subscribers.Commands(), onPubsub),
-		{"INFO": showInfo, "MONITOR": ready(startMonitor), "SCAN": scanKeys},
+		{"INFO": showInfo, "MONITOR": ready(startMonitor), "SCAN": scanKeys, "SET": onRouter((*route.Router).Set)},
 	} {
 		maps.Copy(own, some)
 	}
