@@ -178,8 +178,10 @@ func (c *Client) Handover(args *HandoverArgs, until time.Time) (r HandoverResult
 	list := append(grant.appendWhat(grant.appendWho(end.list(16))),
 		m.Channel(key), c.Publish, args.Mode.Name, args.Turn, turnOver, args.TurnEvent)
 	call := &transport.Call{
-		Script: m.Handover, DB: end.Hold.Lock.DB, Keys: m.EndKeys(key, TokenKey(key), TurnsKey(key)),
-		MinKeys: m.MinKeys() + 1, Args: list,
+		Script: m.Handover, DB: end.Hold.Lock.DB, Keys: m.EndKeys(key, TokenKey(key), TurnsKey(key)), Args: list,
+	}
+	if !args.Mode.Fair { // a FAIR waiter must leave its queue, too
+		call.MinKeys = m.MinKeys() + 1
 	}
 	r, err = transport.Ask(c.Client, call, until, handoverResult)
 	r.Sent = call.Sent

@@ -174,3 +174,26 @@ func TestR14FairInASlotThatMigrates(t *testing.T) {
 	locktest.WantNothingLeft(t, rdb, held)
 	locktest.WantNothingLeft(t, rdb, waited)
 }
+
+// TestR14NoHandOverWithoutTheFairQueue: The queue has moved, and the lock has not. A waiter that
+// got the lock would stay in the queue. Those behind it would wait until it counts as dead.
+func TestR14NoHandOverWithoutTheFairQueue(t *testing.T) {
+	t.Parallel()
+	rdb := locktest.DialCluster(t, redistest.SharedCluster(t).Addrs()...)
+	s, key := locktest.Start(t, rdb, lockcmd.Config{}), locktest.NewKey()
+	a, b := locktest.Connect(t, s), locktest.Connect(t, s)
+	a.Token(key, "FAIR")
+	reply := b.WaitFair(rdb, 1, key, "BLOCK", "0")
+	m, finish := locktest.StartMigration(t, key)
+	if err := m.MoveKey(script.QueueKeys(key)...); err != nil {
+		t.Fatal(err)
+	}
+	locktest.Want(t, a.Do("LOCK.RELEASE", key), ":1")
+	if locktest.Exists(t, rdb, key) {
+		t.Error("the lock was handed over")
+	}
+	finish()
+	locktest.TokenOf(t, locktest.Receive(t, reply, 5*time.Second))
+	locktest.Want(t, b.Do("LOCK.RELEASE", key), ":1")
+	locktest.WantNothingLeft(t, rdb, key)
+}
