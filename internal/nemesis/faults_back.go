@@ -139,8 +139,8 @@ func (l *injector) flushScripts() error {
 	return nil
 }
 
-// moveSlot moves the slot of one of the locks to another master. For a while the slot is migrating,
-// so that its keys may be on both masters.
+// moveSlot moves the slot of one of the locks to another master: at once, if Redis can, or key by
+// key. Then the slot is migrating for a while, and its keys may be on both masters.
 func (l *injector) moveSlot() error {
 	slot := l.slot()
 	from := l.bed.cluster.MasterOf(slot)
@@ -150,6 +150,9 @@ func (l *injector) moveSlot() error {
 	}
 	to := pick(l.rnd, others)
 	l.timeline.SetPlace(l.period, to.Announced())
+	if l.rnd.IntN(2) == 0 && l.bed.cluster.MoveAtOnce(slot, to) == nil {
+		return nil
+	}
 	m, err := l.bed.cluster.BeginMove(slot, to)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -147,6 +148,33 @@ func (c *Cluster) MoveSlot(slot int, to *Node) error {
 		return err
 	}
 	return m.Finish()
+}
+
+// MoveAtOnce moves a slot with all its keys in one step, as Valkey 9 and Redis 8.4 can. Other
+// servers answer an error.
+func (c *Cluster) MoveAtOnce(slot int, to *Node) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*moveTimeout)
+	defer cancel()
+	from, cancelMove := c.MasterOf(slot), []any{"CLUSTER", "CANCELSLOTMIGRATIONS", "ALL"}
+	if from == nil || from == to {
+		return fmt.Errorf("redistest: move slot %d to %s: it has no other master", slot, to.Server.Addr)
+	}
+	if err := from.Client().Do(ctx, "CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", slot, slot, "NODE", to.ID).Err(); err != nil {
+		from, cancelMove = to, []any{"CLUSTER", "MIGRATION", "CANCEL", "ALL"} // Redis is asked at the other end
+		if of := to.Client().Do(ctx, "CLUSTER", "MIGRATION", "IMPORT", slot, slot).Err(); of != nil {
+			return fmt.Errorf("redistest: move slot %d to %s: %w, %w", slot, to.Server.Addr, err, of)
+		}
+	}
+	err := poll(moveTimeout, func() error {
+		if c.MasterOf(slot) != to {
+			return fmt.Errorf("redistest: slot %d has not moved to %s", slot, to.Server.Addr)
+		}
+		return nil
+	})
+	if err != nil {
+		err = errors.Join(err, from.Client().Do(ctx, cancelMove...).Err())
+	}
+	return err
 }
 
 // MoveSlots moves n slots of one master to another, the lowest first, one after the other.
