@@ -26,13 +26,11 @@ func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte
 	return c.replyTaken(dst, r, resp.NilBulk)
 }
 
-const attachName = "LOCK.ATTACH"
-
 // attach runs LOCK.ATTACH: this connection becomes the carrier of a hold of any connection and any
 // Leash.
 func (c *Carrier) attach(_ context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
-	key, o, msg := s.parse(attachName, args, attachWords)
+	key, o, msg := s.parse(args, attachWords)
 	switch {
 	case msg != "":
 		return resp.AppendError(dst, msg)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"leash/lockcmd/acquire"
@@ -16,34 +15,6 @@ import (
 
 // run is one command of a carrier, see Carrier.Do.
 type run func(c *Carrier, ctx context.Context, dst []byte, args [][]byte) []byte
-
-// commands are what Do runs, by name in capitals. Usage describes them.
-var commands = map[string]run{
-	acquireName:   (*Carrier).acquire,
-	macquireName:  (*Carrier).macquire,
-	mreleaseName:  (*Carrier).mrelease,
-	releaseName:   (*Carrier).release,
-	attachName:    (*Carrier).attach,
-	extendName:    (*Carrier).extend,
-	checkName:     (*Carrier).check,
-	breakName:     (*Carrier).breakLock,
-	ttlName:       (*Carrier).ttl,
-	awaitLossName: (*Carrier).awaitLoss,
-	notifyName:    (*Carrier).notify,
-	infoName:      (*Carrier).info,
-
-	takeName:       (*Carrier).take,
-	giveName:       countCommand(parseGive, (*script.Client).Give),
-	semAcquireName: (*Carrier).acquirePermits,
-	semReleaseName: (*Carrier).releasePermits,
-	initName:       countCommand(parseTotal(initName, maxPermits), (*script.Client).InitSemaphore),
-	sizeName:       countCommand(parseTotal(sizeName, maxPermits), (*script.Client).ResizeSemaphore),
-	semName:        (*Carrier).semaphoreInfo,
-	setName:        countCommand(parseTotal(setName, maxCount), (*script.Client).SetLatch),
-	downName:       countCommand(parseDown, countDown),
-	getName:        (*Carrier).getLatch,
-	awaitName:      (*Carrier).awaitLatch,
-}
 
 // Do runs one command of LOCK.*, SEM.* or LATCH.* and appends its whole reply, in RESP2, to dst.
 // args[0] is the name, in any case. args are not kept. Only one Do may run at a time.
@@ -67,54 +38,55 @@ func (c *Carrier) Do(ctx context.Context, dst []byte, args [][]byte) []byte {
 	}
 	c.Reset()
 	c.BeginAnswer()
-	if run, ok := commands[string(verb)]; ok {
-		began := time.Now()
-		if string(verb) == mreleaseName { // it still releases the other keys
-			return c.explainTimeout(run(c, ctx, dst, args), len(dst), args, began)
-		}
-		if key, reason, ok := c.takeUnreportedLoss(verb, args[1:]); ok {
+	command := commands[string(verb)]
+	switch {
+	case command == nil:
+		return resp.AppendError(dst, refusal.Unsupported("command '"+cleanName(args[0])+"'"))
+	case !command.ArityOK(args):
+		return resp.AppendError(dst, refusal.Arity(command.Name))
+	}
+	began := time.Now()
+	if command.Name == "lock.mrelease" { // it still releases the other keys
+		return c.explainTimeout(command.run(c, ctx, dst, args), len(dst), verb, args, began)
+	}
+	if key, reason, ok := c.takeUnreportedLoss(verb, args); ok {
+		return resp.AppendError(dst, string(acquire.Loss(key, reason)))
+	}
+	reply := command.run(c, ctx, dst, args)
+	switch string(reply[len(dst):]) {
+	case notHeldReply, refusedReply, goneReply:
+		// A loss at this moment may be the reason.
+		if key, reason, ok := c.takeUnreportedLoss(verb, args); ok {
 			return resp.AppendError(dst, string(acquire.Loss(key, reason)))
 		}
-		reply := run(c, ctx, dst, args)
-		switch string(reply[len(dst):]) {
-		case notHeldReply, refusedReply, goneReply:
-			// A loss at this moment may be the reason.
-			if key, reason, ok := c.takeUnreportedLoss(verb, args[1:]); ok {
-				return resp.AppendError(dst, string(acquire.Loss(key, reason)))
-			}
-		}
-		return c.explainTimeout(reply, len(dst), args, began)
 	}
-	return resp.AppendError(dst, refusal.Unsupported("command '"+cleanName(args[0])+"'"))
+	return c.explainTimeout(reply, len(dst), verb, args, began)
+}
+
+// keysOf splits the arguments of a command into its keys and its options.
+func keysOf(verb []byte, args [][]byte) (keys, options [][]byte) {
+	if !bytes.HasPrefix(verb, []byte("LOCK.M")) {
+		return args[1:2], args[2:]
+	}
+	n, _ := resp.ParseInt(args[1])
+	end := max(2, min(2+n, int64(len(args))))
+	return args[2:end], args[end:]
 }
 
 // explainTimeout adds Redis's reason to a LOCKTIMEOUT in the reply that begins at start, if Redis
 // has refused requests since began.
-func (c *Carrier) explainTimeout(reply []byte, start int, args [][]byte, began time.Time) []byte {
-	if !bytes.HasPrefix(reply[start:], []byte("-LOCKTIMEOUT ")) || len(args) < 2 {
+func (c *Carrier) explainTimeout(reply []byte, start int, verb []byte, args [][]byte, began time.Time) []byte {
+	if !bytes.HasPrefix(reply[start:], []byte("-LOCKTIMEOUT ")) {
 		return reply
 	}
-	keys := args[1:2]
-	if n, ok := resp.ParseInt(args[1]); ok && isSeveral(args) {
-		keys = args[2:min(2+n, int64(len(args)))]
-	}
-	reason := ""
+	keys, _ := keysOf(verb, args)
 	for _, key := range keys {
-		if reason == "" {
-			reason = c.service.Redis.RefusedSince(string(key), began)
+		if reason := c.service.Redis.RefusedSince(string(key), began); reason != "" {
+			reply = append(reply[:len(reply)-2], ": "...)
+			return append(append(reply, reason...), '\r', '\n')
 		}
 	}
-	if reason == "" {
-		return reply
-	}
-	reply = append(reply[:len(reply)-2], ": "...)
-	return append(append(reply, reason...), '\r', '\n')
-}
-
-// isSeveral reports whether a command has the number of its keys before the keys.
-func isSeveral(args [][]byte) bool {
-	name := strings.ToUpper(string(args[0]))
-	return len(args) > 2 && (name == macquireName || name == mreleaseName)
+	return reply
 }
 
 // cleanName is a command's name in a form that is safe in an error.
@@ -173,50 +145,30 @@ func (c *Carrier) replyAbsent(dst []byte, key string, o options, until time.Time
 // reply. If the TOKEN or OWNER of the command names another hold, the command runs instead.
 // Otherwise the reply would be taken for the end of that hold.
 func (c *Carrier) takeUnreportedLoss(verb []byte, args [][]byte) (key, reason string, ok bool) {
-	if len(args) == 0 || !c.HasUnreportedLoss() {
+	if !c.HasUnreportedLoss() || !bytes.HasPrefix(verb, []byte("LOCK.")) || string(verb) == "LOCK.NOTIFY" {
 		return "", "", false
 	}
-	if !bytes.HasPrefix(verb, []byte("LOCK.")) || string(verb) == notifyName {
-		return "", "", false
-	}
-	keys, options := args[:1], args[1:]
-	if bytes.HasPrefix(verb, []byte("LOCK.M")) {
-		n, _ := resp.ParseInt(args[0])
-		end := max(1, min(n+1, int64(len(args))))
-		keys, options = args[1:end], args[end:]
-	}
-	owner := ownerNamed(options)
+	keys, options := keysOf(verb, args)
+	owner := string(optionValue(options, "OWNER", 0))
 	for i, k := range keys {
-		lock := c.id(string(k))
-		if reason, ok = c.TakeUnreportedLoss(lock, tokenNamed(options, i, len(keys)), owner); ok {
-			return lock.Key, reason, true
+		value := optionValue(options, "TOKENS", i)
+		if value == nil && len(keys) == 1 {
+			value = optionValue(options, "TOKEN", 0)
+		}
+		token, _ := resp.ParseInt(value)
+		if reason, ok = c.TakeUnreportedLoss(c.id(string(k)), token, owner); ok {
+			return string(k), reason, true
 		}
 	}
 	return "", "", false
 }
 
-// tokenNamed is the token for one of the keys, by TOKEN or TOKENS; 0 for none.
-func tokenNamed(options [][]byte, key, keys int) (token int64) {
-	for i, arg := range options {
-		at := i + 1
-		if bytes.EqualFold(arg, []byte("TOKENS")) {
-			at += key
-		} else if keys > 1 || !bytes.EqualFold(arg, []byte("TOKEN")) {
-			continue
-		}
-		if at < len(options) {
-			token, _ = resp.ParseInt(options[at])
+// optionValue is the value at index i after the name of an option; nil if there is none.
+func optionValue(options [][]byte, name string, i int) (value []byte) {
+	for at, arg := range options {
+		if at += 1 + i; at < len(options) && bytes.EqualFold(arg, []byte(name)) {
+			value = options[at]
 		}
 	}
-	return token
-}
-
-// ownerNamed is the OWNER in the options; "" for none.
-func ownerNamed(options [][]byte) (owner string) {
-	for i, arg := range options {
-		if bytes.EqualFold(arg, []byte("OWNER")) && i+1 < len(options) {
-			owner = string(options[i+1])
-		}
-	}
-	return owner
+	return value
 }

@@ -18,20 +18,12 @@ import (
 // them. So a request whose outcome is unknown can neither be repeated nor undone. The client is
 // told that the outcome is unknown.
 
-const (
-	takeName = "SEM.TAKE"
-	giveName = "SEM.GIVE"
-)
-
 // maxPermits is the largest count that Redisson can read, with its 32 bits.
 const maxPermits = math.MaxInt32
 
 // parsePermits reads the optional number after a command's key and the options after it. The number
 // is 1 if it is missing.
-func (s *Service) parsePermits(name string, args [][]byte, allowed string) (n int64, o options, msg string) {
-	if len(args) < 2 {
-		return 0, o, refusal.Arity(name)
-	}
+func (s *Service) parsePermits(args [][]byte, allowed string) (n int64, o options, msg string) {
 	n, rest := 1, args[2:]
 	if len(rest) > 0 && (allowed == "" || len(rest)%2 == 1) {
 		if n, msg = parseCount(rest[0], maxPermits); msg != "" {
@@ -40,7 +32,7 @@ func (s *Service) parsePermits(name string, args [][]byte, allowed string) (n in
 		rest = rest[1:]
 	}
 	if allowed == "" && len(rest) > 0 {
-		return 0, o, refusal.Arity(name)
+		return 0, o, refusal.Arity(string(args[0]))
 	}
 	o, msg = parseOptions(rest, allowed)
 	return n, o, cmp.Or(msg, s.keyError(string(args[1])))
@@ -61,7 +53,7 @@ func parseCount(b []byte, most int64) (n int64, msg string) {
 // take runs SEM.TAKE.
 func (c *Carrier) take(ctx context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
-	n, o, msg := s.parsePermits(takeName, args, "BLOCK")
+	n, o, msg := s.parsePermits(args, "BLOCK")
 	waits, block, blockMsg := o.parseBlock()
 	msg = cmp.Or(msg, blockMsg)
 	switch {
@@ -142,7 +134,7 @@ func countCommand(parse func(s *Service, args [][]byte) (n int64, msg string), c
 
 // parseGive reads the arguments of SEM.GIVE.
 func parseGive(s *Service, args [][]byte) (n int64, msg string) {
-	n, _, msg = s.parsePermits(giveName, args, "")
+	n, _, msg = s.parsePermits(args, "")
 	return n, msg
 }
 
@@ -157,26 +149,13 @@ func (c *Carrier) replyNumber(dst []byte, n int64, err error) []byte {
 // The latch is Redisson's RCountDownLatch: a count that is set once and counted down by anybody. At
 // zero its key is deleted.
 
-const (
-	setName   = "LATCH.SET"
-	downName  = "LATCH.DOWN"
-	getName   = "LATCH.GET"
-	awaitName = "LATCH.AWAIT"
-)
-
 // maxCount is the largest count that scripts handle exactly.
 const maxCount = 1<<53 - 1
 
-// onlyKey checks the arguments of a command that takes a key and nothing else.
-func (s *Service) onlyKey(name string, args [][]byte) (msg string) {
-	if len(args) != 2 {
-		return refusal.Arity(name)
-	}
-	return s.keyError(string(args[1]))
-}
-
 // parseDown reads the arguments of LATCH.DOWN, which has no number.
-func parseDown(s *Service, args [][]byte) (n int64, msg string) { return 0, s.onlyKey(downName, args) }
+func parseDown(s *Service, args [][]byte) (n int64, msg string) {
+	return 0, s.keyError(string(args[1]))
+}
 
 // countDown calls the script of LATCH.DOWN.
 func countDown(r *script.Client, conn transport.Connection, lock script.Lock, _ int64, until time.Time) (int64, error) {
@@ -186,7 +165,7 @@ func countDown(r *script.Client, conn transport.Connection, lock script.Lock, _ 
 // getLatch runs LATCH.GET.
 func (c *Carrier) getLatch(_ context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
-	if msg := s.onlyKey(getName, args); msg != "" {
+	if msg := s.keyError(string(args[1])); msg != "" {
 		return resp.AppendError(dst, msg)
 	}
 	n, err := s.latchCount(c.id(string(args[1])), s.deadline())
@@ -209,7 +188,7 @@ func (s *Service) latchCount(lock script.Lock, until time.Time) (int64, error) {
 // awaitLatch runs LATCH.AWAIT.
 func (c *Carrier) awaitLatch(ctx context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
-	key, o, msg := s.parse(awaitName, args, "BLOCK")
+	key, o, msg := s.parse(args, "BLOCK")
 	waits, block, blockMsg := o.parseBlock()
 	if msg = cmp.Or(msg, blockMsg); msg != "" {
 		return resp.AppendError(dst, msg)

@@ -116,13 +116,8 @@ func (v *leashEvents) LossWait(lock script.Lock, token int64) *event.LossWait {
 	}
 }
 
-const notifyName = "LOCK.NOTIFY"
-
 // notify runs LOCK.NOTIFY. Notices about present waiters come after its answer.
 func (c *Carrier) notify(_ context.Context, dst []byte, args [][]byte) []byte {
-	if len(args) != 2 {
-		return resp.AppendError(dst, refusal.Arity(notifyName))
-	}
 	switch resp.Word(args[1]) {
 	case "OFF":
 		c.StopPushes()
@@ -136,15 +131,10 @@ func (c *Carrier) notify(_ context.Context, dst []byte, args [][]byte) []byte {
 	return append(dst, "+OK\r\n"...)
 }
 
-const awaitLossName = "LOCK.AWAITLOSS"
-
 // awaitLoss runs LOCK.AWAITLOSS: it waits until the hold with a token is lost, on whatever
 // connection and Leash it is. A regular end of the hold ends the wait too.
 func (c *Carrier) awaitLoss(ctx context.Context, dst []byte, args [][]byte) []byte {
-	if len(args) != 6 {
-		return resp.AppendError(dst, refusal.Arity(awaitLossName))
-	}
-	key, o, msg := c.service.parse(awaitLossName, args, awaitLossWords)
+	key, o, msg := c.service.parse(args, awaitLossWords)
 	waits, block, wrong := o.parseBlock()
 	if msg = cmp.Or(msg, wrong); msg == "" && (!waits || o.Token == 0) {
 		msg = refusal.Syntax

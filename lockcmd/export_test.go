@@ -2,17 +2,12 @@ package lockcmd
 
 import (
 	"context"
-	"maps"
-	"slices"
 
 	"leash/lockcmd/hold"
 )
 
 // StopTimeout is how long requests may still be sent and answered at the end.
 const StopTimeout = stopTimeout
-
-// Commands are the names of what Do runs, in capitals.
-func Commands() []string { return slices.Sorted(maps.Keys(commands)) }
 
 // FailureText is the reply for a failure of an acquire.
 var FailureText = failureText

@@ -10,15 +10,9 @@ import (
 	"leash/proxy/resp"
 )
 
-const (
-	ttlName   = "LOCK.TTL"
-	checkName = "LOCK.CHECK"
-	infoName  = "LOCK.INFO"
-)
-
 // ttl runs LOCK.TTL from memory: for how many ms from now on the hold is certain (R1).
 func (c *Carrier) ttl(_ context.Context, dst []byte, args [][]byte) []byte {
-	key, o, msg := c.service.parse(ttlName, args, ttlWords)
+	key, o, msg := c.service.parse(args, ttlWords)
 	if msg != "" {
 		return resp.AppendError(dst, msg)
 	}
@@ -36,10 +30,7 @@ func (c *Carrier) ttl(_ context.Context, dst []byte, args [][]byte) []byte {
 
 // check runs LOCK.CHECK: whether Redis has a hold with that token.
 func (c *Carrier) check(_ context.Context, dst []byte, args [][]byte) []byte {
-	if len(args) != 4 {
-		return resp.AppendError(dst, refusal.Arity(checkName))
-	}
-	key, o, msg := c.service.parse(checkName, args, checkWords)
+	key, o, msg := c.service.parse(args, checkWords)
 	if msg != "" {
 		return resp.AppendError(dst, msg)
 	}
@@ -55,10 +46,10 @@ func (c *Carrier) check(_ context.Context, dst []byte, args [][]byte) []byte {
 // info runs LOCK.INFO.
 func (c *Carrier) info(_ context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
-	if msg := s.onlyKey(infoName, args); msg != "" {
+	key := string(args[1])
+	if msg := s.keyError(key); msg != "" {
 		return resp.AppendError(dst, msg)
 	}
-	key := string(args[1])
 	info, err := s.Redis.Inspect(c.id(key), s.deadline())
 	if err != nil {
 		return c.replyError(dst, err, refusal.NotAccepted)

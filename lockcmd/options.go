@@ -59,10 +59,7 @@ func parseOptions(args [][]byte, allowed string) (o options, msg string) {
 }
 
 // parse reads the arguments of a command about a key, with the options that it allows.
-func (s *Service) parse(command string, args [][]byte, allowed string) (key string, o options, msg string) {
-	if len(args) < 2 {
-		return "", o, refusal.Arity(command)
-	}
+func (s *Service) parse(args [][]byte, allowed string) (key string, o options, msg string) {
 	key = string(args[1])
 	o, msg = parseOptions(args[2:], allowed)
 	return key, o, cmp.Or(msg, s.keyError(key))
@@ -187,18 +184,17 @@ func validOwner(id string) bool {
 	return printable(id) && id != "mode" && !strings.HasPrefix(id, "leash") && !strings.HasSuffix(id, ":write")
 }
 
-const acquireName = "LOCK.ACQUIRE"
-
 func (s *Service) parseAcquire(args [][]byte) (opts acquire.Options, msg string) {
-	key, o, msg := s.parse(acquireName, args, acquireWords)
+	key, o, msg := s.parse(args, acquireWords)
 	if msg == "" {
-		opts, msg = s.acquireOptionsOf(acquireName, o, key)
+		opts, msg = s.acquireOptionsOf(string(args[0]), o, key)
 	}
 	opts.Key = key
 	return opts, msg
 }
 
-// acquireOptionsOf checks the options of a command for some keys.
+// acquireOptionsOf checks the options of a command for some locks; none for permits, which have no
+// MAXHOLD.
 func (s *Service) acquireOptionsOf(command string, o options, keys ...string) (opts acquire.Options, msg string) {
 	m := o.requestedMode()
 	opts = acquire.Options{Mode: m, Owner: o.Owner, ID: o.id, TTL: s.cfg.WatchdogTimeout}
@@ -222,13 +218,8 @@ func (s *Service) acquireOptionsOf(command string, o options, keys ...string) (o
 	opts.Replicas = o.replicas
 	opts.Terms = o.terms
 	opts.Lease, opts.Fair, opts.MaxHold = o.lease != nil, m.Fair, s.maxHoldOf(keys)
-	if command == semAcquireName {
-		opts.MaxHold = 0 // MAXHOLD is for locks only
-	}
 	if o.maxHold != nil {
-		if asked := script.Millis(*o.maxHold); opts.MaxHold == 0 || asked < opts.MaxHold {
-			opts.MaxHold = asked
-		}
+		opts.MaxHold = shorter(opts.MaxHold, script.Millis(*o.maxHold))
 	}
 	if o.idle != nil {
 		opts.Idle = script.Millis(*o.idle)
@@ -243,17 +234,22 @@ func (s *Service) acquireOptionsOf(command string, o options, keys ...string) (o
 }
 
 // maxHoldOf returns the longest time for which locks may be held together. Zero means no limit.
-func (s *Service) maxHoldOf(keys []string) time.Duration {
-	most := time.Duration(s.maxHold.Load())
-	if s.cfg.MaxHoldOf == nil {
-		return most
-	}
+func (s *Service) maxHoldOf(keys []string) (most time.Duration) {
 	for _, key := range keys {
-		if limit := s.cfg.MaxHoldOf(key); limit > 0 && (most == 0 || limit < most) {
-			most = limit
+		most = shorter(most, time.Duration(s.maxHold.Load()))
+		if s.cfg.MaxHoldOf != nil {
+			most = shorter(most, s.cfg.MaxHoldOf(key))
 		}
 	}
 	return most
+}
+
+// shorter is the shorter of two limits; zero means no limit.
+func shorter(a, b time.Duration) time.Duration {
+	if a > 0 && b > 0 {
+		return min(a, b)
+	}
+	return max(a, b)
 }
 
 // parseBlock returns whether a command waits, and how long. A block of 0 has no limit.

@@ -54,7 +54,7 @@ func FuzzOptions(f *testing.F) {
 		if msg != "" || !reflect.DeepEqual(o, other) {
 			t.Errorf("%q: %+v, in another order %+v, %q", args, o, other, msg)
 		}
-		for _, command := range []string{acquireName, semAcquireName} {
+		for _, command := range []string{"LOCK.ACQUIRE", "SEM.ACQUIRE"} {
 			if opts, msg := s.acquireOptionsOf(command, o); msg == "" {
 				checkTimes(t, args, opts)
 			}

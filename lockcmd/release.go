@@ -13,11 +13,9 @@ import (
 	"leash/proxy/resp"
 )
 
-const releaseName = "LOCK.RELEASE"
-
 // release runs LOCK.RELEASE.
 func (c *Carrier) release(_ context.Context, dst []byte, args [][]byte) []byte {
-	key, o, msg := c.service.parse(releaseName, args, releaseWords)
+	key, o, msg := c.service.parse(args, releaseWords)
 	if msg != "" {
 		return resp.AppendError(dst, msg)
 	}
@@ -53,15 +51,13 @@ func (c *Carrier) unlock(dst []byte, key string, o options) []byte {
 	return resp.AppendInt(dst, code)
 }
 
-const breakName = "LOCK.BREAK"
-
 // breakLock runs LOCK.BREAK.
 func (c *Carrier) breakLock(_ context.Context, dst []byte, args [][]byte) []byte {
-	s := c.service
-	if msg := s.onlyKey(breakName, args); msg != "" {
+	s, key := c.service, string(args[1])
+	if msg := s.keyError(key); msg != "" {
 		return resp.AppendError(dst, msg)
 	}
-	how, err := s.Releaser.Break(c.id(string(args[1])), nil, s.deadline())
+	how, err := s.Releaser.Break(c.id(key), nil, s.deadline())
 	if err != nil {
 		return c.replyError(dst, err, refusal.BreakUnknown)
 	}
@@ -85,20 +81,15 @@ func (c *Carrier) ownHold(key string, o options) *hold.Hold {
 	return c.NewestReported(c.id(key), o.Means)
 }
 
-const extendName = "LOCK.EXTEND"
-
 // extend runs LOCK.EXTEND: it sets how long a lease still lasts, on any connection.
 func (c *Carrier) extend(_ context.Context, dst []byte, args [][]byte) []byte {
-	if len(args) < 3 {
-		return resp.AppendError(dst, refusal.Arity(extendName))
-	}
 	ms, ok := resp.ParseInt(args[2])
 	if !ok {
 		return resp.AppendError(dst, refusal.NotInteger)
 	}
 	o, msg := parseOptions(args[3:], ttlWords)
 	if msg == "" && (ms < 1 || ms > script.MaxTTL.Milliseconds()) {
-		msg = refusal.Expire(extendName)
+		msg = refusal.Expire(string(args[0]))
 	}
 	if msg = cmp.Or(msg, c.service.keyError(string(args[1]))); msg != "" {
 		return resp.AppendError(dst, msg)

@@ -17,18 +17,9 @@ import (
 // Commands about the total of a semaphore. It is the same for Redisson's RSemaphore and
 // RPermitExpirableSemaphore.
 
-const (
-	initName = "SEM.INIT"
-	sizeName = "SEM.RESIZE"
-	semName  = "SEM.INFO"
-)
-
 // parseTotal returns a function that reads a key and the number after it, from 0 to most.
-func parseTotal(name string, most int64) func(s *Service, args [][]byte) (n int64, msg string) {
+func parseTotal(most int64) func(s *Service, args [][]byte) (n int64, msg string) {
 	return func(s *Service, args [][]byte) (n int64, msg string) {
-		if len(args) != 3 {
-			return 0, refusal.Arity(name)
-		}
 		n, msg = parseCount(args[2], most)
 		return n, cmp.Or(msg, s.keyError(string(args[1])))
 	}
@@ -37,10 +28,10 @@ func parseTotal(name string, most int64) func(s *Service, args [][]byte) (n int6
 // semaphoreInfo runs SEM.INFO.
 func (c *Carrier) semaphoreInfo(_ context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
-	if msg := s.onlyKey(semName, args); msg != "" {
+	lock := c.id(string(args[1]))
+	if msg := s.keyError(lock.Key); msg != "" {
 		return resp.AppendError(dst, msg)
 	}
-	lock := c.id(string(args[1]))
 	available, held, err := s.Redis.SemaphoreInfo(lock, s.deadline())
 	if err != nil {
 		return c.replyNumber(dst, 0, err)
@@ -53,11 +44,6 @@ func (c *Carrier) semaphoreInfo(_ context.Context, dst []byte, args [][]byte) []
 	}
 	return dst
 }
-
-const (
-	semAcquireName = "SEM.ACQUIRE"
-	semReleaseName = "SEM.RELEASE"
-)
 
 // maxCountOption is how many permits one ACQUIRE may take: a script must be short.
 const maxCountOption = 1000
@@ -87,9 +73,9 @@ func (c *Carrier) acquirePermits(ctx context.Context, dst []byte, args [][]byte)
 
 // parsePermitOptions reads the arguments of SEM.ACQUIRE. count is 0 without COUNT.
 func (s *Service) parsePermitOptions(args [][]byte) (opts acquire.Options, count int64, msg string) {
-	key, o, msg := s.parse(semAcquireName, args, permitWords)
+	key, o, msg := s.parse(args, permitWords)
 	if msg == "" {
-		opts, msg = s.acquireOptionsOf(semAcquireName, o)
+		opts, msg = s.acquireOptionsOf(string(args[0]), o)
 	}
 	opts.Key, opts.Mode = key, script.Permit
 	return opts, o.count, msg
@@ -99,9 +85,6 @@ func (s *Service) parsePermitOptions(args [][]byte) (opts acquire.Options, count
 // given back are given back.
 func (c *Carrier) releasePermits(_ context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
-	if len(args) < 2 {
-		return resp.AppendError(dst, refusal.Arity(semReleaseName))
-	}
 	lock := c.id(string(args[1]))
 	var permits []string
 	for _, arg := range args[2:] {

@@ -14,11 +14,6 @@ import (
 // Commands with several keys, in any slots.
 
 const (
-	macquireName = "LOCK.MACQUIRE"
-	mreleaseName = "LOCK.MRELEASE"
-)
-
-const (
 	msgNumKeys  = "ERR numkeys should be greater than 0"
 	msgManyKeys = "ERR Number of keys can't be greater than number of args"
 	msgTwice    = "ERR a key is given twice"
@@ -26,10 +21,7 @@ const (
 )
 
 // parseKeys reads "numkeys key …" and returns the rest.
-func (s *Service) parseKeys(command string, args [][]byte) (keys []string, rest [][]byte, msg string) {
-	if len(args) < 3 {
-		return nil, nil, refusal.Arity(command)
-	}
+func (s *Service) parseKeys(args [][]byte) (keys []string, rest [][]byte, msg string) {
 	n, ok := resp.ParseInt(args[1])
 	switch {
 	case !ok || n < 1:
@@ -55,7 +47,7 @@ func (s *Service) parseKeys(command string, args [][]byte) (keys []string, rest 
 // macquire runs LOCK.MACQUIRE.
 func (c *Carrier) macquire(ctx context.Context, dst []byte, args [][]byte) []byte {
 	s := c.service
-	keys, rest, msg := s.parseKeys(macquireName, args)
+	keys, rest, msg := s.parseKeys(args)
 	if msg != "" {
 		return resp.AppendError(dst, msg)
 	}
@@ -63,7 +55,7 @@ func (c *Carrier) macquire(ctx context.Context, dst []byte, args [][]byte) []byt
 	if msg != "" {
 		return resp.AppendError(dst, msg)
 	}
-	opts, msg := s.acquireOptionsOf(macquireName, o, keys...)
+	opts, msg := s.acquireOptionsOf(string(args[0]), o, keys...)
 	switch {
 	case msg != "":
 		return resp.AppendError(dst, msg)
@@ -95,7 +87,7 @@ func (c *Carrier) macquire(ctx context.Context, dst []byte, args [][]byte) []byt
 // mrelease runs LOCK.MRELEASE. An error is about one of the keys. All other keys that can be
 // released are released.
 func (c *Carrier) mrelease(_ context.Context, dst []byte, args [][]byte) []byte {
-	keys, rest, msg := c.service.parseKeys(mreleaseName, args)
+	keys, rest, msg := c.service.parseKeys(args)
 	if msg != "" {
 		return resp.AppendError(dst, msg)
 	}
@@ -103,7 +95,7 @@ func (c *Carrier) mrelease(_ context.Context, dst []byte, args [][]byte) []byte 
 	if msg != "" {
 		return resp.AppendError(dst, msg)
 	}
-	key, reason, lost := c.takeUnreportedLoss([]byte(mreleaseName), args[1:])
+	key, reason, lost := c.takeUnreportedLoss([]byte("LOCK.MRELEASE"), args)
 	replies := c.releaseEach(len(keys), func(i int) string { return keys[i] },
 		func(i int) []byte { return c.unlock(nil, keys[i], each[i]) })
 	if lost {
@@ -113,6 +105,7 @@ func (c *Carrier) mrelease(_ context.Context, dst []byte, args [][]byte) []byte 
 }
 
 // releaseEach calls release with every number below n, several at a time, and returns the replies.
+// key returns the key that a number is about.
 func (c *Carrier) releaseEach(n int, key func(i int) string, release func(i int) []byte) []string {
 	replies := make([]string, n)
 	c.service.Releaser.InParallelByNode(n, key, func(i int) {

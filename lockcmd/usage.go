@@ -1,51 +1,37 @@
 package lockcmd
 
-import "leash/proxy/usage"
+import (
+	"slices"
+	"strings"
+
+	"leash/lockcmd/script"
+	"leash/proxy/usage"
+)
 
 // Uses. Locks are hashes, permits and counters strings.
 var (
-	takesHash = &usage.KeyUse{
-		Flags: []string{"write", "denyoom", "noscript"}, Categories: []string{"@write", "@slow"},
-		KeyFlags: []string{"RW", "access", "update"}, Right: []string{"HSET", "f", "v"},
-	}
-	endsHash = &usage.KeyUse{
-		Flags: []string{"write", "noscript"}, Categories: []string{"@write", "@slow"},
-		KeyFlags: []string{"RW", "access", "delete"}, Right: []string{"HSET", "f", "v"},
-	}
-	breaksHash = &usage.KeyUse{
-		Flags: []string{"write", "noscript"}, Categories: []string{"@admin", "@write", "@slow", "@dangerous"},
-		KeyFlags: []string{"RW", "access", "delete"}, Right: []string{"DEL"},
-	}
-	readsHash = &usage.KeyUse{
-		Flags: []string{"readonly", "noscript"}, Categories: []string{"@read", "@slow"},
-		KeyFlags: []string{"RO", "access"}, Reads: true, Right: []string{"HGETALL"},
-	}
-	takesCount = &usage.KeyUse{
-		Flags: []string{"write", "denyoom", "noscript"}, Categories: []string{"@write", "@slow"},
-		KeyFlags: []string{"RW", "access", "update"}, Right: []string{"SET", "v"},
-	}
-	givesCount = &usage.KeyUse{
-		Flags: []string{"write", "noscript"}, Categories: []string{"@write", "@slow"},
-		KeyFlags: []string{"RW", "access", "update"}, Right: []string{"SET", "v"},
-	}
-	readsCount = &usage.KeyUse{
-		Flags: []string{"readonly", "noscript"}, Categories: []string{"@read", "@slow"},
-		KeyFlags: []string{"RO", "access"}, Reads: true, Right: []string{"GET"},
-	}
-	// LOCK.LIST reads the keys with SCAN.
-	readsKeys = &usage.KeyUse{
-		Flags: []string{"readonly", "noscript"}, Categories: []string{"@read", "@slow"},
-		Reads: true,
-	}
-	fromMemory = &usage.KeyUse{
-		Flags: []string{"readonly", "noscript", "fast"}, Categories: []string{"@read", "@fast"},
-		KeyFlags: []string{"RO", "access"}, Reads: true,
-	}
+	takesHash  = keyUse("write denyoom noscript", "@write @slow", "RW access update", "HSET f v")
+	endsHash   = keyUse("write noscript", "@write @slow", "RW access delete", "HSET f v")
+	breaksHash = keyUse("write noscript", "@admin @write @slow @dangerous", "RW access delete", "DEL")
+	readsHash  = keyUse("readonly noscript", "@read @slow", "RO access", "HGETALL")
+	takesCount = keyUse("write denyoom noscript", "@write @slow", "RW access update", "SET v")
+	givesCount = keyUse("write noscript", "@write @slow", "RW access update", "SET v")
+	readsCount = keyUse("readonly noscript", "@read @slow", "RO access", "GET")
+	readsKeys  = keyUse("readonly noscript", "@read @slow", "", "") // with SCAN
+	fromMemory = keyUse("readonly noscript fast", "@read @fast", "RO access", "")
 )
+
+func keyUse(flags, categories, keyFlags, right string) *usage.KeyUse {
+	return &usage.KeyUse{
+		Flags: strings.Fields(flags), Categories: strings.Fields(categories), KeyFlags: strings.Fields(keyFlags),
+		Reads: strings.HasPrefix(flags, "readonly"), Right: strings.Fields(right),
+	}
+}
 
 // Arguments that several commands have.
 var (
 	keyArg      = usage.Arg("", "key")
+	numKeysArg  = usage.Arg("", "numkeys")
 	keysArg     = usage.Repeated(keyArg)
 	blockArg    = usage.Optional(usage.Arg("BLOCK", "milliseconds"))
 	leaseArg    = usage.Optional(usage.OneOf("", usage.Arg("LEASE", "milliseconds"), usage.Arg("TTL", "milliseconds")))
@@ -57,151 +43,106 @@ var (
 	onLossArg   = usage.Optional(usage.OneWord("ONLOSS", "CLOSE", "ERROR"))
 	onCloseArg  = usage.Optional(usage.OneWord("ONCLOSE", "RELEASE", "EXPIRE"))
 	modeArg     = usage.Optional(usage.OneWord("", "READ", "WRITE"))
-	whoseArg    = usage.Optional(usage.OneOf("", usage.Arg("TOKEN", "token"), usage.Arg("OWNER", "id")))
+	tokenArg    = usage.Arg("TOKEN", "token")
+	permitsArg  = usage.Arg("", "permits")
+	whoseArg    = usage.Optional(usage.OneOf("", tokenArg, usage.Arg("OWNER", "id")))
 )
 
-// Usage describes the commands that Do runs, LOCK.LIST and LOCK.HELP, in the order of LOCK.HELP.
-var Usage = []usage.Command{
-	{
-		Name: "lock.acquire", Arity: -2, Keys: usage.FirstKey, Use: takesHash, Blocks: true,
-		Summary: "Takes a lock, and without LEASE keeps it while the connection lives",
-		Arguments: []usage.Argument{
-			keyArg, blockArg, leaseArg, ownerArg,
-			usage.Optional(usage.OneWord("", "READ", "WRITE", "FAIR")),
-			maxHoldArg, idleArg, replicasArg, onLossArg, onCloseArg,
-		},
-	},
-	{
-		Name: "lock.release", Arity: -2, Keys: usage.FirstKey, Use: endsHash,
-		Summary: "Releases a lock",
-		Arguments: []usage.Argument{
-			keyArg, modeArg,
-			usage.Optional(usage.OneOf("",
-				usage.Arg("TOKEN", "token"), usage.Together(usage.Arg("OWNER", "id"), requestArg),
-			)),
-			usage.Optional(usage.Word("ALL")),
-		},
-	},
-	{
-		Name: "lock.macquire", Arity: -3, Keys: usage.NumKeys, Use: takesHash, Blocks: true,
-		Summary: "Takes several locks, all of them or QUORUM, or none",
-		Arguments: []usage.Argument{
-			usage.Arg("", "numkeys"), keysArg, blockArg, leaseArg, ownerArg, maxHoldArg, idleArg, replicasArg,
-			onLossArg, onCloseArg, usage.Optional(usage.Arg("QUORUM", "count")),
-		},
-	},
-	{
-		Name: "lock.mrelease", Arity: -3, Keys: usage.NumKeys, Use: endsHash,
-		Summary: "Releases several locks",
-		Arguments: []usage.Argument{
-			usage.Arg("", "numkeys"), keysArg,
-			usage.Optional(usage.OneOf("", usage.Repeated(usage.Arg("TOKENS", "token")), usage.Arg("OWNER", "id"))),
-		},
-	},
-	{
-		Name: "lock.attach", Arity: -6, Keys: usage.FirstKey, Use: takesHash,
-		Summary:   "Carries a hold of another connection on from this one",
-		Arguments: []usage.Argument{keyArg, usage.Arg("OWNER", "id"), usage.Arg("TOKEN", "token"), modeArg},
-	},
-	{
-		Name: "lock.extend", Arity: -3, Keys: usage.FirstKey, Use: takesHash,
-		Summary:   "Sets for how long a lock with LEASE still lasts",
-		Arguments: []usage.Argument{keyArg, usage.Arg("", "milliseconds"), whoseArg},
-	},
-	{
-		Name: "lock.ttl", Arity: -2, Keys: usage.FirstKey, Use: fromMemory,
-		Summary:   "Returns for how many ms a lock is certainly held",
-		Arguments: []usage.Argument{keyArg, whoseArg},
-	},
-	{
-		Name: "lock.awaitloss", Arity: 6, Keys: usage.FirstKey, Use: readsHash, Blocks: true,
-		Summary:   "Waits until a hold is lost, and returns why",
-		Arguments: []usage.Argument{keyArg, usage.Arg("TOKEN", "token"), usage.Arg("BLOCK", "milliseconds")},
-	},
-	{
-		Name: "lock.notify", Arity: 2, Use: fromMemory,
-		Summary:   "Tells by pushes of RESP3 when a lock of this connection is lost or wanted",
-		Arguments: []usage.Argument{usage.OneWord("", "ON", "OFF")},
-	},
-	{
-		Name: "lock.break", Arity: 2, Keys: usage.FirstKey, Use: breaksHash,
-		Summary:   "Ends a lock against its holder's will",
-		Arguments: []usage.Argument{keyArg},
-	},
-	{
-		Name: "lock.check", Arity: 4, Keys: usage.FirstKey, Use: readsHash,
-		Summary:   "Returns whether a token is that of a present hold",
-		Arguments: []usage.Argument{keyArg, usage.Arg("TOKEN", "token")},
-	},
-	{
-		Name: "lock.info", Arity: 2, Keys: usage.FirstKey, Use: readsHash, AsMap: true,
-		Summary:   "Returns who holds a lock",
-		Arguments: []usage.Argument{keyArg},
-	},
-	{
-		Name: "sem.init", Arity: 3, Keys: usage.FirstKey, Use: takesCount,
-		Summary:   "Sets the total of a semaphore that has none",
-		Arguments: []usage.Argument{keyArg, usage.Arg("", "permits")},
-	},
-	{
-		Name: "sem.resize", Arity: 3, Keys: usage.FirstKey, Use: takesCount,
-		Summary:   "Changes the total of a semaphore",
-		Arguments: []usage.Argument{keyArg, usage.Arg("", "permits")},
-	},
-	{
-		Name: "sem.acquire", Arity: -2, Keys: usage.FirstKey, Use: takesCount, Blocks: true,
-		Summary: "Takes permits of a semaphore that are renewed while the connection lives",
-		Arguments: []usage.Argument{
-			keyArg, usage.Optional(usage.Arg("COUNT", "count")), blockArg, leaseArg, requestArg,
-		},
-	},
-	{
-		Name: "sem.release", Arity: -2, Keys: usage.FirstKey, Use: givesCount,
-		Summary:   "Gives permits of a semaphore back",
-		Arguments: []usage.Argument{keyArg, usage.Optional(usage.Repeated(usage.Arg("", "permit")))},
-	},
-	{
-		Name: "sem.info", Arity: 2, Keys: usage.FirstKey, Use: readsCount, AsMap: true,
-		Summary:   "Returns how many permits there are, and where",
-		Arguments: []usage.Argument{keyArg},
-	},
-	{
-		Name: "sem.take", Arity: -2, Keys: usage.FirstKey, Use: takesCount, Blocks: true,
-		Summary:   "Takes permits from a counter without owners",
-		Arguments: []usage.Argument{keyArg, usage.Optional(usage.Arg("", "permits")), blockArg},
-	},
-	{
-		Name: "sem.give", Arity: -2, Keys: usage.FirstKey, Use: givesCount,
-		Summary:   "Gives permits to a counter without owners",
-		Arguments: []usage.Argument{keyArg, usage.Optional(usage.Arg("", "permits"))},
-	},
-	{
-		Name: "latch.set", Arity: 3, Keys: usage.FirstKey, Use: takesCount,
-		Summary:   "Sets the count of a latch that has none",
-		Arguments: []usage.Argument{keyArg, usage.Arg("", "count")},
-	},
-	{
-		Name: "latch.down", Arity: 2, Keys: usage.FirstKey, Use: givesCount,
-		Summary:   "Counts a latch down",
-		Arguments: []usage.Argument{keyArg},
-	},
-	{
-		Name: "latch.get", Arity: 2, Keys: usage.FirstKey, Use: readsCount,
-		Summary:   "Returns the count of a latch",
-		Arguments: []usage.Argument{keyArg},
-	},
-	{
-		Name: "latch.await", Arity: -2, Keys: usage.FirstKey, Use: readsCount, Blocks: true,
-		Summary:   "Waits until a latch has come to zero",
-		Arguments: []usage.Argument{keyArg, blockArg},
-	},
-	{
-		Name: "lock.list", Arity: -2, Use: readsKeys,
-		Summary: "Iterates over the names of the locks held through any Leash",
-		Arguments: []usage.Argument{
-			usage.Arg("", "cursor"), usage.Optional(usage.Arg("MATCH", "pattern")),
-			usage.Optional(usage.Arg("COUNT", "count")), usage.Optional(usage.Word("PARTIAL")),
-		},
-	},
-	{Name: "lock.help", Arity: 1, Use: fromMemory, Summary: "Prints this help"},
+// command is a command that Usage describes. run is nil for those that the session answers.
+type command struct {
+	usage.Command
+	run run
 }
+
+// table has all commands, in the order of LOCK.HELP.
+var table = []command{
+	describe("lock.acquire", -2, (*Carrier).acquire, takesHash,
+		"Takes a lock, and without LEASE keeps it while the connection lives",
+		keyArg, blockArg, leaseArg, ownerArg, usage.Optional(usage.OneWord("", "READ", "WRITE", "FAIR")),
+		maxHoldArg, idleArg, replicasArg, onLossArg, onCloseArg),
+	describe("lock.release", -2, (*Carrier).release, endsHash, "Releases a lock",
+		keyArg, modeArg,
+		usage.Optional(usage.OneOf("", tokenArg, usage.Together(usage.Arg("OWNER", "id"), requestArg))),
+		usage.Optional(usage.Word("ALL"))),
+	describe("lock.macquire", -3, (*Carrier).macquire, takesHash,
+		"Takes several locks, all of them or QUORUM, or none",
+		numKeysArg, keysArg, blockArg, leaseArg, ownerArg, maxHoldArg, idleArg, replicasArg, onLossArg,
+		onCloseArg, usage.Optional(usage.Arg("QUORUM", "count"))),
+	describe("lock.mrelease", -3, (*Carrier).mrelease, endsHash, "Releases several locks",
+		numKeysArg, keysArg,
+		usage.Optional(usage.OneOf("", usage.Repeated(usage.Arg("TOKENS", "token")), usage.Arg("OWNER", "id")))),
+	describe("lock.attach", -6, (*Carrier).attach, takesHash, "Carries a hold of another connection on from this one",
+		keyArg, usage.Arg("OWNER", "id"), tokenArg, modeArg),
+	describe("lock.extend", -3, (*Carrier).extend, takesHash, "Sets for how long a lock with LEASE still lasts",
+		keyArg, usage.Arg("", "milliseconds"), whoseArg),
+	describe("lock.ttl", -2, (*Carrier).ttl, fromMemory, "Returns for how many ms a lock is certainly held",
+		keyArg, whoseArg),
+	describe("lock.awaitloss", 6, (*Carrier).awaitLoss, readsHash, "Waits until a hold is lost, and returns why",
+		keyArg, tokenArg, usage.Arg("BLOCK", "milliseconds")),
+	describe("lock.notify", 2, (*Carrier).notify, fromMemory,
+		"Tells by pushes of RESP3 when a lock of this connection is lost or wanted",
+		usage.OneWord("", "ON", "OFF")),
+	describe("lock.break", 2, (*Carrier).breakLock, breaksHash, "Ends a lock against its holder's will",
+		keyArg),
+	describe("lock.check", 4, (*Carrier).check, readsHash, "Returns whether a token is that of a present hold",
+		keyArg, tokenArg),
+	describe("lock.info", 2, (*Carrier).info, readsHash, "Returns who holds a lock", keyArg),
+	describe("sem.init", 3, countCommand(parseTotal(maxPermits), (*script.Client).InitSemaphore), takesCount,
+		"Sets the total of a semaphore that has none", keyArg, permitsArg),
+	describe("sem.resize", 3, countCommand(parseTotal(maxPermits), (*script.Client).ResizeSemaphore), takesCount,
+		"Changes the total of a semaphore", keyArg, permitsArg),
+	describe("sem.acquire", -2, (*Carrier).acquirePermits, takesCount,
+		"Takes permits of a semaphore that are renewed while the connection lives",
+		keyArg, usage.Optional(usage.Arg("COUNT", "count")), blockArg, leaseArg, requestArg),
+	describe("sem.release", -2, (*Carrier).releasePermits, givesCount, "Gives permits of a semaphore back",
+		keyArg, usage.Optional(usage.Repeated(usage.Arg("", "permit")))),
+	describe("sem.info", 2, (*Carrier).semaphoreInfo, readsCount, "Returns how many permits there are, and where",
+		keyArg),
+	describe("sem.take", -2, (*Carrier).take, takesCount, "Takes permits from a counter without owners",
+		keyArg, usage.Optional(permitsArg), blockArg),
+	describe("sem.give", -2, countCommand(parseGive, (*script.Client).Give), givesCount,
+		"Gives permits to a counter without owners", keyArg, usage.Optional(permitsArg)),
+	describe("latch.set", 3, countCommand(parseTotal(maxCount), (*script.Client).SetLatch), takesCount,
+		"Sets the count of a latch that has none", keyArg, usage.Arg("", "count")),
+	describe("latch.down", 2, countCommand(parseDown, countDown), givesCount, "Counts a latch down", keyArg),
+	describe("latch.get", 2, (*Carrier).getLatch, readsCount, "Returns the count of a latch", keyArg),
+	describe("latch.await", -2, (*Carrier).awaitLatch, readsCount, "Waits until a latch has come to zero",
+		keyArg, blockArg),
+	describe("lock.list", -2, nil, readsKeys, "Iterates over the names of the locks held through any Leash",
+		usage.Arg("", "cursor"), usage.Optional(usage.Arg("MATCH", "pattern")),
+		usage.Optional(usage.Arg("COUNT", "count")), usage.Optional(usage.Word("PARTIAL"))),
+	describe("lock.help", 1, nil, fromMemory, "Prints this help"),
+}
+
+// describe makes an entry of the table. The first argument tells which ones are keys.
+func describe(name string, arity int, run run, use *usage.KeyUse, summary string, args ...usage.Argument) command {
+	c := usage.Command{Name: name, Arity: arity, Use: use, Summary: summary, Arguments: args}
+	switch {
+	case len(args) > 0 && args[0].Kind == "key":
+		c.Keys = usage.FirstKey
+	case len(args) > 0 && args[0].Name == "numkeys":
+		c.Keys = usage.NumKeys
+	}
+	c.Blocks = slices.ContainsFunc(args, func(a usage.Argument) bool { return a.Token == "BLOCK" })
+	c.AsMap = strings.HasSuffix(name, ".info")
+	return command{c, run}
+}
+
+// Usage describes the commands that Do runs, LOCK.LIST and LOCK.HELP, in the order of LOCK.HELP.
+var Usage = func() (all []usage.Command) {
+	for _, c := range table {
+		all = append(all, c.Command)
+	}
+	return all
+}()
+
+// commands are what Do runs, by name in capitals.
+var commands = func() map[string]*command {
+	byName := make(map[string]*command)
+	for i, c := range table {
+		if c.run != nil {
+			byName[strings.ToUpper(c.Name)] = &table[i]
+		}
+	}
+	return byName
+}()

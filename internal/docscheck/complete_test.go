@@ -13,7 +13,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(leashtest.Main(m)) }
 
-var ownCommand = regexp.MustCompile(`Name: *"((?:(?:lock|sem|latch)\.|leash\|)[a-z]+)"`)
+var ownCommand = regexp.MustCompile(`(?:Name: *|describe\()"((?:(?:lock|sem|latch)\.|leash\|)[a-z]+)"`)
 
 // TestCommandsAreDocumented: each command of Leash's own has a heading.
 func TestCommandsAreDocumented(t *testing.T) {
