@@ -65,8 +65,18 @@ func (c *Carrier) take(ctx context.Context, dst []byte, args [][]byte) []byte {
 		return resp.AppendInt(dst, 1)
 	}
 	lock := c.id(string(args[1]))
+	takeOnce := func(until time.Time) acquire.Result {
+		left, took, err := s.Redis.Take(lock, n, until)
+		switch {
+		case err != nil:
+			return acquire.Failure(err)
+		case took:
+			return acquire.Result{Kind: acquire.Granted, PermitsLeft: left}
+		}
+		return acquire.Result{}
+	}
 	wt := wait.Wait[acquire.Result]{
-		Queue: wait.QueueOf(lock, script.Permit), Request: &counterRequest{s, lock, n}, End: wait.EndOf(block),
+		Queue: wait.QueueOf(lock, script.Permit), Request: attempt(takeOnce), End: wait.EndOf(block),
 	}
 	r := c.AttemptOrWait(ctx, wt, wait.Position{}, waits, false)
 	if r.Kind == acquire.Granted && !c.CanAnswer(ctx) {
@@ -76,32 +86,19 @@ func (c *Carrier) take(ctx context.Context, dst []byte, args [][]byte) []byte {
 	return c.replyCount(dst, r)
 }
 
-// counterRequest asks for n permits of a counter.
-type counterRequest struct {
-	service *Service
-	lock    script.Lock
-	n       int64
-}
+// attempt waits for what nobody holds. It tries once to get it. It implements wait.Request.
+type attempt func(until time.Time) acquire.Result
 
-// Attempt takes n permits once, if that many are available.
-func (cr *counterRequest) Attempt(until time.Time, _ wait.Position) acquire.Result {
-	left, took, err := cr.service.Redis.Take(cr.lock, cr.n, until)
-	switch {
-	case err != nil:
-		return acquire.Failure(err)
-	case took:
-		return acquire.Result{Kind: acquire.Granted, PermitsLeft: left}
-	}
-	return acquire.Result{}
-}
+// Attempt implements wait.Request.
+func (a attempt) Attempt(until time.Time, _ wait.Position) acquire.Result { return a(until) }
 
 // PassesOn implements wait.Request.
-func (*counterRequest) PassesOn(_ wait.Request[acquire.Result], r acquire.Result, woken bool) bool {
-	return r.LeavesPermits(woken)
+func (attempt) PassesOn(_ wait.Request[acquire.Result], r acquire.Result, woken bool) bool {
+	return r.ForAll || r.LeavesPermits(woken)
 }
 
-// TakesFrom is false, because a permit has an owner and a counter has none.
-func (*counterRequest) TakesFrom(*script.Mode) bool { return false }
+// TakesFrom implements wait.Request. A hold has an owner, and a counter has none.
+func (attempt) TakesFrom(*script.Mode) bool { return false }
 
 // replyCount answers 1 for granted, 0 for not granted, or an error.
 func (c *Carrier) replyCount(dst []byte, r acquire.Result) []byte {
@@ -194,34 +191,20 @@ func (c *Carrier) awaitLatch(ctx context.Context, dst []byte, args [][]byte) []b
 		return resp.AppendError(dst, msg)
 	}
 	lock := c.id(key)
-	wt := wait.Wait[acquire.Result]{Queue: latchQueue(lock), Request: &latchRequest{s, lock}, End: wait.EndOf(block)}
+	isZero := func(until time.Time) acquire.Result {
+		n, err := s.latchCount(lock, until)
+		switch {
+		case err != nil:
+			return acquire.Failure(err)
+		case n > 0:
+			return acquire.Result{}
+		}
+		return acquire.Result{Kind: acquire.Granted, ForAll: true}
+	}
+	wt := wait.Wait[acquire.Result]{Queue: latchQueue(lock), Request: attempt(isZero), End: wait.EndOf(block)}
 	return c.replyCount(dst, c.AttemptOrWait(ctx, wt, wait.Position{}, waits, true))
 }
 
 func latchQueue(lock script.Lock) wait.QueueID {
 	return wait.QueueID{Lock: lock, Channel: script.LatchChannel(lock.Key)}
 }
-
-// latchRequest waits until a latch is at zero.
-type latchRequest struct {
-	service *Service
-	lock    script.Lock
-}
-
-// Attempt checks once whether the latch is at zero. The result is then granted to all waiters.
-func (lr *latchRequest) Attempt(until time.Time, _ wait.Position) acquire.Result {
-	n, err := lr.service.latchCount(lr.lock, until)
-	switch {
-	case err != nil:
-		return acquire.Failure(err)
-	case n > 0:
-		return acquire.Result{}
-	}
-	return acquire.Result{Kind: acquire.Granted, ForAll: true}
-}
-
-// PassesOn implements wait.Request.
-func (*latchRequest) PassesOn(wait.Request[acquire.Result], acquire.Result, bool) bool { return true }
-
-// TakesFrom implements wait.Request.
-func (*latchRequest) TakesFrom(*script.Mode) bool { return false }

@@ -23,44 +23,15 @@
 //	view.Recorder       counts what happens to holds, tells observers     view/recorder.go
 //	script.Client       runs the Lua scripts, by a typed function each    script/client.go
 //
-// # In Redis
+// Lua scripts make all changes, at Redisson's own keys, so that Java programs contend for the same
+// locks (script/record.go). An acquire that nobody disputes takes one call, and so does its
+// release. Counters and latches (counter.go) have no owners, so there are no holds of them, and
+// nothing is repeated or undone.
 //
-// All locks lie where Redisson's lie, so that Java programs contend for the same ones:
-//
-//   - A plain lock is a hash. The owner's id is a field with the count of its acquires. The TTL of
-//     the key is the lease. Leash adds the field "leash" with the record.
-//   - A read-write lock is a hash with the field "mode". Its records are in a second hash,
-//     {name}:leash. A hold that is over may still have its field there (script/lua/rw.lua).
-//   - Semaphores (semaphore.go), and counters and latches (counter.go) have Redisson's keys.
-//     Counters and latches have no owners, so there are no holds of them and nothing to undo.
-//
-// Lua scripts make all changes. An acquire that nobody disputes takes one call, and so does its
-// release. The package script has the scripts, the names of the keys and the record, and sends the
-// scripts to Redis.
-//
-// # Unknown outcomes
-//
-// If a script was sent and no reply came, nobody knows whether it ran. Each request has a number
-// above the last one of its carrier, so it can be repeated until Redis answers
-// (script/transport/call.go). What stays unknown for too long is undone (acquire/request.go), and
-// the client gets LOCKTIMEOUT. A hold that may have ended counts as lost for its holder, and as
-// held for everybody else.
-//
-// # Waiting
-//
-// The package wait has the waiters of this Leash: for one lock, semaphore or latch they form a
-// queue. Only the first one tries to take it: after a wake-up, when the holder's lease has run out,
-// and every second. FAIR waiters are in a queue in Redis, and each tries for itself (wait/fair.go).
-// What differs between the kinds of waiters is a wait.Request. The package acquire has those for
-// locks, permits and QUORUM; counterRequest and latchRequest are here.
-//
-// # Several keys
-//
-// LOCK.MACQUIRE takes ordinary holds, which the client learns of when there are enough. Without
-// QUORUM it takes them in the order of their names, and keeps those it has while it waits for the
-// next one. With QUORUM it tries all at a time (acquire/quorum.go), and keeps nothing
-// between two attempts. The holds of a quorum stay together as a group (hold/group.go). They
-// are lost when too few are left.
+// If a script was sent and no reply came, nobody knows whether it ran. It is repeated until Redis
+// answers (script/transport/call.go). What stays unknown for too long is undone
+// (acquire/request.go), and the client gets LOCKTIMEOUT. A hold that may have ended counts as lost
+// for its holder, and as held for everybody else.
 //
 // # How a hold ends, and who is told
 //
@@ -80,24 +51,10 @@
 //	events.go, hold/watch.go          commands that wait for the end of a hold
 //	events.go                         messages of other Leashes
 //
-// The package event has the messages between Leashes, the tombstones, and the subscribed channels.
-//
-// # Failover
-//
-// A new master may lack holds. The package failover finds out which master is new, and explains the
-// grace period, in which it grants nothing. The package restore writes missing holds back and
-// corrects older states. In a slot that moves, script/per_key.go releases.
-//
 // # Concurrency
 //
 // Everything is safe for concurrent use, but a Carrier runs one command at a time. Mutexes are
 // locked in this order: that of a hold.Carrier, of wait.Queues, of the hold.Registry, of the
 // watchdog. Those of the package event, of its tasks, of limits and of pending moves come last. No
 // mutex is held during a script, a log line or a call of a Host.
-//
-// # Not promised
-//
-// A failover of Redis can forget a lock if there is no grace period. An evicting maxmemory-policy
-// can evict one. Anybody can delete keys in Redis. Where that matters, check the fencing token at
-// the resource.
 package lockcmd

@@ -168,12 +168,6 @@ func (c *Carrier) awaitLoss(ctx context.Context, dst []byte, args [][]byte) []by
 	return resp.AppendBulk(dst, reason)
 }
 
-// Waiting is the number of commands that wait for the lock on this Leash.
-func (s *Service) Waiting(lock script.Lock) int {
-	all, _ := s.Waits.OfLock(lock)
-	return all
-}
-
 // checkWanted tells the owner of h if somebody on this Leash waits for the lock.
 func (s *Service) checkWanted(h *hold.Hold) {
 	if h.Notifies() && s.Waiting(h.Lock()) > 0 {

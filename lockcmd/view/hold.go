@@ -31,7 +31,7 @@ func (v *Viewer) hold(h *hold.Hold) (shown Hold, ok bool) {
 	shown = Hold{
 		DB: h.Lock().DB, Key: h.Key(), Mode: h.Mode().Name, Owner: h.Owner(), Token: h.Token, Count: d.Count,
 		Client: h.Carrier.Client().Name, ClientID: h.Carrier.ClientID(), Leash: v.acquirer.Holds.Leash,
-		Age: h.Age(), TTL: d.TTL, Lease: d.Terms.Lease, Waiters: v.waitersOf(h.Lock()),
+		Age: h.Age(), TTL: d.TTL, Lease: d.Terms.Lease, Waiters: v.Waiting(h.Lock()),
 	}
 	shown.Left, _ = h.Left()
 	return shown, d.State != hold.Over

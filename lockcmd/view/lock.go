@@ -59,15 +59,15 @@ func (v *Viewer) ViewLock(lock script.Lock, until time.Time) (Lock, error) {
 			l.State = Grace
 		}
 	}
-	l.Waiters = v.waitersOf(lock)
+	l.Waiters = v.Waiting(lock)
 	for _, w := range v.acquirer.Waits.First(lock, MaxWaiters) {
 		l.Queue = append(l.Queue, viewWaiter(w))
 	}
 	return l, nil
 }
 
-// waitersOf is the number of commands that wait for the lock on this Leash.
-func (v *Viewer) waitersOf(lock script.Lock) int {
+// Waiting is the number of commands that wait for the lock on this Leash.
+func (v *Viewer) Waiting(lock script.Lock) int {
 	all, _ := v.acquirer.Waits.OfLock(lock)
 	return all
 }

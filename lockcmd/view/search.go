@@ -111,7 +111,7 @@ func (v *Viewer) value(h *hold.Hold, by Order) int64 {
 		left, _ := h.Left()
 		return int64(left)
 	case ByWaiters:
-		return int64(v.waitersOf(h.Lock()))
+		return int64(v.Waiting(h.Lock()))
 	case ByMode:
 		return int64(h.Mode().ID)
 	}
