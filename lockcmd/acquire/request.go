@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"leash/lockcmd/hold"
-	"leash/lockcmd/release"
 	"leash/lockcmd/script"
 	"leash/lockcmd/script/transport"
 	"leash/lockcmd/wait"
@@ -27,9 +26,10 @@ type kind interface {
 	// repeats that until Redis answers. late says that it is about a late copy of the request:
 	// what a carrier got by the request stays.
 	takeBack(number int64, late bool)
-	// takeOver ends h and grants its lock to the request, in one script (R21). Without a grant the
-	// result is Taken.
-	takeOver(h *hold.Hold, end script.EndArgs, at wait.Position, until time.Time) (release.Handover, Result, error)
+	// takeOver ends h and grants its lock to the request, in one script (R21). unknown tells that a
+	// copy of it may still be on its way.
+	takeOver(h *hold.Hold, end script.EndArgs, at wait.Position, until time.Time) (did script.HandoverResult,
+		unknown bool, err error)
 	// undoHandover takes back what takeOver has granted to a waiter that has left. copyPending says
 	// that a copy of it may still grant something.
 	undoHandover(grant Result, copyPending bool)

@@ -32,40 +32,36 @@ func (w *Waiters) HandOver(h *hold.Hold, end script.EndArgs, until time.Time) (r
 		return release.Handover{}, false
 	}
 	began, request := time.Now(), head.Request.(kind)
-	o, grant, err := request.takeOver(h, end, at, until)
-	told := err == nil && o.Answer == script.HoldEnded // a release tells everybody
-	if grant.Took() {
-		grant.handovers = h.Details().Handovers + 1
+	did, unknown, err := request.takeOver(h, end, at, until)
+	grant := Result{
+		Token: did.Token, left: did.Left, sent: did.Sent, others: did.Others, PermitsLeft: did.Available,
+		grants: did.Grants,
+	}
+	if did.Granted {
+		grant.Kind, grant.handovers = Granted, h.Details().Handovers+1
 		w.Handovers.Add(1)
 		w.HandoverTimes.Observe(time.Since(began))
 	}
+	told := err == nil && did.Answer == script.HoldEnded // a release tells everybody
 	switch {
-	case grant.Took() && !w.Grant(head, grant, o.Unknown),
-		!grant.Took() && !w.Unclaim(head, o.Unknown, told) && o.Unknown:
-		request.undoHandover(grant, o.Unknown)
+	case did.Granted && !w.Grant(head, grant, unknown), !did.Granted && !w.Unclaim(head, unknown, told) && unknown:
+		request.undoHandover(grant, unknown)
 	}
-	if err != nil {
-		// After an error, nobody knows how far the script came.
-		o.Unknown = o.Unknown || !errors.Is(err, transport.ErrRefused)
-	}
-	return o, err == nil
+	// After an error, nobody knows how far the script came.
+	unknown = unknown || err != nil && !errors.Is(err, transport.ErrRefused)
+	return release.Handover{Answer: did.Answer, Unknown: unknown}, err == nil
 }
 
 // takeOver implements kind.
 func (a *lockRequest) takeOver(h *hold.Hold, end script.EndArgs, at wait.Position, until time.Time) (
-	release.Handover, Result, error,
+	did script.HandoverResult, unknown bool, err error,
 ) {
 	s := a.carrier.Acquirer
-	r, unknown, err := s.Redis.Handover(&script.HandoverArgs{
+	return s.Redis.Handover(&script.HandoverArgs{
 		End: end, Grant: a.grantTerms(), Mode: a.options.Mode, Turn: s.Waits.Entry(a.options.Mode),
 		TurnOver:  at.Place == script.PlaceFirst, // its turn ends if another Leash waits
 		TurnEvent: wait.TurnEvent(h.Lock(), h.Mode()),
 	}, until)
-	grant := Result{Token: r.Token, left: r.Left, sent: r.Sent, others: r.Others}
-	if r.Granted {
-		grant.Kind = Granted
-	}
-	return release.Handover{Answer: r.Answer, Unknown: unknown}, grant, err
 }
 
 // undoHandover implements kind.
@@ -81,14 +77,9 @@ func (a *lockRequest) undoHandover(grant Result, copyPending bool) {
 
 // takeOver implements kind.
 func (a *permitRequest) takeOver(h *hold.Hold, _ script.EndArgs, at wait.Position, until time.Time) (
-	release.Handover, Result, error,
+	did script.HandoverResult, unknown bool, err error,
 ) {
-	r, unknown, err := a.carrier.Acquirer.Redis.HandOverPermit(h.Owner(), h.Ref(), a.script(at), until)
-	grant := Result{others: r.Others, PermitsLeft: r.Available, grants: r.Grants, sent: r.Sent}
-	if r.Granted {
-		grant.Kind = Granted
-	}
-	return release.Handover{Answer: r.Answer, Unknown: unknown}, grant, err
+	return a.carrier.Acquirer.Redis.HandOverPermit(h.Owner(), h.Ref(), a.script(at), until)
 }
 
 // undoHandover implements kind. It gives the permits back, now and once more a TTL later.

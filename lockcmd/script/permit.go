@@ -115,21 +115,11 @@ func permitGrants(n []int64) []PermitGrant {
 	return grants
 }
 
-// PermitHandoverResult is what the hand-over of a permit did.
-type PermitHandoverResult struct {
-	Answer    int64 // HoldEnded or NoSuchHold
-	Granted   bool
-	Others    int64         // other Leashes that wait
-	Available int64         // after the grant
-	Grants    []PermitGrant // in the order of the request
-	Sent      time.Time
-}
-
 // HandOverPermit gives a permit back and grants a waiter its request in one step. It blocks until
 // Redis answers, or until the given time. It may be called several times, and acts once. unknown
 // tells that a copy may still be on its way, also without an error.
 func (c *Client) HandOverPermit(permit string, hold Ref, r *PermitRequest, until time.Time) (
-	result PermitHandoverResult, unknown bool, err error,
+	result HandoverResult, unknown bool, err error,
 ) {
 	args := append(make([]string, 0, 15+2*len(r.Permits)), permit, transport.Decimal(hold.Token), hold.Carrier)
 	args = append(r.appendGrant(c, args), string(r.Behind), r.TurnEvent)
@@ -138,7 +128,7 @@ func (c *Client) HandOverPermit(permit string, hold Ref, r *PermitRequest, until
 		Script: PermitHandoverScript, DB: r.Lock.DB, Keys: append(keys, TurnsKey(r.Lock.Key)), MinKeys: len(keys),
 		Args: r.appendPermits(args),
 	}
-	result, err = transport.Ask(c.Client, call, until, func(reply any) (PermitHandoverResult, bool) {
+	result, err = transport.Ask(c.Client, call, until, func(reply any) (HandoverResult, bool) {
 		return permitHandoverResult(reply, len(r.Permits))
 	})
 	result.Sent = call.Sent
@@ -147,14 +137,12 @@ func (c *Client) HandOverPermit(permit string, hold Ref, r *PermitRequest, until
 
 // permitHandoverResult reads the reply about so many permits. ok is false if the script has no such
 // reply.
-func permitHandoverResult(reply any, permits int) (r PermitHandoverResult, ok bool) {
+func permitHandoverResult(reply any, permits int) (r HandoverResult, ok bool) {
 	switch n, kinds := transport.Items(reply); {
 	case kinds == "i" && (n[0] == HoldEnded || n[0] == NoSuchHold):
 		r.Answer = n[0]
 	case kinds == transport.Ints(3+2*permits) && n[0] == HoldEnded:
-		r = PermitHandoverResult{
-			Answer: HoldEnded, Granted: true, Others: n[1], Available: n[2], Grants: permitGrants(n[3:]),
-		}
+		r = HandoverResult{Answer: HoldEnded, Granted: true, Others: n[1], Available: n[2], Grants: permitGrants(n[3:])}
 	default:
 		return r, false
 	}

@@ -160,10 +160,13 @@ type HandoverArgs struct {
 type HandoverResult struct {
 	Answer  int64 // HoldEnded, CountsRemain, NoSuchHold or StaleRequest
 	Granted bool
-	Token   int64         // of the grant
-	Left    time.Duration // of the grant, from Sent on
+	Token   int64         // of the grant of a lock
+	Left    time.Duration // of the grant of a lock, from Sent on
 	Others  int64         // other Leashes that wait
 	Sent    time.Time
+	// of permits:
+	Available int64         // after the grant
+	Grants    []PermitGrant // in the order of the request
 }
 
 // Handover ends a hold and grants the lock to a waiter in one step. It blocks until Redis answers,
