@@ -1,7 +1,6 @@
 package event
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"time"
@@ -35,7 +34,7 @@ func (w *LossWait) endReason(until time.Time) (reason string, over bool) {
 			w.notMissing()
 			continue
 		case how == Extended:
-			if outcome := w.leaseOutcome(more, until); outcome != renewal.Gone {
+			if outcome := leaseOutcome(w.Redis, w.ref(), more, until); outcome != renewal.Gone {
 				return "", outcome == renewal.Expired
 			}
 			w.leaseEnd = time.Time{} // it was the end of an earlier lease
@@ -43,13 +42,6 @@ func (w *LossWait) endReason(until time.Time) (reason string, over bool) {
 		return w.endWithoutTombstone()
 	}
 	return "", false
-}
-
-// leaseOutcome reports whether the hold's lease is over, which was extended.
-func (w *LossWait) leaseOutcome(keep string, until time.Time) renewal.Outcome {
-	ctx, cancel := context.WithDeadline(context.Background(), until)
-	defer cancel()
-	return leaseOutcome(ctx, w.Redis, w.ref(), keep)
 }
 
 // endWithoutTombstone decides how a hold ended that has no tombstone. It waits first, because the

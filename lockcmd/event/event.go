@@ -1,7 +1,6 @@
 package event
 
 import (
-	"context"
 	"strconv"
 	"strings"
 	"time"
@@ -44,9 +43,8 @@ func Text(kind string, token int64, carrier, key string) string {
 // Send publishes an event about a hold for the Leash of its carrier. It may get lost. Send blocks
 // until Redis answers, or until the given time.
 func Send(redis *script.Client, kind string, r script.Ref, until time.Time) {
-	ctx, cancel := context.WithDeadline(context.Background(), redis.CapAtStop(until))
-	defer cancel()
-	_ = redis.PublishEvent(ctx, r.Lock, script.CarrierChannel(r.Carrier), Text(kind, r.Token, r.Carrier, r.Lock.Key))
+	text := Text(kind, r.Token, r.Carrier, r.Lock.Key)
+	_ = redis.PublishEvent(r.Lock, script.CarrierChannel(r.Carrier), text, until)
 }
 
 // Parse reads a published event.

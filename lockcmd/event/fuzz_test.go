@@ -3,6 +3,7 @@ package event
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"leash/lockcmd/script"
 	"leash/renewal"
@@ -43,7 +44,7 @@ func FuzzTombstone(f *testing.F) {
 	outcomes := map[string]renewal.Outcome{Released: renewal.Released, Moved: renewal.Moved, Repeated: renewal.Repeated,
 		Broken: renewal.Broken, Extended: renewal.Expired}
 	f.Fuzz(func(t *testing.T, text string) {
-		got := Outcome(t.Context(), nil, script.Ref{}, text, true)
+		got := Outcome(nil, script.Ref{}, text, true, time.Time{})
 		word := strings.SplitN(text, " ", 2)[0]
 		want, known := outcomes[word]
 		switch {

@@ -1,7 +1,6 @@
 package event
 
 import (
-	"context"
 	"strconv"
 	"strings"
 	"time"
@@ -32,14 +31,12 @@ const (
 	Lost     = "lost"
 )
 
-const (
-	// Forced is the whole tombstone of a hold that BREAK ended without its Leash.
-	Forced = Broken + " forced"
-)
+// Forced is the whole tombstone of a hold that BREAK ended without its Leash.
+const Forced = Broken + " forced"
 
 // Outcome is what the tombstone of a missing hold says. leaseOver says that its lease is over, as
 // far as its Leash knows.
-func Outcome(ctx context.Context, redis *script.Client, ref script.Ref, text string, leaseOver bool) renewal.Outcome {
+func Outcome(redis *script.Client, ref script.Ref, text string, leaseOver bool, until time.Time) renewal.Outcome {
 	how, more, _ := strings.Cut(text, " ")
 	switch how {
 	case Released:
@@ -58,7 +55,7 @@ func Outcome(ctx context.Context, redis *script.Client, ref script.Ref, text str
 		if leaseOver {
 			return renewal.Expired
 		}
-		return leaseOutcome(ctx, redis, ref, more)
+		return leaseOutcome(redis, ref, more, until)
 	}
 	return renewal.Gone
 }
@@ -69,12 +66,12 @@ const tombstoneSlack = 50 * time.Millisecond
 
 // leaseOutcome reports whether a lease that was extended is over. Its tombstone lives keep ms
 // longer.
-func leaseOutcome(ctx context.Context, redis *script.Client, ref script.Ref, keep string) renewal.Outcome {
+func leaseOutcome(redis *script.Client, ref script.Ref, keep string, until time.Time) renewal.Outcome {
 	ms, err := strconv.ParseInt(keep, 10, 64)
 	if err != nil {
 		return renewal.Gone
 	}
-	left, err := redis.TombstoneLeft(ctx, ref)
+	left, err := redis.TombstoneLeft(ref, until)
 	switch {
 	case err != nil:
 		return renewal.Unknown

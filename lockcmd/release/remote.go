@@ -1,7 +1,6 @@
 package release
 
 import (
-	"context"
 	"errors"
 	"strconv"
 	"strings"
@@ -159,14 +158,12 @@ func (rr *remote) callScript(until time.Time) (code int64, err error) {
 	if err != nil || code == script.NoSuchHold || !perKey {
 		return code, err
 	}
-	ctx, cancel := context.WithDeadline(context.Background(), rr.Redis.CapAtStop(until))
-	defer cancel()
 	ref, how := rr.revoke.Hold, event.Decremented
 	if code == script.HoldEnded && rr.local == nil {
 		how = event.Released
-		rr.Redis.OverwriteTombstone(ctx, ref, how, rr.revoke.Keep)
+		_ = rr.Redis.OverwriteTombstone(ref, how, rr.revoke.Keep, until)
 	}
-	_ = rr.Redis.KeepAnswer(ctx, rr.lock, rr.id, code, rr.revoke.Keep)
+	_ = rr.Redis.KeepAnswer(rr.lock, rr.id, code, rr.revoke.Keep, until)
 	if rr.local == nil {
 		event.Send(rr.Redis, how, ref, until)
 	}

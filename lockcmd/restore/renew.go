@@ -26,6 +26,7 @@ func (r *Restorer) Renew(ctx context.Context, _ string, batches []renewal.Batch,
 		return
 	}
 	began := time.Now()
+	until, _ := ctx.Deadline()
 	calls := make([]script.RenewBatch, len(batches))
 	for i := range batches {
 		calls[i] = renewBatch(&batches[i])
@@ -35,10 +36,10 @@ func (r *Restorer) Renew(ctx context.Context, _ string, batches []renewal.Batch,
 			out[i] = nil
 			return
 		}
-		r.outcomes(ctx, batches[i], result, out[i])
+		r.outcomes(batches[i], result, out[i], until)
 	})
-	r.explainGone(ctx, batches, out)
-	r.repair(ctx, batches, out, began)
+	r.explainGone(batches, out, until)
+	r.repair(batches, out, began, until)
 }
 
 // renewBatch is b for a script.
@@ -70,7 +71,7 @@ func (b *batchHolds) AppendOwner(i int, dst []byte) []byte { return b.at(i).Appe
 
 // outcomes writes a batch's result to out. The result also has the time left of leases, which an
 // EXTEND anywhere may have changed.
-func (r *Restorer) outcomes(ctx context.Context, b renewal.Batch, result script.RenewResult, out []renewal.Outcome) {
+func (r *Restorer) outcomes(b renewal.Batch, result script.RenewResult, out []renewal.Outcome, until time.Time) {
 	for i, reply := range result.Replies {
 		switch {
 		case reply.Gone():
@@ -78,20 +79,20 @@ func (r *Restorer) outcomes(ctx context.Context, b renewal.Batch, result script.
 		case reply.Held():
 			out[i] = renewal.Renewed
 			if left, known := reply.Left(); known {
-				r.noteLeft(ctx, b, b.Holds[i], left, result.Sent)
+				r.noteLeft(b, b.Holds[i], left, result.Sent, until)
 			}
 		}
 	}
 }
 
 // noteLeft notes what a renewal or a check, sent at that time, says of the time left.
-func (r *Restorer) noteLeft(ctx context.Context, b renewal.Batch, w *renewal.Hold, left time.Duration, sent time.Time) {
+func (r *Restorer) noteLeft(b renewal.Batch, w *renewal.Hold, left time.Duration, sent, until time.Time) {
 	h := w.Keeper.(*hold.Hold)
 	if !b.Lease && h.Mode() == script.Read {
 		h.AdjustPace(left, b.Every, b.TTL)
 		return
 	}
-	if !r.mayBeOlder(ctx, h, left, sent) { // otherwise it is about to be corrected
+	if !r.mayBeOlder(h, left, sent, until) { // otherwise it is about to be corrected
 		r.Holds.Watchdog.Correct(w, renewal.Until(sent, left), sent)
 	}
 }

@@ -1,7 +1,6 @@
 package restore
 
 import (
-	"context"
 	"time"
 
 	"leash/lockcmd/failover"
@@ -12,7 +11,7 @@ import (
 
 // repair restores holds that a round has not found on a master in its grace period. Holds that such
 // a master has are corrected once. Until that is answered, nothing is known of missing holds.
-func (r *Restorer) repair(ctx context.Context, batches []renewal.Batch, out [][]renewal.Outcome, sent time.Time) {
+func (r *Restorer) repair(batches []renewal.Batch, out [][]renewal.Outcome, sent, until time.Time) {
 	if r.Masters == nil {
 		return
 	}
@@ -26,16 +25,14 @@ func (r *Restorer) repair(ctx context.Context, batches []renewal.Batch, out [][]
 			}
 		}
 		if len(some) > 0 {
-			r.repairBatch(ctx, batches[i].Holds, some, out[i], sent)
+			r.repairBatch(batches[i].Holds, some, out[i], sent, until)
 		}
 	}
 }
 
 // repairBatch repairs some holds of a batch. They have one master.
-func (r *Restorer) repairBatch(ctx context.Context, all []*renewal.Hold, some []int, out []renewal.Outcome,
-	sent time.Time) {
-	deadline, _ := ctx.Deadline()
-	m, ok := r.Masters.MasterOf(all[some[0]].Keeper.(*hold.Hold).Key(), sent, deadline)
+func (r *Restorer) repairBatch(all []*renewal.Hold, some []int, out []renewal.Outcome, sent, until time.Time) {
+	m, ok := r.Masters.MasterOf(all[some[0]].Keeper.(*hold.Hold).Key(), sent, until)
 	if ok && !m.InGrace() {
 		return // missing holds are lost
 	}
@@ -53,24 +50,24 @@ func (r *Restorer) repairBatch(ctx context.Context, all []*renewal.Hold, some []
 	if len(holds) == 0 {
 		return
 	}
-	results, err := r.Redis.Restore(r.restoreArgs(m, holds...), deadline)
+	results, err := r.Redis.Restore(r.restoreArgs(m, holds...), until)
 	if err != nil {
 		return
 	}
 	for k, position := range positions {
-		out[position] = r.repairOutcome(m, holds[k], results[k], out[position], deadline)
+		out[position] = r.repairOutcome(m, holds[k], results[k], out[position], until)
 	}
 }
 
 // repairOutcome returns the outcome for a hold by the result of its restore. before is its outcome
 // so far.
 func (r *Restorer) repairOutcome(m failover.Master, h *hold.Hold, result script.RestoreResult, before renewal.Outcome,
-	deadline time.Time) renewal.Outcome {
+	until time.Time) renewal.Outcome {
 	how := r.restoreOutcome(m, h, result)
 	switch result.Outcome {
 	case script.RestoreMoved:
 		if how == renewal.Unknown {
-			r.moveAgain(h, result.Record, deadline) // the next round finds it and corrects the rest
+			r.moveAgain(h, result.Record, until) // the next round finds it and corrects the rest
 		}
 		return how
 	case script.Restored, script.RestoreAlreadyThere, script.RestoreHeldByOther:
@@ -87,7 +84,7 @@ func (r *Restorer) repairOutcome(m failover.Master, h *hold.Hold, result script.
 // mayBeOlder reports whether a check, sent at that time, may have found an older state of a lease
 // on a new master. left is what the check found. It counts if it takes no time away. Otherwise
 // the master may be new and not known as new yet.
-func (r *Restorer) mayBeOlder(ctx context.Context, h *hold.Hold, left time.Duration, sent time.Time) bool {
+func (r *Restorer) mayBeOlder(h *hold.Hold, left time.Duration, sent, until time.Time) bool {
 	switch {
 	case r.Masters == nil:
 		return false
@@ -96,7 +93,6 @@ func (r *Restorer) mayBeOlder(ctx context.Context, h *hold.Hold, left time.Durat
 	case !sent.Add(left).Before(h.SafeUntil()):
 		return false
 	}
-	deadline, _ := ctx.Deadline()
-	_, ok := r.Masters.MasterOf(h.Key(), sent, deadline)
+	_, ok := r.Masters.MasterOf(h.Key(), sent, until)
 	return !ok || r.Masters.NeedsRepair(h.Key(), &h.Watch)
 }

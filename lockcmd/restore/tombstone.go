@@ -1,7 +1,6 @@
 package restore
 
 import (
-	"context"
 	"errors"
 	"time"
 
@@ -37,21 +36,14 @@ func (r *Restorer) Tombstone(h *hold.Hold, until time.Time) (renewal.Outcome, er
 	if errors.Is(err, transport.ErrRefused) {
 		return renewal.Unknown, err
 	}
-	ctx, cancel := context.WithDeadline(context.Background(), r.Redis.CapAtStop(until))
-	defer cancel()
-	if how := r.meaning(ctx, h, text); how != renewal.Unknown {
+	if how := event.Outcome(r.Redis, h.Ref(), text, h.LeaseOver(), until); how != renewal.Unknown {
 		return how, nil
 	}
 	return renewal.Unknown, transport.ErrRefused
 }
 
-// meaning is what a tombstone says of h, which is missing.
-func (r *Restorer) meaning(ctx context.Context, h *hold.Hold, text string) renewal.Outcome {
-	return event.Outcome(ctx, r.Redis, h.Ref(), text, h.LeaseOver())
-}
-
 // explainGone reads the tombstones of holds that are gone. If it cannot, the outcome is unknown.
-func (r *Restorer) explainGone(ctx context.Context, batches []renewal.Batch, out [][]renewal.Outcome) {
+func (r *Restorer) explainGone(batches []renewal.Batch, out [][]renewal.Outcome, until time.Time) {
 	type gone struct {
 		hold    *hold.Hold
 		outcome *renewal.Outcome
@@ -66,10 +58,10 @@ func (r *Restorer) explainGone(ctx context.Context, batches []renewal.Batch, out
 			}
 		}
 	}
-	texts, errs := r.Redis.Tombstones(ctx, refs)
+	texts, errs := r.Redis.Tombstones(refs, until)
 	for i, g := range all {
 		if *g.outcome = renewal.Unknown; errs[i] == nil {
-			*g.outcome = r.meaning(ctx, g.hold, texts[i])
+			*g.outcome = event.Outcome(r.Redis, refs[i], texts[i], g.hold.LeaseOver(), until)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package script
 
 import (
-	"context"
 	"strconv"
 	"strings"
 	"time"
@@ -19,7 +18,7 @@ func (c *Client) Tombstone(r Ref, until time.Time) (text string, err error) {
 // Tombstones returns the texts of the tombstones of holds of one database, as Tombstone does. It
 // asks for all at once. A key of another type is no tombstone. An error says that Redis did not
 // answer.
-func (c *Client) Tombstones(ctx context.Context, refs []Ref) (texts []string, errs []error) {
+func (c *Client) Tombstones(refs []Ref, until time.Time) (texts []string, errs []error) {
 	if len(refs) == 0 {
 		return nil, nil
 	}
@@ -28,7 +27,7 @@ func (c *Client) Tombstones(ctx context.Context, refs []Ref) (texts []string, er
 		cmds[i] = transport.Command{Key: r.tombstone(), Words: []string{"GET", r.tombstone()}}
 	}
 	texts, errs = make([]string, len(refs)), make([]error, len(refs))
-	for i, r := range c.DoAll(c.limit(ctx), refs[0].Lock.DB, cmds) {
+	for i, r := range c.DoAll(until, refs[0].Lock.DB, cmds) {
 		if texts[i] = r.String(); r.Err != nil && transport.Judge(r.Err) != transport.Answered {
 			errs[i] = r.Err
 		}
@@ -37,38 +36,37 @@ func (c *Client) Tombstones(ctx context.Context, refs []Ref) (texts []string, er
 }
 
 // TombstoneLeft returns how long a hold's tombstone still lasts. It is negative if there is none.
-func (c *Client) TombstoneLeft(ctx context.Context, r Ref) (time.Duration, error) {
-	return c.keyLeft(ctx, r.Lock.DB, r.tombstone())
+func (c *Client) TombstoneLeft(r Ref, until time.Time) (time.Duration, error) {
+	return c.keyLeft(r.Lock.DB, r.tombstone(), until)
 }
 
 // OverwriteTombstone writes a hold's tombstone for so long, whatever is there.
-func (c *Client) OverwriteTombstone(ctx context.Context, r Ref, text string, lasts time.Duration) error {
-	return c.set(ctx, r.Lock.DB, r.tombstone(), text, lasts)
+func (c *Client) OverwriteTombstone(r Ref, text string, lasts time.Duration, until time.Time) error {
+	return c.set(r.Lock.DB, r.tombstone(), text, lasts, until)
 }
 
 // keyLeft is how long a key still lasts. It is negative if there is none.
-func (c *Client) keyLeft(ctx context.Context, db int, key string) (time.Duration, error) {
-	reply, err := c.Do(c.limit(ctx), db, transport.Command{Key: key, Words: []string{"PTTL", key}})
+func (c *Client) keyLeft(db int, key string, until time.Time) (time.Duration, error) {
+	reply, err := c.Do(until, db, transport.Command{Key: key, Words: []string{"PTTL", key}})
 	left, _ := transport.Reply{Text: reply, Err: err}.Int()
 	return Millis(left), err
 }
 
 // set writes a string that lasts so long.
-func (c *Client) set(ctx context.Context, db int, key, value string, lasts time.Duration) error {
+func (c *Client) set(db int, key, value string, lasts time.Duration, until time.Time) error {
 	words := []string{"SET", key, value, "PX", transport.MillisText(lasts)}
-	_, err := c.Do(c.limit(ctx), db, transport.Command{Key: key, Words: words})
+	_, err := c.Do(until, db, transport.Command{Key: key, Words: words})
 	return err
 }
 
 // KeepAnswer keeps the answer to a request for so long, for its repetition.
-func (c *Client) KeepAnswer(ctx context.Context, lock Lock, id string, code int64, lasts time.Duration) error {
-	return c.set(ctx, lock.DB, AnswerKey(lock.Key, id), transport.Decimal(code), lasts)
+func (c *Client) KeepAnswer(lock Lock, id string, code int64, lasts time.Duration, until time.Time) error {
+	return c.set(lock.DB, AnswerKey(lock.Key, id), transport.Decimal(code), lasts, until)
 }
 
 // PublishEvent sends a message on a channel by the node of a lock. It may get lost.
-func (c *Client) PublishEvent(ctx context.Context, lock Lock, channel, text string) error {
-	_, err := c.Do(c.limit(ctx), lock.DB,
-		transport.Command{Key: lock.Key, Words: []string{"PUBLISH", channel, text}})
+func (c *Client) PublishEvent(lock Lock, channel, text string, until time.Time) error {
+	_, err := c.Do(until, lock.DB, transport.Command{Key: lock.Key, Words: []string{"PUBLISH", channel, text}})
 	return err
 }
 

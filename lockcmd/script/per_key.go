@@ -146,20 +146,18 @@ func (c *Client) countsOf(lock Lock, m *Mode, owner string, until time.Time) (in
 // dropTimeouts deletes the timeout keys of the counts that the release of a READ hold ends. Keys
 // that it cannot reach expire.
 func (c *Client) dropTimeouts(args *ReleaseArgs, all bool, until time.Time) {
-	ctx, cancel := context.WithDeadline(context.Background(), c.CapAtStop(until))
-	defer cancel()
 	lock, owner := args.End.Hold.Lock, args.End.Owner
 	for n := args.PerKeyCounts; n > 0; n-- {
 		last := timeoutKey(lock.Key, owner, n)
 		if !all { // the first key lasts as long as this one would have (R12), or as before
-			if left, _ := c.keyLeft(ctx, lock.DB, last); left > 0 {
+			if left, _ := c.keyLeft(lock.DB, last, until); left > 0 {
 				first := []string{timeoutKey(lock.Key, owner, 1)}
 				_, _ = c.AskInt(&transport.Call{Script: Read.RenewKey, DB: lock.DB, Keys: first,
 					Args: transport.Words(left.Milliseconds(), "", "")}, until)
 			}
 		}
 		del := transport.Command{Key: last, Words: []string{"DEL", last}}
-		if _, err := c.Do(c.limit(ctx), lock.DB, del); err != nil || !all {
+		if _, err := c.Do(until, lock.DB, del); err != nil || !all {
 			return
 		}
 	}

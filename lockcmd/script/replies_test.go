@@ -143,7 +143,7 @@ func TestReplies(t *testing.T) {
 			one, err := s.WriteTombstone(r, "lost gone", time.Minute, "channel", s.until)
 			two, _ := s.WriteTombstone(r, "released", time.Minute, "", s.until)
 			text, _ := s.Tombstone(r, s.until)
-			left, _ := s.TombstoneLeft(s.Context(), r)
+			left, _ := s.TombstoneLeft(r, s.until)
 			return say(one, two, text, left > 50*time.Second, err)
 		}, "true false lost gone true <nil>"},
 		"mark a hold as broken": {func(s *stage) string {
