@@ -11,14 +11,18 @@ import (
 
 // acquire runs LOCK.ACQUIRE.
 func (c *Carrier) acquire(ctx context.Context, dst []byte, args [][]byte) []byte {
-	opts, msg := c.service.parseAcquire(args)
-	opts.DB = c.db
-	if msg != "" {
-		return resp.AppendError(dst, msg)
+	var opts acquire.Options
+	key, o, msg := c.service.parse(args, acquireWords)
+	if msg == "" {
+		opts, msg = c.service.acquireOptionsOf("LOCK.ACQUIRE", o, key)
 	}
-	if c.grantsNothing() {
+	switch {
+	case msg != "":
+		return resp.AppendError(dst, msg)
+	case c.grantsNothing():
 		return resp.AppendError(dst, refusal.Draining)
 	}
+	opts.Lock = c.id(key)
 	r := c.Acquire(ctx, opts)
 	if r.Took() {
 		return resp.AppendInt(dst, r.Token)

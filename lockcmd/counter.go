@@ -105,14 +105,12 @@ func (c *Carrier) replyCount(dst []byte, r acquire.Result) []byte {
 	switch {
 	case r.Kind == acquire.Granted:
 		return resp.AppendInt(dst, 1)
-	case r.Kind == acquire.Failed:
-		return resp.AppendError(dst, failureText(r.Err))
 	case r.Kind == acquire.Unknown:
 		return c.timeout(dst, refusal.Unknown)
-	case r.Err != nil:
-		return c.timeout(dst, failureText(r.Err))
+	case r.Err == nil:
+		return resp.AppendInt(dst, 0)
 	}
-	return resp.AppendInt(dst, 0)
+	return c.replyTaken(dst, r, "")
 }
 
 // countCommand is a command that answers the number that a script returns.

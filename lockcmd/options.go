@@ -34,10 +34,7 @@ func parseOptions(args [][]byte, allowed string) (o options, msg string) {
 	seen := ""
 	for i := 0; i < len(args); i++ {
 		name := resp.Word(args[i])
-		if !oneOf(name, allowed) {
-			return o, refusal.Syntax
-		}
-		if oneOf(name, seen) {
+		if !oneOf(name, allowed) || oneOf(name, seen) {
 			return o, refusal.Syntax
 		}
 		seen += " " + name
@@ -182,15 +179,6 @@ func printable(id string) bool {
 // validOwner refuses names that Redisson or Leash use for other fields of the same hash (R4).
 func validOwner(id string) bool {
 	return printable(id) && id != "mode" && !strings.HasPrefix(id, "leash") && !strings.HasSuffix(id, ":write")
-}
-
-func (s *Service) parseAcquire(args [][]byte) (opts acquire.Options, msg string) {
-	key, o, msg := s.parse(args, acquireWords)
-	if msg == "" {
-		opts, msg = s.acquireOptionsOf(string(args[0]), o, key)
-	}
-	opts.Key = key
-	return opts, msg
 }
 
 // acquireOptionsOf checks the options of a command for some locks; none for permits, which have no

@@ -50,35 +50,29 @@ const maxCountOption = 1000
 
 // acquirePermits runs SEM.ACQUIRE.
 func (c *Carrier) acquirePermits(ctx context.Context, dst []byte, args [][]byte) []byte {
-	opts, count, msg := c.service.parsePermitOptions(args)
-	opts.DB = c.db
+	var opts acquire.Options
+	key, o, msg := c.service.parse(args, permitWords)
+	if msg == "" {
+		opts, msg = c.service.acquireOptionsOf("SEM.ACQUIRE", o)
+	}
 	switch {
 	case msg != "":
 		return resp.AppendError(dst, msg)
 	case c.grantsNothing():
 		return resp.AppendError(dst, refusal.Draining)
 	}
-	permits, r := c.AcquirePermits(ctx, opts, max(count, 1))
+	opts.Lock, opts.Mode = c.id(key), script.Permit
+	permits, r := c.AcquirePermits(ctx, opts, max(o.count, 1))
 	if !r.Took() {
 		return c.replyTaken(dst, r, resp.NilBulk)
 	}
-	if count > 0 {
+	if o.count > 0 {
 		dst = resp.AppendArray(dst, len(permits))
 	}
 	for _, p := range permits {
 		dst = resp.AppendBulk(dst, p)
 	}
 	return dst
-}
-
-// parsePermitOptions reads the arguments of SEM.ACQUIRE. count is 0 without COUNT.
-func (s *Service) parsePermitOptions(args [][]byte) (opts acquire.Options, count int64, msg string) {
-	key, o, msg := s.parse(args, permitWords)
-	if msg == "" {
-		opts, msg = s.acquireOptionsOf(string(args[0]), o)
-	}
-	opts.Key, opts.Mode = key, script.Permit
-	return opts, o.count, msg
 }
 
 // releasePermits runs SEM.RELEASE. An error is about one of the permits. All others that can be

@@ -3,6 +3,7 @@ package lockcmd
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -55,7 +56,7 @@ func (c *Carrier) macquire(ctx context.Context, dst []byte, args [][]byte) []byt
 	if msg != "" {
 		return resp.AppendError(dst, msg)
 	}
-	opts, msg := s.acquireOptionsOf(string(args[0]), o, keys...)
+	opts, msg := s.acquireOptionsOf("LOCK.MACQUIRE", o, keys...)
 	switch {
 	case msg != "":
 		return resp.AppendError(dst, msg)
@@ -117,31 +118,19 @@ func (c *Carrier) releaseEach(n int, key func(i int) string, release func(i int)
 
 // parseMrelease returns the options of each key.
 func parseMrelease(n int, rest [][]byte) (each []options, msg string) {
+	if len(rest) != 1+n || resp.Word(rest[0]) != "TOKENS" {
+		o, msg := parseOptions(rest, "OWNER")
+		return slices.Repeat([]options{o}, n), msg
+	}
 	each = make([]options, n)
-	if len(rest) == 0 {
-		return each, ""
+	for i := range each {
+		token, ok := resp.ParseInt(rest[1+i])
+		if !ok || token < 1 {
+			return nil, refusal.NotInteger
+		}
+		each[i].Token = token
 	}
-	switch word := resp.Word(rest[0]); {
-	case word == "OWNER" && len(rest) == 2:
-		owner := string(rest[1])
-		if !validOwner(owner) {
-			return nil, refusal.Owner
-		}
-		for i := range each {
-			each[i].Owner = owner
-		}
-		return each, ""
-	case word == "TOKENS" && len(rest) == 1+n:
-		for i := range each {
-			token, ok := resp.ParseInt(rest[1+i])
-			if !ok || token < 1 {
-				return nil, refusal.NotInteger
-			}
-			each[i].Token = token
-		}
-		return each, ""
-	}
-	return nil, refusal.Syntax
+	return each, ""
 }
 
 // appendReleased answers how many releases ended a hold, or one error: the first of a loss, or of a

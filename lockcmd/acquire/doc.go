@@ -16,12 +16,6 @@
 //	move.go        MoveHere: a hold of another connection comes to this one
 //	waiters.go     a release grants the lock to a waiter
 //
-// # Unknown outcomes
-//
-// A request without an answer is undone in the background until Redis answers, and once more a TTL
-// later, because a copy of it may be late (R26). A move without an answer is repeated, because a
-// moved hold must have a carrier that knows of it.
-//
 // # Concurrency
 //
 // An [Acquirer] and [Waiters] are safe for concurrent use and have no mutex. A [Carrier] runs one

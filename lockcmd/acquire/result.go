@@ -2,7 +2,6 @@ package acquire
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"leash/lockcmd/hold"
@@ -89,17 +88,6 @@ func notAccepted() Result { return Result{Kind: Busy, Err: refusal.Error(refusal
 // Loss is the refusal for a hold of that key, which was lost.
 func Loss(key, reason string) refusal.Error {
 	return refusal.Error("LOCKLOST " + transport.PrintableKey(key) + " " + reason)
-}
-
-// tooFewReplicas is the refusal of a grant that so few replicas have. undone says that Redis has
-// taken it back.
-func tooFewReplicas(have, want int64, undone bool) refusal.Error {
-	then := "is still releasing"
-	if undone {
-		then = "released"
-	}
-	return refusal.Error(fmt.Sprintf("NOREPLICAS %d of %d replicas confirmed the lock in time, Leash %s it", have, want,
-		then))
 }
 
 // ReportLoss is the refusal for a hold that was found to be lost. The client learns of that by it.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"leash/lockcmd/hold"
@@ -23,7 +22,8 @@ func (c *Carrier) AcquireAll(ctx context.Context, opts Options, keys []string, q
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // late attempts take nothing
 	ma := newMultiRequest(ctx, c, keys, opts, quorum)
-	if opts.Wait && ma.deadlock() {
+	forItself := func(opts Options) bool { return c.waitsForItself(&opts) }
+	if opts.Wait && slices.ContainsFunc(ma.keys, forItself) {
 		return nil, failed(refusal.Deadlock)
 	}
 	take := ma.takeAll
@@ -76,12 +76,6 @@ func newMultiRequest(ctx context.Context, c *Carrier, keys []string, opts Option
 	}
 	slices.SortFunc(ma.keys, func(a, b Options) int { return cmp.Compare(a.Key, b.Key) })
 	return ma
-}
-
-// deadlock reports whether the connection holds one of the keys under another owner, so that it
-// would wait for itself (R5).
-func (ma *multiRequest) deadlock() bool {
-	return slices.ContainsFunc(ma.keys, func(opts Options) bool { return ma.carrier.waitsForItself(&opts) })
 }
 
 // takeAll takes all keys.
@@ -245,26 +239,20 @@ func (ma *multiRequest) complete(enough int) Result {
 // with the same ID, because this command answers for it. It returns when Redis has answered, or
 // after hold.EndTimeout.
 func (ma *multiRequest) drop(from int) {
-	s := ma.carrier.Acquirer
-	var back sync.WaitGroup
-	dropped := false
-	for i := from; i < len(ma.holds); i++ {
-		h := ma.holds[i]
-		ma.holds[i] = nil
-		if h == nil {
-			continue
-		}
-		dropped = true
-		back.Add(1)
-		if !s.Tasks.Spawn(func() { defer back.Done(); s.PutBack(h, ma.keys[i].ID) }) {
-			back.Done()
+	s, done := ma.carrier.Acquirer, make(chan struct{})
+	var dropped []*hold.Hold
+	for i, h := range ma.holds[from:] {
+		if h != nil {
+			dropped, ma.holds[from+i] = append(dropped, h), nil
 		}
 	}
-	done := make(chan struct{})
-	if !dropped || !s.Tasks.Spawn(func() { back.Wait(); close(done) }) {
-		return
+	putBack := func(i int) { s.PutBack(dropped[i], ma.keys[0].ID) } // they have one ID
+	if len(dropped) > 0 && s.Tasks.Spawn(func() {
+		defer close(done)
+		s.InParallelByNode(len(dropped), func(i int) string { return dropped[i].Key() }, putBack)
+	}) {
+		s.Holds.AwaitEnd(done)
 	}
-	s.Holds.AwaitEnd(done)
 }
 
 // beginWait counts the command as waiting, once.

@@ -1,9 +1,11 @@
 package acquire
 
 import (
+	"fmt"
 	"time"
 
 	"leash/lockcmd/hold"
+	"leash/lockcmd/refusal"
 	"leash/lockcmd/script"
 )
 
@@ -123,6 +125,10 @@ func (a *lockRequest) undoUnreplicated(r Result) Result {
 	case r.repeated:
 		undo = a.undoRepeated
 	}
-	undone := a.carrier.Acquirer.Holds.AwaitEnd(undo())
-	return Result{Kind: Failed, Err: tooFewReplicas(r.replicas, a.options.Replicas, undone)}
+	then := "is still releasing"
+	if a.carrier.Acquirer.Holds.AwaitEnd(undo()) {
+		then = "released"
+	}
+	return failed(refusal.Error(fmt.Sprintf("NOREPLICAS %d of %d replicas confirmed the lock in time, Leash %s it",
+		r.replicas, a.options.Replicas, then)))
 }

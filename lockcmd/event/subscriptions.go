@@ -149,7 +149,11 @@ func (l *Subscriptions) Channels() int {
 
 // Run receives events and ends unused subscriptions until ctx ends.
 func (l *Subscriptions) Run(ctx context.Context) {
-	_, cancel := l.From.Subscribe(l.Own, true, false, l.receive)
+	_, cancel := l.From.Subscribe(l.Own, true, false, func(message []byte) {
+		if e, ok := Parse(string(message)); ok {
+			l.To.Receive(e)
+		}
+	})
 	defer cancel()
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
@@ -173,13 +177,6 @@ func (l *Subscriptions) sweep(over func(*subscription) bool) {
 			c.cancel()
 			delete(l.channels, name)
 		}
-	}
-}
-
-// receive handles a message on this Leash's own channel.
-func (l *Subscriptions) receive(message []byte) {
-	if e, ok := Parse(string(message)); ok {
-		l.To.Receive(e)
 	}
 }
 

@@ -45,7 +45,9 @@ func (h *Hold) applyLocked(e Event, reason string) (ch Change, ok bool) {
 		ch.Until = time.Now().Add(h.ttl)
 	}
 	if h.state = t.to; h.state == Over && h.entry != 0 {
-		h.stopTimerLocked()
+		if timer := h.readExtra().maxHoldTimer; timer != nil {
+			timer.Stop()
+		}
 		c.removeHoldLocked(h)
 	}
 	if ch.Has(tellLoss) {
@@ -102,8 +104,9 @@ func (r *Registry) follow(changes ...Change) (released <-chan struct{}) {
 	}
 	released = r.Service.Follow(accepted)
 	for i := range accepted {
-		if accepted[i].Has(CheckLimits) {
-			accepted[i].Hold.evictIfOver()
+		// IDLE is checked again by itself.
+		if h := accepted[i].Hold; accepted[i].Has(CheckLimits) && h.MaxHoldLeft(time.Now()) <= 0 {
+			h.Evict(ReasonMaxHold)
 		}
 	}
 	return released

@@ -32,13 +32,6 @@ func (h *Hold) evictLocked(reason string) (ch Change, ok bool) {
 	return h.applyLocked(evicted, reason)
 }
 
-// evictIfOver evicts h if its MAXHOLD is over. IDLE is checked again by itself.
-func (h *Hold) evictIfOver() {
-	if h.MaxHoldLeft(time.Now()) <= 0 {
-		h.Evict(ReasonMaxHold)
-	}
-}
-
 // minLeaseSpare is the least time by which a lease is longer than MAXHOLD, so that the holder can
 // be told first.
 const minLeaseSpare = time.Second
@@ -73,12 +66,6 @@ func (h *Hold) startTimerLocked() {
 		h.extra.maxHoldTimer = time.AfterFunc(time.Until(limit), guard.Func(r.Log, "MAXHOLD", func() {
 			r.Service.Spawn(func() { h.Evict(ReasonMaxHold) })
 		}))
-	}
-}
-
-func (h *Hold) stopTimerLocked() {
-	if timer := h.readExtra().maxHoldTimer; timer != nil {
-		timer.Stop()
 	}
 }
 

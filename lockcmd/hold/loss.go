@@ -99,7 +99,8 @@ func (c *Carrier) TakeUnreportedLoss(lock script.Lock, token int64, owner string
 	at := slices.IndexFunc(c.losses.unreported, func(l unreportedLoss) bool {
 		return l.lock == lock && l.token == token
 	})
-	if at < 0 && !c.hasLocked(lock, token) {
+	named := func(h *Hold) bool { return h.Token == token && h.state == Held }
+	if at < 0 && c.newestLocked(lock, named) == nil {
 		at = slices.IndexFunc(c.losses.unreported, func(l unreportedLoss) bool {
 			return l.lock == lock && (owner == "" || owner == l.owner)
 		})
@@ -110,16 +111,6 @@ func (c *Carrier) TakeUnreportedLoss(lock script.Lock, token int64, owner string
 	reason = c.losses.unreported[at].reason
 	c.losses.unreported = slices.Delete(c.losses.unreported, at, at+1)
 	return reason, true
-}
-
-// hasLocked reports whether the connection holds the lock with that token.
-func (c *Carrier) hasLocked(lock script.Lock, token int64) bool {
-	for h := range c.holdsNewestFirstLocked() {
-		if h.Lock() == lock && h.Token == token && h.state == Held {
-			return true
-		}
-	}
-	return false
 }
 
 // ForgetLoss notes that the client is told of the loss of h now. A loss of its own hold need not be

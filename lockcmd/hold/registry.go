@@ -103,15 +103,9 @@ func (r *Registry) appendOwnerName(dst []byte, n int64) []byte {
 
 // Find returns the newest present hold of the lock for which match is true, or nil. match must not
 // block and take no locks.
-func (r *Registry) Find(lock script.Lock, match func(*Hold) bool) *Hold {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for h := range r.holds.of(lock.Key) {
-		if h.Lock() == lock && match(h) {
-			return h
-		}
-	}
-	return nil
+func (r *Registry) Find(lock script.Lock, match func(*Hold) bool) (found *Hold) {
+	found, _ = r.findAmong(lock.Key, math.MaxInt, func(h *Hold) bool { return h.Lock() == lock && match(h) })
+	return found
 }
 
 // FindRef returns the present hold that ref names, or nil.

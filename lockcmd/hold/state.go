@@ -7,14 +7,6 @@ package hold
 // A state says whether a hold is there, as far as this Leash knows. How long it is safe is no
 // state: that is computed from the time of the question (validity.go). A move by LOCK.ATTACH in
 // progress is no state either: until Redis answers, the hold is here and is renewed.
-//
-// A hold has flags for other things, which no transition depends on:
-//
-//	requestsLocked       requests about it in progress          request_lock.go
-//	remoteWatch          who waits for its end                  watch.go
-//	notices              pushes (LOCK.NOTIFY)                   notices.go
-//	extra.group          whether its owner knows of it          group.go
-//	Lease, StayOnClose   which event the end of its connection is: closingEventLocked
 
 // State is what this Leash knows of a hold.
 type State uint8

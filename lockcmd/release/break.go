@@ -1,12 +1,12 @@
 package release
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"leash/lockcmd/event"
@@ -152,21 +152,11 @@ func (b *breakRequest) step(info script.Inspection) (over bool, err error) {
 	return over, err
 }
 
-// forEach runs do for several holds at a time, and begins no more after an error.
+// forEach runs do for several holds at a time, and returns an error if there is one.
 func (b *breakRequest) forEach(holds []script.Hold, do func(script.Hold) error) error {
-	var failure atomic.Pointer[error]
-	b.InParallel(len(holds), func(i int) {
-		if failure.Load() != nil {
-			return
-		}
-		if err := do(holds[i]); err != nil {
-			failure.CompareAndSwap(nil, &err)
-		}
-	})
-	if err := failure.Load(); err != nil {
-		return *err
-	}
-	return nil
+	errs := make([]error, len(holds))
+	b.InParallel(len(holds), func(i int) { errs[i] = do(holds[i]) })
+	return cmp.Or(errs...)
 }
 
 // markBroken tells the Leash of a hold that the hold is to be broken.

@@ -7,15 +7,6 @@ import (
 	"leash/renewal"
 )
 
-// repairBefore gives the master of the hold our state of it, if it is in the grace period and may
-// have an older one. An error is transport.ErrRefused.
-func (rel *request) repairBefore(until time.Time) (err error) {
-	if rel.Masters.NeedsRepair(rel.hold.Key(), &rel.hold.Watch) {
-		_, err = rel.Restore(rel.hold, until)
-	}
-	return err
-}
-
 // repairAnswer checks an answer with another count than this Leash knows. It may come from a new
 // master that was not known as new and has an older state of the hold. Then it corrects the state,
 // and the answer counts as if the state had been right. script.StaleRequest tells the caller to

@@ -79,8 +79,10 @@ func (rel *request) ask(until time.Time) (code int64, err error) {
 // script.CountsRemain or script.NoSuchHold.
 func (rel *request) send(until time.Time) (code int64, err error) {
 	if rel.number == 0 {
-		if err = rel.repairBefore(until); err != nil {
-			return 0, err
+		if rel.Masters.NeedsRepair(rel.hold.Key(), &rel.hold.Watch) { // it may have an older state
+			if _, err = rel.Restore(rel.hold, until); err != nil {
+				return 0, err
+			}
 		}
 		rel.renumber()
 	}

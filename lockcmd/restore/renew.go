@@ -29,7 +29,12 @@ func (r *Restorer) Renew(ctx context.Context, _ string, batches []renewal.Batch,
 	until, _ := ctx.Deadline()
 	calls := make([]script.RenewBatch, len(batches))
 	for i := range batches {
-		calls[i] = renewBatch(&batches[i])
+		b := &batches[i]
+		holds := (*batchHolds)(b)
+		calls[i] = script.RenewBatch{DB: b.DB, Slot: slots.Slot(b.Slot), Mode: holds.at(0).Mode(), Holds: holds}
+		if !b.Lease {
+			calls[i].Lasts = b.TTL
+		}
 	}
 	r.Redis.RenewBatches(ctx, calls, func(i int, result script.RenewResult) {
 		if result.Refused {
@@ -40,16 +45,6 @@ func (r *Restorer) Renew(ctx context.Context, _ string, batches []renewal.Batch,
 	})
 	r.explainGone(batches, out, until)
 	r.repair(batches, out, began, until)
-}
-
-// renewBatch is b for a script.
-func renewBatch(b *renewal.Batch) script.RenewBatch {
-	lasts := b.TTL
-	if b.Lease {
-		lasts = 0
-	}
-	holds := (*batchHolds)(b)
-	return script.RenewBatch{DB: b.DB, Slot: slots.Slot(b.Slot), Mode: holds.at(0).Mode(), Lasts: lasts, Holds: holds}
 }
 
 // batchHolds are the holds of a batch. It implements script.RenewedHolds.

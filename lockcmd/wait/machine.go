@@ -92,14 +92,10 @@ func (m *Machine[R]) SetMax(n int) { m.max.Store(int64(n)) }
 // Begin counts a command as waiting. It fails when too many commands wait. Otherwise End must
 // follow.
 func (m *Machine[R]) Begin(c *Command) bool {
-	for n := m.Stats.Waiters.Load(); ; n = m.Stats.Waiters.Load() {
-		if n >= m.max.Load() {
-			m.Stats.Limited.Add(1)
-			return false
-		}
-		if m.Stats.Waiters.CompareAndSwap(n, n+1) {
-			break
-		}
+	if m.Stats.Waiters.Add(1) > m.max.Load() {
+		m.Stats.Waiters.Add(-1)
+		m.Stats.Limited.Add(1)
+		return false
 	}
 	c.begin()
 	return true
