@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"strings"
 	"time"
 
 	"leash/proxy/links"
@@ -11,6 +12,7 @@ import (
 const maxRedirects = 5
 
 // Script sends a lock script to the node of a slot, see links.Node.Script, and follows redirects.
+// It returns an ASK for a script with several keys.
 func (u *Upstream) Script(until time.Time, writeBy *time.Time, db int, slot slots.Slot, command,
 	dst []byte) (reply []byte, sent bool, err error) {
 	n, asking := u.NodeOf(slot), false
@@ -24,7 +26,7 @@ func (u *Upstream) Script(until time.Time, writeBy *time.Time, db int, slot slot
 			return reply, sent, err
 		}
 		r, ok := slots.ParseRedirect(own)
-		if !ok {
+		if !ok || r.Ask && hasSeveralKeys(command) {
 			return reply, sent, nil
 		}
 		n, asking = u.Target(r.Addr, n, true), r.Ask
@@ -33,6 +35,14 @@ func (u *Upstream) Script(until time.Time, writeBy *time.Time, db int, slot slot
 			u.Refresh()
 		}
 	}
+}
+
+// hasSeveralKeys reports whether a script has several keys. Such a script may also read keys that
+// it does not name (rw.lua). A node that imports a slot takes those that have not moved yet for
+// missing, where the old master answers an error. So a lock of readers would look free.
+func hasSeveralKeys(command []byte) bool {
+	words := strings.SplitN(string(command), "\r\n", 8)
+	return len(words) > 7 && strings.HasPrefix(words[2], "EVAL") && words[6] != "1"
 }
 
 // Scripts sends n lock scripts to the node of a slot at once, see links.Node.Scripts. It follows no

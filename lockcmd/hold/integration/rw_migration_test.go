@@ -137,3 +137,29 @@ func TestR14ReadWriteHoldsWaitForTheirKeys(t *testing.T) {
 		}
 	}
 }
+
+// TestR14ReaderOfWhichOneKeyHasNotMoved: A node that imports a slot takes a key that has not moved
+// yet for missing. The reader must not look dead there.
+func TestR14ReaderOfWhichOneKeyHasNotMoved(t *testing.T) {
+	t.Parallel()
+	rdb := locktest.DialCluster(t, redistest.SharedCluster(t).Addrs()...)
+	s, key := locktest.Start(t, rdb, lockcmd.Config{}), locktest.NewKey()
+	a, b, c := locktest.Connect(t, s), locktest.Connect(t, s), locktest.Connect(t, s)
+	a.Token(key, "READ")
+	waiting := b.Await(s, 1, key, "WRITE", "BLOCK", "0")
+	m, finish := locktest.StartMigration(t, key)
+	if err := m.MoveKey(key, script.RecordsKey(key), script.TokenKey(key), script.TurnsKey(key)); err != nil {
+		t.Fatal(err)
+	}
+	locktest.Want(t, c.Do("LOCK.ACQUIRE", key, "WRITE"), "$-1")
+	if len(waiting) > 0 {
+		t.Errorf("a writer got %s beside a reader", <-waiting)
+	}
+	locktest.WantRenewed(t, s, key, script.RecordsKey(key))
+	if len(a.Losses) != 0 {
+		t.Errorf("lost %s", <-a.Losses)
+	}
+	locktest.Want(t, a.Do("LOCK.RELEASE", key), ":1")
+	finish()
+	locktest.TokenOf(t, locktest.Receive(t, waiting, 10*time.Second))
+}

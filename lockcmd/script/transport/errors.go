@@ -60,10 +60,11 @@ var Transient = []string{"TRYAGAIN", "CLUSTERDOWN", "LOADING", "MASTERDOWN", "RE
 
 // Migrates reports whether an error says that, in a slot migration, a node does not have all keys
 // of a script. Redis finds that before the script runs, or when the script touches the missing key
-// (rw.lua).
+// (rw.lua). ASK comes only for a script with several keys: another one follows it.
 func Migrates(reply error) bool {
 	// Valkey 9 writes it with a capital letter
-	return HasCode(reply, "TRYAGAIN") || strings.Contains(reply.Error(), "ttempted to access a non local key")
+	return HasCode(reply, "TRYAGAIN") || HasCode(reply, "ASK") ||
+		strings.Contains(reply.Error(), "ttempted to access a non local key")
 }
 
 // Judge says what an error of a script call means.
