@@ -41,11 +41,7 @@ func (t Table) Select(patterns []string) (Set, error) {
 }
 
 func (t Table) selectName(s *Set, name string) error {
-	parent, sub, isSub := strings.Cut(strings.ToUpper(name), "|")
-	c := t[parent]
-	if c != nil && isSub {
-		c = c.Subs[sub]
-	}
+	c := t.named(name)
 	if c == nil {
 		return fmt.Errorf("redis has no command %q", name)
 	}

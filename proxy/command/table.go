@@ -1,10 +1,10 @@
 package command
 
 import (
-	"bytes"
-	"leash/proxy/usage"
 	"slices"
 	"strings"
+
+	"leash/proxy/usage"
 )
 
 // Table has the commands by upper-case name. It is immutable once the proxy runs.
@@ -30,15 +30,21 @@ func (t Table) Lookup(args [][]byte) *Command {
 // Own returns the command of Leash with a name, or nil if there is none. The name of a subcommand
 // has a "|", as in COMMAND INFO.
 func (t Table) Own(name []byte) *usage.Command {
-	parent, sub, isSub := bytes.Cut(name, []byte("|"))
-	args := [][]byte{parent}
-	if isSub {
-		args = append(args, sub)
-	}
-	if c := t.Lookup(args); c != nil && (!isSub || c.Subs == nil) {
+	if c := t.named(string(name)); c != nil {
 		return c.Own
 	}
 	return nil
+}
+
+// named returns the command with a name such as "config|set", or nil if there is none. Case does
+// not matter.
+func (t Table) named(name string) *Command {
+	parent, sub, isSub := strings.Cut(strings.ToUpper(name), "|")
+	c := t[parent]
+	if c != nil && isSub {
+		return c.Subs[sub]
+	}
+	return c
 }
 
 // OwnNames looks up the commands that a COMMAND subcommand names. An element is nil if the command
@@ -97,7 +103,9 @@ func New(commands []*Command) Table {
 		}
 	}
 	for i := range AllOwn {
-		t[strings.ToUpper(AllOwn[i].Name)] = ofLeash(&AllOwn[i])
+		for _, of := range AllOwn[i].WithSubs() {
+			t.put(&Command{Name: of.Name, Arity: of.Arity, Write: !of.Use.Reads, Class: LeashOnly, Own: of})
+		}
 	}
 	t.markReadable()
 	t.markRepeatable()
@@ -138,6 +146,12 @@ func (t Table) markRepeatable() {
 func (t Table) add(c *Command) {
 	c.ManyKeys = len(c.Keys) > 1 || slices.ContainsFunc(c.Keys, KeySpec.many)
 	c.Class = ordinary(c)
+	t.put(c)
+}
+
+// put adds a command or, if its parent is there, a subcommand. It replaces one of the same name,
+// but not its subcommands.
+func (t Table) put(c *Command) {
 	parent, sub, isSub := strings.Cut(strings.ToUpper(c.Name), "|")
 	if !isSub {
 		if old := t[parent]; old != nil {
@@ -157,20 +171,10 @@ func (t Table) add(c *Command) {
 // treat sets how a command is treated. It adds a command that the upstream does not have, such as
 // CLIENT SETINFO before Redis 7.2.
 func (t Table) treat(name string, how *treatment) {
-	parent, sub, isSub := strings.Cut(name, "|")
-	c := t[parent]
+	c := t.named(name)
 	if c == nil {
-		c = &Command{Name: strings.ToLower(parent), Arity: -1, Class: Refused}
-		t[parent] = c
-	}
-	if isSub {
-		if c.Subs == nil {
-			c.Subs = make(map[string]*Command)
-		}
-		if c.Subs[sub] == nil {
-			c.Subs[sub] = &Command{Name: strings.ToLower(name), Arity: -2}
-		}
-		c = c.Subs[sub]
+		c = &Command{Name: strings.ToLower(name), Arity: -1}
+		t.put(c)
 	}
 	c.Class, c.Note = how.class, how.note
 }
