@@ -3,6 +3,7 @@ package pubsub
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"leash/proxy/dial"
@@ -132,9 +133,5 @@ func (h *hub) followLocked(r *request) bool {
 // isLasting reports whether Redis will not accept a former subscription again, because the user has
 // lost the right to it.
 func isLasting(refusal []byte) bool {
-	switch string(resp.Code(refusal)) {
-	case "NOPERM", "NOAUTH", "ERR":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"NOPERM", "NOAUTH", "ERR"}, string(resp.Code(refusal)))
 }

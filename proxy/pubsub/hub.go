@@ -215,13 +215,18 @@ func (h *hub) newHomeLocked(not *links.Node) *line {
 	return h.lineLocked(candidates[0]) // no master answers
 }
 
-func (h *hub) lostLocked(l *line) {
+// forgetLocked makes the hub use a line no more.
+func (h *hub) forgetLocked(l *line) {
 	if h.lines[l.node] == l {
 		delete(h.lines, l.node)
 	}
 	if h.home == l {
 		h.home = nil
 	}
+}
+
+func (h *hub) lostLocked(l *line) {
+	h.forgetLocked(l)
 	for kind := range l.state {
 		for name := range l.state[kind] {
 			if e := h.entries[kind][name]; e != nil && e.source == l {

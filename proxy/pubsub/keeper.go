@@ -31,8 +31,12 @@ func (h *hub) keep(ctx context.Context) {
 		case <-h.wake:
 		case <-timer.C:
 		}
-		missing, over := h.checkOnce()
+		missing, over, warnings := h.check()
+		for _, warn := range warnings {
+			warn()
+		}
 		if over {
+			h.x.up.Nodes.Leave(h.lane)
 			return
 		}
 		if missing {
@@ -43,21 +47,9 @@ func (h *hub) keep(ctx context.Context) {
 	}
 }
 
-// checkOnce is one round of the keeper. missing means that another round must follow soon. over
-// means that the hub has ended.
-func (h *hub) checkOnce() (missing, over bool) {
-	missing, over, warnings := h.checkHeld()
-	for _, warn := range warnings {
-		warn()
-	}
-	if over {
-		h.x.up.Nodes.Leave(h.lane)
-	}
-	return missing, over
-}
-
-// checkHeld is the part of checkOnce that takes mu.
-func (h *hub) checkHeld() (missing, over bool, warnings []func()) {
+// check is one round of the keeper. missing means that another round must follow soon. over means
+// that the hub has ended.
+func (h *hub) check() (missing, over bool, warnings []func()) {
 	x := h.x
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -25,16 +25,11 @@ func (k Kind) Joined() string { return kindWords[k].join }
 // Left is the word in the confirmation of its end.
 func (k Kind) Left() string { return kindWords[k].leave }
 
-// command writes the command that begins or ends subscriptions of a kind.
-func (k Kind) command(dst []byte, join bool, names []string) []byte {
+// command is the command that begins or ends subscriptions of a kind.
+func (k Kind) command(join bool, names []string) []byte {
 	word := kindWords[k].leave
 	if join {
 		word = kindWords[k].join
 	}
-	dst = resp.AppendArray(dst, 1+len(names))
-	dst = resp.AppendBulk(dst, word)
-	for _, name := range names {
-		dst = resp.AppendBulk(dst, name)
-	}
-	return dst
+	return resp.AppendCommand(nil, append([]string{word}, names...)...)
 }

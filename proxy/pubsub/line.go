@@ -91,7 +91,7 @@ func (l *line) submitLocked(r *request) *request {
 	if r.ping {
 		l.pings++
 	} else {
-		command = r.kind.command(nil, r.join, r.names)
+		command = r.kind.command(r.join, r.names)
 	}
 	if l.over {
 		l.finishLocked(r, links.ErrClosed)
@@ -142,12 +142,7 @@ func (l *line) checkLocked(now time.Time) {
 // endLocked ends the line. The hub submits no more requests to it.
 func (l *line) endLocked() {
 	l.link.Break()
-	if l.hub.lines[l.node] == l {
-		delete(l.hub.lines, l.node)
-	}
-	if l.hub.home == l {
-		l.hub.home = nil
-	}
+	l.hub.forgetLocked(l)
 }
 
 // Ended implements links.Receiver. It removes the line from the hub.

@@ -52,11 +52,7 @@ func (l *Listener) Tally() (channels, patterns, shards int) {
 func (l *Listener) Names(kind Kind) []string {
 	l.x.mu.Lock()
 	defer l.x.mu.Unlock()
-	names := make([]string, 0, len(l.names[kind]))
-	for name := range l.names[kind] {
-		names = append(names, name)
-	}
-	return names
+	return slices.Collect(maps.Keys(l.names[kind]))
 }
 
 // Subscribe subscribes the user to all names, or to none. If Redis refuses, refusal is its error.

@@ -45,11 +45,9 @@ func (h *history) note(digest uint64, now time.Time) {
 // after counts the messages that were handed out after a time.
 func (h *history) after(t time.Time) map[uint64]int {
 	counts := make(map[uint64]int)
-	for _, list := range [][]recentMessage{h.older, h.recent} {
-		for _, s := range list {
-			if s.at.After(t) {
-				counts[s.digest]++
-			}
+	for _, s := range slices.Concat(h.older, h.recent) {
+		if s.at.After(t) {
+			counts[s.digest]++
 		}
 	}
 	return counts
@@ -64,12 +62,8 @@ type repeats struct {
 
 // take reports whether a message is a repeat, and removes it from the count.
 func (r *repeats) take(digest uint64, now time.Time) bool {
-	if r.left == nil {
-		return false
-	}
 	if now.After(r.until) {
 		r.left = nil
-		return false
 	}
 	if r.left[digest] == 0 {
 		return false
