@@ -115,22 +115,13 @@ func (by Caller) admitted(c *command.Command, cmd resp.Command) bool {
 
 // unknown answers LEASH without a subcommand, or with an unknown one.
 func unknown(by Caller, c *command.Command, cmd resp.Command) bool {
-	switch {
-	case !by.Router.Authenticated():
-		return by.Router.Fail(command.NoAuth)
-	case len(cmd.Args) < 2:
-		return by.Router.WrongArity(c)
-	}
-	return by.Router.Fail(command.UnknownSub(c, cmd.Args[1]))
+	return !by.admitted(c, cmd) || by.Router.Fail(command.UnknownSub(c, cmd.Args[1]))
 }
 
 // help answers LEASH HELP. Every user who is authenticated may run it.
 func help(by Caller, c *command.Command, cmd resp.Command) bool {
-	if !by.admitted(c, cmd) {
-		return true
-	}
-	return by.Router.Answer(commandinfo.Help("Commands for operators of Leash. Times are in milliseconds:",
-		by.Commands))
+	const title = "Commands for operators of Leash. Times are in milliseconds:"
+	return !by.admitted(c, cmd) || by.Router.Answer(commandinfo.Help(title, by.Commands))
 }
 
 // record appends a map of names and values, which alternate. A value is a string, a list of

@@ -33,24 +33,18 @@ type refusal struct {
 	until time.Time
 }
 
-// get returns the known answer. If it is too old, the first caller asks again and the others use
-// the old answer until then. So Redis gets one question a second.
-func (r *refusals) get(k refusalKey) (text string, ok bool) {
+// get returns the last known answer. If there is none or it is too old, fresh is false for the
+// first caller, who asks again. The others use the old answer until then. So Redis gets one
+// question a second.
+func (r *refusals) get(k refusalKey) (text string, fresh bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	known, ok := r.known[k]
 	if now := time.Now(); ok && now.After(known.until) {
 		r.known[k] = refusal{known.text, now.Add(refusalFor)}
-		return "", false
+		return known.text, false
 	}
 	return known.text, ok
-}
-
-// last returns the last known answer, of any age.
-func (r *refusals) last(k refusalKey) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.known[k].text
 }
 
 func (r *refusals) set(k refusalKey, text string) {
@@ -78,8 +72,9 @@ func (c *Checker) Refusal(ctx context.Context, lane dial.Lane, name string, args
 		timeout = ownUserTimeout
 	}
 	key, byArguments := refusalKey{user, name}, strings.HasSuffix(name, "subscribe")
-	if text, ok := c.refusals.get(key); ok && !byArguments {
-		return text, nil
+	known, fresh := c.refusals.get(key)
+	if fresh && !byArguments {
+		return known, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -87,7 +82,7 @@ func (c *Checker) Refusal(ctx context.Context, lane dial.Lane, name string, args
 	reply, err := c.ask(ctx, nil, resp.AppendCommand(nil, question...), 1)
 	switch {
 	case err != nil && own:
-		return c.refusals.last(key), nil
+		return known, nil
 	case err != nil:
 		return "", err
 	}
