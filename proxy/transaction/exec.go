@@ -2,6 +2,7 @@ package transaction
 
 import (
 	"bytes"
+	"slices"
 	"time"
 
 	"leash/proxy/call"
@@ -67,7 +68,7 @@ func (e *execution) end(reply []byte) bool {
 
 // exec runs the transaction. Commands that were not sent yet go out together with EXEC.
 func (t *Transaction) exec() bool {
-	t.retries = retriesFromNow()
+	t.retries = backoff{since: time.Now()}
 	if t.answered == len(t.queue) && t.cannotExecute() {
 		return t.Router.Answer(t.discard(t.unexecuted()))
 	}
@@ -178,12 +179,7 @@ func (t *Transaction) executed(e *execution) bool {
 // hasOwn reports whether the transaction has a command that Leash runs, or whose reply Leash
 // changes.
 func (t *Transaction) hasOwn() bool {
-	for _, q := range t.queue {
-		if q.command != nil || q.amend != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.queue, func(q queued) bool { return q.command != nil || q.amend != nil })
 }
 
 // runQueued runs Leash's own commands of an executed transaction, and answers EXEC. Redis got a

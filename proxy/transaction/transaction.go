@@ -2,6 +2,7 @@ package transaction
 
 import (
 	"bytes"
+	"time"
 
 	"leash/proxy/command"
 	"leash/proxy/dial"
@@ -118,9 +119,9 @@ func (t *Transaction) Take(c *command.Command, cmd resp.Command) bool {
 	case name == "discard" && alone:
 		return t.AwaitQueued() && t.Router.Answer(t.discard([]byte(resp.OK)))
 	case name == "multi" && alone:
-		return t.AwaitQueued() && t.fail(msgNestedMulti)
+		return t.AwaitQueued() && t.Router.Fail(msgNestedMulti)
 	case name == "watch" && !alone:
-		return t.AwaitQueued() && t.fail(msgWatchInMulti)
+		return t.AwaitQueued() && t.Router.Fail(msgWatchInMulti)
 	}
 	return t.enqueue(c, cmd)
 }
@@ -159,7 +160,7 @@ func (t *Transaction) enqueue(c *command.Command, cmd resp.Command) bool {
 		if t.Session.Forbids(c, cmd.Args) {
 			return t.Session.Forbid(c, cmd)
 		}
-		return t.fail("ERR '" + c.Name +
+		return t.Router.Fail("ERR '" + c.Name +
 			"' is not allowed inside MULTI on a cluster: no transaction spans several nodes")
 	}
 	if len(t.queue)-t.answered >= transactionBatch || t.size >= transactionBytes {
@@ -177,7 +178,7 @@ func (t *Transaction) add(q queued) {
 // refuse answers a queued command with an error. Nothing of the transaction is executed after that.
 func (t *Transaction) refuse(message string) bool {
 	t.abort()
-	return t.fail(message)
+	return t.Router.Fail(message)
 }
 
 // Refuse answers a command that Leash does not permit with an error, after the commands before it.
@@ -217,7 +218,7 @@ func (t *Transaction) AwaitQueued() bool {
 	if t == nil || t.answered == len(t.queue) {
 		return true
 	}
-	t.retries = retriesFromNow()
+	t.retries = backoff{since: time.Now()}
 	answers, ok := t.transmit(nil)
 	return ok && t.pass(answers)
 }
@@ -297,11 +298,6 @@ func (t *Transaction) Keep(l *links.Link) bool {
 
 // Propagates reports whether EXEC changes what replicas see. A nil Transaction has no EXEC.
 func (t *Transaction) Propagates() bool { return t != nil && t.propagates }
-
-// fail answers the current command with an error. The message begins with the error's code.
-func (t *Transaction) fail(message string) bool {
-	return t.Router.Answer(resp.AppendError(nil, message))
-}
 
 // nilReply is what EXEC answers when a watched key has changed.
 func (t *Transaction) nilReply() []byte {

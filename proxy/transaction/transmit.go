@@ -63,9 +63,6 @@ func (t *Transaction) subscribes() bool {
 	return t.subscribing || t.Session.Subscribed()
 }
 
-// msgQueued is Redis's answer to a command that is queued.
-const msgQueued = "+QUEUED\r\n"
-
 // transmit sends all commands since MULTI that the connection has not got, in order. Then it sends
 // e, unless the transaction must not be executed. It returns the replies to the latest commands;
 // none is a redirect. It returns false when the session ends.
@@ -113,7 +110,7 @@ func (t *Transaction) attempt(e *execution) (answers []*route.Answer, moved []by
 			break
 		}
 		if unsent[i].foreign && t.isRedirect(a.Bytes) {
-			a.Bytes = []byte(msgQueued)
+			a.Bytes = []byte("+QUEUED\r\n")
 		}
 		if t.isRedirect(a.Bytes) {
 			moved = a.Bytes
@@ -312,9 +309,6 @@ type backoff struct {
 	since    time.Time // when the first attempt began, or was redirected
 	followed bool      // the first redirect, at once
 }
-
-// retriesFromNow are those of a command that begins now.
-func retriesFromNow() backoff { return backoff{since: time.Now()} }
 
 // pause waits before the next attempt. It returns false when the time is over or the session ends.
 // The time for a link that could not be made counts.

@@ -2,6 +2,7 @@ package transaction
 
 import (
 	"bytes"
+	"time"
 
 	"leash/proxy/call"
 	"leash/proxy/links"
@@ -17,7 +18,7 @@ func (t *Transaction) Watch(cmd resp.Command) bool {
 		slot, one := call.SameSlot(cmd.Args[1:], 1)
 		if !one || t.slot != slots.Any && t.slot != slot {
 			t.endUnused()
-			return t.fail(msgCrossSlot)
+			return t.Router.Fail(msgCrossSlot)
 		}
 		t.slot = slot
 	}
@@ -35,7 +36,7 @@ func (t *Transaction) endUnused() {
 // watch sends WATCH to the slot's owner. If keys are watched already, and the slot has moved or the
 // connection is lost, the transaction becomes void.
 func (t *Transaction) watch(request []byte) []byte {
-	t.retries = retriesFromNow()
+	t.retries = backoff{since: time.Now()}
 	for {
 		moved := resp.AppendError(nil, call.ErrorUnserved)
 		before := t.watched || t.voided
