@@ -2,6 +2,7 @@ package call
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"leash/proxy/dial"
@@ -186,10 +187,5 @@ func (c *Call) touches(slot slots.Slot) bool {
 	if c.fan == nil {
 		return c.part.call != nil && c.part.slot == slot
 	}
-	for _, p := range c.fan.parts {
-		if p.slot == slot {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.fan.parts, func(p *Part) bool { return p.slot == slot })
 }

@@ -1,6 +1,8 @@
 package call
 
 import (
+	"slices"
+
 	"leash/proxy/merge"
 	"leash/proxy/resp"
 	"leash/proxy/slots"
@@ -146,19 +148,8 @@ func (p *Part) replaceByKeys(args [][]byte, how Splitting) []*Part {
 		one.got.Keys = []int{key}
 		parts[i] = one
 	}
-	c.fan.replaceLocked(p, parts)
+	i := slices.Index(c.fan.parts, p)
+	c.fan.parts = slices.Concat(c.fan.parts[:i], parts, c.fan.parts[i+1:])
+	c.fan.left += len(parts) - 1
 	return parts
-}
-
-func (f *fanout) replaceLocked(p *Part, by []*Part) {
-	parts := make([]*Part, 0, len(f.parts)+len(by)-1)
-	for _, old := range f.parts {
-		if old == p {
-			parts = append(parts, by...)
-		} else {
-			parts = append(parts, old)
-		}
-	}
-	f.parts = parts
-	f.left += len(by) - 1
 }

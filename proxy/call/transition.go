@@ -183,9 +183,7 @@ func (p *Part) Lost(written bool, cause error) {
 		p.resolve(trouble{incident: noReader, message: ErrorUnserved})
 		return
 	case written:
-		q.mu.Lock()
-		q.lostAt = time.Now()
-		q.mu.Unlock()
+		q.Lost(time.Now())
 	}
 	p.resolve(lossOf(written, p.abandoned(), cause))
 }

@@ -8,6 +8,7 @@ package clients
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"leash/proxy/command"
 	"leash/proxy/resp"
@@ -152,10 +153,5 @@ func SetInfo(by Caller, c *command.Command, cmd resp.Command) bool {
 
 // Printable reports whether b has only the bytes '!' to '~'. Redis demands this of names.
 func Printable(b []byte) bool {
-	for _, c := range b {
-		if c < '!' || c > '~' {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(b, func(c byte) bool { return c < '!' || c > '~' })
 }

@@ -94,12 +94,9 @@ func (d *Description) Library() string { return strings.TrimSpace(d.LibName + " 
 // Contains reports whether the address, the name, the user, the library or the command contains a
 // text.
 func (d *Description) Contains(text string) bool {
-	for _, field := range [...]string{d.Addr, d.Name, d.User, d.Library(), d.Command} {
-		if strings.Contains(field, text) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{d.Addr, d.Name, d.User, d.Library(), d.Command}, func(field string) bool {
+		return strings.Contains(field, text)
+	})
 }
 
 // Endpoint formats an address as Redis does. A client of a unix socket has no address of its own,

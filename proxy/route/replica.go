@@ -1,6 +1,7 @@
 package route
 
 import (
+	"slices"
 	"time"
 
 	"leash/proxy/links"
@@ -89,12 +90,7 @@ func (r *Router) takeReplicas() bool {
 }
 
 func (r *reads) unfit() bool {
-	for _, l := range r.links {
-		if l != nil && !l.Node().Fit() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.links, func(l *links.Link) bool { return l != nil && !l.Node().Fit() })
 }
 
 // leaveReplicas changes to the masters. It returns false when the session ends.

@@ -159,10 +159,6 @@ func (t *tracking) connect(n *links.Node) bool {
 	return true
 }
 
-func (t *tracking) connections() []*links.Link {
-	return t.collect(func(one *connection) *links.Link { return one.link })
-}
-
 // listeners returns the connections that get redirected invalidations.
 func (t *tracking) listeners() []*links.Link {
 	return t.collect(func(one *connection) *links.Link { return one.listener })

@@ -45,20 +45,20 @@ func (c *Client) Behind(f func() bool) bool {
 
 // invalidationLinks returns the connections that bring invalidations to the client, and those whose
 // invalidations it redirects.
-func (c *Client) invalidationLinks() (links []*links.Link) {
+func (c *Client) invalidationLinks() (all []*links.Link) {
 	if t := c.own.Load(); t != nil {
 		if t.redirect.Load() != nil {
-			links = t.listeners()
+			all = t.listeners()
 		} else {
-			links = t.connections()
+			all = t.collect(func(one *connection) *links.Link { return one.link })
 		}
 	}
 	for _, t := range c.allSources() {
 		if r := t.redirect.Load(); r != nil && r.to == c && t.client != c {
-			links = append(links, t.listeners()...)
+			all = append(all, t.listeners()...)
 		}
 	}
-	return links
+	return all
 }
 
 // pingAll waits for the reply to a PING on each of the given pinned links. It returns false when

@@ -129,12 +129,7 @@ func (t *tracking) lacksConnection() bool {
 	masters := t.client.router.Up.Topology().Masters()
 	t.client.mu.Lock()
 	defer t.client.mu.Unlock()
-	for _, n := range masters {
-		if t.links[n] == nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(masters, func(n *links.Node) bool { return t.links[n] == nil })
 }
 
 func (t *tracking) stop() {
