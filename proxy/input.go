@@ -233,12 +233,8 @@ type garbage struct {
 
 // add reports n bytes of new garbage. It does not block.
 func (g *garbage) add(n int) {
-	if n <= keptBatch || g.bytes.Add(int64(n)) < leastGarbage {
-		return
-	}
-	select {
-	case g.wake <- struct{}{}:
-	default:
+	if n > keptBatch && g.bytes.Add(int64(n)) >= leastGarbage {
+		links.Signal(g.wake)
 	}
 }
 

@@ -56,9 +56,6 @@ func (n *Node) Usable() bool {
 // askSoon makes listen send a PING, unless one is on its way.
 func (n *Node) askSoon() {
 	if n.asked.Load() == 0 {
-		select {
-		case n.wanted <- struct{}{}:
-		default:
-		}
+		Signal(n.wanted)
 	}
 }

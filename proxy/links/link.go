@@ -74,7 +74,7 @@ func (l *Link) Submit(c *Request) {
 	idle := l.submitLocked(c)
 	l.mu.Unlock()
 	if idle {
-		l.signal()
+		Signal(l.wake)
 	}
 }
 
@@ -99,7 +99,7 @@ func (l *Link) Open() {
 	}
 	l.mu.Unlock()
 	if idle {
-		l.signal()
+		Signal(l.wake)
 	}
 }
 
@@ -129,7 +129,7 @@ func (l *Link) close(cause error) {
 	if conn != nil {
 		conn.Close()
 	}
-	l.signal()
+	Signal(l.wake)
 }
 
 // breakConn ends the current connection. The next requests get a new one.
@@ -143,14 +143,7 @@ func (l *Link) breakConn(cause error) {
 	if conn != nil {
 		conn.Close()
 	}
-	l.signal()
-}
-
-func (l *Link) signal() {
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
+	Signal(l.wake)
 }
 
 // run is the link's goroutine: it dials, writes, and ends everything. It returns when the link is
@@ -273,10 +266,7 @@ func (l *Link) serve(conn net.Conn, login dial.Login) (cause error) {
 	}
 	l.conn = nil
 	l.connectedLocked()
-	lost := r.unanswered()
-	for c := l.written.pop(); c != nil; c = l.written.pop() {
-		lost = append(lost, c)
-	}
+	lost := append(r.unanswered(), l.written.popAll()...)
 	l.mu.Unlock()
 	// a pinned link is closed when its client leaves
 	if !errors.Is(cause, ErrClosed) {

@@ -255,8 +255,5 @@ func (r *replyReader) unanswered() []*Request {
 	if r.current != nil {
 		lost = append(lost, r.current)
 	}
-	for c := r.requests.pop(); c != nil; c = r.requests.pop() {
-		lost = append(lost, c)
-	}
-	return lost
+	return append(lost, r.requests.popAll()...)
 }

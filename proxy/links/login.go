@@ -44,7 +44,7 @@ func (l *Link) loginAgain() {
 		}
 	}}
 	if l.submitLocked(&Request{Command: commands, Replies: 2, End: dial.AuthEnd, Sink: sink}) {
-		l.signal()
+		Signal(l.wake)
 	}
 }
 

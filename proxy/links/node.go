@@ -2,6 +2,8 @@ package links
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -120,16 +122,9 @@ func (n *Node) dropLinks(of func(dial.Lane) bool) {
 // eachLink calls f for every link. It does not hold the mutex during the calls.
 func (n *Node) eachLink(f func(*Link)) {
 	n.mu.Lock()
-	links := make([]*Link, 0, len(n.links))
-	for _, l := range n.links {
-		links = append(links, l)
-	}
-	for _, l := range n.secondLinks {
-		links = append(links, l)
-	}
-	for l := range n.pins.all {
-		links = append(links, l)
-	}
+	links := slices.Collect(maps.Values(n.links))
+	links = slices.AppendSeq(links, maps.Values(n.secondLinks))
+	links = slices.AppendSeq(links, maps.Keys(n.pins.all))
 	n.mu.Unlock()
 	for _, l := range links {
 		f(l)
@@ -181,6 +176,14 @@ func Pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
+	}
+}
+
+// Signal sends a value to a channel of size 1, unless one waits there.
+func Signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
 	}
 }
 

@@ -3,6 +3,8 @@ package links
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -117,11 +119,7 @@ func (ns *Nodes) Known(addr string) *Node {
 func (ns *Nodes) All() []*Node {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
-	nodes := make([]*Node, 0, len(ns.nodes))
-	for _, n := range ns.nodes {
-		nodes = append(nodes, n)
-	}
-	return nodes
+	return slices.Collect(maps.Values(ns.nodes))
 }
 
 // Remove takes a node out of the set. Its address may come back as a new node. The node's links go

@@ -33,6 +33,14 @@ func (q *queue) pop() *Request {
 	return c
 }
 
+// popAll removes all requests and returns them in order.
+func (q *queue) popAll() (all []*Request) {
+	for c := q.pop(); c != nil; c = q.pop() {
+		all = append(all, c)
+	}
+	return all
+}
+
 // putBack puts requests before all others and keeps their order.
 func (q *queue) putBack(requests []*Request) {
 	q.list, q.head = slices.Concat(requests, q.list[q.head:]), 0

@@ -246,14 +246,7 @@ func (h *hub) lostLocked(l *line) {
 
 func (h *hub) recheckLocked() {
 	h.dirty = true
-	h.wakeLocked()
-}
-
-func (h *hub) wakeLocked() {
-	select {
-	case h.wake <- struct{}{}:
-	default:
-	}
+	links.Signal(h.wake)
 }
 
 // refuseLocked tells the receivers of e that they can no longer be subscribed.
@@ -273,6 +266,6 @@ func (h *hub) warnLocked(kind *limits.Interval, message string, attrs ...any) {
 	if kind.Due(time.Now(), warnEvery) {
 		attrs = append([]any{"user", h.lane.ACLUser()}, attrs...)
 		h.warnings = append(h.warnings, func() { h.x.log.Warn(message, attrs...) })
-		h.wakeLocked()
+		links.Signal(h.wake)
 	}
 }

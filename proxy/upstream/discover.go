@@ -23,12 +23,7 @@ const (
 )
 
 // Refresh requests that the topology is read soon. It does not block or wait.
-func (u *Upstream) Refresh() {
-	select {
-	case u.refreshing <- struct{}{}:
-	default:
-	}
-}
+func (u *Upstream) Refresh() { links.Signal(u.refreshing) }
 
 // discover reads the topology and adopts it, unless another goroutine has begun to read it since
 // the given time. Only one goroutine reads at a time, so no older topology replaces a newer one.

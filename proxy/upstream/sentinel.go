@@ -235,10 +235,7 @@ func (u *Upstream) noteSentinel(addr string, message any) {
 		return
 	}
 	u.log.Debug("sentinel", "addr", addr, "event", fields[1], "says", fields[2])
-	select {
-	case u.sentinels.urgent <- struct{}{}:
-	default:
-	}
+	links.Signal(u.sentinels.urgent)
 }
 
 // followsSentinels reports whether sentinels name the master.
