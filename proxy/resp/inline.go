@@ -1,5 +1,10 @@
 package resp
 
+import (
+	"encoding/hex"
+	"strings"
+)
+
 // nextInline reads a request that does not begin with "*". It is a line of words, as a person types
 // it into telnet.
 func (p *Parser) nextInline(buf []byte) (Command, int, error) {
@@ -94,8 +99,8 @@ func appendQuoted(dst, line []byte) (word []byte, n int, ok bool) {
 				c = '\''
 			}
 			dst = append(dst, c)
-		case line[i+1] == 'x' && i+3 < len(line) && isHex(line[i+2]) && isHex(line[i+3]):
-			dst = append(dst, unhex(line[i+2])<<4|unhex(line[i+3]))
+		case line[i+1] == 'x' && i+3 < len(line) && isByte(line[i+2:i+4]):
+			dst, _ = hex.AppendDecode(dst, line[i+2:i+4])
 			i += 3
 		default:
 			i++
@@ -108,32 +113,16 @@ func appendQuoted(dst, line []byte) (word []byte, n int, ok bool) {
 // isSpace is C's isspace in the C locale.
 func isSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
 
-func isHex(c byte) bool {
-	return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F'
-}
-
-func unhex(c byte) byte {
-	switch {
-	case c <= '9':
-		return c - '0'
-	case c <= 'F':
-		return c - 'A' + 10
-	}
-	return c - 'a' + 10
+// isByte reports whether two characters are the hexadecimal digits of a byte.
+func isByte(digits []byte) bool {
+	var b [1]byte
+	_, err := hex.Decode(b[:], digits)
+	return err == nil
 }
 
 func unescape(c byte) byte {
-	switch c {
-	case 'n':
-		return '\n'
-	case 'r':
-		return '\r'
-	case 't':
-		return '\t'
-	case 'b':
-		return '\b'
-	case 'a':
-		return '\a'
+	if i := strings.IndexByte("nrtba", c); i >= 0 {
+		return "\n\r\t\b\a"[i]
 	}
 	return c
 }
