@@ -36,7 +36,7 @@ func (s *Server) drain() {
 	began := time.Now()
 	timeout := s.Settings().DrainTimeout
 	deadline := began.Add(timeout)
-	holders := s.holderCount()
+	holders := s.count((*session).isHolder)
 	s.log.Info("leash stops", "clients", s.sessionCount(), "holders", holders, "drain-timeout", timeout)
 	for _, one := range s.all() {
 		// A lock command that runs may have been granted a lock. Its session looks itself after it.
@@ -68,18 +68,9 @@ func (s *Server) drain() {
 	s.awaitSessions(time.Now().Add(lastCalls))
 }
 
-func (s *Server) holderCount() (n int) {
-	for _, one := range s.all() {
-		if one.isHolder() {
-			n++
-		}
-	}
-	return n
-}
-
 func (s *Server) logDrained(waited time.Duration) {
 	waited = waited.Round(time.Millisecond)
-	if n := s.holderCount(); n > 0 {
+	if n := s.count((*session).isHolder); n > 0 {
 		s.log.Warn("closing clients that still hold locks: the locks expire unless the clients attach to "+
 			"another leash", "holders", n, "waited", waited)
 		return
@@ -161,17 +152,13 @@ func maintNotifications(s *session, c *command.Command, cmd resp.Command) bool {
 		return s.router.WrongArity(c)
 	case !on || len(args) == 2 || len(args) > 3 || len(args) == 3 && !resp.IsWord(args[1], "MOVING-ENDPOINT-TYPE"):
 		return s.router.Fail(command.SyntaxError)
-	case len(args) == 3 && !isEndpointType(args[2]):
+	case len(args) == 3 && !slices.ContainsFunc(endpointTypes, func(t string) bool { return resp.IsWord(args[2], t) }):
 		return s.router.Fail(msgEndpointType)
 	case !s.router.Lane.RESP3:
 		return s.router.Fail(msgMaintenancePushes)
 	}
 	s.move.Store(true)
 	return s.router.OK()
-}
-
-func isEndpointType(arg []byte) bool {
-	return slices.ContainsFunc(endpointTypes, func(t string) bool { return resp.IsWord(arg, t) })
 }
 
 // AnnounceStop tells clients that asked for it (CLIENT MAINT_NOTIFICATIONS ON) that this Leash ends

@@ -72,7 +72,7 @@ func DisconnectionReasons() []string { return append(disconnectionReasons[:], "o
 func (s *Server) Figures() Figures {
 	st := &s.stats
 	f := Figures{
-		Clients: s.sessionCount(), ClientsLimit: s.Settings().MaxClients, Blocked: s.blockedCount(),
+		Clients: s.sessionCount(), ClientsLimit: s.Settings().MaxClients, Blocked: s.count((*session).isBlocked),
 		Accepted: st.accepted.Load(), Refused: st.refused.Load(), Disconnections: st.disconnections(),
 		ReceivedBytes: st.inBytes.Load(), SentBytes: st.outBytes.Load(),
 		ProtocolErrors: st.protocolErrors.Load(), HeaderErrors: s.entries.BadHeaders.Load(),
@@ -97,16 +97,6 @@ func (s *Server) Figures() Figures {
 		f.CertificateErrors += c.Failures()
 	}
 	return f
-}
-
-// blockedCount is how many clients wait in a command that blocks.
-func (s *Server) blockedCount() (n int) {
-	for _, one := range s.all() {
-		if one.isBlocked() {
-			n++
-		}
-	}
-	return n
 }
 
 // disconnections returns the ended sessions by their reason. Every known reason is there.

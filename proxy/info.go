@@ -32,7 +32,7 @@ func (s infoOf) Own() map[string]string {
 		"tcp_port":                   strconv.Itoa(a.Port),
 		"connected_clients":          strconv.Itoa(s.sessionCount()),
 		"maxclients":                 strconv.Itoa(s.Settings().MaxClients),
-		"blocked_clients":            strconv.Itoa(s.blockedCount()),
+		"blocked_clients":            strconv.Itoa(s.count((*session).isBlocked)),
 		"total_connections_received": strconv.FormatInt(s.stats.accepted.Load(), 10),
 		"rejected_connections":       strconv.FormatInt(s.stats.refused.Load(), 10),
 		"connected_slaves":           "0", // clients cannot reach replicas through Leash

@@ -148,7 +148,7 @@ func (s *session) needsMemory(c *command.Command, cmd resp.Command) bool {
 type candidate struct {
 	*session
 	bytes  int64
-	holder bool
+	holder int // 1 for one with locks or permits, otherwise 0
 }
 
 // closeLargest closes the clients for which Leash keeps the most, until excess bytes are free.
@@ -158,10 +158,12 @@ func closeLargest(all []*session, excess int64, reason string) (clients int, byt
 	var candidates []candidate
 	for _, one := range all {
 		if n := one.buffered(); n >= leastCut && !one.activity.noEvict.Load() {
-			candidates = append(candidates, candidate{one, n, one.isHolder()})
+			candidates = append(candidates, candidate{one, n, min(one.locks.Holds(), 1)})
 		}
 	}
-	slices.SortFunc(candidates, compareCandidates)
+	slices.SortFunc(candidates, func(a, b candidate) int {
+		return cmp.Or(a.holder-b.holder, cmp.Compare(b.bytes, a.bytes))
+	})
 	for _, one := range candidates {
 		if bytes >= excess {
 			break
@@ -177,17 +179,6 @@ func closeLargest(all []*session, excess int64, reason string) (clients int, byt
 // too little memory for others.
 func (s *session) stallsMemory(output int) bool {
 	return s.server.memory.tight.Load() && output >= leastCut && !s.isHolder()
-}
-
-// compareCandidates is negative if a is closed before b.
-func compareCandidates(a, b candidate) int {
-	switch {
-	case a.holder && !b.holder:
-		return 1
-	case b.holder && !a.holder:
-		return -1
-	}
-	return cmp.Compare(b.bytes, a.bytes)
 }
 
 // buffered returns the bytes that Leash keeps for the client: commands that are not complete or

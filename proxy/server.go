@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -237,11 +239,17 @@ func (s *Server) remove(one *session) {
 func (s *Server) all() []*session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := make([]*session, 0, len(s.sessions))
-	for one := range s.sessions {
-		all = append(all, one)
+	return slices.Collect(maps.Keys(s.sessions))
+}
+
+// count is how many sessions are in a state.
+func (s *Server) count(is func(*session) bool) (n int) {
+	for _, one := range s.all() {
+		if is(one) {
+			n++
+		}
 	}
-	return all
+	return n
 }
 
 func (s *Server) sessionCount() int {
