@@ -239,7 +239,7 @@ func (s *Server) remove(one *session) {
 func (s *Server) all() []*session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Collect(maps.Keys(s.sessions))
+	return slices.AppendSeq(make([]*session, 0, len(s.sessions)), maps.Keys(s.sessions))
 }
 
 // count is how many sessions are in a state.
