@@ -4,11 +4,7 @@ package entry
 
 import (
 	"crypto/tls"
-	"errors"
-	"io"
 	"log/slog"
-	"net"
-	"os"
 	"sync/atomic"
 	"time"
 
@@ -16,7 +12,6 @@ import (
 	"leash/proxy/client"
 	"leash/proxy/ending"
 	"leash/proxy/login"
-	"leash/proxy/origin"
 )
 
 // warnInterval is the time between two warnings of a kind. Other such events are logged at level
@@ -82,73 +77,4 @@ func (c Client) warn(kind *limits.Interval, message string, args ...any) {
 		log = c.Log.Warn
 	}
 	log(message, args...)
-}
-
-// readOrigin reads the PROXY protocol header of a connection that a balancer relays. All later
-// bytes are the client's.
-func (c Client) readOrigin(since time.Time) error {
-	if !c.Conn.Balanced() {
-		return nil
-	}
-	_ = c.Conn.SetReadDeadline(since.Add(c.HeaderTimeout))
-	if c.End.Leaving() {
-		return ending.ErrLeaving // the session's leave has set a deadline that the one above may have replaced
-	}
-	if err := c.Conn.ReadOrigin(); err != nil {
-		return err
-	}
-	_ = c.Conn.SetReadDeadline(time.Time{})
-	return nil
-}
-
-// refuseOrigin counts and logs a connection without a valid header. It ignores a connection that
-// closes without sending anything, because that may be a health check.
-func (c Client) refuseOrigin(err error) {
-	timeout := errors.Is(err, os.ErrDeadlineExceeded)
-	if c.End.By(err) == ending.Killed || !timeout && !errors.Is(err, origin.ErrHeader) && err != io.ErrUnexpectedEOF {
-		return
-	}
-	c.End.Set(ending.Refused)
-	c.BadHeaders.Add(1)
-	c.warn(&c.header, "connection without the header that --proxy-protocol asks for, closing it",
-		"session", c.Login.Router.ID, "balancer", c.Conn.RemoteAddr(), "err", err)
-}
-
-// msgProtected is the error of Server.ProtectedMode. It begins as Redis's own.
-const msgProtected = "DENIED Leash is running in protected mode because protected mode is enabled and clients " +
-	"need no password. In this mode connections are only accepted from the loopback interface. To connect from other " +
-	"computers, do one of these: 1) set a password for the default user of Redis; 2) start Leash with " +
-	"--require-auth; 3) start Leash without --protected-mode, if only friends can reach its port."
-
-// protectedMode is the reason for the end of a client that protected mode refuses.
-const protectedMode = "protected mode"
-
-// passProtected refuses a client of another machine that is served without having proved who it is.
-// The client gets the error once it has sent something, or after HeaderTimeout.
-func (c Client) passProtected() bool {
-	if !c.ProtectedMode || isLocal(c.Conn.RemoteAddr()) || c.isIdentified() {
-		return true
-	}
-	c.warn(&c.protected, "protected mode refuses a client of another machine", "client", c.Conn.RemoteAddr())
-	c.End.Refuse(protectedMode)
-	c.Login.Router.Fail(msgProtected)
-	c.readRefused()
-	return false
-}
-
-// isIdentified reports whether nobody can run commands in this session without a password or a
-// certificate.
-func (c Client) isIdentified() bool {
-	switch {
-	case c.Conn.Secure() && len(c.Conn.TLSState().VerifiedChains) > 0:
-		return true
-	case c.TrustClients:
-		return false
-	}
-	return c.Login.Router.Lane.User != "" || !c.Login.Router.Authenticated()
-}
-
-func isLocal(addr net.Addr) bool {
-	tcp, ok := addr.(*net.TCPAddr)
-	return !ok || tcp.IP.IsLoopback()
 }

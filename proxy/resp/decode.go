@@ -1,9 +1,6 @@
 package resp
 
-import (
-	"bytes"
-	"strings"
-)
+import "bytes"
 
 // ReplyError is an error that Redis answered with, without '-' and line end.
 type ReplyError string
@@ -59,14 +56,4 @@ func cutValue(b []byte) (value any, rest []byte, ok bool) {
 		}
 	}
 	return list, rest, true
-}
-
-// InfoField reads a field of the text that INFO answers with, "" if it is missing.
-func InfoField(info, name string) string {
-	for line := range strings.Lines(info) {
-		if value, ok := strings.CutPrefix(line, name+":"); ok {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
 }

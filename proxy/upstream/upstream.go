@@ -196,38 +196,3 @@ func (u *Upstream) RedirectTimeout() time.Duration { return u.Dialer.RedirectTim
 // MaxBulk is the largest argument that Redis accepts, in bytes. A longer one is a protocol error,
 // which would end the link for all its sessions.
 func (u *Upstream) MaxBulk() int64 { return u.Nodes.Server.MaxBulk }
-
-// passwordPoll is the time between two looks at the password.
-const passwordPoll = time.Second
-
-// watchPassword reads the password again and again, until the Upstream ends, and sends a new one to
-// open connections.
-func (u *Upstream) watchPassword() {
-	tick := time.NewTicker(passwordPoll)
-	defer tick.Stop()
-	for {
-		refused := ""
-		select {
-		case <-u.Nodes.Context().Done():
-			return
-		case <-u.cfg.Reread:
-		case refused = <-u.Dialer.RefusedPasswords():
-		case <-tick.C:
-		}
-		u.Dialer.ReadPassword(refused)
-		u.Nodes.LogInAgain()
-	}
-}
-
-// refuse tells the lane's sessions that their credential is no longer valid. It does nothing for
-// two kinds of nodes. A replica may have other users than its master. A node that has just joined
-// has no users yet.
-func (u *Upstream) refuse(lane dial.Lane, by *links.Node) {
-	if lane.Replica || u.Topology().IsSlotless(by) {
-		return
-	}
-	u.log.Warn("redis refuses a user's password", "user", lane.User)
-	if u.onRefused != nil {
-		u.onRefused(lane)
-	}
-}
