@@ -87,28 +87,32 @@ func appendInfo(dst []byte, info script.Inspection, h script.Hold, waiters int) 
 		state, mode = view.Held, h.Mode.Name
 	}
 	dst = resp.AppendArray(dst, 22)
-	add := func(name string, value any, known bool) {
+	text := func(name, value string, known bool) {
 		dst = resp.AppendBulk(dst, name)
-		text, isText := value.(string)
-		switch {
-		case !known:
+		if known {
+			dst = resp.AppendBulk(dst, value)
+		} else {
 			dst = append(dst, resp.NilBulk...)
-		case isText:
-			dst = resp.AppendBulk(dst, text)
-		default:
-			dst = resp.AppendInt(dst, value.(int64))
 		}
 	}
-	add("state", state, true)
-	add("mode", mode, held)
-	add("owner", h.Owner, held)
-	add("token", r.Token, known)
-	add("holds", h.Count, true)
-	add("since-ms", r.Since, known)
-	add("age-ms", max(info.Now-r.Since, 0), known)
-	add("ttl-ms", info.Left.Milliseconds(), true)
-	add("client", r.Client, known && r.Client != "-")
-	add("leash", script.CarrierLeash(r.Carrier), known)
-	add("waiters", int64(waiters), true)
+	number := func(name string, value int64, known bool) {
+		dst = resp.AppendBulk(dst, name)
+		if known {
+			dst = resp.AppendInt(dst, value)
+		} else {
+			dst = append(dst, resp.NilBulk...)
+		}
+	}
+	text("state", state, true)
+	text("mode", mode, held)
+	text("owner", h.Owner, held)
+	number("token", r.Token, known)
+	number("holds", h.Count, true)
+	number("since-ms", r.Since, known)
+	number("age-ms", max(info.Now-r.Since, 0), known)
+	number("ttl-ms", info.Left.Milliseconds(), true)
+	text("client", r.Client, known && r.Client != "-")
+	text("leash", script.CarrierLeash(r.Carrier), known)
+	number("waiters", int64(waiters), true)
 	return dst
 }
