@@ -9,8 +9,8 @@ import (
 const digestLength = 16
 
 // Set relays SET, except with GET and a digest of another length. Redis 8.6 gives two replies to
-// that, and on a shared link the second one would be taken for the reply to another command. Leash
-// gives the second one itself.
+// that. On a shared link, the second one would be taken for the reply to another command. Leash
+// answers with the text of the second one.
 func (r *Router) Set(c *command.Command, cmd resp.Command) bool {
 	if givesTwoReplies(cmd.Args) {
 		return !r.Ready(c, cmd) || r.Fail("ERR must be exactly 16 hexadecimal characters")
