@@ -29,7 +29,7 @@ type refusal struct {
 // NoteRefusal notes that the node of a key refused a script for now, if err says so.
 func (c *Client) NoteRefusal(key string, err error) {
 	reply, ok := errors.AsType[resp.ReplyError](err)
-	if !ok || Migrates(reply) {
+	if !ok {
 		return
 	}
 	node, text := c.nodeOf(key), ErrorText(reply)

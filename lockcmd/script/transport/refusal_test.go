@@ -17,12 +17,14 @@ func (oneNode) Owners() []int              { return nil }
 func (oneNode) NodeAddr(slots.Slot) string { return "redis:6379" }
 
 // TestEachReasonIsLoggedOnce: a Redis that needs a password gives two reasons in turn, one for long
-// commands and one for short ones. The log has each of them once.
+// commands and one for short ones. A node whose slot moves may give one to each lock. The log has
+// each of them once.
 func TestEachReasonIsLoggedOnce(t *testing.T) {
 	var log bytes.Buffer
 	c := New(oneNode{})
 	c.Log = slog.New(slog.NewTextHandler(&log, nil))
-	reasons := []string{"NOAUTH Authentication required.", "ERR Protocol error: unauthenticated multibulk length"}
+	reasons := []string{"NOAUTH Authentication required.", "ERR Protocol error: unauthenticated multibulk length",
+		"TRYAGAIN Multiple keys request during rehashing of slot"}
 	for range 3 {
 		for _, reason := range reasons {
 			c.NoteRefusal("k", resp.ReplyError(reason))
