@@ -394,3 +394,24 @@ func TestPermitsWokenByRedisson(t *testing.T) {
 		}
 	})
 }
+
+// TestCounterOutlastsAPauseOfRedis: A command about a counter cannot be repeated, so it waits for
+// its reply longer than for one attempt. Locks that cannot wait so long do not end its connection.
+func TestCounterOutlastsAPauseOfRedis(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	rdb, key := locktest.DialServer(t, server.Addr), locktest.NewKey()
+	s := locktest.Start(t, rdb, lockcmd.Config{})
+	locktest.Want(t, locktest.Connect(t, s).Do("SEM.GIVE", key), ":1") // Redis knows the script
+	locktest.Connect(t, s).Token(key + "lock")
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	lock, given := locktest.Connect(t, s).Start("LOCK.ACQUIRE", key+"other"), locktest.Connect(t, s).Start("SEM.GIVE", key)
+	time.Sleep(transport.MaxAttempt * 3 / 2)
+	if err := server.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	locktest.Want(t, locktest.Receive(t, given, locktest.Soon), ":2")
+	locktest.TokenOf(t, locktest.Receive(t, lock, locktest.Soon))
+}

@@ -72,12 +72,19 @@ func (l *Link) script(until time.Time, writeBy *time.Time, asking bool, count in
 	dst []byte) (replies []byte, sent bool, err error) {
 	c := newScriptCall(l, count, commands)
 	c.writeBy, c.Asking = writeBy, asking
+	patient := int64(0)
+	if time.Until(until) > longestAttempt {
+		patient = 1
+	}
+	l.scripts.patient.Add(patient)
 	l.scripts.begun()
 	l.Submit(&c.Request)
 	c.timer.Reset(time.Until(until))
 	select {
 	case <-c.ended:
+		l.scripts.patient.Add(-patient)
 	case <-c.timer.C: // the link still uses c
+		l.scripts.patient.Add(-patient)
 		l.breakIfDead()
 		c.state.CompareAndSwap(waiting, abandoned)
 		return dst, c.state.Load() == taken, os.ErrDeadlineExceeded
@@ -107,7 +114,7 @@ var errScriptSilence = errors.New("upstream: no reply to lock scripts")
 const (
 	// scriptSilence is how long the scripts on a link may wait without any reply.
 	scriptSilence = 200 * time.Millisecond
-	// longestAttempt is the longest time for one attempt of a lock script.
+	// longestAttempt is the longest time for one attempt of a lock script that can be repeated.
 	longestAttempt = 2 * time.Second
 )
 
@@ -119,7 +126,8 @@ func (n *Node) deadSilence() time.Duration {
 
 // scripts is the state of the scripts on a link. Safe for concurrent use.
 type scripts struct {
-	number atomic.Int64 // scripts in flight
+	number  atomic.Int64 // scripts in flight
+	patient atomic.Int64 // scripts whose callers wait longer than for one attempt
 	// when the last one ended, or the first of them began; in nanoseconds of Now
 	heard atomic.Int64
 }
@@ -145,8 +153,14 @@ func (l *Link) silentFor() time.Duration {
 }
 
 // breakIfDead ends the connection if it has brought no reply for deadSilence, see errScriptSilence.
+// A script that may wait longer cannot be repeated. Without the connection, nobody would know
+// whether it ran.
 func (l *Link) breakIfDead() {
-	if l.silentFor() > l.node.deadSilence() {
+	limit := l.node.deadSilence()
+	if !l.lane.Bulk && l.scripts.patient.Load() > 0 {
+		limit = l.node.nodes.Dialer.Timeout()
+	}
+	if l.silentFor() > limit {
 		l.breakConn(errScriptSilence)
 	}
 }

@@ -141,17 +141,11 @@ func (c *Client) AskUntilAnswered(call *Call) (answered bool) {
 	}
 }
 
-// MaxAttempt is the longest time for one attempt. The end of the Service may have to wait that
-// long.
-const MaxAttempt = 2 * time.Second
-
-// attempt sends the call once. It waits at most half of the upstream timeout, so that a second
-// attempt is possible.
+// attempt sends the call once. A call that runs once has all the time that there is.
 func (c *Client) attempt(call *Call, until time.Time) (any, error) {
-	now := time.Now()
-	limit := now.Add(min(c.Timeout/2, MaxAttempt))
-	if until = c.CapAtStop(until); until.Before(limit) {
-		limit = until
+	now, limit := time.Now(), c.CapAtStop(until)
+	if !call.RunsOnce {
+		limit = c.attemptEnd(until)
 	}
 	safe := call.safeUntil()
 	if call.cutOff() || !now.Before(limit) {

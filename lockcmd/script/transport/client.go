@@ -49,6 +49,20 @@ func (c *Client) CapAtStop(until time.Time) time.Time {
 	return until
 }
 
+// MaxAttempt is the longest time for one attempt of a request that can be repeated. The end of the
+// Service may have to wait that long.
+const MaxAttempt = 2 * time.Second
+
+// attemptEnd is the time until which an attempt that begins now waits for Redis: at most half of
+// the upstream timeout, so that a second one is possible, and not after until.
+func (c *Client) attemptEnd(until time.Time) time.Time {
+	limit := time.Now().Add(min(c.Timeout/2, MaxAttempt))
+	if until = c.CapAtStop(until); until.Before(limit) {
+		return until
+	}
+	return limit
+}
+
 // StoppedWithin waits for d. It returns true when the client is stopped first.
 func (c *Client) StoppedWithin(d time.Duration) bool { return !c.Sleep(context.Background(), d) }
 
@@ -85,11 +99,7 @@ func (c *Client) RefreshTopologyAfter(v Verdict) {
 // Value reads a string, "" if there is none.
 func (c *Client) Value(db int, key string, until time.Time) (string, error) {
 	for {
-		limit := time.Now().Add(MaxAttempt)
-		if until.Before(limit) {
-			limit = until
-		}
-		reply, err := c.Do(limit, db, Command{key, []string{"GET", key}})
+		reply, err := c.Do(until, db, Command{key, []string{"GET", key}})
 		switch {
 		case err == nil:
 			return Reply{Text: reply}.String(), nil

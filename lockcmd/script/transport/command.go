@@ -17,9 +17,9 @@ type Command struct {
 
 // Do runs a command on the node of its key, in a database. It returns Redis's reply as it came. The
 // error is a resp.ReplyError, ErrRefused if Redis certainly did not get the command, or any other
-// if nobody knows. Do blocks until Redis answers, or until the given time.
+// if nobody knows. Do blocks until Redis answers, until the given time, or for MaxAttempt.
 func (c *Client) Do(until time.Time, db int, cmd Command) (reply []byte, err error) {
-	text, sent, err := c.Links.Script(c.CapAtStop(until), nil, db, slots.Of([]byte(cmd.Key)),
+	text, sent, err := c.Links.Script(c.attemptEnd(until), nil, db, slots.Of([]byte(cmd.Key)),
 		resp.AppendCommand(nil, cmd.Words...), nil)
 	return replyOf(text, sent, err)
 }
