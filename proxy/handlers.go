@@ -33,6 +33,8 @@ var classHandlers = map[command.Class]handler{
 	command.LeashOnly: lock,
 }
 
+var relayIfOneReply = onRouter((*route.Router).RelayIfOneReply)
+
 // handlersOf returns the handlers of a table's commands, by their index.
 func handlersOf(t command.Table) []handler {
 	own := handlers{}
@@ -49,7 +51,8 @@ func handlersOf(t command.Table) []handler {
 		family("", operators.Commands(), onOperators),
 		family("", scripts.Commands(), onScripts),
 		family("PUBSUB|", subscribers.Commands(), onPubsub),
-		{"INFO": showInfo, "MONITOR": ready(startMonitor), "SCAN": scanKeys, "SET": onRouter((*route.Router).Set)},
+		{"INFO": showInfo, "MONITOR": ready(startMonitor), "SCAN": scanKeys},
+		{"SET": relayIfOneReply, "FUNCTION|LIST": relayIfOneReply},
 	} {
 		maps.Copy(own, some)
 	}

@@ -6,6 +6,7 @@ import (
 	"leash/proxy/command"
 	"leash/proxy/masters"
 	"leash/proxy/resp"
+	"leash/proxy/route"
 	"leash/proxy/subscribers"
 	"leash/proxy/transaction"
 )
@@ -103,6 +104,7 @@ var _ transaction.Session = transactionSession{}
 // Forbids implements transaction.Session.
 func (s transactionSession) Forbids(c *command.Command, args [][]byte) bool {
 	return c == nil || c.Class == command.LeashOnly || c.Class == command.Refused || masters.Refusal(c, args) != "" ||
+		route.TwoReplies(c, args) != "" ||
 		c.Waits() && !s.server.up.IsBefore(7, 2) // it would answer for the transaction's connection
 }
 
@@ -116,7 +118,7 @@ func (s transactionSession) Forbid(c *command.Command, cmd resp.Command) bool {
 		return s.router.Fail("ERR '" + c.Name + "' is not allowed inside MULTI: Redis does not know it")
 	case c == nil:
 		return s.unknown(cmd)
-	case c.Class == command.Refused, masters.Refusal(c, cmd.Args) != "":
+	case c.Class == command.Refused, masters.Refusal(c, cmd.Args) != "", route.TwoReplies(c, cmd.Args) != "":
 		return s.run(c, cmd)
 	}
 	return s.router.Fail("ERR '" + c.Name +
