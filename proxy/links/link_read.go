@@ -1,6 +1,7 @@
 package links
 
 import (
+	"bytes"
 	"errors"
 	"net"
 	"os"
@@ -49,6 +50,7 @@ type replyReader struct {
 	answersNothing bool   // the current reply answers no request, or the receiver decides
 	frame          []byte // the beginning of such a frame, which is passed on whole
 	errBuf         []byte // the beginning of an error reply, which is passed on whole
+	refused        []byte // the error reply to the ASKING before the current request, or nil
 	touched        []Flusher
 
 	now      time.Duration // of the last read, by Now
@@ -157,11 +159,6 @@ func (r *replyReader) part(p []byte, done bool) error {
 	switch {
 	case r.answersNothing:
 		return r.handOnPush(p, done)
-	case c.awaited > 0:
-		if done {
-			c.awaited--
-		}
-		return nil
 	case r.kind == '-' && (!done || len(r.errBuf) > 0):
 		r.errBuf = append(r.errBuf, p...)
 		if len(r.errBuf) > maxErrorReply {
@@ -173,7 +170,17 @@ func (r *replyReader) part(p []byte, done bool) error {
 		p = r.errBuf
 		r.errBuf = nil
 	}
+	if c.awaited > 0 {
+		if done {
+			c.awaited--
+		}
+		if r.kind == '-' && c.Asking {
+			r.refused = bytes.Clone(p)
+		}
+		return nil
+	}
 	if r.kind == '-' {
+		p = r.withoutAsking(p)
 		if r.link.unblocked(p) {
 			return ErrClosed
 		}
@@ -181,7 +188,7 @@ func (r *replyReader) part(p []byte, done bool) error {
 	}
 	done = done && c.answered(p)
 	if done {
-		r.current = nil
+		r.current, r.refused = nil, nil
 		r.done++
 		c.Answered = r.now
 	}
@@ -192,6 +199,16 @@ func (r *replyReader) part(p []byte, done bool) error {
 		r.touched = append(r.touched, f)
 	}
 	return nil
+}
+
+// withoutAsking returns the error that the current request gets instead of an error reply. Redis
+// sends a request back with MOVED if it has refused the ASKING before it. The user lacks that
+// right, and to follow the MOVED would not help.
+func (r *replyReader) withoutAsking(reply []byte) []byte {
+	if r.refused != nil && resp.HasCode(reply, "MOVED") {
+		return r.refused
+	}
+	return reply
 }
 
 // giveUp ends the connection after a panic in run. If a sink was taking a piece, its request is

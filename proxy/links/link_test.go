@@ -114,6 +114,35 @@ func TestLinkSwallowsAskingsReply(t *testing.T) {
 	}
 }
 
+// TestLinkNamesRefusedAsking checks that a request gets the error with which Redis refused the
+// ASKING before it, if Redis has sent the request back for that.
+func TestLinkNamesRefusedAsking(t *testing.T) {
+	const refusal, moved = "-NOPERM no right to asking\r\n", "-MOVED 1 127.0.0.1:1\r\n"
+	f := redistest.StartFake(t, func(args []string) string {
+		switch {
+		case args[0] == "ASKING":
+			return refusal
+		case args[0] == "GET":
+			return moved
+		}
+		return redistest.Echo(args)
+	})
+	l := start(t, f.Addr, 10*time.Second).Link(dial.Lane{})
+	results := make(chan result, 4)
+	for _, c := range []struct {
+		asking      bool
+		name, reply string
+	}{
+		{true, "GET", refusal}, {false, "GET", moved}, {true, "ECHO", "$1\r\nk\r\n"}, {false, "GET", moved},
+	} {
+		l.Submit(&Request{Command: resp.AppendCommand(nil, c.name, "k"), Asking: c.asking,
+			Sink: &sink{name: c.name, results: results}})
+		if r := next(t, results); r.reply != c.reply {
+			t.Errorf("%+v: got %q", c, r.reply)
+		}
+	}
+}
+
 // TestLinkLosesWrittenCallsAndSendsOthers checks that a request that Redis may have run is never
 // sent again. The requests behind it go out on a new connection.
 func TestLinkLosesWrittenCallsAndSendsOthers(t *testing.T) {

@@ -61,6 +61,9 @@ func TestDocumentedRightsAreEnough(t *testing.T) {
 				end()
 			}
 			c := l.Dial(t)
+			if name == "cluster" {
+				releaseInMigratingSlot(t, cluster, c)
+			}
 			for _, args := range [][]string{
 				{"SUBSCRIBE", "news"}, {"PSUBSCRIBE", "n*"}, {"SSUBSCRIBE", "news"}, {"UNSUBSCRIBE"}, {"PUNSUBSCRIBE"},
 				{"SUNSUBSCRIBE"}, {"SCAN", "0"}, {"DBSIZE"}, {"RANDOMKEY"}, {"CLIENT", "LIST"}, {"PUBSUB", "NUMSUB", "news"},
@@ -76,6 +79,31 @@ func TestDocumentedRightsAreEnough(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// releaseInMigratingSlot checks that a lock is released whose key has moved before the whole slot.
+func releaseInMigratingSlot(t *testing.T, cluster *redistest.Cluster, c *redistest.Client) {
+	t.Helper()
+	const slot = 5
+	key := redistest.KeyIn(slot, "k")
+	if reply := c.Reply(t, "LOCK.ACQUIRE", key); reply[0] != ':' {
+		t.Fatalf("not acquired: %q", reply)
+	}
+	from, to := cluster.MasterOf(slot), cluster.Masters()[0]
+	if to == from {
+		to = cluster.Masters()[1]
+	}
+	move, err := cluster.BeginMove(slot, to)
+	if err == nil {
+		_, err = move.MoveKeys(-1)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Want(t, ":1\r\n", "LOCK.RELEASE", key)
+	if err := move.Finish(); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // have arguments, because a right can depend on them.
 var ownCommands = []string{
 	"ping", "info", "role", "command", "config get maxclients", "cluster slots", "cluster nodes", "client id",
-	"client unblock 1", "select 0", "eval x 0", "evalsha x 0", "wait 1 0", "acl dryrun default ping",
+	"client unblock 1", "select 0", "asking", "eval x 0", "evalsha x 0", "wait 1 0", "acl dryrun default ping",
 	"subscribe redisson_lock__channel:{k}", "subscribe leash:fleet", "ssubscribe leash:fleet",
 	"unsubscribe", "sunsubscribe",
 	"publish redisson_lock__channel:{k} 0", "publish leash:fleet 0", "spublish leash:fleet 0",
