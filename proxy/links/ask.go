@@ -79,5 +79,8 @@ func (n *Node) Urgent(ctx context.Context, lane dial.Lane, command []byte) ([]by
 // The caller closes the connection. The error is dial.ErrRefused if Redis refuses the lane's
 // credential.
 func (n *Node) Dial(ctx context.Context, lane dial.Lane) (net.Conn, error) {
+	if err := n.checkIdentity(ctx); err != nil {
+		return nil, err
+	}
 	return n.nodes.Dialer.Dial(ctx, n.Addr, lane, !n.unresponsive.Load())
 }

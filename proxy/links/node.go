@@ -32,7 +32,8 @@ type Node struct {
 	roundTrip  atomic.Int64 // nanoseconds of a PING; 0: unknown
 	checksRole atomic.Bool  // see Link.noteError
 
-	counts pinCounts
+	counts   pinCounts
+	identity identity
 
 	// mu guards the fields below. Never held across I/O.
 	mu          sync.Mutex

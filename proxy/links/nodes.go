@@ -12,8 +12,12 @@ import (
 	"leash/proxy/dial"
 )
 
-// Hooks are what the nodes tell the owner of the topology. No hook may block.
+// Hooks are what the nodes tell the owner of the topology, and ask it. Only IsMember may block.
 type Hooks struct {
+	// IsMember asks the Redis at an address whether it belongs to the cluster. The error says that
+	// it does not, or that it cannot be reached. sure is false if nobody knows. nil: all belong.
+	IsMember func(ctx context.Context, addr string) (sure bool, err error)
+
 	Refresh func()                         // the topology should be read again
 	Refused func(lane dial.Lane, by *Node) // Redis refuses the credential of a lane
 	Demoted func(n *Node)                  // the address of the only master leads to another server
@@ -100,6 +104,8 @@ func (ns *Nodes) Node(addr string) *Node {
 		return n
 	}
 	n = &Node{Addr: addr, nodes: ns, links: make(map[dial.Lane]*Link), wanted: make(chan struct{}, 1)}
+	n.identity.asking = make(chan struct{}, 1)
+	n.identity.checked.Store(-1)
 	n.ctx, n.cancel = context.WithCancelCause(ns.ctx)
 	ns.nodes[addr] = n
 	if !ns.stopped {

@@ -27,12 +27,18 @@ func (n *Node) watch() {
 	for n.ctx.Err() == nil {
 		ctx, cancel := context.WithTimeout(n.ctx, suspectAfter)
 		conn, err := n.nodes.Dialer.OpenFor(ctx, n.Addr, n.deadSilence())
+		if err == nil {
+			err = n.checkIdentity(ctx)
+		}
 		cancel()
 		if err == nil {
 			failing = time.Time{}
 			err = n.listen(conn)
 			n.usable.Store(false)
+		} else if conn != nil {
+			conn.Close()
 		}
+		n.identity.ended.Add(1)
 		n.notePing(nil)
 		if n.ctx.Err() != nil {
 			break

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"leash/internal/guard"
@@ -77,8 +76,7 @@ func (u *Upstream) checkAddrs(ctx context.Context) error {
 		go func() {
 			wrong <- guard.Call(u.log, "question for the cluster", func() error {
 				l, err := u.layoutAt(ctx, addr)
-				alone := err != nil && strings.Contains(err.Error(), "cluster support disabled")
-				if alone || err == nil && !l.Knows(u.ids) {
+				if isAlone(err) || err == nil && !l.Knows(u.knownIDs()) {
 					return fmt.Errorf("%s: %w", addr, errNotOneCluster)
 				}
 				return nil

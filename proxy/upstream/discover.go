@@ -61,7 +61,7 @@ func (u *Upstream) discoverCluster(ctx context.Context) (err error) {
 			err = clearerError(err, failed)
 			continue
 		}
-		w := l.Worth(u.ids)
+		w := l.Worth(u.knownIDs())
 		if w > 0 {
 			delete(u.foreign, addr)
 		} else if !u.foreign[addr] {
@@ -78,8 +78,8 @@ func (u *Upstream) discoverCluster(ctx context.Context) (err error) {
 	if !found {
 		return err
 	}
+	u.ids.Store(&best.IDs)
 	u.adopt(best)
-	u.ids = best.IDs
 	return nil
 }
 

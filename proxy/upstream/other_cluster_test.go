@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -104,6 +105,69 @@ func TestOtherClusterIsNotFollowed(t *testing.T) {
 			views[0].Store(&other)
 			if m := master(); m != other.master {
 				t.Errorf("the master is %s, want the only one that is known", m)
+			}
+		})
+	}
+}
+
+// TestForeignRedisGetsNoCommands checks that Leash sends nothing to another Redis that has got the
+// address of a node, and that it uses the node again when that is back.
+func TestForeignRedisGetsNoCommands(t *testing.T) {
+	for name, foreign := range map[string]view{
+		"a single Redis": {mode: "standalone"}, "another cluster": {[]string{"x"}, "127.0.0.1:2", 16383, "cluster"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var now atomic.Pointer[view]
+			var ends atomic.Bool
+			f := redistest.StartFake(t, func(args []string) string { return now.Load().answer(args) })
+			f.Ping = func() string {
+				if ends.Load() {
+					return ""
+				}
+				return "+PONG\r\n"
+			}
+			ours := view{[]string{"a", "b"}, f.Addr, 16383, "cluster"}
+			now.Store(&ours)
+			addrs := []string{f.Addr, redistest.StartFake(t, ours.answer).Addr}
+			u, err := New(Config{Addrs: addrs}, slog.New(slog.DiscardHandler))
+			if err == nil {
+				err = u.Connect(t.Context())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer u.Nodes.End()
+			send := func(word string) error {
+				set := resp.AppendCommand(nil, "SET", "k", word)
+				_, _, err := u.Script(time.Now().Add(time.Second), nil, 0, 0, set, nil)
+				return err
+			}
+			sendSoon := func(word string) {
+				for until := time.Now().Add(time.Minute); send(word) != nil; time.Sleep(10 * time.Millisecond) {
+					if time.Now().After(until) {
+						t.Fatal("it gets nothing")
+					}
+				}
+			}
+			sendSoon("before")
+			ended := f.Ended.Load()
+			now.Store(&foreign)
+			ends.Store(true)
+			u.NodeOf(0).DropScripts(0)
+			for f.Ended.Load() < ended+2 { // that of the watch, and that for scripts
+				time.Sleep(time.Millisecond)
+			}
+			ends.Store(false)
+			for range 20 {
+				if send("foreign") == nil {
+					t.Fatal("the other Redis has got a command")
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			now.Store(&ours)
+			sendSoon("after")
+			if strings.Contains(f.Commands(), "foreign") {
+				t.Error("the other Redis has got a command")
 			}
 		})
 	}

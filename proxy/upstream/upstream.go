@@ -49,7 +49,7 @@ type Upstream struct {
 
 	topology     atomic.Pointer[topology.Snapshot]
 	discovering  chan struct{}             // size 1: a goroutine reads the topology
-	ids          []string                  // of the cluster's nodes; only discovering and Connect use it
+	ids          atomic.Pointer[[]string]  // of the cluster's nodes; nil before they are known
 	foreign      map[string]bool           // addresses that do not know the cluster; only discovering uses it
 	discoveredAt atomic.Pointer[time.Time] // when the last successful reading of the topology began
 	turn         atomic.Uint32             // index of the node that AnyNode takes next
@@ -91,7 +91,7 @@ func New(cfg Config, log *slog.Logger) (*Upstream, error) {
 		u.peers = nil
 	}
 	u.Nodes = links.New(cfg.Config, u.followsSentinels(),
-		links.Hooks{Refresh: u.Refresh, Refused: u.refuse, Demoted: u.replace}, log)
+		links.Hooks{IsMember: u.isMember, Refresh: u.Refresh, Refused: u.refuse, Demoted: u.replace}, log)
 	u.Dialer = u.Nodes.Dialer
 	u.Nodes.SetMaxPinned(cfg.MaxPinned)
 	return u, nil
