@@ -173,7 +173,7 @@ func (l *line) errorLocked(f *frame, r *request) (answered bool, err error) {
 		}
 	}
 	r.refusal = bytes.Clone(f.raw)
-	if !r.join && isLasting(f.raw) {
+	if !r.join && !r.ping && isLasting(f.raw) { // a user without the right to PING may subscribe
 		err = errCannotUnsubscribe
 	}
 	return true, err

@@ -1,6 +1,8 @@
 package pubsub_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"leash/internal/proxytest"
@@ -27,6 +29,43 @@ func TestUserWithoutRightToUnsubscribe(t *testing.T) {
 		channels, err := redis.Client().PubSubNumSub(t.Context(), "news").Result()
 		return err == nil && channels["news"] == 0 && redis.Client().PubSubNumPat(t.Context()).Val() == 0
 	})
+}
+
+// TestUserWithoutRightToPing checks that a subscription stays on its connection when Redis refuses
+// the PINGs that Leash sends there.
+func TestUserWithoutRightToPing(t *testing.T) {
+	redis := redistest.Start(t)
+	if err := redis.Client().Do(t.Context(), "ACL", "SETUSER", "bob", "on", ">pw", "+subscribe", "+unsubscribe",
+		"allchannels").Err(); err != nil {
+		t.Fatal(err)
+	}
+	subscriber := func() string {
+		list := redis.Client().Do(t.Context(), "CLIENT", "LIST", "TYPE", "pubsub").String()
+		for line := range strings.Lines(list) {
+			if id, _, ok := strings.Cut(line, " "); ok && strings.Contains(line, " user=bob ") {
+				return id
+			}
+		}
+		return "none"
+	}
+	c := proxytest.Start(t, []string{redis.Addr}).Dial(t)
+	c.Want(t, "+OK\r\n", "AUTH", "bob", "pw")
+	c.Want(t, "*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n", "SUBSCRIBE", "news")
+	first := subscriber()
+	proxytest.Eventually(t, "Redis has refused three times", func() bool {
+		var refused int
+		stats := redis.Client().Info(t.Context(), "errorstats").Val()
+		_, count, _ := strings.Cut(stats, "errorstat_NOPERM:count=")
+		_, err := fmt.Sscan(strings.TrimSpace(count), &refused)
+		return err == nil && refused >= 3
+	})
+	if now := subscriber(); now != first {
+		t.Errorf("subscribed on the connection %s, later on %s", first, now)
+	}
+	if n := redis.Client().Publish(t.Context(), "news", "m").Val(); n != 1 {
+		t.Errorf("%d subscribers, want 1", n)
+	}
+	proxytest.WantRead(t, c, "*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$1\r\nm\r\n")
 }
 
 // TestForbiddenChannelInsideTransaction checks that a forbidden channel inside MULTI aborts the
