@@ -15,6 +15,11 @@ func (x *Exchange) Listens(kind Kind, channel []byte) bool {
 		if h.entries[kind][string(channel)] != nil || kind == Channel && len(h.entries[Pattern]) > 0 {
 			return true
 		}
+		for _, l := range h.lines { // some may be left that nobody wants
+			if l.state[kind][string(channel)].held() || kind == Channel && len(l.state[Pattern]) > 0 {
+				return true
+			}
+		}
 	}
 	return false
 }

@@ -9,8 +9,11 @@ import (
 )
 
 // errCannotUnsubscribe ends a line on which Redis does not let the user unsubscribe. The unwanted
-// subscription ends with the line.
+// subscriptions end with the line (see keepsLocked).
 var errCannotUnsubscribe = errors.New("pubsub: redis does not let the user unsubscribe")
+
+// maxUnwanted is how many unwanted subscriptions a line may keep that others need.
+const maxUnwanted = 1000
 
 // pingEvery is how often a line sends a PING, to notice a dead node.
 const pingEvery = time.Second
@@ -31,6 +34,7 @@ type line struct {
 	pings  int                     // PINGs without an answer
 	state  [kinds]map[string]state // by name; a name that Redis does not have is missing
 	idle   time.Time               // when the line became unused; zero: it is in use
+	stuck  int                     // subscriptions that Redis did not let the user end
 	over   bool
 	master bool // the node is a master, so its keyspace events count
 }
@@ -121,6 +125,23 @@ func (r *request) Lost(_ bool, cause error) {
 	mu.Lock()
 	defer mu.Unlock()
 	r.line.finishLocked(r, cause)
+}
+
+// keepsLocked reports whether the line stays although Redis refused to end n subscriptions on it.
+// Nobody gets the messages of an unwanted one, but clients that need the line would miss messages
+// until there is a new one.
+func (l *line) keepsLocked(n int) bool {
+	if l.stuck += n; l.stuck > maxUnwanted {
+		return false
+	}
+	for kind := range l.state {
+		for name := range l.state[kind] {
+			if e := l.hub.entries[kind][name]; e != nil && (e.source == l || e.source == nil) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // checkLocked sends a PING once a second, and ends a line that is silent for too long.

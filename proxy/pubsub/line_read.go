@@ -173,7 +173,8 @@ func (l *line) errorLocked(f *frame, r *request) (answered bool, err error) {
 		}
 	}
 	r.refusal = bytes.Clone(f.raw)
-	if !r.join && !r.ping && isLasting(f.raw) { // a user without the right to PING may subscribe
+	// a user without the right to PING may subscribe
+	if !r.join && !r.ping && isLasting(f.raw) && !l.keepsLocked(len(r.names)) {
 		err = errCannotUnsubscribe
 	}
 	return true, err

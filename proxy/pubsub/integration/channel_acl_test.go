@@ -31,6 +31,54 @@ func TestUserWithoutRightToUnsubscribe(t *testing.T) {
 	})
 }
 
+// TestLeavingInterruptsNobody checks that other clients of a user miss no message when one leaves a
+// channel and Redis does not let the user unsubscribe.
+func TestLeavingInterruptsNobody(t *testing.T) {
+	redis := redistest.Start(t)
+	if err := redis.Client().Do(t.Context(), "ACL", "SETUSER", "bob", "on", ">pw", "+subscribe", "allchannels",
+		"+ping").Err(); err != nil {
+		t.Fatal(err)
+	}
+	l := proxytest.Start(t, []string{redis.Addr})
+	subscribe := func(channel string) *redistest.Client {
+		c := l.Dial(t)
+		c.Want(t, "+OK\r\n", "AUTH", "bob", "pw")
+		c.Reply(t, "SUBSCRIBE", channel)
+		return c
+	}
+	stays := subscribe("stays")
+	first := subscriberOf(t, redis, "bob")
+	for range 3 {
+		subscribe("news").Close()
+		proxytest.Eventually(t, "no client gets news", func() bool {
+			return l.Dial(t).Reply(t, "PUBSUB", "NUMSUB", "news") == "*2\r\n$4\r\nnews\r\n:0\r\n"
+		})
+	}
+	proxytest.Eventually(t, "Redis has refused three times", func() bool {
+		return strings.Contains(redis.Client().Info(t.Context(), "errorstats").Val(), "errorstat_NOPERM:count=3")
+	})
+	l.Dial(t).Want(t, ":0\r\n", "PUBLISH", "news", "m")
+	if now := subscriberOf(t, redis, "bob"); now != first {
+		t.Errorf("subscribed on the connection %s, later on %s", first, now)
+	}
+	l.Dial(t).Want(t, ":1\r\n", "PUBLISH", "stays", "m")
+	proxytest.WantRead(t, stays, "*3\r\n$7\r\nmessage\r\n$5\r\nstays\r\n$1\r\nm\r\n")
+	stays.Close()
+	proxytest.Eventually(t, "nothing is subscribed", func() bool { return subscriberOf(t, redis, "bob") == "none" })
+}
+
+// subscriberOf returns the id of a connection on which a user is subscribed, or "none".
+func subscriberOf(t *testing.T, redis *redistest.Server, user string) string {
+	t.Helper()
+	list := redis.Client().Do(t.Context(), "CLIENT", "LIST", "TYPE", "pubsub").String()
+	for line := range strings.Lines(list) {
+		if _, id, ok := strings.Cut(line, "id="); ok && strings.Contains(line, " user="+user+" ") {
+			return id[:strings.IndexByte(id, ' ')]
+		}
+	}
+	return "none"
+}
+
 // TestUserWithoutRightToPing checks that a subscription stays on its connection when Redis refuses
 // the PINGs that Leash sends there.
 func TestUserWithoutRightToPing(t *testing.T) {
@@ -39,19 +87,10 @@ func TestUserWithoutRightToPing(t *testing.T) {
 		"allchannels").Err(); err != nil {
 		t.Fatal(err)
 	}
-	subscriber := func() string {
-		list := redis.Client().Do(t.Context(), "CLIENT", "LIST", "TYPE", "pubsub").String()
-		for line := range strings.Lines(list) {
-			if id, _, ok := strings.Cut(line, " "); ok && strings.Contains(line, " user=bob ") {
-				return id
-			}
-		}
-		return "none"
-	}
 	c := proxytest.Start(t, []string{redis.Addr}).Dial(t)
 	c.Want(t, "+OK\r\n", "AUTH", "bob", "pw")
 	c.Want(t, "*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n", "SUBSCRIBE", "news")
-	first := subscriber()
+	first := subscriberOf(t, redis, "bob")
 	proxytest.Eventually(t, "Redis has refused three times", func() bool {
 		var refused int
 		stats := redis.Client().Info(t.Context(), "errorstats").Val()
@@ -59,7 +98,7 @@ func TestUserWithoutRightToPing(t *testing.T) {
 		_, err := fmt.Sscan(strings.TrimSpace(count), &refused)
 		return err == nil && refused >= 3
 	})
-	if now := subscriber(); now != first {
+	if now := subscriberOf(t, redis, "bob"); now != first {
 		t.Errorf("subscribed on the connection %s, later on %s", first, now)
 	}
 	if n := redis.Client().Publish(t.Context(), "news", "m").Val(); n != 1 {
