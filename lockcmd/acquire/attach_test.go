@@ -206,6 +206,34 @@ func TestR7LostReplyOfAttach(t *testing.T) {
 	}
 }
 
+// TestR30HoldThatMovesOnAtOnce: A hold moves to a connection, and on to another one or to its end
+// before the connection's Leash knows that it has the hold. The event about that comes too early.
+func TestR30HoldThatMovesOnAtOnce(t *testing.T) {
+	t.Parallel()
+	s, straight, p := locktest.StartFaulty(t, lockcmd.Config{})
+	for _, command := range []string{"LOCK.ATTACH", "LOCK.ACQUIRE"} {
+		for _, released := range []bool{false, true} {
+			a, b, c := locktest.Connect(t, straight), locktest.Connect(t, s), locktest.Connect(t, straight)
+			key := locktest.NewKey()
+			token := a.Token(key, "OWNER", "me", "ID", "1", "TTL", "3600000")
+			text := strconv.FormatInt(token, 10)
+			proof := map[string][]string{"LOCK.ATTACH": {"TOKEN", text}, "LOCK.ACQUIRE": {"ID", "1"}}[command]
+			c.Attach(key, "me", token) // from now on Redis knows the script
+			late := p.HoldAfter(locktest.Running(script.MoveScript, key))
+			reply := b.Start(append([]string{command, key, "OWNER", "me"}, proof...)...)
+			<-late.Triggered()
+			if a.Attach(key, "me", token); released {
+				locktest.Want(t, a.Do("LOCK.RELEASE", key), ":1")
+			}
+			<-time.After(100 * time.Millisecond) // the event
+			late.Release()
+			locktest.Want(t, locktest.Receive(t, reply, 5*time.Second), ":"+text)
+			locktest.Eventually(t, 10*time.Second, "the hold is not here any more",
+				func() bool { return b.Carrier.Holds() == 0 })
+		}
+	}
+}
+
 func TestR26UnansweredAttachIsRepeated(t *testing.T) {
 	t.Parallel()
 	tests := make(map[string]func(*testing.T))

@@ -187,7 +187,9 @@ func (a *lockRequest) accept(ctx context.Context, r Result) error {
 		}
 		return refusal.Error(refusal.Gone)
 	}
-	a.granted = h
+	if a.granted = h; r.Kind == Moved {
+		a.move.check(h)
+	}
 	a.accepted(a)
 	return nil
 }

@@ -161,11 +161,17 @@ func (m *arrival) carry(r Result) (h *hold.Hold, err error) {
 	}
 	h = hold.New(&c.Carrier, &g)
 	if c.attachHold(context.Background(), h, r.move.Record.LastID(), true, until) {
+		m.check(h)
 		return h, nil
 	}
 	h.Close()
 	return nil, refusal.Error(refusal.Gone)
 }
+
+// check asks Redis whether the carrier still has h, which has just moved here. Its owner may have
+// moved it on or released it before this Leash knew that it has h. The event about that came too
+// early (R30).
+func (m *arrival) check(h *hold.Hold) { m.carrier.Acquirer.Holds.Watchdog.Check(&h.Watch) }
 
 // pendingMove is an owner's hold that may have moved to a carrier, or is being put back there. The
 // owner's next request about it waits for that. Otherwise it would find a hold in Redis that this
