@@ -13,14 +13,16 @@ type fakeLinks struct {
 	reply    string
 	alone    string // the reply to a command of Script, if it is another one
 	scripts  int    // calls of Script
+	command  string // of the last call of Script
 	sent     bool
 	err      error
 	commands int      // of the last call of Scripts
 	dropped  []string // "db slot"
 }
 
-func (l *fakeLinks) Script(_ time.Time, _ *time.Time, _ int, _ slots.Slot, _, dst []byte) ([]byte, bool, error) {
+func (l *fakeLinks) Script(_ time.Time, _ *time.Time, _ int, _ slots.Slot, command, dst []byte) ([]byte, bool, error) {
 	l.scripts++
+	l.command = string(command)
 	return append(dst, cmp.Or(l.alone, l.reply)...), l.sent, l.err
 }
 

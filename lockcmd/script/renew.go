@@ -79,12 +79,13 @@ func (c *Client) RenewBatches(ctx context.Context, batches []RenewBatch, each fu
 	for len(some) > 0 {
 		unknown, moved := c.renewTogether(ctx, batches, some, each)
 		for _, i := range moved {
-			c.renewAlone(ctx, &batches[i], i, each)
+			c.renewAlone(ctx, &batches[i], i, c.Run, each)
 		}
 		if len(unknown) == 0 {
 			return
 		}
-		c.renewAlone(ctx, &batches[unknown[0]], unknown[0], each) // Redis knows the script then
+		// Redis knows the script then. Time is short: an attempt lasts for a sixth of the TTL.
+		c.renewAlone(ctx, &batches[unknown[0]], unknown[0], c.RunText, each)
 		some = unknown[1:]
 	}
 }
@@ -130,10 +131,11 @@ func (c *Client) limit(ctx context.Context) time.Time {
 	return c.Deadline()
 }
 
-// renewAlone renews one batch.
-func (c *Client) renewAlone(ctx context.Context, b *RenewBatch, i int, each func(int, RenewResult)) {
+// renewAlone renews one batch by Run or RunText.
+func (c *Client) renewAlone(ctx context.Context, b *RenewBatch, i int,
+	run func(time.Time, *time.Time, *transport.Call) (any, error), each func(int, RenewResult)) {
 	sent := time.Now()
-	reply, err := c.Run(c.limit(ctx), nil, b.call())
+	reply, err := run(c.limit(ctx), nil, b.call())
 	var replies []RenewReply
 	if n, kinds := transport.Items(reply); kinds == transport.Ints(len(n)) { // not another script's
 		for i := range n {

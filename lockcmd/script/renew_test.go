@@ -105,6 +105,22 @@ func TestRenewBufferReadsReplies(t *testing.T) {
 	}
 }
 
+// TestR24UnknownScriptIsSentByItsText: If Redis does not know the script of a renewal, it gets the
+// text at once. The hash again would cost a round trip. With a short TTL, an attempt would be over
+// before Redis gets the text, and so would the next attempts.
+func TestR24UnknownScriptIsSentByItsText(t *testing.T) {
+	t.Parallel()
+	links := &fakeLinks{reply: "-NOSCRIPT No matching script.\r\n", alone: "*1\r\n:1\r\n", sent: true}
+	c := New(links)
+	held := false
+	c.RenewBatches(t.Context(), []RenewBatch{batchOf(Plain, 1)}, func(_ int, r RenewResult) {
+		held = len(r.Replies) == 1 && r.Replies[0].Held()
+	})
+	if !held || links.scripts != 1 || !strings.Contains(links.command, "\r\nEVAL\r\n") {
+		t.Errorf("held %v, %d scripts, the last one %.80q", held, links.scripts, links.command)
+	}
+}
+
 func FuzzRenewReplies(f *testing.F) {
 	for _, text := range []string{"*1\r\n:1\r\n", "-ERR no\r\n*0\r\n", "*-1\r\n", "*9999999999999\r\n",
 		"*1\r\n$1\r\n1\r\n"} {

@@ -60,9 +60,14 @@ func (buf *scriptBuffer) free() {
 func (c *Client) Run(until time.Time, writeBy *time.Time, call *Call) (reply any, err error) {
 	reply, err = c.send(until, writeBy, call, "EVALSHA", call.Script.SHA)
 	if HasCode(err, "NOSCRIPT") {
-		reply, err = c.send(until, writeBy, call, "EVAL", call.Script.Source)
+		return c.RunText(until, writeBy, call)
 	}
 	return reply, err
+}
+
+// RunText is Run for a script that Redis does not know. It sends the text at once.
+func (c *Client) RunText(until time.Time, writeBy *time.Time, call *Call) (reply any, err error) {
+	return c.send(until, writeBy, call, "EVAL", call.Script.Source)
 }
 
 // send sends the call once. The error is ErrRefused if Redis certainly did not get it.
