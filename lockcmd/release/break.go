@@ -28,6 +28,10 @@ const (
 // ErrOtherHolder is the error of Break when a hold is there that was not confirmed.
 var ErrOtherHolder = errors.New("lockcmd: another holder has the lock")
 
+// markInterval is how often a hold is marked until it is over. The event of a mark may get lost, or
+// overtake the reply to the grant of the hold (R30).
+const markInterval = 200 * time.Millisecond
+
 // confirmSlack is how long after BreakTimeout a last report may still be read.
 const confirmSlack = 100 * time.Millisecond
 
@@ -38,7 +42,7 @@ const confirmSlack = 100 * time.Millisecond
 // or one of Redis.
 func (r *Releaser) Break(lock script.Lock, confirmed []int64, until time.Time) (BreakOutcome, error) {
 	b := &breakRequest{Releaser: r, lock: lock, until: until, targets: make(map[int64]bool),
-		marked: make(map[string]bool), awaitingReport: make(map[int64]script.Ref)}
+		marked: make(map[string]time.Time), awaitingReport: make(map[int64]script.Ref)}
 	switch err := b.run(confirmed); {
 	case err == nil:
 		return b.outcome(), nil
@@ -52,7 +56,8 @@ func (r *Releaser) Break(lock script.Lock, confirmed []int64, until time.Time) (
 }
 
 // breakRequest ends all holds of a lock against their owners' will, in the order of R27:
-//   - It marks each hold as broken in Redis and sends an event to the hold's Leash.
+//   - It marks each hold as broken in Redis and sends an event to the hold's Leash. It repeats both
+//     while the hold is there.
 //   - That Leash asks Redis, tells its client, ends the hold and writes in the tombstone how the
 //     hold ended. The owner may have released it first.
 //   - After BreakTimeout this Leash ends what is still there. The other Leash finds the mark later.
@@ -63,8 +68,8 @@ type breakRequest struct {
 	lock    script.Lock
 	until   time.Time
 	targets map[int64]bool // tokens of the holds to end
-	// record prefixes of the holds that are marked; a hold that moves is marked again
-	marked     map[string]bool
+	// when the holds were last marked, by record prefix; a hold that moves is marked again
+	marked     map[string]time.Time
 	forceAfter time.Time // until then the Leashes of the holds have time
 
 	begun       bool
@@ -130,23 +135,24 @@ func isConfirmed(info script.Inspection, confirmed []int64) bool {
 
 // step does what the inspection requires. It reports whether all targets are over.
 func (b *breakRequest) step(info script.Inspection) (over bool, err error) {
-	var unmarked, overdue []script.Hold
+	var toMark, overdue []script.Hold
 	over = true
 	for _, f := range info.Holds {
 		if !b.targets[f.Record.Token] { // granted after the command began
 			continue
 		}
 		over = false
-		switch mark := script.RecordPrefix(f.Record.Token, f.Record.Carrier); {
-		case !b.marked[mark]:
-			b.marked[mark] = true
-			unmarked = append(unmarked, f)
-		case time.Now().After(b.forceAfter):
+		mark, now := script.RecordPrefix(f.Record.Token, f.Record.Carrier), time.Now()
+		switch last, marked := b.marked[mark]; {
+		case marked && now.After(b.forceAfter):
 			overdue = append(overdue, f)
+		case now.Sub(last) > markInterval:
+			b.marked[mark] = now
+			toMark = append(toMark, f)
 		}
 	}
-	b.begun = b.begun || len(unmarked) > 0
-	if err = b.forEach(unmarked, b.markBroken); err == nil {
+	b.begun = b.begun || len(toMark) > 0
+	if err = b.forEach(toMark, b.markBroken); err == nil {
 		err = b.forEach(overdue, b.force)
 	}
 	return over, err

@@ -314,3 +314,25 @@ func TestBreakWhatWasConfirmed(t *testing.T) {
 		}
 	})
 }
+
+// TestR30BreakOvertakesTheGrant: A hold is broken before its Leash knows that it was granted. The
+// first event comes too early, and the next one does not.
+func TestR30BreakOvertakesTheGrant(t *testing.T) {
+	t.Parallel()
+	s, straight, p := locktest.StartFaulty(t, lockcmd.Config{}, locktest.PatientBreak)
+	a, b, key := locktest.Connect(t, s), locktest.Connect(t, straight), locktest.NewKey()
+	b.Token(key)
+	locktest.Want(t, b.Do("LOCK.RELEASE", key), ":1") // from now on Redis knows the script
+	late := p.HoldAfter(locktest.Running(script.AcquireScript, key))
+	grant := a.Start("LOCK.ACQUIRE", key)
+	<-late.Triggered()
+	broken := b.Start("LOCK.BREAK", key)
+	locktest.Eventually(t, 5*time.Second, "the hold is marked", func() bool {
+		return len(locktest.RedisOf(straight).Keys(t.Context(), "{"+key+"}:leash:*").Val()) > 0
+	})
+	<-time.After(100 * time.Millisecond) // the event
+	late.Release()
+	locktest.WantPrefix(t, locktest.Receive(t, grant, 5*time.Second), ":")
+	locktest.Want(t, locktest.Receive(t, broken, 2*locktest.Soon), ":1")
+	locktest.Want(t, locktest.Receive(t, a.Losses, 5*time.Second), key+" broken")
+}
