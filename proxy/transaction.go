@@ -134,6 +134,20 @@ func (s transactionSession) Queue(c *command.Command, cmd resp.Command) (request
 	return s.input.keep(cmd.Raw), subscribers.Inside(s.server.exchange, c, cmd)
 }
 
+// Script implements transaction.Session.
+func (s transactionSession) Script(sha string) (text string, ok bool) {
+	return s.server.scripts.Find(sha)
+}
+
+// ScriptsChanged implements transaction.Session.
+func (s transactionSession) ScriptsChanged(cmd resp.Command) {
+	if resp.IsWord(cmd.Args[0], "SCRIPT") {
+		s.server.scripts.Clear()
+	} else {
+		s.server.scripts.Ran(cmd)
+	}
+}
+
 // RunOwn implements transaction.Session. Only the reply to PING depends on the modes of the
 // session.
 func (s transactionSession) RunOwn(c *command.Command, cmd resp.Command) (reply []byte, ok bool) {

@@ -34,6 +34,7 @@ type Link struct {
 	pinned      bool
 	receivePush func(frame []byte) // takes frames that answer no request; may be nil
 	clientID    atomic.Int64
+	loaded      map[string]bool // used by FirstUse; only the session that has the link uses it
 
 	refusesWrites atomic.Bool // a single Redis has become a replica
 

@@ -87,6 +87,19 @@ func (l *Link) live(ctx context.Context) {
 	}
 }
 
+// FirstUse reports whether it is called for the first time with this digest of a script. Redis
+// loses its scripts when it restarts, and then the link ends. So a script is loaded once a link.
+func (l *Link) FirstUse(digest string) bool {
+	if l.loaded[digest] {
+		return false
+	}
+	if l.loaded == nil {
+		l.loaded = make(map[string]bool)
+	}
+	l.loaded[digest] = true
+	return true
+}
+
 // Unpin takes a pinned link back. With clean, the caller states that every request has been
 // answered and that the connection is as when it was new. Then another session may use it.
 // Otherwise it is closed, and its requests are lost.

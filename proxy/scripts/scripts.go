@@ -31,12 +31,19 @@ func Commands() map[string]Run {
 // eval relays EVAL and EVAL_RO. It keeps the script for an EVALSHA that comes to a node without it.
 // Redis does not keep a script that came with a wrong number of keys, and neither does Leash.
 func eval(r *route.Router, seen *Seen, c *command.Command, cmd resp.Command) bool {
-	if len(cmd.Args) > 2 && r.Authenticated() {
-		if n, ok := resp.ParseInt(cmd.Args[2]); ok && n >= 0 && n <= int64(len(cmd.Args)-3) {
-			seen.run.add(cmd.Args[1])
-		}
+	if r.Authenticated() {
+		seen.Ran(cmd)
 	}
 	return r.Relay(c, cmd)
+}
+
+// Ran keeps the script of an EVAL or EVAL_RO.
+func (s *Seen) Ran(cmd resp.Command) {
+	if len(cmd.Args) > 2 {
+		if n, ok := resp.ParseInt(cmd.Args[2]); ok && n >= 0 && n <= int64(len(cmd.Args)-3) {
+			s.run.add(cmd.Args[1])
+		}
+	}
 }
 
 // load loads a script on every master. Leash keeps the script before Redis has answered: two

@@ -183,6 +183,50 @@ func TestMissingScriptIsReloaded(t *testing.T) {
 	}
 }
 
+// TestScriptsInsideTransactions checks that an EVALSHA in a transaction finds a script that Leash
+// has seen, also one of a transaction, on a node that never had the script or has lost it.
+func TestScriptsInsideTransactions(t *testing.T) {
+	t.Parallel()
+	proxytest.BothUpstreams(t, func(t *testing.T, l *proxytest.Leash, nodes []*redistest.Server) {
+		client := l.Dial(t)
+		for text, pipelined := range map[string]bool{
+			"return redis.call('INCR', KEYS[1])":      true,
+			"return redis.call('INCRBY', KEYS[1], 1)": false,
+		} {
+			if pipelined {
+				client.Want(t, "+OK\r\n", "MULTI")
+				client.Want(t, "+QUEUED\r\n", "EVAL", text, "1", text)
+				client.Want(t, "*1\r\n:1\r\n", "EXEC")
+			} else {
+				client.Want(t, ":1\r\n", "EVAL", text, "1", text)
+			}
+			for _, n := range nodes {
+				if err := n.Client().ScriptFlush(t.Context()).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i := range 20 { // keys on every node
+				key := fmt.Sprint(pipelined, i)
+				commands := [][]string{
+					{"MULTI"}, {"SET", key, "5"}, {"EVALSHA", strings.ToUpper(proxytest.Digest(text)), "1", key}, {"EXEC"},
+				}
+				raw, got := "", ""
+				for _, c := range commands {
+					if raw += redistest.Command(c...); !pipelined {
+						got += client.Reply(t, c...)
+					}
+				}
+				if pipelined {
+					got = proxytest.Exchange(t, l.Addr, raw)
+				}
+				if got != "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n+OK\r\n:6\r\n" {
+					t.Fatalf("pipelined %v: %q", pipelined, got)
+				}
+			}
+		}
+	})
+}
+
 // TestScriptReloadKeepsOrder checks that an EVALSHA does not run behind a later command on its
 // slot.
 func TestScriptReloadKeepsOrder(t *testing.T) {
@@ -277,10 +321,14 @@ func TestLateNodeGetsScripts(t *testing.T) {
 }
 
 // TestFlushInTransactionForgets checks that a script is not loaded again after SCRIPT FLUSH in a
-// transaction.
+// transaction. A script of a transaction that was not executed is not loaded either.
 func TestFlushInTransactionForgets(t *testing.T) {
 	l := proxytest.Start(t, []string{redistest.Start(t).Addr})
 	c := l.Dial(t)
+	c.Want(t, "+OK\r\n", "MULTI")
+	c.Want(t, "+QUEUED\r\n", "EVAL", "return 1", "0")
+	c.Want(t, "+OK\r\n", "DISCARD")
+	c.Want(t, noScript, "EVALSHA", "e0e1f9fabfc9d4800c877a703b823ac0578ff8db", "0")
 	c.Want(t, ":1\r\n", "EVAL", "return 1", "0")
 	c.Want(t, "+OK\r\n", "MULTI")
 	c.Want(t, "+QUEUED\r\n", "SCRIPT", "FLUSH")

@@ -19,6 +19,7 @@ type execution struct {
 	of       *Transaction
 	call     *call.Call // gets the reply; nil: the reply is kept
 	streamed bool
+	ran      bool // the reply has an element for each command
 	node     *links.Node
 }
 
@@ -29,6 +30,7 @@ var (
 
 // Reply implements links.Sink.
 func (e *execution) Reply(p []byte, done bool) links.Flusher {
+	e.ran = e.ran || !e.streamed && p[0] == '*' && !bytes.HasPrefix(p, []byte("*-"))
 	if e.call == nil || !e.streamed && p[0] == '-' {
 		return e.Answer.Reply(p, done)
 	}
@@ -162,6 +164,9 @@ func (t *Transaction) executed(e *execution) bool {
 		return e.end(resp.AppendError(nil, call.ErrorLost))
 	}
 	t.Router.Wrote(t.node)
+	if e.ran {
+		t.noteScripts(queue)
+	}
 	own, untracked := t.hasOwn(), !t.tracked
 	t.end(true)
 	if own {

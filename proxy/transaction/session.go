@@ -19,6 +19,11 @@ type Session interface {
 	// Queue prepares a command that Redis queues. It returns the request, which stays as it is, and
 	// what corrects the reply, or nil.
 	Queue(c *command.Command, cmd resp.Command) (request []byte, amend Amend)
+	// Script returns the text of a script that Leash has seen, by its digest in lower-case
+	// hexadecimal digits.
+	Script(sha string) (text string, ok bool)
+	// ScriptsChanged tells that Redis has executed an EVAL, EVAL_RO or SCRIPT FLUSH.
+	ScriptsChanged(cmd resp.Command)
 	// RunOwn runs a command that Leash runs after EXEC, and returns the reply. ok is false when the
 	// session ends.
 	RunOwn(c *command.Command, cmd resp.Command) (reply []byte, ok bool)

@@ -92,7 +92,9 @@ type queued struct {
 	request []byte
 	command *command.Command // Leash runs it after EXEC; nil: Redis does it all
 	cmd     resp.Command
-	foreign bool // its key is in another slot: Redis only checks whether it could be queued
+	foreign bool   // its key is in another slot: Redis only checks whether it could be queued
+	script  string // the digest of the script that it runs by EVALSHA; empty: none
+	scripts bool   // it changes which scripts Redis has
 	// amend corrects Redis's element of EXEC's reply; nil: it needs no correction.
 	amend func(node *links.Node, element []byte) []byte
 }
@@ -133,7 +135,7 @@ func (t *Transaction) enqueue(c *command.Command, cmd resp.Command) bool {
 	case byRedis:
 		t.propagates = t.propagates || c.MayPropagate()
 		request, amend := t.Session.Queue(c, cmd)
-		t.add(queued{request: request, amend: amend})
+		t.add(queued{request: request, amend: amend, script: digest(c, cmd), scripts: changesScripts(c)})
 	case byLeash:
 		if refusal := t.Router.Denial(c, cmd); refusal != "" {
 			return t.AwaitQueued() && t.refuse(refusal)

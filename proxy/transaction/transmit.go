@@ -94,6 +94,7 @@ func (t *Transaction) attempt(e *execution) (answers []*route.Answer, moved []by
 		return nil, resp.AppendError(nil, call.ErrorUnserved)
 	}
 	unsent := t.queue[t.sent:]
+	t.loadScripts(unsent)
 	requests := make([][]byte, len(unsent))
 	for i, q := range unsent {
 		requests[i] = q.request
