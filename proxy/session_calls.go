@@ -54,6 +54,9 @@ func (s callSession) AwaitQueued() bool {
 	return s.tx.AwaitQueued()
 }
 
+// HasLocks implements blocking.Session.
+func (s callSession) HasLocks() bool { return s.isHolder() }
+
 // ReleasesLocks implements blocking.Session.
 func (s callSession) ReleasesLocks() bool {
 	return s.isHolder() && s.endOfLocks() == lockcmd.Release

@@ -24,6 +24,8 @@ type Session interface {
 	// AwaitQueued waits until Redis has answered the commands since MULTI, if there are any. It
 	// returns false when the session ends.
 	AwaitQueued() bool
+	// HasLocks reports whether the client has locks.
+	HasLocks() bool
 	// ReleasesLocks reports whether the client has locks, and they are released now that it has
 	// left.
 	ReleasesLocks() bool
@@ -105,14 +107,17 @@ func (c Client) blockOn(cmd resp.Command, slot slots.Slot) bool {
 	return ok
 }
 
-// blockPinned is blockOn while no call is in flight.
+// blockPinned is blockOn while no call is in flight. When Redis closes the connection, the client's
+// is closed too. Many libraries repeat a blocking command only then, and give up after an error.
+// With locks the client gets an error, because they end with its connection.
 func (c Client) blockPinned(cmd resp.Command, slot slots.Slot) bool {
 	p := c.Router.Push(cmd, slot)
 	if p == nil {
 		return false
 	}
 	own := c.Router.Pin()
-	p.Via(own).Blocks()
+	closes := !c.Session.HasLocks()
+	p.Via(own).Blocks(closes)
 	if n := c.Router.Topology().Node(slot); n != nil {
 		c.Router.Wrote(n)
 		p.Send(n)
@@ -125,10 +130,15 @@ func (c Client) blockPinned(cmd resp.Command, slot slots.Slot) bool {
 			own.Abort()
 		}
 	})
-	if !ok && c.Router.Calls.LastLoss() != lostAt {
+	lost := c.Router.Calls.LastLoss() != lostAt
+	if !ok && lost {
 		c.awaitAbandoned(own, lostAt)
 	}
 	own.Release()
+	if ok && lost && closes {
+		c.End.Set(ending.Killed)
+		return false
+	}
 	return ok && open
 }
 

@@ -1,7 +1,9 @@
 package blocking_test
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"leash/internal/faultproxy"
 	"leash/internal/proxytest"
 	"leash/internal/redistest"
+	"leash/proxy/call"
 	"leash/proxy/merge"
 	"leash/proxy/tracking"
 )
@@ -381,8 +384,52 @@ func TestWaitAfterFailover(t *testing.T) {
 	})
 }
 
-// TestSilentRedis checks that commands on pinned connections get an error when Redis is silent for
-// the upstream time-out. The session then goes on.
+// TestRedisEndsABlockingCommand checks that a client is closed when Redis closes the connection of
+// its blocking command, as Redis closes its own clients. A client with a lock gets an error.
+func TestRedisEndsABlockingCommand(t *testing.T) {
+	t.Parallel()
+	proxytest.BothUpstreams(t, func(t *testing.T, l *proxytest.Leash, nodes []*redistest.Server) {
+		holder := l.Dial(t)
+		token := holder.Reply(t, "LOCK.ACQUIRE", "lock")
+		plain := make([]*redistest.Client, 3)
+		for i, cmd := range [][]string{
+			{"BLPOP", "list", "0"}, {"BLMOVE", "{k}a", "{k}b", "LEFT", "LEFT", "0"}, {"XREAD", "BLOCK", "0", "STREAMS", "s", "$"},
+		} {
+			plain[i] = l.Dial(t)
+			if err := plain[i].Send(redistest.Command("ECHO", "first") + redistest.Command(cmd...)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := holder.Send(redistest.Command("BLPOP", "list", "0")); err != nil {
+			t.Fatal(err)
+		}
+		awaitBlocked(t, nodes, 4)
+		for _, n := range nodes {
+			list, err := n.Client().ClientList(t.Context()).Result()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for line := range strings.Lines(list) {
+				if id, _, _ := strings.Cut(strings.TrimPrefix(line, "id="), " "); strings.Contains(line, " flags=b ") {
+					n.Client().ClientKillByFilter(t.Context(), "ID", id)
+				}
+			}
+		}
+		for i, c := range plain {
+			proxytest.WantRead(t, c, "$5\r\nfirst\r\n")
+			if got, err := c.Read(); !errors.Is(err, io.EOF) {
+				t.Errorf("client %d: %q %v", i, got, err)
+			}
+		}
+		proxytest.WantRead(t, holder, "-"+call.ErrorLost+"\r\n")
+		holder.Want(t, ":1\r\n", "LOCK.CHECK", "lock", "TOKEN", strings.Trim(token, ":\r\n"))
+		proxytest.Eventually(t, "no connection pinned", func() bool { return l.Upstream.Nodes.Pinned() == 0 })
+	})
+}
+
+// TestSilentRedis checks what happens to commands on pinned connections when Redis is silent for
+// the upstream time-out. They get an error, and the session goes on. A client that is blocked in
+// Redis is closed.
 func TestSilentRedis(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
@@ -412,7 +459,10 @@ func TestSilentRedis(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, c := range map[string]*redistest.Client{"BLPOP": blocked, "WAIT": waits, "EXEC": queues} {
+	if got, err := blocked.Read(); !errors.Is(err, io.EOF) {
+		t.Errorf("BLPOP: %q %v", got, err)
+	}
+	for name, c := range map[string]*redistest.Client{"WAIT": waits, "EXEC": queues} {
 		if got, err := c.Read(); err != nil || !strings.HasPrefix(got, "-UPSTREAM") {
 			t.Errorf("%s: %q %v", name, got, err)
 		}
@@ -427,7 +477,7 @@ func TestSilentRedis(t *testing.T) {
 	}
 	watches.Want(t, "+OK\r\n", "DISCARD")
 	queues.Want(t, "+PONG\r\n", "PING")
-	for _, c := range []*redistest.Client{blocked, waits, queues, watches, tracks} {
+	for _, c := range []*redistest.Client{waits, queues, watches, tracks} {
 		c.Close()
 	}
 	proxytest.Eventually(t, "no connection pinned", func() bool { return l.Upstream.Nodes.Pinned() == 0 })

@@ -44,6 +44,7 @@ type Part struct {
 	fixed          bool // it is about this node and goes to no other
 	replica        bool // a read from a replica
 	scriptReloaded bool // Leash has loaded the script for it
+	closes         bool // see Blocks
 
 	// The fields below are used in a fan-out.
 	got  *merge.Reply

@@ -166,8 +166,9 @@ func (p *Part) Reply(b []byte, end bool) links.Flusher {
 	return p.pass(b, end)
 }
 
-// Blocks says that the part blocks in Redis, before it is sent. The slow log is not about that.
-func (p *Part) Blocks() { p.call.began = 0 }
+// Blocks says that the part blocks in Redis, before it is sent. The slow log is not about that. If
+// closes is set, the client gets no error when the connection is lost, because it is closed.
+func (p *Part) Blocks(closes bool) { p.call.began, p.closes = 0, closes }
 
 // Lost implements links.Sink.
 func (p *Part) Lost(written bool, cause error) {
@@ -185,7 +186,7 @@ func (p *Part) Lost(written bool, cause error) {
 	case written:
 		q.Lost(time.Now())
 	}
-	p.resolve(lossOf(written, p.abandoned(), cause))
+	p.resolve(lossOf(written, p.abandoned() || written && p.closes, cause))
 }
 
 // lossOf returns what the loss of a part means. gone means that the client needs no reply.
