@@ -74,6 +74,14 @@ func (n *Node) Urgent(ctx context.Context, lane dial.Lane, command []byte) ([]by
 	return reply, nil
 }
 
+// Try is dial.Dialer.Try at the node. No other Redis gets a password.
+func (n *Node) Try(ctx context.Context, command []byte, user string, password []byte) (reply []byte, err error) {
+	if err := n.checkIdentity(ctx); err != nil {
+		return nil, err
+	}
+	return n.nodes.Dialer.Try(ctx, n.Addr, command, user, password)
+}
+
 // Dial opens a connection to the node for the caller alone, set up for a lane like that of a link.
 // It blocks for at most the redirect time-out to connect and the upstream time-out for the set-up.
 // The caller closes the connection. The error is dial.ErrRefused if Redis refuses the lane's

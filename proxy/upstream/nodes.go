@@ -160,7 +160,7 @@ func (u *Upstream) Authenticate(ctx context.Context, command []byte, user string
 	began := time.Now()
 	for pause := minAuthPause; ; pause *= 2 {
 		reply, err = u.FirstAnswer(ctx, nil, func(ctx context.Context, n *links.Node) ([]byte, error) {
-			return u.Dialer.Try(ctx, n.Addr, command, user, password)
+			return n.Try(ctx, command, user, password)
 		})
 		over := time.Since(began) >= u.RedirectTimeout() || ctx.Err() != nil
 		if n := u.AnyNode(); err == nil || over || n == nil || n.Unresponsive() {

@@ -164,6 +164,10 @@ func TestForeignRedisGetsNoCommands(t *testing.T) {
 				}
 				time.Sleep(10 * time.Millisecond)
 			}
+			auth := resp.AppendCommand(nil, "AUTH", "foreign")
+			if _, _, err := u.Authenticate(t.Context(), auth, "", nil); err == nil {
+				t.Error("the other Redis was asked about a password")
+			}
 			now.Store(&ours)
 			sendSoon("after")
 			if strings.Contains(f.Commands(), "foreign") {
