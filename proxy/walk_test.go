@@ -116,9 +116,9 @@ func (w *walk) compare(redis, leash []frame) error {
 	return nil
 }
 
-// few recognises replies of PUBLISH, which are not compared. A client of the test receives a message
-// at most three times: by the channel and by two patterns. Leash stays subscribed for a moment after
-// its last subscriber has gone, as each of the three users.
+// few recognises replies of PUBLISH, which are not compared. A client of the test receives a
+// message at most three times: by the channel and by two patterns. Leash stays subscribed for a
+// moment after its last subscriber has gone, as each of the three users.
 func few(f frame, most int) bool {
 	n, err := strconv.Atoi(f.text)
 	return f.kind == ':' && err == nil && n <= most
