@@ -93,11 +93,6 @@ func ownLine(nodes string) (own nodeLine, ok bool) {
 	return nodeLine{}, false
 }
 
-// Knows reports whether one of the nodes with these ids is in a reply to CLUSTER NODES.
-func Knows(nodes string, ids []string) bool {
-	return slices.ContainsFunc(parseNodes(nodes, ""), func(n nodeLine) bool { return slices.Contains(ids, n.id) })
-}
-
 // Confirms reports whether n owns just the slots that s says, and none is migrating. nodes is the
 // reply of n to CLUSTER NODES. The error is for a reply without a line about n.
 func (s *Snapshot) Confirms(n *links.Node, nodes string) (bool, error) {

@@ -75,8 +75,7 @@ func (u *Upstream) checkAddrs(ctx context.Context) error {
 	for _, addr := range u.cfg.Addrs {
 		go func() {
 			wrong <- guard.Call(u.log, "question for the cluster", func() error {
-				l, err := u.layoutAt(ctx, addr)
-				if isAlone(err) || err == nil && !l.Knows(u.knownIDs()) {
+				if u.isForeign(u.layoutAt(ctx, addr)) {
 					return fmt.Errorf("%s: %w", addr, errNotOneCluster)
 				}
 				return nil

@@ -12,20 +12,15 @@ import (
 // errForeign means that a node of the cluster has ended, and its address belongs to another Redis.
 var errForeign = errors.New("upstream: the redis at this address does not belong to the cluster")
 
-// isMember implements links.Hooks. A node whose list has none of the known nodes belongs to another
-// cluster. A server that refuses the question cannot be told from one that does not.
+// isMember implements links.Hooks. A server whose answer names none of the known nodes belongs to
+// another cluster. If the server refuses to answer, nobody knows.
 func (u *Upstream) isMember(ctx context.Context, addr string) (sure bool, err error) {
-	ids := u.knownIDs()
-	if len(ids) == 0 {
+	if len(u.knownIDs()) == 0 {
 		return false, nil
 	}
-	var nodes string
-	err = u.Ask(ctx, addr, func(c *dial.Conn) (err error) {
-		nodes, err = c.Text("CLUSTER", "NODES")
-		return err
-	})
+	l, err := u.layoutAt(ctx, addr)
 	switch {
-	case isAlone(err) || err == nil && !topology.Knows(nodes, ids):
+	case u.isForeign(l, err):
 		return false, errForeign
 	case err != nil && (dial.IsReply(err) || dial.IsAuthError(err)):
 		return false, nil
@@ -33,9 +28,12 @@ func (u *Upstream) isMember(ctx context.Context, addr string) (sure bool, err er
 	return err == nil, err
 }
 
-// isAlone reports whether a reply about the cluster is that of a single Redis.
-func isAlone(err error) bool {
-	return err != nil && strings.Contains(err.Error(), "cluster support disabled")
+// isForeign reports whether what layoutAt has returned is from a Redis outside the cluster.
+func (u *Upstream) isForeign(l topology.Layout, err error) bool {
+	if err != nil {
+		return strings.Contains(err.Error(), "cluster support disabled") // a single Redis
+	}
+	return !l.Knows(u.knownIDs())
 }
 
 // knownIDs are the ids of the cluster's nodes, none before they are known.
