@@ -249,6 +249,10 @@ func (k *killedLeash) ofPermits(ran bool) {
 			args = []string{"SEM.ACQUIRE", key, "ID", "r"}
 		}
 		after := func() {
+			if ran && sc == script.PermitMoveScript { // before that, it gives back the permit of the other
+				locktest.Eventually(t, locktest.Soon, "its Leash knows that it has moved",
+					func() bool { return holder.Carrier.Holds() == 0 })
+			}
 			reply, wanted := holder.Do("SEM.RELEASE", key),
 				map[bool]string{false: ":1", true: "-" + refusal.NoPermit}[ran]
 			if reply != wanted || len(holder.Losses) != 0 {
